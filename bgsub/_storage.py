@@ -1,0 +1,44 @@
+"""Models on disk: one ``.npz`` file, written whole or not at all, read without unpickling anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import SinkError, SourceError
+
+_KIND = "bgsub model, version 1"
+
+
+def write(path: Path, parameters: dict[str, Any], state: dict[str, np.ndarray]) -> None:
+    """Write `parameters` and the arrays of `state` to `path`; SinkError when that cannot be done."""
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, kind=np.array(_KIND), parameters=np.array(json.dumps(parameters)), **state)
+        os.replace(temporary, path)
+    except OSError as error:
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
+        raise SinkError(f"the model cannot be written to {path}: {error.strerror or error}") from None
+
+
+def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """Return parameters and state from `path`; SourceError when it is missing or something else."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            content = {name: archive[name] for name in archive.files}
+    except FileNotFoundError:
+        raise SourceError(f"there is no model file {path}") from None
+    except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
+        raise SourceError(f"{path} is not a bgsub model: {error}") from None
+    if str(content.pop("kind", "")) != _KIND:
+        raise SourceError(f"{path} is not a bgsub model of version 1")
+    return json.loads(str(content.pop("parameters"))), content

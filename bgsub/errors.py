@@ -1,0 +1,23 @@
+"""The exceptions of bgsub: each message is one line that names the thing, what is allowed and what came."""
+
+from __future__ import annotations
+
+
+class BgsubError(Exception):
+    """Base class of every error that bgsub raises on purpose."""
+
+
+class ParameterError(BgsubError, ValueError):
+    """A parameter or an array has a value, shape or type outside what is allowed."""
+
+
+class SourceError(BgsubError, OSError):
+    """A video, image folder or camera cannot be opened or read."""
+
+
+class SinkError(BgsubError, OSError):
+    """An output cannot be created or written."""
+
+
+class DependencyError(BgsubError, ImportError):
+    """A package or a system library that the requested feature needs is missing."""

@@ -1,0 +1,153 @@
+"""The metrics of changedetection.net, counted in pixels."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+
+STATIC, SHADOW, OUTSIDE, UNKNOWN, MOVING = 0, 50, 85, 170, 255
+
+_CODES = (STATIC, SHADOW, OUTSIDE, UNKNOWN, MOVING)
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """Pixels by what they are and what they were called; confusions of frames add up with ``+``.
+
+    A ratio without anything to divide by is nan: the recall where nothing moves, the precision where
+    nothing was marked, the F-measure where both hold.
+
+    Attributes
+    ----------
+    tp, fp, fn, tn : int
+        True positives, false positives, false negatives, true negatives; positive is moving.
+    shadow : int
+        Scored pixels in hard shadow; they are part of `fp` and `tn`.
+    shadow_fp : int
+        Those of them that were called moving.
+    """
+
+    tp: int = 0
+    fp: int = 0
+    fn: int = 0
+    tn: int = 0
+    shadow: int = 0
+    shadow_fp: int = 0
+
+    def __add__(self, other: Confusion) -> Confusion:
+        if not isinstance(other, Confusion):
+            return NotImplemented
+        return Confusion(
+            self.tp + other.tp,
+            self.fp + other.fp,
+            self.fn + other.fn,
+            self.tn + other.tn,
+            self.shadow + other.shadow,
+            self.shadow_fp + other.shadow_fp,
+        )
+
+    @property
+    def scored(self) -> int:
+        """Number of scored pixels."""
+        return self.tp + self.fp + self.fn + self.tn
+
+    @property
+    def recall(self) -> float:
+        """TP / (TP + FN), the share of what moves that was found."""
+        return _ratio(self.tp, self.tp + self.fn)
+
+    @property
+    def specificity(self) -> float:
+        """TN / (TN + FP), the share of the background that was left alone."""
+        return _ratio(self.tn, self.tn + self.fp)
+
+    @property
+    def fpr(self) -> float:
+        """FP / (FP + TN), the false positive rate."""
+        return _ratio(self.fp, self.fp + self.tn)
+
+    @property
+    def fnr(self) -> float:
+        """FN / (TP + FN), the false negative rate."""
+        return _ratio(self.fn, self.tp + self.fn)
+
+    @property
+    def pwc(self) -> float:
+        """100 (FN + FP) / (TP + FN + FP + TN), the percentage of wrong classifications."""
+        return 100 * _ratio(self.fn + self.fp, self.scored)
+
+    @property
+    def precision(self) -> float:
+        """TP / (TP + FP), the share of what was marked that moves."""
+        return _ratio(self.tp, self.tp + self.fp)
+
+    @property
+    def f_measure(self) -> float:
+        """2 TP / (2 TP + FP + FN), the harmonic mean of recall and precision."""
+        return _ratio(2 * self.tp, 2 * self.tp + self.fp + self.fn)
+
+    @property
+    def shadow_fpr(self) -> float:
+        """Share of the shadow pixels that were called moving."""
+        return _ratio(self.shadow_fp, self.shadow)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else math.nan
+
+
+def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None) -> Confusion:
+    """Count the pixels of one frame.
+
+    Parameters
+    ----------
+    mask : ndarray, (h, w), uint8 or bool
+        The answer; positive above 127 as on changedetection.net, so the shadow label 127 is background.
+    truth : ndarray, (h, w), uint8
+        0 static, 50 hard shadow (both negative), 85 outside the region of interest, 170 unknown (neither
+        is scored), 255 moving.
+    roi : ndarray, (h, w), optional
+        Where it is zero, nothing is scored.
+
+    Returns
+    -------
+    Confusion
+        The counts, O(h w).
+
+    Raises
+    ------
+    ParameterError
+        If shapes differ, a type is wrong or `truth` holds other values.
+    """
+    if mask.dtype not in (np.uint8, np.bool_) or mask.ndim != 2:
+        raise ParameterError(f"mask must be (h, w) of uint8 or bool, got {mask.shape} of {mask.dtype}")
+    if truth.dtype != np.uint8 or truth.shape != mask.shape:
+        raise ParameterError(
+            f"truth must be uint8 of the shape of the mask {mask.shape}, got {truth.shape} of {truth.dtype}"
+        )
+    if roi is not None and roi.shape != mask.shape:
+        raise ParameterError(f"roi must have the shape of the mask {mask.shape}, got {roi.shape}")
+    counts = np.bincount(truth.ravel(), minlength=256)
+    strange = [int(v) for v in np.flatnonzero(counts) if v not in _CODES]
+    if strange:
+        raise ParameterError(f"truth must hold only the values {_CODES}, got {strange[0]} as well")
+    found = mask if mask.dtype == np.bool_ else mask > 127
+    moving, shadow = truth == MOVING, truth == SHADOW
+    negative = shadow | (truth == STATIC)
+    if roi is not None:
+        inside = roi != 0
+        moving, shadow, negative = moving & inside, shadow & inside, negative & inside
+    tp = int(np.count_nonzero(found & moving))
+    fp = int(np.count_nonzero(found & negative))
+    return Confusion(
+        tp=tp,
+        fp=fp,
+        fn=int(np.count_nonzero(moving)) - tp,
+        tn=int(np.count_nonzero(negative)) - fp,
+        shadow=int(np.count_nonzero(shadow)),
+        shadow_fp=int(np.count_nonzero(found & shadow)),
+    )

@@ -1,0 +1,103 @@
+"""What the frames of one stream look like, and their way to unit vectors and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub import _kernels
+from bgsub.errors import ParameterError
+
+_FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
+_MAX_CHANNELS = 4
+
+
+@dataclass(frozen=True)
+class FrameFormat:
+    """Shape, type and full scale of the frames of a stream.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (h, w) or (h, w, c) with c from 1 to 4.
+    dtype : str
+        "uint8", "uint16", "float16", "float32" or "float64".
+    max_value : float
+        Intensity of full scale.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    max_value: float
+
+    @classmethod
+    def of(cls, frame: np.ndarray, max_value: float | None = None) -> FrameFormat:
+        """Read the format off a stream's first frame.
+
+        Raises
+        ------
+        ParameterError
+            When it is no grey or colour image of uint8, uint16 or floating point, or is empty.
+        """
+        frame = np.asarray(frame)
+        good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= _MAX_CHANNELS)
+        if not good_shape or frame.size == 0:
+            raise ParameterError(
+                f"a frame must have shape (h, w) or (h, w, c) with c from 1 to 4 and hold pixels, got {frame.shape}"
+            )
+        name = frame.dtype.newbyteorder("=").name
+        if name not in _FULL_SCALE and frame.dtype.kind != "f":
+            raise ParameterError(f"a frame must be of type uint8, uint16 or floating point, got {frame.dtype}")
+        full = _FULL_SCALE.get(name, 1.0) if max_value is None else max_value
+        if frame.dtype.kind == "f" and np.max(np.abs(frame)) > 2 * full:
+            raise ParameterError(
+                f"a floating-point frame must lie in [0, {full:g}] (set max_value), got {np.max(np.abs(frame)):g}"
+            )
+        return cls(frame.shape, name, full)
+
+    @property
+    def size(self) -> int:
+        """Entries of a frame, m = h * w * c."""
+        return int(np.prod(self.shape))
+
+    @property
+    def channels(self) -> int:
+        """Colour channels, 1 for a grey frame."""
+        return self.shape[2] if len(self.shape) == 3 else 1
+
+    @property
+    def scale(self) -> float:
+        """Reciprocal of the full scale."""
+        return 1.0 / self.max_value
+
+    def check(self, frame: np.ndarray) -> np.ndarray:
+        """Return `frame` as a contiguous array in native byte order, or raise ParameterError naming both formats."""
+        frame = np.asarray(frame)
+        name = frame.dtype.newbyteorder("=").name
+        if frame.shape != self.shape or name != self.dtype:
+            raise ParameterError(
+                f"every frame must be like the first one, {self.dtype} of shape {self.shape}, "
+                f"got {name} of shape {frame.shape}"
+            )
+        frame = np.ascontiguousarray(frame, dtype=self.dtype)
+        if frame.dtype.kind == "f" and not np.isfinite(frame).all():
+            raise ParameterError("a frame must be finite, got NaN or infinity")
+        return frame
+
+    def to_vector(self, frame: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Write a checked frame into the vector `x`, (m,), float32, intensities scaled to [0, 1]."""
+        pixels = frame.reshape(-1)
+        if frame.dtype == np.float16:  # no arithmetic on half precision in kernels
+            pixels = pixels.astype(np.float32)
+        _kernels.to_unit(pixels, np.float32(self.scale), x)
+        return x
+
+    def to_image(self, x: np.ndarray) -> np.ndarray:
+        """Return the vector `x`, (m,), float32, as a new frame of this format, rounded and clipped for integers."""
+        if self.dtype not in _FULL_SCALE:
+            return (x * np.float32(self.max_value)).astype(self.dtype).reshape(self.shape)
+        image = np.empty(self.size, self.dtype)
+        top = min(self.max_value, _FULL_SCALE[self.dtype])
+        _kernels.to_integers(x, np.float32(top), image)
+        return image.reshape(self.shape)

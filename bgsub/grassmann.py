@@ -1,0 +1,162 @@
+"""The Grassmannian Gr(k, m) in thin form: everything costs O(m k^2), nothing of size m x m is formed.
+
+A point is an m x k basis ``U`` with ``U'U = I``, a tangent vector at U is an m x k matrix ``B`` with ``U'B = 0``.
+
+References
+----------
+C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 4.2, lemmas 1 to 4.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def qr_positive(B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the thin QR factors of `B`, (m, k), with a non-negative diagonal of R.  O(m k^2)."""
+    Q, R = np.linalg.qr(B)
+    signs = np.where(np.diagonal(R) < 0, -1.0, 1.0).astype(B.dtype)
+    return Q * signs, R * signs[:, np.newaxis]
+
+
+def project(U: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Project `Z`, (m, k), onto the tangent space at `U`, (m, k): ``Z - U U'Z``.  O(m k^2)."""
+    return Z - U @ (U.T @ Z)
+
+
+def riemannian_gradient(U: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """Return ``(I - U U') Z_s U`` for the Euclidean gradient ``Z = A B'``, ``Z_s = (Z + Z') / 2``.
+
+    Parameters
+    ----------
+    U : ndarray, (m, k)
+        Orthonormal basis.
+    A, B : ndarray, (m, n)
+        Factors of Z; for ``f(P) = h(X - A(P L))`` they are ``-A(h'(X - A(P L)))`` and L.
+
+    Returns
+    -------
+    ndarray, (m, k)
+        The gradient, tangent at U.  O(m n k).
+
+    Notes
+    -----
+    Paper, section 4.2. With the metric ``<B1, B2>`` of the thin form the derivative of ``f(P(t))`` along B at t = 0
+    is twice the inner product of this gradient with B.
+    """
+    return project(U, (A @ (B.T @ U) + B @ (A.T @ U)) / 2)
+
+
+class Retraction:
+    """The QR retraction along a tangent vector, factored once for all step lengths.
+
+    With the thin QR ``B = Q R`` and the Q-factor theta of ``M(tR) = [[I, -t R'], [t R, I]]``, the new basis is
+    ``U T11 + Q T21``, which is the Q-factor of ``U + t B``; its companion is ``U T12 + Q T22`` (paper, section 4.2).
+
+    Parameters
+    ----------
+    U : ndarray, (m, k)
+        Orthonormal basis.
+    B : ndarray, (m, k)
+        Tangent vector at U.
+    """
+
+    def __init__(self, U: np.ndarray, B: np.ndarray) -> None:
+        self.U = U
+        self.Q, self.R = qr_positive(B)
+
+    def theta(self, t: float) -> np.ndarray:
+        """Return the (2k, 2k) orthogonal Q-factor of ``M(tR)``.  O(k^3)."""
+        return small_rotation(t * self.R)
+
+    def point(self, t: float) -> np.ndarray:
+        """Return the new orthonormal basis, (m, k).  O(m k^2)."""
+        k = self.U.shape[1]
+        theta = self.theta(t)
+        return self.U @ theta[:k, :k] + self.Q @ theta[k:, :k]
+
+    def companion(self, t: float) -> np.ndarray:
+        """Return the transported Q, (m, k), orthonormal and orthogonal to the new basis.  O(m k^2)."""
+        k = self.U.shape[1]
+        theta = self.theta(t)
+        return self.U @ theta[:k, k:] + self.Q @ theta[k:, k:]
+
+    def direction(self, t: float) -> np.ndarray:
+        """Return the step direction transported along its own step, (m, k): companion times R.  O(m k^2)."""
+        return self.companion(t) @ self.R
+
+    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
+        """Transport the tangent vector `C`, (m, k), along the step: ``C - Q (Q'C) + Q_new (Q'C)``.  O(m k^2)."""
+        inner = self.Q.T @ C
+        return C + (self.companion(t) - self.Q) @ inner
+
+    def coefficients(self, Y: np.ndarray, t: float) -> np.ndarray:
+        """Return ``T11' Y``, (k, n): the coefficients of ``P(t) L`` in the new basis for ``L = U Y``.  O(k^2 n)."""
+        k = self.U.shape[1]
+        return self.theta(t)[:k, :k].T @ Y
+
+
+def small_rotation(R: np.ndarray) -> np.ndarray:
+    """Return the Q-factor of ``M(R) = [[I, -R'], [R, I]]`` for `R` of shape (r, k): (k + r, k + r).  O((k + r)^3).
+
+    The columns of M have ``M'M = blockdiag(I + R'R, I + R R')``, so that the factor is M with each block divided by
+    the upper Cholesky factor of its Gram matrix.
+    """
+    r, k = R.shape
+    M = np.eye(k + r)
+    M[:k, k:] = -R.T
+    M[k:, :k] = R
+    return qr_positive(M)[0]
+
+
+def rank_one_update(
+    Q: np.ndarray, R: np.ndarray, p: np.ndarray, y: np.ndarray, w: float, *, tolerance: float = 1e-7
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return thin QR factors of ``(1 - w) Q R + w p y'`` with as few columns as it takes.
+
+    Parameters
+    ----------
+    Q : ndarray, (m, r)
+        Orthonormal columns; r = 0 is allowed.
+    R : ndarray, (r, k)
+        Factor of the old gradient.
+    p : ndarray, (m,)
+        Left vector of the rank-one term.
+    y : ndarray, (k,)
+        Right vector of the rank-one term.
+    w : float
+        Forgetting factor.
+    tolerance : float
+        Directions whose singular value is below `tolerance` times the largest are dropped.
+
+    Returns
+    -------
+    Q_new : ndarray, (m, r_new)
+    R_new : ndarray, (r_new, k), r_new <= min(r + 1, k)
+
+    Notes
+    -----
+    Paper, section 5 (algorithm 6). O(m r^2 + k^3); no QR of an m x k matrix is computed.
+    """
+    beta = Q.T @ p
+    rest = p - Q @ beta
+    again = Q.T @ rest
+    beta, rest = beta + again, rest - Q @ again
+    rho = float(np.linalg.norm(rest))
+    q = rest / rho if rho > 0 else rest
+    J, R_new = small_rank_one_update(R, beta, rho, y, w, tolerance)
+    return np.column_stack([Q, q]) @ J, R_new
+
+
+def small_rank_one_update(
+    R: np.ndarray, beta: np.ndarray, rho: float, y: np.ndarray, w: float, tolerance: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return J, (r + 1, r_new), and R_new, (r_new, k), with ``[[(1-w) R + w beta y'], [w rho y']] = J R_new``.
+
+    An orthonormal J is found by a singular value decomposition of the small matrix, which tells at the same time
+    which directions are negligible.  O((r + 1) k min(r + 1, k)).
+    """
+    stacked = np.vstack([(1 - w) * R + w * np.outer(beta, y), w * rho * y[np.newaxis, :]])
+    J, s, V = np.linalg.svd(stacked, full_matrices=False)
+    keep = s > tolerance * max(float(s[0]), np.finfo(float).tiny)
+    return J[:, keep], s[keep, np.newaxis] * V[keep]

@@ -1,0 +1,93 @@
+"""From residuals to masks: a noise scale of every pixel's own, a majority vote, a least area."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub import _kernels
+from bgsub._opencv import cv2
+from bgsub.parameters import SEGMENTER, check_all
+from bgsub.separation import FOREGROUND
+
+_NOISE_RATE = 0.02  # per frame, where the mask is background
+_FOREGROUND_RATE = 0.002  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
+_NOISE_CLIP = 0.25  # of full scale: one object does not blind a pixel for long
+_NOISE_FLOOR = 1e-6
+
+
+class Segmenter:
+    """Turn joint colour residuals into foreground masks.
+
+    A pixel is a candidate when its residual exceeds ``max(threshold, noise_factor * sigma)``, sigma the running mean
+    of its clipped residual; a majority vote over a square removes speckle and fills holes; connected areas below
+    `min_area` are dropped.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w) of the frames.
+    threshold : float, default 0.08
+        Least residual of a foreground pixel, full scale is 1.
+    noise_factor : float, default 4
+        Threshold in units of the pixel's noise scale.
+    median : int, default 5
+        Side of the majority vote in pixels, made odd; 1 switches it off.
+    min_area : float, default 0.0002
+        Least area of a region as a share of the frame.
+    """
+
+    def __init__(self, shape: tuple[int, int], **parameters: float) -> None:
+        values = check_all(SEGMENTER, parameters)
+        self.shape = shape
+        self._threshold = np.float32(values["threshold"])
+        self._factor = np.float32(values["noise_factor"])
+        self._side = values["median"] | 1
+        self._area = round(values["min_area"] * shape[0] * shape[1])
+        self.sigma = np.zeros(shape, np.float32)
+
+    def segment(self, residual: np.ndarray) -> np.ndarray:
+        """Return the mask of a residual image and learn the noise from it.
+
+        Parameters
+        ----------
+        residual : ndarray, (h, w), float32
+            Joint colour residual, full scale is 1.
+
+        Returns
+        -------
+        ndarray, (h, w), uint8
+            0 background, 255 foreground.
+        """
+        mask = np.empty(self.shape, np.uint8)
+        d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
+        _kernels.exceeds_noise(d, sigma, self._threshold, self._factor, mask.reshape(-1))
+        mask = self._without_small_regions(self._vote(mask))
+        return mask
+
+    def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
+        """Update the noise scale from a residual, (h, w) float32, and its final mask, (h, w) uint8."""
+        _kernels.learn_noise(
+            residual.reshape(-1),
+            mask.reshape(-1),
+            np.float32(_NOISE_RATE),
+            np.float32(_FOREGROUND_RATE),
+            np.float32(_NOISE_CLIP),
+            np.float32(_NOISE_FLOOR),
+            self.sigma.reshape(-1),
+        )
+
+    def _vote(self, candidates: np.ndarray) -> np.ndarray:
+        """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""
+        n = self._side
+        if n == 1:
+            return candidates * np.uint8(FOREGROUND)
+        count = cv2.boxFilter(candidates, cv2.CV_16U, (n, n), normalize=False, borderType=cv2.BORDER_REPLICATE)
+        return cv2.compare(count, n * n // 2, cv2.CMP_GT)
+
+    def _without_small_regions(self, mask: np.ndarray) -> np.ndarray:
+        if self._area <= 1 or not mask.any():
+            return mask
+        _, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8, ltype=cv2.CV_32S)
+        keep = np.where(stats[:, cv2.CC_STAT_AREA] >= self._area, np.uint8(FOREGROUND), np.uint8(0))
+        keep[0] = 0
+        return keep[labels]

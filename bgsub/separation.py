@@ -1,0 +1,55 @@
+"""What one frame is separated into: the result type shared by the subtractor, the sinks and the scores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+BACKGROUND = 0
+SHADOW = 127
+FOREGROUND = 255
+
+
+@dataclass(frozen=True, eq=False)
+class Separation:
+    """One frame, split into background and foreground.
+
+    Attributes
+    ----------
+    frame : ndarray, (h, w) or (h, w, c), uint8, uint16 or floating
+        The frame as it was given.
+    mask : ndarray, (h, w), uint8
+        0 background, 127 shadow, 255 foreground.
+    background : ndarray, shape and dtype of `frame`
+        The low-rank part ``l = U y`` in the units of the frame.
+    residual : ndarray, (h, w), float32
+        Joint colour residual ``|x - l|`` of each pixel; 1 is full scale.
+    coefficients : ndarray, (k,), float64
+        The coefficients ``y`` of the background in the subspace; empty before the batch start.
+    phase : {"start", "tracking"}
+        Which model made the mask: the provisional one or the tracked subspace.
+    event : {None, "scene-change"}
+        Something that happened to the whole frame.
+    """
+
+    frame: np.ndarray
+    mask: np.ndarray
+    background: np.ndarray
+    residual: np.ndarray
+    coefficients: np.ndarray
+    phase: str
+    event: str | None = None
+
+    @property
+    def foreground(self) -> np.ndarray:
+        """The frame where the mask says foreground and zero elsewhere; shape and dtype of `frame`."""
+        keep = self.mask == FOREGROUND
+        if self.frame.ndim == 3:  # noqa: PLR2004
+            keep = keep[:, :, np.newaxis]
+        return np.where(keep, self.frame, 0).astype(self.frame.dtype, copy=False)
+
+    @property
+    def share(self) -> float:
+        """Share of the pixels that are foreground, in [0, 1]."""
+        return float(np.count_nonzero(self.mask == FOREGROUND)) / max(self.mask.size, 1)

@@ -1,0 +1,346 @@
+"""The background subtractor: frames in, masks out.  Joins the start, the tracker and the segmenter."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import numbers
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub import _kernels, _storage
+from bgsub._provisional import StartBuffer
+from bgsub.errors import ParameterError
+from bgsub.frames import FrameFormat
+from bgsub.parameters import SEGMENTER, SUBTRACTOR, TRACKER, check_all
+from bgsub.segmentation import Segmenter
+from bgsub.separation import FOREGROUND, Separation
+from bgsub.tracker import SubspaceTracker
+
+_WHOLE_FRAME = 0.8  # share of the frame above which a mask tells of the scene, not of objects in it
+_NOTHING = np.empty(0, np.float32)
+
+
+class BackgroundSubtractor:
+    """Separate what moves in front of a fixed camera from the background, frame by frame.
+
+    The first frames are served by a provisional model, their median; after `start_frames` frames a subspace is fitted
+    to them by robust PCA and from then on tracked on the Grassmannian. The interface is that of OpenCV's
+    BackgroundSubtractor, so that existing programs change their constructor only. One instance serves one stream and
+    one thread at a time; it takes about ``4 m (2 k + 5)`` bytes, m the entries of a frame, and during the start
+    `start_frames` frames besides.
+
+    Parameters
+    ----------
+    rank : int, default 3
+        Dimension k of the background subspace; a frame with fewer entries than that limits it.
+    surrogate : {"atan", "log", "lp"}, default "atan"
+        l0-surrogate cost h.
+    mu : float > 0, optional
+        Smoothing of the cost, in its own unit; by default it flattens at an intensity of 0.05 of full scale.
+    p : float in (0, 1), default 0.5
+        Exponent of ``lp``.
+    forgetting : float in (0, 1), default 0.05
+        Weight w of the newest frame.
+    metric, line_search, gradient_carry, subset, random_state
+        See `SubspaceTracker`.
+    threshold, noise_factor, median, min_area
+        See `bgsub.segmentation.Segmenter`.
+    start_frames : int, default 50
+        Frames n of the batch start, at least `rank`.
+    max_value : float, optional
+        Full scale of the frames: by default 255 for uint8, 65535 for uint16, 1 for floating point. A camera with
+        12 bits in 16 wants 4095.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub import BackgroundSubtractor
+    >>> subtractor = BackgroundSubtractor()
+    >>> mask = subtractor.apply(np.zeros((120, 160, 3), np.uint8))
+    >>> mask.shape, mask.dtype
+    ((120, 160), dtype('uint8'))
+
+    Notes
+    -----
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 5 and 6. A mask that covers more than four fifths of a
+    frame tells of the scene, not of objects in it: it is reported as the event "scene-change", comes out empty, and
+    the model starts again with that frame.
+    """
+
+    __signature__ = inspect.Signature(
+        [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default)
+            for name, parameter in SUBTRACTOR.items()
+        ]
+    )
+
+    def __init__(self, **parameters: Any) -> None:
+        self._parameters = check_all(SUBTRACTOR, parameters)
+        rank, start_frames = self._parameters["rank"], self._parameters["start_frames"]
+        if rank > start_frames:
+            raise ParameterError(f"rank must be at most start_frames, here {start_frames}, got {rank}")
+        SubspaceTracker(**self._part(TRACKER))  # a bad combination of parameters shows now, not at the first frame
+        self.clear()
+
+    def _part(self, table: dict[str, Any]) -> dict[str, Any]:
+        return {name: self._parameters[name] for name in table}
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the constructor's parameters by name."""
+        return dict(self._parameters)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    def clear(self) -> None:
+        """Forget everything, the format of the frames included."""
+        self.format: FrameFormat | None = None
+        self._tracker: SubspaceTracker | None = None
+        self._buffer: StartBuffer | None = None
+        self._background: np.ndarray | None = None
+
+    def empty(self) -> bool:
+        """Return whether no frame has been seen yet."""
+        return self.format is None
+
+    @property
+    def phase(self) -> str:
+        """Return "start" while the provisional model serves, "tracking" afterwards."""
+        return "start" if self._tracker is None else "tracking"
+
+    @property
+    def tracker(self) -> SubspaceTracker | None:
+        """The subspace tracker, None before the batch start."""
+        return self._tracker
+
+    def _begin(self, frame: np.ndarray) -> FrameFormat:
+        self.format = FrameFormat.of(frame, self._parameters["max_value"])
+        self._x = np.empty(self.format.size, np.float32)
+        self._restart()
+        return self.format
+
+    def _restart(self) -> None:
+        """Return to the start phase, keeping the format of the frames."""
+        frames = self._format
+        self._tracker = None
+        self._buffer = StartBuffer(self._parameters["start_frames"], frames.size, frames.dtype)
+        self._segmenter = Segmenter((frames.shape[0], frames.shape[1]), **self._part(SEGMENTER))
+
+    @property
+    def _format(self) -> FrameFormat:
+        if self.format is None:
+            raise ParameterError("the subtractor has seen no frame yet")
+        return self.format
+
+    # -- frames --------------------------------------------------------------------------------------------------
+
+    def apply(
+        self,
+        image: np.ndarray,
+        fgmask: np.ndarray | None = None,
+        learningRate: float = -1,
+        knownForegroundMask: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the foreground mask of the next frame.
+
+        Parameters
+        ----------
+        image : ndarray, (h, w) or (h, w, c), uint8, uint16 or floating
+            The frame; all frames of a stream have one shape and type.
+        fgmask : ndarray, (h, w), uint8, optional
+            Filled with the mask when given.
+        learningRate : float, default -1
+            0 freezes the model, 1 restarts it with this frame, a negative value means the forgetting factor, a value
+            between 0 and 1 replaces it for this frame.
+        knownForegroundMask : ndarray, (h, w), optional
+            Pixels known to be foreground (non-zero): the mask shows them and the model does not learn from them.
+
+        Returns
+        -------
+        ndarray, (h, w), uint8
+            0 background, 127 shadow, 255 foreground.
+
+        Raises
+        ------
+        ParameterError
+            When the frame differs in shape or type from the first one, or an argument is out of range.
+        """
+        mask = self.process(image, learningRate, knownForegroundMask).mask
+        if fgmask is not None:
+            if fgmask.shape != mask.shape or fgmask.dtype != np.uint8:
+                raise ParameterError(
+                    f"fgmask must be uint8 of shape {mask.shape}, got {fgmask.dtype} of shape {fgmask.shape}"
+                )
+            fgmask[...] = mask
+            return fgmask
+        return mask
+
+    def process(
+        self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
+    ) -> Separation:
+        """Return everything that is known of the next frame; parameters as in `apply`.
+
+        Returns
+        -------
+        Separation
+            Mask, background, foreground, residual, coefficients, phase and event.
+        """
+        rate = self._checked_rate(learningRate)
+        frames = self._begin(image) if self.format is None else self.format
+        frame = frames.check(image)
+        known = self._checked_known(knownForegroundMask)
+        if rate == 1:
+            self._restart()
+        x = frames.to_vector(frame, self._x)
+        background, residual, mask = self._separate(frame, x, known, rate)
+        event = None
+        if np.count_nonzero(mask) > _WHOLE_FRAME * mask.size and mask.size > 1 and rate != 0:
+            event = "scene-change"
+            self._restart()
+            background, residual, mask = self._separate(frame, x, known, rate)
+        self._learn(frame, residual, mask, rate)
+        if known is not None:
+            mask[known] = FOREGROUND
+        self._background = background
+        y = self._tracker.coefficients_.copy() if self._tracker else np.empty(0)
+        return Separation(frame, mask, background, residual, y, self.phase, event)
+
+    def _separate(
+        self, frame: np.ndarray, x: np.ndarray, known: np.ndarray | None, rate: float
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return background image, joint residual and mask of a frame by the model as it stands."""
+        frames = self._format
+        if self._tracker is None:
+            low_rank = self._provisional(frame, rate)
+        else:
+            observed = _NOTHING if known is None else np.repeat(~known, frames.channels).astype(np.float32)
+            low_rank = self._tracker.separate(x, observed)
+        residual = np.empty(frames.shape[:2], np.float32)
+        _kernels.joint_residual(x, low_rank, frames.channels, residual.reshape(-1))
+        return frames.to_image(low_rank), residual, self._segmenter.segment(residual)
+
+    def _provisional(self, frame: np.ndarray, rate: float) -> np.ndarray:
+        buffer = self._start_buffer
+        if rate != 0 or buffer.count == 0:
+            buffer.add(frame.reshape(-1))
+        background = np.empty(self._format.size, np.float32)
+        return self._format.to_vector(buffer.median.reshape(self._format.shape), background)
+
+    @property
+    def _start_buffer(self) -> StartBuffer:
+        if self._buffer is None:
+            raise ParameterError("the start phase is over")
+        return self._buffer
+
+    def _learn(self, frame: np.ndarray, residual: np.ndarray, mask: np.ndarray, rate: float) -> None:
+        if rate == 0:
+            return
+        self._segmenter.learn(residual, mask)
+        if self._tracker is not None:
+            self._tracker.update(None if rate < 0 or rate == 1 else rate)
+        elif self._start_buffer.is_full:
+            self._finish_start()
+
+    def _finish_start(self) -> None:
+        """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
+        frames, parameters = self._format, self._part(TRACKER)
+        parameters["rank"] = min(parameters["rank"], frames.size)
+        self._tracker = SubspaceTracker(**parameters).fit(self._start_buffer.frames, frames.scale)
+        self._buffer = None
+
+    def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray:
+        """Return the background of the newest frame, shape and type of the frames.
+
+        Parameters
+        ----------
+        backgroundImage : ndarray, optional
+            Filled with the background when given.
+        """
+        if self._background is None:
+            raise ParameterError("there is no background image before the first frame")
+        if backgroundImage is not None:
+            backgroundImage[...] = self._background
+            return backgroundImage
+        return self._background.copy()
+
+    @staticmethod
+    def _checked_rate(rate: float) -> float:
+        good = isinstance(rate, numbers.Real) and not math.isnan(rate) and rate <= 1
+        if not good:
+            raise ParameterError(f"learningRate must be a number in [0, 1] or negative for the default, got {rate!r}")
+        return float(rate)
+
+    def _checked_known(self, known: np.ndarray | None) -> np.ndarray | None:
+        if known is None:
+            return None
+        known = np.asarray(known)
+        if known.shape != self._format.shape[:2]:
+            raise ParameterError(
+                f"knownForegroundMask must have shape {self._format.shape[:2]}, got {known.shape}"
+            )
+        return known != 0
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write parameters and model to the file `path` (NumPy's ``.npz``), whole or not at all.
+
+        Raises
+        ------
+        SinkError
+            When the file cannot be written.
+        """
+        _storage.write(Path(path), self.get_params(), self._state())
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> BackgroundSubtractor:
+        """Return a subtractor that goes on where the saved one stood.
+
+        Raises
+        ------
+        SourceError
+            When the file is missing or is no model of this program.
+        """
+        parameters, state = _storage.read(Path(path))
+        subtractor = cls(**parameters)
+        subtractor._set_state(state)
+        return subtractor
+
+    def _state(self) -> dict[str, np.ndarray]:
+        if self.format is None:
+            return {}
+        state = {
+            "format_shape": np.array(self.format.shape),
+            "format_dtype": np.array(self.format.dtype),
+            "format_max_value": np.array(self.format.max_value),
+            "sigma": self._segmenter.sigma,
+            "background": self._background if self._background is not None else np.empty(0),
+        }
+        if self._tracker is not None:
+            state |= {f"tracker_{name}": value for name, value in self._tracker.state().items()}
+        else:
+            state["start_frames_seen"] = self._start_buffer.frames[: self._start_buffer.count]
+        return state
+
+    def _set_state(self, state: dict[str, np.ndarray]) -> None:
+        if not state:
+            return
+        shape = tuple(int(n) for n in state["format_shape"])
+        self.format = FrameFormat(shape, str(state["format_dtype"]), float(state["format_max_value"]))
+        self._x = np.empty(self.format.size, np.float32)
+        self._restart()
+        self._segmenter.sigma = state["sigma"]
+        self._background = state["background"] if state["background"].size else None
+        if "start_frames_seen" in state:
+            for frame in state["start_frames_seen"]:
+                self._start_buffer.add(frame)
+            return
+        parameters = self._part(TRACKER)
+        parameters["rank"] = min(parameters["rank"], self.format.size)
+        tracker_state = {n.removeprefix("tracker_"): v for n, v in state.items() if n.startswith("tracker_")}
+        self._tracker = SubspaceTracker(**parameters)
+        self._tracker.set_state(tracker_state)
+        self._buffer = None

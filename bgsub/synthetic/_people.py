@@ -1,0 +1,208 @@
+"""People who walk: figures of limbs with textured clothes, and the ways they take."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub.synthetic._shapes import Canvas, Mottle, Point, bgr, capsule, convex, ellipse, generator
+
+# Near the tones of the walls and floors on purpose: a coat may be hard to tell from the wall behind it.
+_TOPS = [
+    (178, 52, 44), (38, 66, 120), (196, 188, 172), (58, 84, 62), (214, 168, 60), (64, 62, 68),
+    (112, 132, 158), (150, 128, 106), (228, 226, 220), (122, 58, 92), (36, 38, 44), (88, 138, 142),
+]  # fmt: skip
+_TROUSERS = [(44, 50, 72), (62, 60, 58), (120, 108, 88), (30, 30, 34), (84, 98, 122), (98, 88, 78)]
+_SKIN = [(224, 178, 148), (198, 146, 112), (142, 96, 70), (98, 66, 50)]
+_HAIR = [(40, 30, 24), (84, 58, 36), (150, 116, 70), (120, 118, 114), (22, 20, 20)]
+_PATTERNS = ("plain", "stripes", "checks", "jacket")
+
+
+@dataclass(frozen=True)
+class Way:
+    """A walk along straight pieces over the floor.
+
+    Attributes
+    ----------
+    corners : tuple of (x, z)
+        The corners in metres; the first and the last are out of sight.
+    speed : float
+        Metres per frame.
+    halt : tuple of (float, float)
+        Distance at which the walker stops, and for how many frames (0: does not stop).
+    """
+
+    corners: tuple[Point, ...]
+    speed: float
+    halt: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def length(self) -> float:
+        """Length of the walk in metres."""
+        return sum(math.dist(p, q) for p, q in zip(self.corners, self.corners[1:], strict=False))
+
+    @property
+    def frames(self) -> float:
+        """Duration of the walk in frames."""
+        return self.length / self.speed + self.halt[1]
+
+    def walked(self, age: float) -> tuple[float, float]:
+        """Return the metres walked after `age` frames and how fully the limbs swing, in [0, 1]."""
+        at, rest = self.halt
+        before = at / self.speed
+        if not rest or age <= before:
+            swing = 1.0 if not rest else min(1.0, 0.12 + (before - age) / 6)
+            return age * self.speed, swing
+        if age <= before + rest:
+            return at, 0.12
+        return at + (age - before - rest) * self.speed, min(1.0, 0.12 + (age - before - rest) / 6)
+
+    def place(self, distance: float) -> tuple[float, float, float, float]:
+        """Return (x, z) after some metres and the direction (dx, dz) of the walk there."""
+        for p, q in zip(self.corners, self.corners[1:], strict=False):
+            piece = math.dist(p, q)
+            if distance <= piece:
+                break
+            distance -= piece
+        else:
+            distance = piece
+        dx, dz = (q[0] - p[0]) / piece, (q[1] - p[1]) / piece
+        return p[0] + dx * distance, p[1] + dz * distance, dx, dz
+
+
+class Person:
+    """One person's looks; the same key gives the same person.
+
+    Parameters
+    ----------
+    *key : int
+        Non-negative integers.
+    """
+
+    shadow_radius = 0.17
+
+    def __init__(self, *key: int) -> None:
+        rng = generator(*key, 11)
+        self.height = float(rng.uniform(1.58, 1.86))
+        self.stout = float(rng.uniform(0.92, 1.14))
+        self._top = bgr(*_TOPS[rng.integers(len(_TOPS))])
+        self._second = bgr(*_TOPS[rng.integers(len(_TOPS))])
+        self._legs = bgr(*_TROUSERS[rng.integers(len(_TROUSERS))])
+        self._skin = bgr(*_SKIN[rng.integers(len(_SKIN))])
+        self._hair = bgr(*_HAIR[rng.integers(len(_HAIR))])
+        self._pattern = _PATTERNS[rng.integers(len(_PATTERNS))]
+        self._coat = bool(rng.random() < 0.3)
+        self._bag = bool(rng.random() < 0.45)
+        self._folds = Mottle(rng, 0.11)
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Largest extent to either side and upwards in metres."""
+        return 0.62 * self.height / 1.75, 1.03 * self.height
+
+    def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
+        """Paint the person, feet at (0, 0), y up in metres, after a walk of `distance` metres.
+
+        Parameters
+        ----------
+        canvas : Canvas
+            Where to paint.
+        distance : float
+            Metres walked: sets the phase of the step.
+        swing : float
+            How far arms and legs swing, in [0, 1].
+        dx : float
+            Sideways part of the direction, in [-1, 1]: 0 towards or away from the camera.
+        """
+        unit = self.height / 1.75
+        phase = 2 * math.pi * distance / (1.42 * unit)
+        aside = math.copysign(max(abs(dx), 0.2), dx)
+        stride = swing * aside
+        legs = [_joints(unit, phase + math.pi, stride), _joints(unit, phase, stride)]
+        # Stand on the lower foot.
+        canvas.y = canvas.y + np.float32(min(ankle[1] for _, ankle in legs) - 0.05 * unit)
+        self._leg(canvas, unit, legs[0], 0.72, dx)
+        self._arm(canvas, phase, stride, 0.72, dx)
+        if self._bag:
+            back = -math.copysign(0.17, dx) * abs(dx) * unit
+            pack = ellipse(canvas.x, canvas.y, (back, 1.22 * unit), (0.14 * unit, 0.22 * unit))
+            canvas.paint(pack, self._second * np.float32(0.6))
+        self._leg(canvas, unit, legs[1], 1.0, dx)
+        self._torso(canvas, unit, dx)
+        self._head(canvas, unit, dx, 0.012 * math.sin(2 * phase) * swing)
+        self._arm(canvas, phase + math.pi, stride, 0.92, dx)
+
+    def _leg(self, canvas: Canvas, unit: float, joints: tuple[Point, Point], light: float, dx: float) -> None:
+        apart = (0.085 if light < 1 else -0.085) * (1 - abs(dx)) * unit
+        hip = (apart, 0.90 * unit)
+        knee, ankle = ((x + apart, y) for x, y in joints)
+        tone = self._legs * np.float32(light)
+        wide = self.stout * unit
+        canvas.paint(capsule(canvas.x, canvas.y, hip, knee, (0.105 * wide, 0.075 * wide)), tone)
+        canvas.paint(capsule(canvas.x, canvas.y, knee, ankle, (0.075 * wide, 0.055 * wide)), tone)
+        toe = (ankle[0] + 0.17 * unit * dx, ankle[1] - 0.025 * unit)
+        canvas.paint(capsule(canvas.x, canvas.y, ankle, toe, (0.05 * unit, 0.038 * unit)), bgr(38, 32, 30))
+
+    def _arm(self, canvas: Canvas, phase: float, stride: float, light: float, dx: float) -> None:
+        unit = self.height / 1.75
+        upper = 0.42 * stride * math.sin(phase)
+        lower = upper + 0.35 * abs(stride) * math.copysign(1.0, dx)
+        side = (0.21 if light < 0.9 else -0.21) * (1 - 0.9 * abs(dx)) * unit * self.stout
+        shoulder = (side, 1.41 * unit)
+        elbow = (side * 1.15 + 0.27 * unit * math.sin(upper), shoulder[1] - 0.27 * unit * math.cos(upper))
+        hand = (elbow[0] + 0.25 * unit * math.sin(lower), elbow[1] - 0.25 * unit * math.cos(lower))
+        canvas.paint(ellipse(canvas.x, canvas.y, hand, (0.05 * unit, 0.055 * unit)), self._skin)
+        sleeve = self._top * np.float32(light)
+        canvas.paint(capsule(canvas.x, canvas.y, shoulder, elbow, (0.068 * unit, 0.058 * unit)), sleeve)
+        canvas.paint(capsule(canvas.x, canvas.y, elbow, hand, (0.058 * unit, 0.042 * unit)), sleeve)
+
+    def _torso(self, canvas: Canvas, unit: float, dx: float) -> None:
+        x, y = canvas.x, canvas.y
+        wide = (0.19 - 0.05 * abs(dx)) * self.stout * unit
+        cloth = self._cloth(x / np.float32(unit), y / np.float32(unit), wide / unit)
+        canvas.paint(capsule(x, y, (0.0, 0.98 * unit), (0.0, 1.36 * unit), (0.92 * wide, wide)), cloth)
+        if self._coat:
+            hem = 1.35 * wide
+            skirt = [
+                (-0.9 * wide, 1.1 * unit),
+                (0.9 * wide, 1.1 * unit),
+                (hem, 0.58 * unit),
+                (-hem, 0.58 * unit),
+            ]
+            canvas.paint(convex(x, y, skirt), cloth * np.float32(0.94))
+
+    def _cloth(self, x: np.ndarray, y: np.ndarray, wide: float) -> np.ndarray:
+        """Return the picture (h, w, 3) of the cloth: pattern, folds and the round of the body."""
+        if self._pattern == "stripes":
+            second = (y * np.float32(1 / 0.15)) % 1 < 0.42
+        elif self._pattern == "checks":
+            second = ((y * np.float32(1 / 0.16)) % 1 < 0.5) ^ ((x * np.float32(1 / 0.16)) % 1 < 0.5)
+        elif self._pattern == "jacket":
+            second = (np.abs(x) < np.float32(0.25 * wide)) & (y > 1.05)
+        else:
+            second = np.zeros(x.shape, bool)
+        cloth = np.where(second[..., np.newaxis], self._second, self._top)
+        bend = np.clip(x * np.float32(1 / wide), -1, 1)
+        light = np.float32(1.08) - np.float32(0.28) * bend * bend + np.float32(0.14) * self._folds(x, y)
+        return cloth * light[..., np.newaxis]
+
+    def _head(self, canvas: Canvas, unit: float, dx: float, bob: float) -> None:
+        x, y = canvas.x, canvas.y
+        high = 1.625 * unit + bob
+        look = 0.03 * dx * unit
+        canvas.paint(capsule(x, y, (0.0, 1.44 * unit), (look, high), (0.06 * unit, 0.055 * unit)), self._skin)
+        canvas.paint(ellipse(x, y, (look, high + 0.022 * unit), (0.105 * unit, 0.125 * unit)), self._hair)
+        canvas.shade(
+            ellipse(x, y, (look + 0.045 * dx * unit, high - 0.02 * unit), (0.082 * unit, 0.10 * unit)),
+            self._skin,
+        )
+
+
+def _joints(unit: float, phase: float, stride: float) -> tuple[Point, Point]:
+    """Return knee and ankle of a leg whose hip is at x = 0; the knee bends while the leg swings forward."""
+    thigh = 0.46 * stride * math.sin(phase)
+    shin = thigh - 0.75 * stride * max(0.0, math.cos(phase)) ** 2
+    knee = (0.43 * unit * math.sin(thigh), (0.90 - 0.43 * math.cos(thigh)) * unit)
+    return knee, (knee[0] + 0.42 * unit * math.sin(shin), knee[1] - 0.42 * unit * math.cos(shin))

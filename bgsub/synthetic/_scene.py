@@ -1,0 +1,197 @@
+"""The scene: stage, plants, movers and shadows put together and read out by a sensor."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Protocol
+
+import numpy as np
+
+from bgsub.synthetic._foliage import Foliage
+from bgsub.synthetic._shapes import generator
+from bgsub.synthetic._sheet import Sheet
+from bgsub.synthetic._stage import Camera, Picture
+from bgsub.synthetic._tracks import Presence, Track
+
+MOVING, UNKNOWN, SHADOW = 255, 170, 50
+
+_STEPS = 4096
+_BRIGHTEST = 2.0
+_SHAKE_STEPS = 16
+_SHADE_SEEN = 0.05
+
+
+class Stage(Protocol):
+    """What a scene needs to know of its place."""
+
+    camera: Camera
+    picture: Picture
+    foliage: list[Foliage]
+    tracks: list[Track]
+    switches: bool
+
+    def weights(self, index: int) -> tuple[float, ...]:
+        """Return the power of each light at a frame."""
+
+
+class Scene:
+    """A picture sequence with exact masks, made on the spot; see `scene`.
+
+    Iterating gives ``(frame, mask)`` in order, indexing the same pair at random.
+
+    Attributes
+    ----------
+    name : str
+        Name of the scene.
+    size : (int, int)
+        Width and height in pixels.
+    rate : Fraction
+        Frames per second.
+    """
+
+    rate = Fraction(25)
+
+    def __init__(
+        self,
+        name: str,
+        stage: Stage,
+        *,
+        size: tuple[int, int],
+        length: int,
+        seed: int,
+        noise: float,
+        channels: int,
+        shake: float,
+        sway: float,
+        lamps: bool,
+        shadows: bool,
+        empty_start: int,
+    ) -> None:
+        self.name, self.size = name, size
+        self._stage, self._length, self._seed = stage, length, seed
+        self._noise, self._channels, self._shake, self._sway = noise, channels, shake, sway
+        self._lamps, self._shadows, self._empty_start = lamps, shadows, empty_start
+        self._margin = (stage.camera.width - size[0]) // 2
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return frame and mask at `index`; negative counts from the end."""
+        if not -self._length <= index < self._length:
+            raise IndexError(f"frame {index} of a scene of {self._length} frames")
+        index %= self._length
+        radiance, mask = self._compose(index, self._present(index))
+        return self._sense(radiance, self._noise, index), mask
+
+    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        return (self[i] for i in range(self._length))
+
+    def frames(self) -> np.ndarray:
+        """Return all frames: (n, h, w, 3), or (n, h, w) with one channel, uint8."""
+        return np.stack([frame for frame, _ in self])
+
+    def masks(self) -> np.ndarray:
+        """Return all masks: (n, h, w), uint8."""
+        return np.stack([self._compose(i, self._present(i))[1] for i in range(self._length)])
+
+    def background(self, index: int) -> np.ndarray:
+        """Return the frame at `index` as it would be without movers, shadows of theirs and noise."""
+        radiance, _ = self._compose(index, [])
+        return self._sense(radiance, 0.0, index)
+
+    def offset(self, index: int) -> tuple[float, float]:
+        """Return how far the shaking camera has moved the picture, (dx, dy) in pixels."""
+        if not self._shake:
+            return 0.0, 0.0
+        phases = generator(self._seed, 61).uniform(0, 2 * math.pi, 6)
+        turns = (0.91, 0.47, 0.263, 0.83, 0.53, 0.291)
+        size = self._shake * math.sqrt(2 / 3)
+        waves = [size * math.sin(turn * index + p) for turn, p in zip(turns, phases, strict=True)]
+        dx, dy = (round(_SHAKE_STEPS * sum(part)) / _SHAKE_STEPS for part in (waves[:3], waves[3:]))
+        return dx, dy
+
+    @property
+    def lamp_frames(self) -> tuple[int, ...]:
+        """Frames that are the first under lamps other than those of the frame before."""
+        if not self._lamps or not self._stage.switches:
+            return ()
+        weights = [self._stage.weights(i) for i in range(self._length)]
+        return tuple(i for i in range(1, self._length) if weights[i] != weights[i - 1])
+
+    def _present(self, index: int) -> list[Presence]:
+        """Return who is in the scene, the farthest first."""
+        if index < self._empty_start:
+            return []
+        found = [track.at(index - self._empty_start) for track in self._stage.tracks]
+        return sorted((p for p in found if p is not None), key=lambda p: -p.z)
+
+    def _compose(self, index: int, present: list[Presence]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the radiance (h, w, 3), float32, and the mask (h, w), uint8."""
+        stage = self._stage
+        sheet = Sheet(stage.camera, stage.picture, stage.weights(index if self._lamps else 0))
+        if self._shadows:
+            sheet.cast(present)
+        for plant in stage.foliage:
+            sheet.lay(plant, *plant.moved(index, self._sway))
+        for one in present:
+            sheet.enter(one)
+        offset = self.offset(index)
+        cover, shade = self._view(sheet.cover, offset), self._view(sheet.shade, offset)
+        mask = np.zeros(cover.shape, np.uint8)
+        mask[shade > _SHADE_SEEN] = SHADOW
+        mask[cover > 0] = UNKNOWN
+        mask[cover >= 0.95] = MOVING
+        return self._view(sheet.radiance, offset), mask
+
+    def _view(self, layer: np.ndarray, offset: tuple[float, float]) -> np.ndarray:
+        """Cut the camera's view out of the stage, moved by a fraction of a pixel."""
+        m, (w, h) = self._margin, self.size
+        if not m:
+            return layer
+        x, y = m - offset[0], m - offset[1]
+        ix, iy = math.floor(x), math.floor(y)
+        fx, fy = np.float32(x - ix), np.float32(y - iy)
+        part = layer[iy : iy + h + 1, ix : ix + w + 1]
+        part = part[:, :-1] * (1 - fx) + part[:, 1:] * fx
+        return part[:-1] * (1 - fy) + part[1:] * fy
+
+    def _sense(self, radiance: np.ndarray, noise: float, index: int) -> np.ndarray:
+        """Return the 8-bit picture a sensor makes of the radiance: shot and read noise, gamma, rounding."""
+        place = radiance * np.float32((_STEPS - 1) / _BRIGHTEST)
+        np.clip(place, 0, _STEPS - 1, out=place)
+        place = place.astype(np.uint16)
+        grey = _RESPONSE[place]
+        scatter = _SCATTER[place] if noise else None
+        if self._channels == 1:
+            grey = _luma(grey)
+            scatter = _luma(scatter) if scatter is not None else None
+        if scatter is not None:
+            rng = generator(self._seed, 81, index)
+            grey += scatter * np.float32(noise) * rng.standard_normal(grey.shape, dtype=np.float32)
+        return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
+
+
+def _luma(bgr: np.ndarray) -> np.ndarray:
+    """Return the grey value (h, w) of a colour picture."""
+    return bgr[..., 0] * np.float32(0.114) + bgr[..., 1] * np.float32(0.587) + bgr[..., 2] * np.float32(0.299)
+
+
+def _response() -> tuple[np.ndarray, np.ndarray]:
+    """Return grey level and relative noise for each step of radiance.
+
+    The response is a power law with a shoulder instead of a hard limit. The noise is the slope of the
+    response times sqrt(read^2 + shot * radiance), scaled to 1 at a middle grey.
+    """
+    v = (np.arange(_STEPS) + 0.5) * (_BRIGHTEST / _STEPS)
+    knee = 0.6
+    soft = np.where(v < knee, v, knee + (1 - knee) * (1 - 1 / (1 + (v - knee) / (1 - knee))))
+    grey = 255 * soft ** (1 / 2.2)
+    scatter = np.gradient(grey, v) * np.sqrt(0.002 + 0.03 * v)
+    scatter /= scatter[np.searchsorted(grey, 118)]
+    return grey.astype(np.float32), np.minimum(scatter, 1.6).astype(np.float32)
+
+
+_RESPONSE, _SCATTER = _response()

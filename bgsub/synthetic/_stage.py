@@ -1,0 +1,309 @@
+"""A stage of boxes under lamps, seen through a pinhole: what the picture holds before anybody enters.
+
+The stage is ray cast once. In linear light the empty picture is a weighted sum of one picture per light, so
+lamps that switch and clouds that pass only change the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+Texture = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+Vector = tuple[float, float, float]
+
+_ROWS_PER_BLOCK = 4
+
+
+@dataclass(frozen=True)
+class Camera:
+    """A pinhole at the origin: x to the right, y down, z into the picture, in metres.
+
+    Attributes
+    ----------
+    width, height : int
+        Size of the picture in pixels.
+    focal : float
+        Focal length in pixels.
+    centre : tuple of float
+        Where the optical axis meets the picture, in pixels.
+    floor : float
+        Height of the camera over the floor in metres.
+    """
+
+    width: int
+    height: int
+    focal: float
+    centre: tuple[float, float]
+    floor: float
+
+    def half_width(self, z: float) -> float:
+        """Return how far to the side the picture reaches at depth `z`, in metres."""
+        return z * self.width / (2 * self.focal)
+
+    def foot(self, x: float, z: float) -> tuple[float, float]:
+        """Return the pixel coordinates of a point of the floor."""
+        return self.centre[0] + self.focal * x / z, self.centre[1] + self.focal * self.floor / z
+
+    def rays(self, top: int, bottom: int, per_pixel: int = 1) -> np.ndarray:
+        """Return directions (rows, columns, 3) with z = 1 through the sub-pixels of some rows."""
+        u = (np.arange(self.width * per_pixel) + 0.5) / per_pixel - self.centre[0]
+        v = (np.arange(top * per_pixel, bottom * per_pixel) + 0.5) / per_pixel - self.centre[1]
+        out = np.ones((v.size, u.size, 3), np.float32)
+        out[..., 0] = _no_zero(u / self.focal)
+        out[..., 1] = _no_zero(v / self.focal)[:, np.newaxis]
+        return out
+
+
+@dataclass(frozen=True)
+class Box:
+    """An upright block with sides along the axes.
+
+    Attributes
+    ----------
+    low, high : tuple of float
+        Opposite corners in metres.
+    colour : ndarray, (3,), float32
+        Linear reflectance, BGR.
+    texture : callable or None
+        ``texture(points, axis, colour)`` with points (n, 3) and the axis (n,) of the face that was hit
+        returns the reflectance (n, 3).
+    glow : float
+        Light sent out by the box itself; 0 for none.
+    lamp : int
+        Index of the light that feeds `glow`.
+    casts : bool
+        Whether it stands in the way of the light.
+    ground : bool
+        Whether the shadows of those who pass fall on it.
+    """
+
+    low: Vector
+    high: Vector
+    colour: np.ndarray
+    texture: Texture | None = None
+    glow: float = 0.0
+    lamp: int = 0
+    casts: bool = True
+    ground: bool = False
+
+
+@dataclass(frozen=True)
+class Light:
+    """A lamp, the sun or the even light from everywhere.
+
+    Attributes
+    ----------
+    colour : ndarray, (3,), float32
+        Colour of the light, BGR.
+    points : tuple of (x, y, z)
+        Lamps: where it shines from. Empty for the sun and the even light.
+    towards : (x, y, z) or None
+        Sun: unit vector that points at it.
+    power : float
+        Irradiance at one metre (lamps) or anywhere (sun).
+    even : float
+        Irradiance that reaches every surface alike, bounced off walls or sky.
+    """
+
+    colour: np.ndarray
+    points: tuple[Vector, ...] = ()
+    towards: Vector | None = None
+    power: float = 0.0
+    even: float = 0.0
+
+    def at(self, x: float, y: float, z: float) -> float:
+        """Return the irradiance of a small ball at a point that nothing shades."""
+        if self.towards is not None:
+            return self.even + 0.6 * self.power
+        total = self.even
+        for p in self.points:
+            square = (p[0] - x) ** 2 + (p[1] - y) ** 2 + (p[2] - z) ** 2
+            total += 0.5 * self.power / len(self.points) / max(square, 0.5)
+        return total
+
+
+@dataclass
+class Picture:
+    """The empty stage as the camera sees it, one layer per light.
+
+    Attributes
+    ----------
+    lights : list of Light
+        The J lights.
+    layers : ndarray, (J, h, w, 3), float32
+        Radiance under each light alone at full power.
+    irradiance : ndarray, (J, h, w), float32
+        Light that arrives at each pixel's surface.
+    depth : ndarray, (h, w), float32
+        Depth z of the surface at each pixel centre, in metres.
+    ground : ndarray, (h, w), bool
+        Where the surface is ground.
+    """
+
+    lights: list[Light]
+    layers: np.ndarray
+    irradiance: np.ndarray
+    depth: np.ndarray
+    ground: np.ndarray
+    _last: tuple[tuple[float, ...], np.ndarray] = field(default=((), np.empty(0)), repr=False)
+
+    def under(self, weights: tuple[float, ...]) -> np.ndarray:
+        """Return the radiance (h, w, 3) under weighted lights; the caller must not write into it."""
+        last_weights, image = self._last
+        if last_weights != weights:
+            image = mix(self.layers, weights)
+            self._last = (weights, image)
+        return image
+
+
+def mix(layers: np.ndarray, weights: tuple[float, ...]) -> np.ndarray:
+    """Return the weighted sum over the first axis, added in a fixed order."""
+    total = np.zeros(layers.shape[1:], np.float32)
+    for layer, weight in zip(layers, weights, strict=True):
+        if weight:
+            total += layer * np.float32(weight)
+    return total
+
+
+def render(camera: Camera, boxes: list[Box], lights: list[Light], sky: Texture) -> Picture:
+    """Ray cast the stage, with shadows, at several rays per pixel.
+
+    Parameters
+    ----------
+    camera : Camera
+        The eye.
+    boxes : list of Box
+        The stage.
+    lights : list of Light
+        Light 0 also feeds the sky.
+    sky : callable
+        ``sky(directions, axis, colour)`` returns the radiance (n, 3) of rays that hit nothing.
+
+    Returns
+    -------
+    Picture
+        O(h w boxes lights) work, once.
+    """
+    h, w = camera.height, camera.width
+    per_pixel = 3 if h * w <= 40_000 else 2 if h * w <= 160_000 else 1
+    layers = np.empty((len(lights), h, w, 3), np.float32)
+    irradiance = np.empty((len(lights), h, w), np.float32)
+    for top in range(0, h, _ROWS_PER_BLOCK):
+        rows = slice(top, min(top + _ROWS_PER_BLOCK, h))
+        rays = camera.rays(rows.start, rows.stop, per_pixel)
+        radiance, arriving = _shade(rays, boxes, lights, sky)
+        layers[:, rows] = _average(radiance, per_pixel)
+        irradiance[:, rows] = _average(arriving, per_pixel)
+    rays = camera.rays(0, h)
+    depth, hit, _ = _cast(rays.reshape(-1, 3), boxes)
+    is_ground = np.array([box.ground for box in boxes] + [False])
+    return Picture(lights, layers, irradiance, depth.reshape(h, w), is_ground[hit].reshape(h, w))
+
+
+def _shade(
+    rays: np.ndarray, boxes: list[Box], lights: list[Light], sky: Texture
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the radiance (J, rows, columns, 3) and irradiance (J, rows, columns) of a block of rays."""
+    shape = rays.shape[:2]
+    rays = rays.reshape(-1, 3)
+    depth, hit, axis = _cast(rays, boxes)
+    points = rays * np.minimum(depth, 1e3)[:, np.newaxis]
+    colour = np.empty_like(points)
+    for index, box in enumerate(boxes):
+        here = hit == index
+        if here.any():
+            texture = box.texture
+            colour[here] = box.colour if texture is None else texture(points[here], axis[here], box.colour)
+    arriving = np.stack([_irradiance(points, rays, axis, light, boxes) for light in lights])
+    radiance = np.empty((len(lights), *points.shape), np.float32)
+    for j, light in enumerate(lights):
+        radiance[j] = colour * light.colour * arriving[j][:, np.newaxis]
+    for index, box in enumerate(boxes):
+        here = hit == index
+        if box.glow and here.any():
+            radiance[box.lamp, here] += colour[here] * np.float32(box.glow)
+    beyond = hit == len(boxes)
+    if beyond.any():
+        radiance[:, beyond] = 0
+        radiance[0, beyond] = sky(rays[beyond], axis[beyond], colour[beyond])
+    return radiance.reshape(-1, *shape, 3), arriving.reshape(-1, *shape)
+
+
+def _cast(rays: np.ndarray, boxes: list[Box]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return depth (n,), index of the box (n,; their number for none) and axis of its face (n,)."""
+    depth = np.full(len(rays), np.inf, np.float32)
+    hit = np.full(len(rays), len(boxes), np.intp)
+    axis = np.zeros(len(rays), np.intp)
+    inverse = np.float32(1) / rays
+    for index, box in enumerate(boxes):
+        near, far, face = _slabs(np.zeros(3, np.float32), inverse, box)
+        closer = (near <= far) & (near > 1e-3) & (near < depth)
+        depth[closer], hit[closer], axis[closer] = near[closer], index, face[closer]
+    return depth, hit, axis
+
+
+def _slabs(start: np.ndarray, inverse: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return where rays enter and leave a box, and the axis of the face they enter by."""
+    first = (np.asarray(box.low, np.float32) - start) * inverse
+    last = (np.asarray(box.high, np.float32) - start) * inverse
+    enter, leave = np.minimum(first, last), np.maximum(first, last)
+    near, face = enter[:, 0], np.zeros(len(enter), np.intp)
+    for a in (1, 2):
+        face = np.where(enter[:, a] > near, a, face)
+        near = np.maximum(near, enter[:, a])
+    return near, np.minimum(np.minimum(leave[:, 0], leave[:, 1]), leave[:, 2]), face
+
+
+def _irradiance(
+    points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: Light, boxes: list[Box]
+) -> np.ndarray:
+    """Return what one light brings to surface points (n, 3) that face the camera, shadows included."""
+    rows = np.arange(len(points))
+    outward = -np.sign(rays[rows, axis])
+    total = np.full(len(points), light.even, np.float32)
+    lifted = points.copy()
+    lifted[rows, axis] += outward * np.float32(0.01)
+    if light.towards is not None:
+        way = np.broadcast_to(np.asarray(light.towards, np.float32), points.shape)
+        cosine = way[rows, axis] * outward
+        return total + np.where(cosine > 0, cosine * np.float32(light.power), 0) * _clear(
+            lifted, way, boxes, 99
+        )
+    for point in light.points:
+        way = np.asarray(point, np.float32) - lifted
+        square = way[:, 0] * way[:, 0] + way[:, 1] * way[:, 1] + way[:, 2] * way[:, 2]
+        # A panel in the ceiling: the cosines at the surface and at the lamp, over the distance squared.
+        cosine = np.maximum(way[rows, axis] * outward, 0) * np.maximum(-way[:, 1], 0) / square
+        part = cosine / np.maximum(square, np.float32(0.2)) * np.float32(light.power / len(light.points))
+        total += part * _clear(lifted, way, boxes, 0.98)
+    return total
+
+
+def _clear(start: np.ndarray, way: np.ndarray, boxes: list[Box], reach: float) -> np.ndarray:
+    """Return whether nothing stands between `start` and ``start + reach * way``."""
+    inverse = np.float32(1) / _no_zero(way)
+    free = np.ones(len(start), bool)
+    for box in boxes:
+        if box.casts:
+            near, far, _ = _slabs(start, inverse, box)
+            free &= ~((near < far) & (far > 1e-3) & (near < reach))
+    return free
+
+
+def _average(values: np.ndarray, per_pixel: int) -> np.ndarray:
+    """Average the sub-pixels of (J, rows, columns, ...), added in a fixed order."""
+    total: np.ndarray | None = None
+    for i in range(per_pixel):
+        for j in range(per_pixel):
+            part = values[:, i::per_pixel, j::per_pixel]
+            total = part.copy() if total is None else total + part
+    assert total is not None
+    return total * np.float32(1.0 / per_pixel**2)
+
+
+def _no_zero(values: np.ndarray) -> np.ndarray:
+    """Move zeros a little aside, so that a ray along an axis can be inverted."""
+    return np.where(np.abs(values) < 1e-6, 1e-6, values).astype(np.float32)

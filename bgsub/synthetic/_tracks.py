@@ -1,0 +1,86 @@
+"""Who is in the scene at which frame: endless timetables, whatever the length of the sequence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub.synthetic._cars import Car
+from bgsub.synthetic._people import Person, Way
+from bgsub.synthetic._shapes import generator
+
+Mover = Person | Car
+Plan = Callable[[np.random.Generator], Way]
+
+
+@dataclass(frozen=True)
+class Presence:
+    """One mover at one frame.
+
+    Attributes
+    ----------
+    mover : Person or Car
+        Its looks.
+    x, z : float
+        Its place on the floor in metres.
+    distance : float
+        Metres travelled so far.
+    swing : float
+        How far the limbs swing, in [0, 1].
+    dx : float
+        Sideways part of the direction of travel, in [-1, 1].
+    """
+
+    mover: Mover
+    x: float
+    z: float
+    distance: float
+    swing: float
+    dx: float
+
+
+class Track:
+    """A place in the timetable: one trip after the other, each with a new mover.
+
+    Parameters
+    ----------
+    make : type
+        `Person` or `Car`.
+    plan : callable
+        Draws the `Way` of a trip from a random stream.
+    period : int
+        Frames from the start of one trip to the next.
+    start : int
+        Frame of the first trip.
+    *key : int
+        Seed of the trips.
+    """
+
+    def __init__(self, make: type[Mover], plan: Plan, period: int, start: int, *key: int) -> None:
+        self._make, self._plan, self._period, self._start, self._key = make, plan, period, start, key
+        self._trips: dict[int, tuple[Mover, Way]] = {}
+
+    def at(self, index: int) -> Presence | None:
+        """Return who is on the way at a frame, or None."""
+        trip, age = divmod(index - self._start, self._period)
+        if trip < 0:
+            return None
+        mover, way = self._trip(trip)
+        if age > way.frames:
+            return None
+        distance, swing = way.walked(age)
+        x, z, dx, _ = way.place(distance)
+        return Presence(mover, x, z, distance, swing, dx)
+
+    def _trip(self, trip: int) -> tuple[Mover, Way]:
+        if trip not in self._trips:
+            way = self._plan(generator(*self._key, trip, 21))
+            # Faster if need be: everyone has left before the next one starts.
+            slowest = way.length / max(self._period - 2 - way.halt[1], 1.0)
+            self._trips[trip] = (
+                self._make(*self._key, trip),
+                Way(way.corners, max(way.speed, slowest), way.halt),
+            )
+        return self._trips[trip]

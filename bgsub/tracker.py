@@ -1,0 +1,461 @@
+"""Robust subspace tracking on the Grassmannian: one vector in, one step of the subspace (paper, algorithms 5 and 6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bgsub import _kernels
+from bgsub._start import batch_start, first_mu
+from bgsub.errors import ParameterError
+from bgsub.grassmann import small_rank_one_update, small_rotation
+from bgsub.parameters import TRACKER, check_all
+from bgsub.surrogates import Surrogate
+
+_FLATTENS_AT = 0.05  # intensity at which the cost flattens when mu is not given
+_ARMIJO = 1e-4
+_BACKTRACKS = 20
+_HYGIENE = 100  # updates between two re-orthonormalisations
+_DROP = 1e-6  # singular values of the gradient factor below this share of the largest are dropped
+_ITERATIONS = 15
+_TOLERANCE = 1e-5
+_CONTINUATION = 6
+_EVERYTHING = np.empty(0, np.float32)
+
+
+def default_mu(surrogate: str, p: float) -> float:
+    """Return the mu with which `surrogate` flattens at an intensity of 0.05: mu, ``tau^2`` or ``(1 - p) tau^2``."""
+    tau = _FLATTENS_AT
+    return {"atan": tau, "log": tau**2, "lp": (1 - p) * tau**2}[surrogate]
+
+
+class SubspaceTracker:
+    """Track the dominant subspace of a stream of vectors in the presence of outliers.
+
+    Minimises ``F(P) = (1 - w) F_old(P) + w h(x - A(P l))`` by one Grassmann step per vector. The past is kept as
+    a thin factor ``Q R`` of its gradient and the moment C of its coefficients.
+
+    Parameters
+    ----------
+    rank : int, default 3
+        Dimension k of the subspace.
+    surrogate : {"atan", "log", "lp"}, default "atan"
+        Cost h of the residual.
+    mu : float > 0, optional
+        Smoothing parameter in the surrogate's unit; by default the cost flattens at an intensity of 0.05.
+    p : float in (0, 1), default 0.5
+        Exponent of ``lp``.
+    forgetting : float in (0, 1), default 0.05
+        Weight w of the newest vector.
+    metric : {"scaled", "canonical"}, default "scaled"
+        Step along ``-G C^-1`` or along ``-G / lambda_max(C)``.
+    line_search : {"objective", "sample"}, default "objective"
+        Backtracking on the whole objective, the past in its second-order model, or on the newest sample alone,
+        which is the literal reading of algorithm 6 and lets one vector overwrite the past.
+    gradient_carry : {"model", "unchanged"}, default "model"
+        Carry the gradient factor to the new point by the second-order model, or transport it unchanged.
+    subset : int, default 4000
+        Number of randomly chosen entries from which the coefficients are estimated.
+    random_state : int, default 0
+        Seed of the subset and of a cold start.
+
+    Attributes
+    ----------
+    components_ : ndarray, (k, m), float32
+        Orthonormal rows, the transposed basis U.
+    coefficients_ : ndarray, (k,), float64
+        Coefficients y of the newest vector.
+    low_rank_ : ndarray, (m,), float32
+        ``l = U y``.
+    step_length_ : float
+        The last accepted step length t; 0 when no step lowered the objective.
+    objective_ : tuple of float
+        The last objective before and after the step, ``phi(0)`` and ``phi(t)``.
+    n_samples_seen_ : int
+        Number of updates.
+
+    Notes
+    -----
+    Paper, section 5, algorithms 5 and 6; the gradient is updated by a rank-one QR update, so that a vector costs
+    O(m (k + r)) for the residual and O(m (k + r)^2) for the step, r <= k the rank of the gradient factor, which is 0
+    after an accepted full step in the scaled metric. With surrogates of curvature one the full step decreases a
+    majorant of the objective and is nearly always accepted at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub import SubspaceTracker
+    >>> tracker = SubspaceTracker(rank=2)
+    >>> for x in np.random.default_rng(0).random((5, 100)):
+    ...     tracker = tracker.partial_fit(x)
+    >>> tracker.components_.shape
+    (2, 100)
+    """
+
+    def __init__(
+        self,
+        rank: int = 3,
+        surrogate: str = "atan",
+        mu: float | None = None,
+        p: float = 0.5,
+        forgetting: float = 0.05,
+        metric: str = "scaled",
+        line_search: str = "objective",
+        gradient_carry: str = "model",
+        subset: int = 4000,
+        random_state: int = 0,
+    ) -> None:
+        given = {name: value for name, value in locals().items() if name in TRACKER}
+        self._parameters = check_all(TRACKER, given)
+        for name, value in self._parameters.items():
+            setattr(self, name, value)
+        self.rank: int = self._parameters["rank"]
+        self.forgetting: float = self._parameters["forgetting"]
+        self.metric: str = self._parameters["metric"]
+        self.line_search: str = self._parameters["line_search"]
+        self.gradient_carry: str = self._parameters["gradient_carry"]
+        self.mu: float = default_mu(surrogate, self._parameters["p"]) if mu is None else self._parameters["mu"]
+        self.surrogate_ = Surrogate(surrogate, self.mu, self._parameters["p"])
+        self.n_samples_seen_ = 0
+        self._stack: np.ndarray | None = None
+
+    def get_params(self) -> dict[str, Any]:
+        """Return the constructor's parameters by name."""
+        return dict(self._parameters)
+
+    # -- state ---------------------------------------------------------------------------------------------------
+
+    @property
+    def components_(self) -> np.ndarray:
+        """Orthonormal rows, (k, m), float32; a view of the model."""
+        return self._model()[: self.rank]
+
+    @property
+    def low_rank_(self) -> np.ndarray:
+        """Low-rank part ``l = U y`` of the newest vector, (m,), float32."""
+        out = np.empty(self._model().shape[1], np.float32)
+        _kernels.combine(self._model(), 0, self.coefficients_.astype(np.float32), out)
+        return out
+
+    def _model(self) -> np.ndarray:
+        if self._stack is None:
+            raise ParameterError("this SubspaceTracker has no model yet: call fit or partial_fit first")
+        return self._stack
+
+    def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> SubspaceTracker:
+        """Start from a known subspace.
+
+        Parameters
+        ----------
+        components : ndarray, (k, m)
+            Orthonormal rows.
+        coefficients : ndarray, (n, k)
+            Coefficients of past samples; their mean moment is C, the last row is the first y. May have no rows.
+
+        Returns
+        -------
+        SubspaceTracker
+            The tracker itself.
+        """
+        k, m = self.rank, components.shape[1]
+        if components.shape[0] != k or coefficients.shape[1:] != (k,):
+            raise ParameterError(
+                f"components and coefficients must have shapes ({k}, m) and (n, {k}), "
+                f"got {components.shape} and {coefficients.shape}"
+            )
+        if m < k:
+            raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")
+        self._stack = np.zeros((2 * k + 2, m), np.float32)
+        self._stack[:k] = components
+        self._R = np.zeros((0, k))
+        n = coefficients.shape[0]
+        self._C = coefficients.T @ coefficients / n if n else np.zeros((k, k))
+        self.coefficients_ = np.array(coefficients[-1] if n else np.zeros(k), np.float64)
+        self.step_length_, self.objective_ = 0.0, (0.0, 0.0)
+        self._allocate(m)
+        return self
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return everything that the next vector depends on, as arrays by name."""
+        return {
+            "rows": self._active()[:-1].copy(),
+            "R": self._R,
+            "C": self._C,
+            "coefficients": self.coefficients_,
+            "counters": np.array([self.n_samples_seen_, self.step_length_]),
+        }
+
+    def set_state(self, state: dict[str, np.ndarray]) -> SubspaceTracker:
+        """Take over what `state` returned."""
+        rows = state["rows"]
+        self.initialise(rows[: self.rank], np.zeros((0, self.rank)))
+        self._model()[: rows.shape[0]] = rows
+        self._R, self._C, self.coefficients_ = state["R"], state["C"], state["coefficients"]
+        self.n_samples_seen_, self.step_length_ = int(state["counters"][0]), float(state["counters"][1])
+        return self
+
+    def _allocate(self, m: int) -> None:
+        k = self.rank
+        self._index = self.subset_of(m)
+        self._low_rank = np.zeros(m, np.float32)
+        self._x: np.ndarray | None = None
+        self._rows = np.empty((k, self._index.size), np.float32)
+        self._subset_work = np.empty((3, self._index.size), np.float32)
+        self._block_work = np.empty((2 * k + 2, _kernels.BLOCK), np.float32)
+        self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
+        _kernels.gather(self._model(), self._index, self._rows)
+
+    def subset_of(self, m: int) -> np.ndarray:
+        """Return the fixed random subset of the entries 0..m-1 that the coefficients are estimated from, sorted."""
+        size = min(m, self._parameters["subset"])
+        rng = np.random.default_rng(self._parameters["random_state"])
+        return np.sort(rng.choice(m, size, replace=False)).astype(np.int64)
+
+    def fit(self, X: np.ndarray, scale: float = 1.0) -> SubspaceTracker:
+        """Start from a batch of vectors by robust PCA.
+
+        Parameters
+        ----------
+        X : ndarray, (n, m), any real dtype
+            One vector per row, n >= rank.
+        scale : float, default 1
+            ``scale * X`` is what the model sees; for images the reciprocal of the full scale.
+
+        Returns
+        -------
+        SubspaceTracker
+            The tracker itself.
+        """
+        X = np.asarray(X)
+        if X.ndim != 2 or min(X.shape) < self.rank:
+            raise ParameterError(
+                f"the batch must have shape (n, m) with n and m at least the rank {self.rank}, got {X.shape}"
+            )
+        components, coefficients = batch_start(X, scale, self.rank, self.surrogate_, self.subset_of(X.shape[1]))
+        return self.initialise(components, coefficients)
+
+    # -- one vector ----------------------------------------------------------------------------------------------
+
+    def partial_fit(self, x: np.ndarray, observed: np.ndarray | None = None) -> SubspaceTracker:
+        """Take one vector into account.
+
+        Parameters
+        ----------
+        x : ndarray, (m,)
+            The vector; entries that are not observed are ignored.
+        observed : ndarray of bool, (m,), optional
+            The paper's A: which entries are observed.
+
+        Returns
+        -------
+        SubspaceTracker
+            The tracker itself.
+        """
+        values, a = self._checked(x, observed)
+        if self._stack is None:
+            rng = np.random.default_rng(self._parameters["random_state"])
+            m = values.size
+            if m < self.rank:
+                raise ParameterError(f"rank must be at most the length {m} of the vectors, got {self.rank}")
+            start = np.linalg.qr(rng.standard_normal((m, self.rank)))[0]
+            self.initialise(start.T, np.zeros((0, self.rank)))
+        self.separate(values, a)
+        self.update()
+        self._fit_coefficients(values, a)
+        return self
+
+    def _checked(self, x: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Return `x` as float32 and the observed entries as 0/1 float32; missing entries of x become 0."""
+        values = np.asarray(x)
+        expected = (self._stack.shape[1],) if self._stack is not None else (values.size,)
+        if values.ndim != 1 or values.shape != expected or values.size == 0:
+            raise ParameterError(f"x must be a vector of shape {expected}, got shape {values.shape}")
+        values = values.astype(np.float32)
+        if observed is None:
+            a = _EVERYTHING
+        else:
+            seen = np.asarray(observed)
+            if seen.shape != expected or seen.dtype != np.bool_:
+                raise ParameterError(
+                    f"observed must be a boolean mask of shape {expected}, got {seen.dtype} {seen.shape}"
+                )
+            a = seen.astype(np.float32)
+            values = np.where(seen, values, np.float32(0))
+        if not np.isfinite(values).all():
+            raise ParameterError("x must be finite where it is observed, got NaN or infinity")
+        return values, a
+
+    def separate(self, x: np.ndarray, a: np.ndarray = _EVERYTHING) -> np.ndarray:
+        """Split a vector by the model as it stands, without changing it; `update` then learns from it.
+
+        Parameters
+        ----------
+        x : ndarray, (m,), float32
+            The vector; kept by reference until `update`.
+        a : ndarray, (m,) or (0,), float32
+            Observed entries, 0 or 1; empty observes all.
+
+        Returns
+        -------
+        ndarray, (m,), float32
+            The low-rank part ``l = U y``, a buffer that the next call overwrites.
+        """
+        self._fit_coefficients(x, a)
+        self._x, self._a = x, a
+        self._products = np.empty(self.rank + self._R.shape[0] + 1)
+        self._cost = _kernels.residual_sweep(
+            self._active(),
+            self.rank,
+            self.coefficients_.astype(np.float32),
+            x,
+            a,
+            *self._surrogate_arguments(),
+            self._low_rank,
+            self._products,
+            self._block_work[0],
+        )
+        return self._low_rank
+
+    def _active(self) -> np.ndarray:
+        """The rows in use: U', Q' and the row for the influence e."""
+        return self._model()[: self.rank + self._R.shape[0] + 1]
+
+    def _surrogate_arguments(self, mu: float | None = None) -> tuple[int, np.float32, np.float32]:
+        s = self.surrogate_
+        return s.code, np.float32(s.mu if mu is None else mu), np.float32(s.p)
+
+    def _fit_coefficients(self, x: np.ndarray, a: np.ndarray) -> None:
+        """Step 1: y from the previous y on the pixel subset, with continuation in mu where the fit is bad."""
+        xs = x[self._index]
+        observed = a[self._index] if a.size else a
+        y = self.coefficients_.copy()
+        cost = self._reweight(xs, observed, y, self.mu, _ITERATIONS)
+        surrogate = self.surrogate_
+        if cost > 0.5 * float(surrogate.value(np.float64(3 * surrogate.scale))):
+            other = y.copy()
+            for mu in np.geomspace(first_mu(surrogate), self.mu, _CONTINUATION):
+                again = self._reweight(xs, observed, other, mu, _ITERATIONS)
+            y = other if again < cost else y
+        self.coefficients_ = y
+
+    def _reweight(self, xs: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, iterations: int) -> float:
+        arguments = self._surrogate_arguments(mu)
+        return _kernels.subset_coefficients(
+            self._rows, xs, a, *arguments, iterations, _TOLERANCE, y, self._subset_work, *self._small
+        )
+
+    def update(self, forgetting: float | None = None) -> None:
+        """Learn from the vector of the last `separate`: steps 2 to 6 of the tracking algorithm.
+
+        Parameters
+        ----------
+        forgetting : float, optional
+            Weight w of this vector instead of the tracker's own.
+        """
+        w = self.forgetting if forgetting is None else forgetting
+        k, y = self.rank, self.coefficients_
+        C_old = self._C
+        self._C = (1 - w) * C_old + w * np.outer(y, y)
+        basis, J, R = self._updated_factor(w)
+        K = -self._preconditioned(R)
+        t, theta = self._search(w, basis, J, R, K, C_old)
+        self.n_samples_seen_ += 1
+        if t > 0:
+            R = self._carried(R, t)
+        keep = R.shape[0] if np.any(R) else 0
+        T = (basis @ theta).T[: k + keep]
+        _kernels.transform_rows(self._active(), np.ascontiguousarray(T, np.float32), self._block_work)
+        self._R = R[:keep]
+        self.coefficients_ = theta[:k, :k].T @ y
+        if self.n_samples_seen_ % _HYGIENE == 0:
+            self._orthonormalise()
+        _kernels.gather(self._model(), self._index, self._rows)
+
+    def _updated_factor(self, w: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Steps 2 and 3: the rank-one QR update in the coordinates of the stack [U Q e].
+
+        Returns
+        -------
+        basis : ndarray, (k + r + 1, k + r_new)
+            Columns: the coordinates of U and of the new Q.
+        J : ndarray, (r + 1, r_new)
+            The new Q in the basis [Q q].
+        R : ndarray, (r_new, k)
+            The new factor.
+        """
+        k, r = self.rank, self._R.shape[0]
+        inside, beta, energy = self._products[:k], -self._products[k:-1], self._products[-1]
+        rest = energy - inside @ inside - beta @ beta
+        rho = np.sqrt(rest) if rest > 1e-6 * energy and energy > 0 else 0.0
+        J, R = small_rank_one_update(self._R, beta, rho, self.coefficients_, w, _DROP)
+        if rho == 0.0:  # the gradient lies in the span of what is kept: no new direction
+            J[-1] = 0.0
+        q = np.concatenate([inside, -beta, [-1.0]]) / rho if rho else np.zeros(k + r + 1)
+        basis = np.zeros((k + r + 1, k + R.shape[0]))
+        basis[:k, :k] = np.eye(k)
+        basis[k : k + r, k:] = J[:r]
+        basis[:, k:] += np.outer(q, J[r])
+        return basis, J, R
+
+    def _preconditioned(self, R: np.ndarray) -> np.ndarray:
+        """Return ``R C^-1`` (scaled metric) or ``R / lambda_max(C)`` (canonical metric), (r, k)."""
+        values, vectors = np.linalg.eigh(self._C)
+        if values[-1] <= 0:
+            return np.zeros_like(R)
+        if self.metric == "canonical":
+            return R / values[-1]
+        floor = 1e-6 * float(values.sum())
+        return (R @ vectors) / np.maximum(values, floor) @ vectors.T
+
+    def _search(
+        self, w: float, basis: np.ndarray, J: np.ndarray, R: np.ndarray, K: np.ndarray, C_old: np.ndarray
+    ) -> tuple[float, np.ndarray]:
+        """Step 5: backtracking; returns the accepted t (0 when none) and the rotation there.
+
+        The whole objective is tried at t = 1 first, the newest sample alone at twice the last accepted length.
+        """
+        k, r = self.rank, self._R.shape[0]
+        slope = float(np.sum(R * K))
+        past_slope = float(np.sum(self._R * (J @ K)[:r]))
+        past_curvature = float(np.sum((K @ C_old) * K))
+        whole = self.line_search == "objective"
+        weight = w if whole else 1.0
+        before = weight * self._cost
+        t = 1.0 if whole else 2.0 * (self.step_length_ or 1.0)
+        for _ in range(_BACKTRACKS if slope < 0 else 0):
+            theta = small_rotation(t * K)
+            T11 = theta[:k, :k]
+            after = weight * self._trial(basis @ theta[:, :k] @ (T11.T @ self.coefficients_))
+            if whole:
+                after += (1 - w) * (t * past_slope + t * t / 2 * past_curvature)
+            if after <= before + _ARMIJO * t * slope * (1.0 if whole else 0.0):
+                self.step_length_, self.objective_ = t, (before, after)
+                return t, theta
+            t /= 2
+        self.step_length_, self.objective_ = 0.0, (before, before)
+        return 0.0, np.eye(k + K.shape[0])
+
+    def _trial(self, c: np.ndarray) -> float:
+        """Return the newest sample's cost when its low-rank part is the combination `c` of the stack's rows."""
+        return _kernels.trial_cost(
+            self._active(), c.astype(np.float32), self._x, self._a, *self._surrogate_arguments(), self._block_work
+        )
+
+    def _carried(self, R: np.ndarray, t: float) -> np.ndarray:
+        """Step 6: the factor at the new point, by the second-order model or unchanged."""
+        if self.gradient_carry == "unchanged":
+            return R
+        if self.metric == "scaled":
+            return (1 - t) * R
+        return R - t * self._preconditioned(R) @ self._C
+
+    def _orthonormalise(self) -> None:
+        """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
+        k, r = self.rank, self._R.shape[0]
+        rows = self._model()[: k + r]
+        L = np.linalg.cholesky((rows @ rows.T).astype(np.float64))
+        _kernels.transform_rows(rows, np.linalg.inv(L).astype(np.float32), self._block_work)
+        self.coefficients_ = L[:k, :k].T @ self.coefficients_
+        self._C = L[:k, :k].T @ self._C @ L[:k, :k]
+        self._R = L[k:, k:].T @ self._R

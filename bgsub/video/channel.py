@@ -1,0 +1,92 @@
+"""The bounded queue between two stages of the pipeline."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Generic, Self, TypeVar
+
+from bgsub.errors import ParameterError
+
+T = TypeVar("T")
+
+
+class Channel(Generic[T]):
+    """A bounded first-in first-out queue with one end: closed, failed or cancelled.
+
+    The receiver iterates. Nobody polls: a waiting end sleeps until the other one acts.
+
+    Parameters
+    ----------
+    size : int
+        Items held at most, at least 1.
+    drop_oldest : bool
+        When full, drop the oldest item instead of holding up the sender.
+
+    Attributes
+    ----------
+    dropped : int
+        Items dropped so far.
+    """
+
+    def __init__(self, size: int, *, drop_oldest: bool = False) -> None:
+        if size < 1:
+            raise ParameterError(f"the size of a queue must be at least 1, got {size}")
+        self.dropped = 0
+        self._items: deque[T] = deque()
+        self._size = size
+        self._drop_oldest = drop_oldest
+        self._open = True
+        self._error: BaseException | None = None
+        self._changed = threading.Condition()
+
+    def put(self, item: T) -> bool:
+        """Append an item, waiting for room or dropping the oldest; False once the channel has ended."""
+        with self._changed:
+            while self._open and len(self._items) >= self._size:
+                if self._drop_oldest:
+                    self._items.popleft()
+                    self.dropped += 1
+                else:
+                    self._changed.wait()
+            if self._open:
+                self._items.append(item)
+                self._changed.notify_all()
+            return self._open
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> T:
+        """Take the oldest item, waiting for one; after the last, stop or raise what `fail` was given."""
+        with self._changed:
+            while self._open and not self._items:
+                self._changed.wait()
+            if self._items:
+                item = self._items.popleft()
+                self._changed.notify_all()
+                return item
+            if self._error is not None:
+                raise self._error
+            raise StopIteration
+
+    def close(self) -> None:
+        """End the channel: what it holds is still received."""
+        self._end()
+
+    def fail(self, error: BaseException) -> None:
+        """End the channel with an exception, raised to the receiver after what the channel holds."""
+        self._end(error=error)
+
+    def cancel(self) -> None:
+        """End the channel at once and forget what it holds; wakes both ends."""
+        self._end(forget=True)
+
+    def _end(self, error: BaseException | None = None, forget: bool = False) -> None:
+        with self._changed:
+            if self._open:
+                self._open, self._error = False, error
+            if forget:
+                self._items.clear()
+                self._error = None
+            self._changed.notify_all()

@@ -1,0 +1,286 @@
+"""Source, subtractor and sinks as three stages that run at the same time."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from bgsub.separation import Separation
+from bgsub.video.channel import Channel
+from bgsub.video.controls import Controls
+from bgsub.video.sinks import Sink, WindowSink
+from bgsub.video.sources import Frame, FrameSource, SourceSpec, open_source
+
+logger = logging.getLogger("bgsub")
+
+Callback = Callable[[Frame, Separation], None]
+
+
+class Subtractor(Protocol):
+    """What the pipeline needs of a subtractor, such as `bgsub.BackgroundSubtractor`."""
+
+    def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
+        """Separate one frame; learning rate 0 freezes the model, 1 restarts it, -1 is the default."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did.
+
+    Attributes
+    ----------
+    frames : int
+        Frames separated and written.
+    dropped : int
+        Frames of a live source that came too fast.
+    skipped : int
+        Frames that could not be read.
+    seconds : float
+        Duration of the run.
+    stopped : {"end", "user"}
+        The source ended, or the user stopped the run (a key, the cross of the window, Ctrl-C).
+    stage_seconds : dict of str to float
+        Time that the stages ``read``, ``track`` and ``write`` were busy, without waiting for each other.
+    """
+
+    frames: int
+    dropped: int
+    skipped: int
+    seconds: float
+    stopped: str
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def frames_per_second(self) -> float:
+        """Frames separated per second of the run."""
+        return self.frames / self.seconds if self.seconds > 0 else 0.0
+
+
+class Pipeline:
+    """Reads in one thread, separates in a second, and writes in the thread that calls `run`.
+
+    The calling thread has the sinks because windows must live in the main thread, and Ctrl-C arrives there.
+    Frames of files wait for each other, so that none is lost; a live source drops its oldest ones.
+
+    Parameters
+    ----------
+    source : FrameSource
+        Closed at the end of the run.
+    subtractor : Subtractor
+        Anything with `process`.
+    sinks : sequence of Sink
+        Closed at the end of the run, or aborted when it fails.
+    queue_size : int
+        Frames held at most between two stages.
+    progress : callable, optional
+        Called with each frame and its separation after the sinks.
+    controls : Controls, optional
+        Commands to the run; by default those of the first window among the sinks.
+    """
+
+    def __init__(
+        self,
+        source: FrameSource,
+        subtractor: Subtractor,
+        sinks: Sequence[Sink] = (),
+        *,
+        queue_size: int = 8,
+        progress: Callback | None = None,
+        controls: Controls | None = None,
+    ) -> None:
+        self._source = source
+        self._subtractor = subtractor
+        self._sinks = list(sinks)
+        self._progress = progress
+        windows = (sink.controls for sink in self._sinks if isinstance(sink, WindowSink))
+        self._controls = controls or next(windows, None) or Controls()
+        self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
+        self._results: Channel[tuple[Frame, Separation]] = Channel(queue_size)
+        self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
+        self._count = 0
+
+    def run(self) -> Summary:
+        """Run to the end of the source, or until the user stops it; may be called once.
+
+        Returns
+        -------
+        Summary
+
+        Raises
+        ------
+        Exception
+            The first one of the source, the subtractor, a sink or `progress`, as it is. No thread is left
+            behind, the source is closed and the sinks are aborted by then.
+        """
+        begin = time.perf_counter()
+        threads = [
+            threading.Thread(target=self._read, name="bgsub-read"),
+            threading.Thread(target=self._track, name="bgsub-track"),
+        ]
+        started: list[threading.Thread] = []
+        failure: BaseException | None = None
+        stopped = "end"
+        try:
+            for thread in threads:
+                thread.start()
+                started.append(thread)
+            self._write()
+            stopped = "user" if self._controls.quitting else "end"
+        except KeyboardInterrupt:
+            stopped = "user"
+        except BaseException as error:
+            failure = error
+        with _interrupts_ignored():
+            failure = self._finish(started, failure)
+        if failure is not None:
+            raise failure
+        return Summary(
+            self._count,
+            self._frames.dropped,
+            self._source.skipped,
+            time.perf_counter() - begin,
+            stopped,
+            self._seconds,
+        )
+
+    def _read(self) -> None:
+        """First stage: frames from the source into the first channel."""
+        try:
+            for frame in self._timed(iter(self._source)):
+                if not self._frames.put(frame):
+                    return
+        except BaseException as error:
+            self._frames.fail(error)
+        else:
+            self._frames.close()
+
+    def _timed(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        while True:
+            begin = time.perf_counter()
+            frame = next(frames, None)
+            self._seconds["read"] += time.perf_counter() - begin
+            if frame is None:
+                return
+            yield frame
+
+    def _track(self) -> None:
+        """Second stage: separations of the frames into the second channel."""
+        try:
+            for frame in self._frames:
+                begin = time.perf_counter()
+                rate = self._controls.take_learning_rate()
+                separation = self._subtractor.process(frame.image, learningRate=rate)
+                self._seconds["track"] += time.perf_counter() - begin
+                if not self._results.put((frame, separation)):
+                    return
+        except BaseException as error:
+            self._results.fail(error)
+        else:
+            self._results.close()
+
+    def _write(self) -> None:
+        """Last stage, in the calling thread: separations into the sinks."""
+        for frame, separation in self._results:
+            begin = time.perf_counter()
+            for sink in self._sinks:
+                sink.write(frame, separation)
+            self._count += 1
+            if self._progress is not None:
+                self._progress(frame, separation)
+            self._seconds["write"] += time.perf_counter() - begin
+            if self._controls.quitting:
+                return
+
+    def _finish(
+        self, threads: Sequence[threading.Thread], failure: BaseException | None
+    ) -> BaseException | None:
+        """Stop the threads, close the source, close or abort the sinks; return the first failure."""
+        self._frames.cancel()
+        self._results.cancel()
+        for thread in threads:
+            thread.join()
+        failure = _attempt(self._source.close, failure)
+        for sink in self._sinks:
+            if failure is None:
+                failure = _attempt(sink.close, failure)
+            if failure is not None:
+                failure = _attempt(sink.abort, failure)
+        return failure
+
+
+def _attempt(action: Callable[[], None], failure: BaseException | None) -> BaseException | None:
+    """Do something on the way out; its failure counts if it is the first one and is logged otherwise."""
+    try:
+        action()
+    except BaseException as error:
+        if failure is None:
+            return error
+        logger.warning("while stopping: %s", error)
+    return failure
+
+
+@contextmanager
+def _interrupts_ignored() -> Iterator[None]:
+    """Ignore Ctrl-C inside the block, in the main thread: the outputs are being finished."""
+    main = threading.current_thread() is threading.main_thread()
+    previous = signal.getsignal(signal.SIGINT) if main else None
+    if previous is None:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda *_: logger.warning("finishing the outputs"))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+def process_video(
+    source: SourceSpec | FrameSource,
+    subtractor: Subtractor | None = None,
+    sinks: Sequence[Sink] = (),
+    callback: Callback | None = None,
+    on_error: str = "stop",
+) -> Summary:
+    """Separate a whole video.
+
+    Parameters
+    ----------
+    source : FrameSource or anything that `open_source` takes
+        Closed at the end.
+    subtractor : Subtractor, optional
+        By default a new `bgsub.BackgroundSubtractor`.
+    sinks : sequence of Sink
+        Outputs, closed at the end, or aborted on a failure.
+    callback : callable, optional
+        Called with each `Frame` and its `Separation`, in the calling thread.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    SourceError, SinkError, ParameterError
+        What the source, a sink or the subtractor raise.
+    """
+    try:
+        if subtractor is None:
+            from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
+
+            subtractor = BackgroundSubtractor()
+        opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
+    except BaseException:
+        for sink in sinks:
+            sink.abort()
+        raise
+    return Pipeline(opened, subtractor, sinks, progress=callback).run()

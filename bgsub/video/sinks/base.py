@@ -1,0 +1,61 @@
+"""What every output has in common."""
+
+from __future__ import annotations
+
+import tempfile
+from abc import ABC, abstractmethod
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from bgsub.errors import SinkError
+from bgsub.separation import Separation
+from bgsub.video.sources import Frame
+
+
+class Sink(ABC):
+    """Takes separations, one by one, and ends in one of two ways.
+
+    `close` finishes: the output appears under its final name. `abort` gives up: what was written stays
+    readable, but not under the final name. As a context manager a sink closes at the end of the block and
+    after Ctrl-C, and aborts after any other exception.
+    """
+
+    @abstractmethod
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Take one frame and what it was separated into."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Finish the output; may be called more than once."""
+
+    def abort(self) -> None:
+        """Give up the output; without effect after `close`."""
+        self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, KeyboardInterrupt):
+            self.close()
+        else:
+            self.abort()
+
+
+def prepare_folder(folder: Path) -> None:
+    """Create a folder for outputs where it is missing and make sure that files can be written into it.
+
+    Raises
+    ------
+    SinkError
+        If it cannot be.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise SinkError(f"cannot write into folder '{folder}': {error.strerror or error}") from None

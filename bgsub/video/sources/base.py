@@ -1,0 +1,159 @@
+"""What every source of frames has in common."""
+
+from __future__ import annotations
+
+import logging
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from bgsub.errors import ParameterError, SourceError
+
+logger = logging.getLogger("bgsub")
+
+# A rate this close (relative) to a whole number or to n * 1000 / 1001 is meant to be it: containers round
+# 30000/1001 to 29.97 and 15 to 14.999925, while n and n * 1000 / 1001 themselves are 1e-3 apart.
+_RATE_TOLERANCE = 2e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """One frame of a source.
+
+    Attributes
+    ----------
+    index : int
+        Position in the source, from 0; frames that could not be read leave a gap.
+    name : str
+        Stem of the image file (``"in000123"``), or the number of the frame from 1 (``"000001"``).
+    time : float or None
+        Seconds since the start; None where neither the source nor the user gives a rate.
+    image : ndarray, (h, w) or (h, w, 3), uint8, uint16 or floating
+        The pixels, blue first.
+    """
+
+    index: int
+    name: str
+    time: float | None
+    image: np.ndarray
+
+
+def number_name(index: int) -> str:
+    """Return the name of frame `index` of a source without file names: its number from 1, six digits."""
+    return f"{index + 1:06d}"
+
+
+def rate_as_fraction(value: float) -> Fraction | None:
+    """Return the exact rate that a rounded one stands for: 29.97 is 30000/1001; None if there is none."""
+    if not math.isfinite(value) or value <= 0:
+        return None
+    for numerator, denominator in ((round(value), 1), (round(value * 1.001) * 1000, 1001)):
+        if abs(value - numerator / denominator) <= _RATE_TOLERANCE * value:
+            return Fraction(numerator, denominator)
+    return Fraction(value).limit_denominator(1000) or None
+
+
+def without_alpha(image: np.ndarray) -> np.ndarray:
+    """Drop the alpha channel of a (h, w, 2) or (h, w, 4) image; ``(h, w, 1)`` becomes ``(h, w)``."""
+    channels = image.shape[2] if image.ndim == 3 else 1
+    if channels in (1, 2):
+        return image.reshape(image.shape[0], image.shape[1], -1)[:, :, 0]
+    return np.ascontiguousarray(image[:, :, :3]) if channels == 4 else image
+
+
+class FrameSource(ABC):
+    """Frames in order, from a file, a folder, a camera or an array.
+
+    Iterating yields every `Frame` once; a source that is not live starts anew with each iteration. A source
+    is a context manager and closes itself at the end of the block.
+
+    Parameters
+    ----------
+    name : str
+        What a message calls the source.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be read does: raise `SourceError`, or be logged and counted in `skipped`.
+    rate : float or Fraction, optional
+        Frames per second, where the source does not know it or is wrong.
+
+    Attributes
+    ----------
+    live : bool
+        Frames come at their own pace whether they are read or not.
+    numbered : bool
+        The frames are image files; outputs keep their numbers.
+    path : Path or None
+        The file or folder that is read, if there is one.
+    skipped : int
+        Frames that could not be read in the last iteration.
+    """
+
+    live: bool = False
+    numbered: bool = False
+    path: Path | None = None
+
+    def __init__(self, name: str, on_error: str = "stop", rate: float | Fraction | None = None) -> None:
+        if on_error not in ("stop", "skip"):
+            raise ParameterError(f"on_error must be 'stop' or 'skip', got {on_error!r}")
+        if rate is not None and not (isinstance(rate, (int, float, Fraction)) and 0 < rate < math.inf):
+            raise ParameterError(f"rate must be a positive number of frames per second, got {rate!r}")
+        self.name = name
+        self.on_error = on_error
+        self.skipped = 0
+        self._given_rate = rate_as_fraction(float(rate)) if rate is not None else None
+        self._closed = False
+
+    @property
+    @abstractmethod
+    def size(self) -> tuple[int, int]:
+        """Width and height of the frames in pixels."""
+
+    @property
+    def rate(self) -> Fraction | None:
+        """Frames per second; None if unknown."""
+        return self._given_rate
+
+    @property
+    @abstractmethod
+    def length(self) -> int | None:
+        """Number of frames, for videos an estimate from the header; None if unknown."""
+
+    @abstractmethod
+    def _frames(self) -> Iterator[Frame]:
+        """Yield the frames from the start."""
+
+    def __iter__(self) -> Iterator[Frame]:
+        if self._closed:
+            raise SourceError(f"{self.name} is closed")
+        self.skipped = 0
+        return self._frames()
+
+    def close(self) -> None:
+        """Release the source; may be called more than once."""
+        self._closed = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _unreadable(self, message: str, count: int = 1) -> None:
+        """Raise or log, as `on_error` says, that `count` frames could not be read."""
+        if self.on_error == "stop":
+            raise SourceError(message)
+        self.skipped += count
+        logger.warning("%s; skipped", message)
+
+    def _time(self, index: int) -> float | None:
+        """Seconds at which frame `index` falls by the rate."""
+        return None if self.rate is None else float(index / self.rate)

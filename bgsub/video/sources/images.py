@@ -1,0 +1,179 @@
+"""Image sequences: a folder, a glob, a printf pattern or a list of image files."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.errors import SourceError
+from bgsub.video._quiet import quiet
+from bgsub.video.sources.base import Frame, FrameSource, without_alpha
+
+IMAGE_SUFFIXES = frozenset(
+    {".avif", ".bmp", ".dib", ".exr", ".gif", ".hdr", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pfm", ".pgm"}
+    | {".pic", ".png", ".pnm", ".ppm", ".pxm", ".ras", ".sr", ".tif", ".tiff", ".webp"}
+)
+
+_PRINTF = re.compile(r"%(0?)(\d*)d")
+_GLOB = re.compile(r"[*?\[]")
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
+
+def natural_key(path: Path) -> tuple[list[str | int], str]:
+    """Sort key that compares the numbers in a path as numbers, so that in2 comes before in10."""
+    parts = re.split(r"([0-9]+)", str(path).casefold())
+    return [int(part) if index % 2 else part for index, part in enumerate(parts)], str(path)
+
+
+def is_image(path: Path) -> bool:
+    """Whether the name is that of an image file; hidden files (macOS leaves ``._in1.png``) are none."""
+    return path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".")
+
+
+def is_pattern(text: str) -> bool:
+    """Whether the text is a glob or a printf pattern such as ``img_%04d.png``."""
+    return bool(_GLOB.search(text) or _PRINTF.search(Path(text).name))
+
+
+def find_images(spec: str | os.PathLike[str]) -> list[Path]:
+    """Return the image files that a folder, file, glob or printf pattern stands for, in natural order.
+
+    Raises
+    ------
+    SourceError
+        If there are none.
+    """
+    text, path = os.fspath(spec), Path(spec)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        found, message = list(path.iterdir()), f"no images in folder '{text}'"
+    elif _GLOB.search(text):
+        found, message = (
+            [Path(name) for name in glob.glob(text, recursive=True)],
+            f"no image matches '{text}'",
+        )
+    elif _PRINTF.search(path.name):
+        found, message = _match_printf(path), f"no image matches '{text}'"
+    else:
+        raise SourceError(f"no such file or folder: '{text}'")
+    images = sorted((name for name in found if is_image(name) and name.is_file()), key=natural_key)
+    if not images:
+        raise SourceError(message)
+    return images
+
+
+def _match_printf(pattern: Path) -> list[Path]:
+    """Files whose names a printf pattern such as ``img_%04d.png`` can print."""
+    field = _PRINTF.search(pattern.name)
+    if field is None or not pattern.parent.is_dir():
+        return []
+    width = int(field[2] or 1)
+    # printf pads up to the width and lets longer numbers through, without leading zeros.
+    number = rf"(\d{{{width}}}|[1-9]\d{{{width},}})" if field[1] else r"(0|[1-9]\d*)"
+    before, after = pattern.name[: field.start()], pattern.name[field.end() :]
+    name = re.compile(re.escape(before) + number + re.escape(after))
+    return [path for path in pattern.parent.iterdir() if name.fullmatch(path.name)]
+
+
+def read_image(path: Path) -> np.ndarray:
+    """Return the image in a file with its own depth and channels, without alpha.
+
+    Raises
+    ------
+    SourceError
+        If the file cannot be read or is not a whole image.
+    """
+    try:
+        data = np.frombuffer(path.read_bytes(), np.uint8)
+    except OSError as error:
+        raise SourceError(f"image '{path}' cannot be read: {error.strerror or error}") from None
+    try:
+        with quiet():
+            image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
+    except cv2.error:
+        image = None
+    if image is None:
+        raise SourceError(f"image '{path}' {'cannot be decoded' if data.size else 'is empty'}")
+    return without_alpha(image)
+
+
+class ImageSequenceSource(FrameSource):
+    """Image files as frames; 8 and 16 bit, grey and colour as they are in the files.
+
+    Parameters
+    ----------
+    paths : str, path or sequence of them
+        A folder, one image, a glob (``"in*.jpg"``) or a printf pattern (``"img_%04d.png"``), taken in natural
+        order (in2 before in10); or a list of files, taken as it stands.
+    on_error : {"stop", "skip"}
+        What an image that cannot be read does.
+    rate : float or Fraction, optional
+        Frames per second.
+
+    Raises
+    ------
+    SourceError
+        If there is no image.
+    """
+
+    numbered = True
+
+    def __init__(self, paths: Paths, *, on_error: str = "stop", rate: float | Fraction | None = None) -> None:
+        if isinstance(paths, (str, os.PathLike)):
+            super().__init__(f"images '{os.fspath(paths)}'", on_error, rate)
+            self._paths = find_images(paths)
+        else:
+            self._paths = _as_paths(paths)
+            super().__init__(f"list of {len(self._paths)} images", on_error, rate)
+        self.path = self._paths[0].parent
+        self._size: tuple[int, int] | None = None
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height in pixels of the first image that can be read."""
+        if self._size is None:
+            self._size = self._first_size()
+        return self._size
+
+    @property
+    def length(self) -> int:
+        """Number of image files."""
+        return len(self._paths)
+
+    def _first_size(self) -> tuple[int, int]:
+        for path in self._paths:
+            try:
+                height, width = read_image(path).shape[:2]
+            except SourceError:
+                if self.on_error == "stop":
+                    raise
+            else:
+                return width, height
+        raise SourceError(f"{self.name}: none can be read")
+
+    def _frames(self) -> Iterator[Frame]:
+        for index, path in enumerate(self._paths):
+            try:
+                image = read_image(path)
+            except SourceError as error:
+                self._unreadable(str(error))
+                continue
+            yield Frame(index, path.stem, self._time(index), image)
+        if self.skipped == len(self._paths):
+            raise SourceError(f"{self.name}: none can be read")
+
+
+def _as_paths(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    result = [Path(path) for path in paths]
+    if not result:
+        raise SourceError("the list of images is empty")
+    return result

@@ -1,0 +1,118 @@
+"""Pictures of a separation: what an output or a window can show."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
+from bgsub.separation import Separation
+
+# Residuals of interest lie between the noise, about 0.02 of full scale, and 0.25.
+RESIDUAL_GAIN = 4.0
+
+_CAPTION_MIN_WIDTH = 80
+
+
+def to_uint8(image: np.ndarray) -> np.ndarray:
+    """Return an image with 8 bit.
+
+    Parameters
+    ----------
+    image : ndarray, any shape, uint8, uint16 or floating
+        Full scale is 255, 65535 and 1.0; floating values outside are clipped, NaN becomes 0.
+
+    Returns
+    -------
+    ndarray, shape of `image`, uint8
+
+    Raises
+    ------
+    ParameterError
+        If the type is another one.
+    """
+    if image.dtype == np.uint8:
+        return image
+    if image.dtype == np.uint16:
+        return ((image.astype(np.uint32) + 128) // 257).astype(np.uint8)
+    if np.issubdtype(image.dtype, np.floating):
+        scaled = np.nan_to_num(image, nan=0.0, posinf=1.0, neginf=0.0).clip(0, 1) * 255
+        return np.rint(scaled).astype(np.uint8)
+    raise ParameterError(f"an image must be uint8, uint16 or floating, got {image.dtype}")
+
+
+def to_bgr8(image: np.ndarray) -> np.ndarray:
+    """Return an image as 8 bit colour.
+
+    Parameters
+    ----------
+    image : ndarray, (h, w) or (h, w, c) with c 1, 3 or 4, uint8, uint16 or floating
+        A fourth channel is dropped.
+
+    Returns
+    -------
+    ndarray, (h, w, 3), uint8
+        Blue first.
+    """
+    image = to_uint8(image)
+    if image.ndim == 2:
+        image = image[:, :, np.newaxis]
+    if image.shape[2] == 1:
+        image = np.repeat(image, 3, axis=2)
+    return np.ascontiguousarray(image[:, :, :3])
+
+
+def _residual(separation: Separation) -> np.ndarray:
+    return to_uint8(separation.residual * RESIDUAL_GAIN)
+
+
+def _panel(separation: Separation) -> np.ndarray:
+    """Input and background above, foreground and mask below; captions where there is room for them."""
+    tiles = {
+        "input": separation.frame,
+        "background": separation.background,
+        "foreground": separation.foreground,
+        "mask": separation.mask,
+    }
+    images = [_captioned(to_bgr8(image), caption) for caption, image in tiles.items()]
+    return np.vstack([np.hstack(images[:2]), np.hstack(images[2:])])
+
+
+def _captioned(image: np.ndarray, caption: str) -> np.ndarray:
+    width = image.shape[1]
+    if width < _CAPTION_MIN_WIDTH:
+        return image
+    # The frame itself must stay as it is: others look at it too.
+    return put_text(image.copy(), caption, max(0.35, width / 1000))
+
+
+def put_text(image: np.ndarray, text: str, scale: float) -> np.ndarray:
+    """Write a line into the upper left corner of a BGR image, in place: white with a black edge."""
+    origin = (round(8 * scale) + 1, round(28 * scale) + 2)
+    thickness = max(1, round(scale * 1.5))
+    for colour, width in (((0, 0, 0), thickness + 2), ((255, 255, 255), thickness)):
+        cv2.putText(image, text, origin, cv2.FONT_HERSHEY_SIMPLEX, scale, colour, width, cv2.LINE_AA)
+    return image
+
+
+VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
+    "mask": lambda separation: separation.mask,
+    "background": lambda separation: separation.background,
+    "foreground": lambda separation: separation.foreground,
+    "residual": _residual,
+    "panel": _panel,
+}
+"""The views by name, each a function of a `Separation`.
+
+``mask`` (h, w) uint8; ``background`` and ``foreground`` in shape and dtype of the frame; ``residual`` (h, w)
+uint8, `RESIDUAL_GAIN` times the residual of full scale 1.0, saturating at 255; ``panel`` (2h, 2w, 3) uint8.
+"""
+
+
+def get_view(name: str) -> Callable[[Separation], np.ndarray]:
+    """Return the view of that name; `ParameterError` lists the allowed ones."""
+    if name not in VIEWS:
+        raise ParameterError(f"view must be one of {', '.join(VIEWS)}, got {name!r}")
+    return VIEWS[name]

@@ -1,0 +1,433 @@
+"""What is particular about each kind of source, and every wrong input with its one line."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from video_fakes import COUNT, FakeCapture, make_frames, write_images, write_video
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, SourceError
+from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, VideoFileSource, open_source
+from bgsub.video.sources.base import rate_as_fraction
+from bgsub.video.sources.images import natural_key
+
+
+def names(source):
+    return [frame.name for frame in source]
+
+
+# Rates
+
+
+@pytest.mark.parametrize(
+    ("value", "rate"),
+    [
+        (29.97, Fraction(30000, 1001)),
+        (30000 / 1001, Fraction(30000, 1001)),
+        (23.976, Fraction(24000, 1001)),
+        (23.98, Fraction(24000, 1001)),
+        (59.94, Fraction(60000, 1001)),
+        (14.999925, Fraction(15)),
+        (15, Fraction(15)),
+        (12.5, Fraction(25, 2)),
+        (0.1, Fraction(1, 10)),
+        (0.0, None),
+        (-1.0, None),
+        (float("nan"), None),
+        (float("inf"), None),
+    ],
+)
+def test_rate_as_fraction(value, rate):
+    assert rate_as_fraction(value) == rate
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.floats(0.01, 1000))
+def test_rate_as_fraction_is_close(value):
+    assert float(rate_as_fraction(value)) == pytest.approx(value, rel=2e-4, abs=6e-4)
+
+
+@pytest.mark.parametrize("suffix", ["avi", "mkv"])
+def test_ntsc_rate_of_a_file(tmp_path, frames, suffix):
+    with open_source(write_video(tmp_path / f"clip.{suffix}", frames, 30000 / 1001)) as source:
+        assert source.rate == Fraction(30000, 1001)
+
+
+# Image sequences
+
+
+def test_natural_order(tmp_path, frames):
+    folder = tmp_path / "input"
+    write_images(folder, frames, "in{}.png")
+    assert names(open_source(folder)) == [f"in{number}" for number in range(1, COUNT + 1)]
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.integers(0, 10**12), unique=True))
+def test_natural_key_sorts_by_number(numbers):
+    paths = [Path(f"a1/in{number}_x.png") for number in numbers]
+    assert sorted(paths, key=natural_key) == [Path(f"a1/in{number}_x.png") for number in sorted(numbers)]
+
+
+def test_extensions_in_capitals_count_and_other_files_do_not(tmp_path, frames):
+    folder = write_images(tmp_path / "input", frames[:3], "in{}.png")
+    (folder / "in2.png").rename(folder / "in2.PNG")
+    (folder / "notes.txt").write_text("no image")
+    (folder / "._in1.png").write_bytes(b"left by macOS")
+    (folder / "in9.png").mkdir()
+    assert names(open_source(folder)) == ["in1", "in2", "in3"]
+
+
+@pytest.mark.parametrize("suffix", ["jpg", "png", "bmp", "tif", "webp", "jp2", "ppm", "pgm"])
+def test_image_formats(tmp_path, frames, suffix):
+    images = frames[:2, ..., 0] if suffix == "pgm" else frames[:2]
+    folder = write_images(tmp_path / "input", images, "in{}." + suffix)
+    with open_source(folder) as source:
+        assert [frame.image.shape[:2] for frame in source] == [frames.shape[1:3]] * 2
+
+
+def test_depth_and_channels_survive(tmp_path):
+    deep = (np.arange(12, dtype=np.uint16) * 5000).reshape(3, 4)
+    colour = np.dstack([deep, deep + 1, deep + 2])
+    alpha = np.dstack([colour, np.full_like(deep, 9)])
+    bilevel = np.where(deep > 9000, 255, 0).astype(np.uint8)
+    for name, image in (("a_grey", deep), ("b_colour", colour), ("c_alpha", alpha)):
+        cv2.imwrite(str(tmp_path / f"{name}.png"), image)
+    cv2.imwrite(str(tmp_path / "d_bilevel.png"), bilevel, [cv2.IMWRITE_PNG_BILEVEL, 1])
+    images = [frame.image for frame in open_source(tmp_path)]
+    for image, expected in zip(images, [deep, colour, colour, bilevel], strict=True):
+        assert image.dtype == expected.dtype
+        np.testing.assert_array_equal(image, expected)
+
+
+def test_printf_pattern_takes_what_printf_prints(tmp_path, frames):
+    for name in ("img_0001", "img_0002", "img_12345", "img_3", "img_00004", "img_0005b"):
+        cv2.imwrite(str(tmp_path / f"{name}.png"), frames[0])
+    assert names(open_source(tmp_path / "img_%04d.png")) == ["img_0001", "img_0002", "img_12345"]
+    assert names(open_source(tmp_path / "img_%d.png")) == ["img_3", "img_12345"]
+
+
+def test_an_existing_name_is_no_pattern(tmp_path, frames):
+    folder = write_images(tmp_path / "in [1] %d", frames[:2])
+    assert names(open_source(str(folder))) == ["in000001", "in000002"]
+
+
+def test_one_image_is_a_sequence_of_one(tmp_path, frames):
+    folder = write_images(tmp_path / "input", frames[:1])
+    source = open_source(folder / "in000001.png")
+    assert isinstance(source, ImageSequenceSource)
+    assert names(source) == ["in000001"]
+
+
+def test_a_list_is_taken_as_it_stands(tmp_path, frames):
+    folder = write_images(tmp_path / "input", frames[:3])
+    assert names(open_source([folder / "in000003.png", str(folder / "in000001.png")])) == [
+        "in000003",
+        "in000001",
+    ]
+
+
+@pytest.fixture
+def folder_with_broken_image(tmp_path, frames):
+    folder = write_images(tmp_path / "input", frames[:4])
+    good = (folder / "in000002.png").read_bytes()
+    (folder / "in000002.png").write_bytes(good[: len(good) // 2])
+    return folder
+
+
+def test_broken_image_stops(folder_with_broken_image):
+    seen = []
+    with pytest.raises(SourceError) as caught:
+        seen.extend(frame.name for frame in iter(open_source(folder_with_broken_image)))
+    assert str(caught.value) == f"image '{folder_with_broken_image / 'in000002.png'}' cannot be decoded"
+
+
+def test_broken_image_is_skipped(folder_with_broken_image, caplog):
+    source = open_source(folder_with_broken_image, on_error="skip")
+    with caplog.at_level(logging.WARNING, "bgsub"):
+        got = [(frame.index, frame.name) for frame in source]
+    assert got == [(0, "in000001"), (2, "in000003"), (3, "in000004")]
+    assert source.skipped == 1
+    assert caplog.messages == [
+        f"image '{folder_with_broken_image / 'in000002.png'}' cannot be decoded; skipped"
+    ]
+
+
+def test_size_is_that_of_the_first_good_image(folder_with_broken_image):
+    (folder_with_broken_image / "in000001.png").write_bytes(b"")
+    assert open_source(folder_with_broken_image, on_error="skip").size == (48, 32)
+    with pytest.raises(SourceError, match=r"in000001.png' is empty$"):
+        _ = open_source(folder_with_broken_image).size
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_nothing_but_broken_images(tmp_path, on_error):
+    (tmp_path / "a.png").write_text("no image")
+    source = open_source(tmp_path, on_error=on_error)
+    with pytest.raises(SourceError):
+        list(source)
+    with pytest.raises(SourceError):
+        _ = source.size
+
+
+def test_image_that_vanished(tmp_path, frames):
+    folder = write_images(tmp_path / "input", frames[:2])
+    source = open_source(folder)
+    (folder / "in000002.png").unlink()
+    with pytest.raises(SourceError, match=r"in000002.png' cannot be read: No such file or directory$"):
+        list(source)
+
+
+# Video files
+
+
+def test_truncated_file_is_reported_and_read_as_far_as_it_goes(tmp_path, caplog):
+    path = write_video(tmp_path / "clip.avi", make_frames(40), codec="MJPG")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path) as source:
+        count = len(list(source))
+    assert 10 < count < 30
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"video '{path}' is cut short: it ends at 0.")
+    assert source.skipped == 0
+
+
+def test_whole_file_is_not_reported(tmp_path, caplog):
+    path = write_video(tmp_path / "clip.avi", make_frames(40))
+    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path) as source:
+        assert len(list(source)) == 40
+    assert caplog.messages == []
+
+
+class VideoCapture(FakeCapture):
+    """A file that announces some frames at 10 per second, at given times in seconds."""
+
+    def __init__(self, frames, announced, times=None):
+        super().__init__(frames, 10.0)
+        self.announced, self.times = announced, times or [index / 10 for index in range(len(frames))]
+        self.position = 0.0
+
+    def get(self, key):
+        if key == cv2.CAP_PROP_FRAME_COUNT:
+            return self.announced
+        return 1000 * self.position if key == cv2.CAP_PROP_POS_MSEC else super().get(key)
+
+    def read(self):
+        if self.frames:
+            self.position = self.times.pop(0)
+        return super().read()
+
+
+@pytest.fixture
+def fake_video(tmp_path, monkeypatch):
+    path = tmp_path / "clip.avi"
+    path.write_bytes(b"RIFF")
+
+    def open_fake(*args, on_error="stop", **options):
+        monkeypatch.setattr(cv2, "VideoCapture", VideoCapture(*args, **options))
+        return VideoFileSource(path, on_error=on_error)
+
+    return open_fake
+
+
+def test_an_announced_frame_or_two_too_many_is_no_damage(fake_video, frames, caplog):
+    with caplog.at_level(logging.WARNING, "bgsub"):
+        assert len(list(fake_video(frames, COUNT + 2))) == COUNT
+    assert caplog.messages == []
+
+
+def test_a_variable_rate_is_no_damage(fake_video, frames, caplog):
+    times = list(np.linspace(0, 9.9, COUNT))
+    with caplog.at_level(logging.WARNING, "bgsub"):
+        source = fake_video(frames, 100, times=list(times))
+        assert [frame.time for frame in source] == pytest.approx(times)
+    assert caplog.messages == []
+
+
+def test_times_without_a_clock_follow_the_rate(fake_video, frames):
+    source = fake_video(frames, COUNT, times=[0.0] * COUNT)
+    assert [frame.time for frame in source] == pytest.approx(np.arange(COUNT) / 10)
+
+
+def test_frame_that_cannot_be_decoded_stops(fake_video, frames):
+    source = fake_video([*frames[:5], None, None, *frames[5:]], COUNT + 2)
+    with pytest.raises(SourceError, match=r"^frame 6 of video '.*clip.avi' cannot be decoded$"):
+        list(source)
+
+
+def test_frame_that_cannot_be_decoded_is_skipped(fake_video, frames, caplog):
+    source = fake_video([*frames[:5], None, None, *frames[5:]], COUNT + 2, on_error="skip")
+    with caplog.at_level(logging.WARNING, "bgsub"):
+        indices = [frame.index for frame in source]
+    assert indices == [0, 1, 2, 3, 4, *range(7, COUNT + 2)]
+    assert source.skipped == 2
+    assert len(caplog.messages) == 1
+
+
+@pytest.mark.parametrize("on_error", ["stop", "skip"])
+def test_video_without_any_frame(fake_video, on_error):
+    with pytest.raises(SourceError, match=r"^no frame of video '.*clip.avi' can be decoded$"):
+        list(fake_video([], 10, on_error=on_error))
+
+
+def test_gif_alone_is_a_video_and_in_a_folder_an_image(tmp_path, frames):
+    cv2.imwrite(str(tmp_path / "a.gif"), frames[0])
+    assert isinstance(open_source(tmp_path / "a.gif"), VideoFileSource)
+    assert isinstance(open_source(tmp_path), ImageSequenceSource)
+
+
+def test_a_colon_in_a_name_is_no_protocol(tmp_path, frames, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_video(tmp_path / "plain.avi", frames).rename(tmp_path / "cam:1.avi")
+    assert len(list(open_source("cam:1.avi"))) == COUNT
+
+
+# Cameras
+
+
+@pytest.mark.parametrize("spec", [2, "2", np.int64(2)])
+def test_camera_by_index(monkeypatch, frames, spec):
+    capture = FakeCapture(frames, rate=0.0)
+    monkeypatch.setattr(cv2, "VideoCapture", capture)
+    with open_source(spec) as source:
+        assert source.name == "camera 2"
+        assert source.rate is None
+    assert capture.device == 2
+    assert capture.released
+
+
+def test_camera_that_loses_a_frame(monkeypatch, frames, caplog):
+    monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
+    source = CameraSource(0, on_error="skip")
+    with caplog.at_level(logging.WARNING, "bgsub"):
+        assert [frame.index for frame in source] == [0, 2]
+    assert source.skipped == 1
+    assert caplog.messages == ["frame 2 of camera 0 cannot be read; skipped", "camera 0 ended after frame 3"]
+    monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
+    with pytest.raises(SourceError, match="^frame 2 of camera 0 cannot be read$"):
+        list(CameraSource(0))
+
+
+def test_camera_without_frames(monkeypatch):
+    monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([]))
+    with pytest.raises(SourceError, match="^camera 0 sends no frame$"):
+        list(CameraSource(0))
+
+
+def test_network_address_that_never_answers_is_given_up():
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        address = f"http://user:secret@127.0.0.1:{mute.getsockname()[1]}/stream.mjpg"
+        begin = time.monotonic()
+        with pytest.raises(SourceError) as caught:
+            CameraSource(address, open_timeout=0.3)
+        assert time.monotonic() - begin < 5
+    expected = address.replace("user:secret@", "")
+    assert str(caught.value) == f"stream '{expected}' does not answer within 0.3 s or sends no video"
+
+
+# Arrays
+
+
+@pytest.mark.parametrize("shape", [(5, 1, 1), (5, 4, 6, 1), (5, 4, 6, 3), (5, 4, 6, 4)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_array_shapes(shape, dtype):
+    array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
+    images = [frame.image for frame in ArraySource(array)]
+    expected = (
+        array[..., 0] if shape[-1] == 1 and len(shape) == 4 else array[..., :3] if len(shape) == 4 else array
+    )
+    np.testing.assert_array_equal(images, expected)
+    assert images[0].dtype == dtype
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (
+            np.zeros((4, 6), np.uint8),
+            "array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got (4, 6)",
+        ),
+        (
+            np.zeros((0, 4, 6), np.uint8),
+            "array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got (0, 4, 6)",
+        ),
+        (
+            np.zeros((5, 4, 6, 2), np.uint8),
+            "array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got (5, 4, 6, 2)",
+        ),
+        (np.zeros((5, 4, 6), np.int64), "array must be uint8, uint16 or floating, got int64"),
+    ],
+)
+def test_wrong_arrays(array, message):
+    with pytest.raises(ParameterError) as caught:
+        open_source(array)
+    assert str(caught.value) == message
+
+
+# Wrong inputs
+
+ALLOWED = "rtsp://, rtsps://, rtmp://, rtp://, http://, https://, udp://, tcp://, srt://"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("missing.avi", "no such file or folder: 'missing.avi'"),
+        (Path("0"), "no such file or folder: '0'"),
+        ("text.mp4", "'text.mp4' is not a video that OpenCV can read, or it is damaged"),
+        ("text.txt", "'text.txt' is not a video that OpenCV can read, or it is damaged"),
+        ("empty.mp4", "video 'empty.mp4' is empty"),
+        ("empty", "no images in folder 'empty'"),
+        ("texts", "no images in folder 'texts'"),
+        ("*.jpg", "no image matches '*.jpg'"),
+        ("img_%04d.png", "no image matches 'img_%04d.png'"),
+        ("no/folder/img_%04d.png", "no image matches 'no/folder/img_%04d.png'"),
+        ([], "the list of images is empty"),
+        (97, "camera 97 cannot be opened: it is not there, in use or not permitted"),
+        ("97", "camera 97 cannot be opened: it is not there, in use or not permitted"),
+        (
+            "ftp://me:secret@host/a.avi",
+            f"a camera is an index or an address with one of {ALLOWED}; got 'ftp://host/a.avi'",
+        ),
+    ],
+)
+def test_wrong_sources(spec, message, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
+    Path("texts").mkdir()
+    for name in ("text.mp4", "text.txt", "texts/a.txt"):
+        Path(name).write_text("no video\n" * 50)
+    Path("empty.mp4").touch()
+    with pytest.raises(SourceError) as caught:
+        open_source(spec)
+    assert str(caught.value) == message
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("spec", [None, True, 1.5, object])
+def test_things_that_are_no_source(spec):
+    with pytest.raises(ParameterError) as caught:
+        open_source(spec)
+    assert (
+        str(caught.value)
+        == f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
+    )
+
+
+def test_wrong_camera_parameters():
+    with pytest.raises(ParameterError, match="^the index of a camera must be 0 or more, got -1$"):
+        open_source(-1)
+    with pytest.raises(ParameterError, match="^read_timeout must be a positive number of seconds, got 0$"):
+        CameraSource(0, read_timeout=0)

@@ -1,0 +1,138 @@
+"""One suite for every kind of source."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from video_fakes import COUNT, HEIGHT, WIDTH, FakeCapture, write_images, write_video
+
+from bgsub._opencv import cv2
+from bgsub.errors import BgsubError, SourceError
+from bgsub.video import Frame, open_source
+
+FILES = ["video", "folder", "glob", "printf", "list", "array"]
+LIVE = ["camera", "stream"]
+
+
+@pytest.fixture(params=FILES + LIVE)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture
+def source(kind, tmp_path, frames, monkeypatch, request):
+    if kind == "video":
+        spec = write_video(tmp_path / "clip.avi", frames)
+    elif kind in ("folder", "glob", "printf", "list"):
+        folder = write_images(tmp_path / "input", frames)
+        spec = {
+            "folder": folder,
+            "glob": f"{folder}/in*.png",
+            "printf": f"{folder}/in%06d.png",
+            "list": sorted(folder.iterdir()),
+        }[kind]
+    elif kind == "array":
+        spec = frames
+    elif kind == "camera":
+        monkeypatch.setattr(cv2, "VideoCapture", FakeCapture(frames))
+        spec = 0
+    else:
+        spec = request.getfixturevalue("mjpeg_server").address
+    with open_source(spec) as opened:
+        yield opened
+
+
+def test_yields_every_frame_in_order(source, kind, frames):
+    got = list(source)
+    assert all(isinstance(frame, Frame) for frame in got)
+    assert [frame.index for frame in got] == list(range(COUNT))
+    assert [int(frame.name.removeprefix("in")) for frame in got] == list(range(1, COUNT + 1))
+    for frame, original in zip(got, frames, strict=True):
+        assert frame.image.dtype == np.uint8
+        assert frame.image.shape == (HEIGHT, WIDTH, 3)
+        if kind == "stream":
+            # JPEG: the bright square is where it was.
+            np.testing.assert_array_equal(frame.image[6:10, frame.index + 2 : frame.index + 6] > 150, True)
+        else:
+            np.testing.assert_array_equal(frame.image, original)
+
+
+def test_names_its_properties(source, kind):
+    assert source.size == (WIDTH, HEIGHT)
+    assert source.rate is None or isinstance(source.rate, Fraction)
+    assert source.length == (None if kind in LIVE else COUNT)
+    assert source.live == (kind in LIVE)
+    assert source.numbered == (kind in ("folder", "glob", "printf", "list"))
+    assert source.skipped == 0
+    assert source.name
+
+
+def test_times_follow_the_rate(source, kind):
+    times = [frame.time for frame in source]
+    if source.rate is None:
+        assert times == [None] * COUNT
+    else:
+        assert times[0] == 0
+        assert times == sorted(times)
+    if kind == "video":
+        np.testing.assert_allclose(times, np.arange(COUNT) / 25, atol=1e-3)
+
+
+def test_files_start_anew(source, kind):
+    first = [frame.image for frame in source]
+    if kind in FILES:
+        second = [frame.image for frame in source]
+        np.testing.assert_array_equal(first, second)
+
+
+def test_starts_anew_after_a_broken_off_iteration(source, kind):
+    assert next(iter(source)).index == 0
+    if kind in FILES:
+        assert [frame.index for frame in source] == list(range(COUNT))
+
+
+def test_close_is_final_and_may_be_repeated(source):
+    source.close()
+    source.close()
+    with pytest.raises(SourceError, match="is closed$"):
+        iter(source)
+
+
+def test_given_rate_wins(kind, source):
+    assert source.rate == {"video": 25, "camera": 30, "stream": 25}.get(kind)
+
+
+@pytest.mark.parametrize("kind", ["folder", "array", "video", "camera"])
+def test_rate_can_be_given(kind, tmp_path, frames, monkeypatch):
+    spec = {
+        "folder": lambda: write_images(tmp_path / "input", frames),
+        "array": lambda: frames,
+        "video": lambda: write_video(tmp_path / "clip.avi", frames),
+        "camera": lambda: 0,
+    }[kind]()
+    if kind == "camera":
+        monkeypatch.setattr(cv2, "VideoCapture", FakeCapture(frames))
+    with open_source(spec, rate=29.97) as source:
+        assert source.rate == Fraction(30000, 1001)
+        times = [frame.time for frame in source]
+    if kind != "camera":
+        np.testing.assert_allclose(times, np.arange(COUNT) * 1001 / 30000)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"on_error": "ignore"}, "on_error must be 'stop' or 'skip', got 'ignore'"),
+        ({"rate": 0}, "rate must be a positive number of frames per second, got 0"),
+        ({"rate": float("nan")}, "rate must be a positive number of frames per second, got nan"),
+        ({"rate": "25"}, "rate must be a positive number of frames per second, got '25'"),
+    ],
+)
+def test_wrong_options(options, message, tmp_path, frames):
+    spec = write_images(tmp_path / "input", frames)
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the message is compared
+        open_source(spec, **options)
+    assert isinstance(caught.value, BgsubError)
+    assert str(caught.value) == message

@@ -1,0 +1,233 @@
+"""Stand-ins for what a test of the video part has not got: a subtractor, a camera, a screen, an odd sink."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.separation import Separation
+from bgsub.video import Controls, FrameSource, Sink
+from bgsub.video.sources.base import Frame, number_name
+
+HEIGHT, WIDTH, COUNT = 32, 48, 12
+
+
+def make_frames(count: int = COUNT, height: int = HEIGHT, width: int = WIDTH) -> np.ndarray:
+    """Dark noise with a bright square that moves: (count, height, width, 3) uint8."""
+    frames = np.random.default_rng(7).integers(0, 60, (count, height, width, 3), dtype=np.uint8)
+    for index, frame in enumerate(frames):
+        frame[4:12, index : index + 8] = 200
+    return frames
+
+
+def write_video(path: Path, frames: np.ndarray, rate: float = 25.0, codec: str = "FFV1") -> Path:
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*codec), rate, frames.shape[2:0:-1])
+    assert writer.isOpened()
+    for frame in frames:
+        writer.write(frame)
+    writer.release()
+    return path
+
+
+def write_images(folder: Path, frames: np.ndarray, name: str = "in{:06d}.png") -> Path:
+    folder.mkdir(exist_ok=True)
+    for number, frame in enumerate(frames, 1):
+        assert cv2.imwrite(str(folder / name.format(number)), frame)
+    return folder
+
+
+def read_video(path: Path) -> list[np.ndarray]:
+    capture = cv2.VideoCapture(str(path))
+    frames = []
+    while (answer := capture.read())[0]:
+        frames.append(answer[1])
+    capture.release()
+    return frames
+
+
+def separate(image: np.ndarray) -> Separation:
+    """Threshold at half of full scale."""
+    scale = 1.0 if image.dtype.kind == "f" else np.iinfo(image.dtype).max
+    level = image.reshape(*image.shape[:2], -1).max(axis=2) / scale
+    return Separation(
+        frame=image,
+        mask=np.where(level > 0.5, 255, 0).astype(np.uint8),
+        background=np.zeros_like(image),
+        residual=level.astype(np.float32),
+        coefficients=np.zeros(0),
+        phase="tracking",
+    )
+
+
+class ThresholdSubtractor:
+    """A subtractor without memory that notes the learning rates; `fail_at` is the call that raises."""
+
+    def __init__(self, fail_at: int | None = None, error: BaseException | None = None) -> None:
+        self.rates: list[float] = []
+        self.fail_at, self.error = fail_at, error or RuntimeError("the model broke")
+
+    def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
+        if len(self.rates) == self.fail_at:
+            raise self.error
+        self.rates.append(learningRate)
+        return separate(image)
+
+
+class FakeSource(FrameSource):
+    """Frames from memory that may be live and may fail, at a frame or when closed."""
+
+    def __init__(self, count: int = COUNT, live: bool = False, fail_at: int | None = None) -> None:
+        super().__init__("fake")
+        self.live = live
+        self.frames = make_frames(count)
+        self.fail_at, self.close_error = fail_at, None
+        self.error: BaseException = RuntimeError("the source broke")
+        self.closed = 0
+        self.exhausted = threading.Event()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return WIDTH, HEIGHT
+
+    @property
+    def length(self) -> int:
+        return len(self.frames)
+
+    def _frames(self):
+        for index, image in enumerate(self.frames):
+            if index == self.fail_at:
+                raise self.error
+            yield Frame(index, number_name(index), None, image)
+        self.exhausted.set()
+
+    def close(self) -> None:
+        super().close()
+        self.closed += 1
+        if self.close_error is not None:
+            raise self.close_error
+
+
+class ListSink(Sink):
+    """Keeps what comes and how it ended; `fail_at` counts frames, or is "close"."""
+
+    def __init__(self, fail_at: int | str | None = None, error: BaseException | None = None) -> None:
+        self.frames: list[Frame] = []
+        self.separations: list[Separation] = []
+        self.ended: list[str] = []
+        self.fail_at, self.error = fail_at, error or RuntimeError("the sink broke")
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        if len(self.frames) == self.fail_at:
+            raise self.error
+        self.frames.append(frame)
+        self.separations.append(separation)
+
+    def close(self) -> None:
+        if self.fail_at == "close":
+            raise self.error
+        self.ended.append("close")
+
+    def abort(self) -> None:
+        self.ended.append("abort")
+
+
+class FakeCapture:
+    """`cv2.VideoCapture` of a camera with a few frames; a None among them is a read that fails."""
+
+    def __init__(self, frames: list, rate: float = 30.0, opened: bool = True) -> None:
+        self.frames, self.rate, self.opened = list(frames), rate, opened
+        self.released = False
+
+    def __call__(self, device, *_args):
+        self.device = device
+        return self
+
+    def isOpened(self) -> bool:
+        return self.opened
+
+    def get(self, key: int) -> float:
+        return {
+            cv2.CAP_PROP_FRAME_WIDTH: float(WIDTH),
+            cv2.CAP_PROP_FRAME_HEIGHT: float(HEIGHT),
+            cv2.CAP_PROP_FPS: self.rate,
+            cv2.CAP_PROP_FRAME_COUNT: -1.0,
+        }.get(key, 0.0)
+
+    def read(self):
+        image = self.frames.pop(0) if self.frames else None
+        return image is not None, image
+
+    def release(self) -> None:
+        self.released = True
+
+
+class FakeDisplay:
+    """A screen without a screen: a key per look from a list; after `cross` looks it is closed."""
+
+    def __init__(self, keys: str | list[int] = (), cross: int | None = None) -> None:
+        self.keys = [ord(key) if isinstance(key, str) else key for key in keys]
+        self.cross = cross
+        self.looks = 0
+        self.shown: list[np.ndarray] = []
+        self.is_open = False
+
+    def open(self, title: str) -> None:
+        self.is_open = True
+
+    def show(self, title: str, image: np.ndarray) -> None:
+        assert self.is_open
+        self.shown.append(image.copy())
+
+    def key(self, milliseconds: int) -> int:
+        self.looks += 1
+        return self.keys.pop(0) if self.keys else -1
+
+    def visible(self, title: str) -> bool:
+        return self.cross is None or self.looks < self.cross
+
+    def close(self, title: str) -> None:
+        self.is_open = False
+
+
+class MjpegServer(http.server.ThreadingHTTPServer):
+    """Serves ``/stream.mjpg`` on the loopback: each frame as JPEG, then the end of the stream."""
+
+    daemon_threads = False
+
+    def __init__(self, frames: np.ndarray) -> None:
+        super().__init__(("127.0.0.1", 0), _MjpegHandler)
+        self.images = [cv2.imencode(".jpg", frame)[1].tobytes() for frame in frames]
+        self.address = f"http://127.0.0.1:{self.server_address[1]}/stream.mjpg"
+
+
+class _MjpegHandler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "multipart/x-mixed-replace; boundary=frame")
+        self.end_headers()
+        try:
+            for image in self.server.images:
+                head = f"--frame\r\nContent-Type: image/jpeg\r\nContent-Length: {len(image)}\r\n\r\n"
+                self.wfile.write(head.encode() + image + b"\r\n")
+            self.wfile.write(b"--frame--\r\n")
+        except OSError:
+            self.close_connection = True
+
+    def log_message(self, *_args) -> None:
+        pass
+
+
+def quit_after(controls: Controls, count: int):
+    """A progress callback that asks for the end after `count` frames."""
+    seen = []
+
+    def progress(frame, _separation) -> None:
+        seen.append(frame)
+        if len(seen) == count:
+            controls.quit()
+
+    return progress
