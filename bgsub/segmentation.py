@@ -10,8 +10,8 @@ from bgsub.parameters import SEGMENTER, check_all
 from bgsub.separation import FOREGROUND
 
 _NOISE_RATE = 0.02  # per frame, where the mask is background
-_FOREGROUND_RATE = 0.002  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
-_NOISE_CLIP = 0.25  # of full scale: one object does not blind a pixel for long
+_FOREGROUND_RATE = 0.001  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
+_NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
 
 
@@ -28,7 +28,7 @@ class Segmenter:
         (h, w) of the frames.
     threshold : float, default 0.08
         Least residual of a foreground pixel, full scale is 1.
-    noise_factor : float, default 4
+    noise_factor : float, default 3
         Threshold in units of the pixel's noise scale.
     median : int, default 5
         Side of the majority vote in pixels, made odd; 1 switches it off.

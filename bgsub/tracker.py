@@ -8,8 +8,8 @@ import numpy as np
 
 from bgsub import _kernels
 from bgsub._start import batch_start, first_mu
+from bgsub._step import Step, carried, make_step
 from bgsub.errors import ParameterError
-from bgsub.grassmann import small_rank_one_update, small_rotation
 from bgsub.parameters import TRACKER, check_all
 from bgsub.surrogates import Surrogate
 
@@ -17,7 +17,6 @@ _FLATTENS_AT = 0.05  # intensity at which the cost flattens when mu is not given
 _ARMIJO = 1e-4
 _BACKTRACKS = 20
 _HYGIENE = 100  # updates between two re-orthonormalisations
-_DROP = 1e-6  # singular values of the gradient factor below this share of the largest are dropped
 _ITERATIONS = 15
 _TOLERANCE = 1e-5
 _CONTINUATION = 6
@@ -303,9 +302,10 @@ class SubspaceTracker:
         """
         self._fit_coefficients(x, a)
         self._x, self._a = x, a
+        self._used = self._active()
         self._products = np.empty(self.rank + self._R.shape[0] + 1)
         self._cost = _kernels.residual_sweep(
-            self._active(),
+            self._used,
             self.rank,
             self.coefficients_.astype(np.float32),
             x,
@@ -355,100 +355,44 @@ class SubspaceTracker:
         """
         w = self.forgetting if forgetting is None else forgetting
         k, y = self.rank, self.coefficients_
-        C_old = self._C
-        self._C = (1 - w) * C_old + w * np.outer(y, y)
-        basis, J, R = self._updated_factor(w)
-        K = -self._preconditioned(R)
-        t, theta = self._search(w, basis, J, R, K, C_old)
-        self.n_samples_seen_ += 1
-        if t > 0:
-            R = self._carried(R, t)
-        keep = R.shape[0] if np.any(R) else 0
-        T = (basis @ theta).T[: k + keep]
-        _kernels.transform_rows(self._active(), np.ascontiguousarray(T, np.float32), self._block_work)
-        self._R = R[:keep]
+        step = make_step(self._products, self._R, self._C, y, w, self.metric)
+        t, theta = self._search(step, w)
+        self._C = (1 - w) * self._C + w * np.outer(y, y)
+        R = carried(step.R, t, self._C, self.metric, self.gradient_carry)
+        self._R = R if np.any(R) else R[:0]
+        T = (step.basis @ theta).T[: k + self._R.shape[0]]
+        _kernels.transform_rows(self._used, np.ascontiguousarray(T, np.float32), self._block_work)
         self.coefficients_ = theta[:k, :k].T @ y
+        self.n_samples_seen_ += 1
         if self.n_samples_seen_ % _HYGIENE == 0:
             self._orthonormalise()
         _kernels.gather(self._model(), self._index, self._rows)
 
-    def _updated_factor(self, w: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Steps 2 and 3: the rank-one QR update in the coordinates of the stack [U Q e].
-
-        Returns
-        -------
-        basis : ndarray, (k + r + 1, k + r_new)
-            Columns: the coordinates of U and of the new Q.
-        J : ndarray, (r + 1, r_new)
-            The new Q in the basis [Q q].
-        R : ndarray, (r_new, k)
-            The new factor.
-        """
-        k, r = self.rank, self._R.shape[0]
-        inside, beta, energy = self._products[:k], -self._products[k:-1], self._products[-1]
-        rest = energy - inside @ inside - beta @ beta
-        rho = np.sqrt(rest) if rest > 1e-6 * energy and energy > 0 else 0.0
-        J, R = small_rank_one_update(self._R, beta, rho, self.coefficients_, w, _DROP)
-        if rho == 0.0:  # the gradient lies in the span of what is kept: no new direction
-            J[-1] = 0.0
-        q = np.concatenate([inside, -beta, [-1.0]]) / rho if rho else np.zeros(k + r + 1)
-        basis = np.zeros((k + r + 1, k + R.shape[0]))
-        basis[:k, :k] = np.eye(k)
-        basis[k : k + r, k:] = J[:r]
-        basis[:, k:] += np.outer(q, J[r])
-        return basis, J, R
-
-    def _preconditioned(self, R: np.ndarray) -> np.ndarray:
-        """Return ``R C^-1`` (scaled metric) or ``R / lambda_max(C)`` (canonical metric), (r, k)."""
-        values, vectors = np.linalg.eigh(self._C)
-        if values[-1] <= 0:
-            return np.zeros_like(R)
-        if self.metric == "canonical":
-            return R / values[-1]
-        floor = 1e-6 * float(values.sum())
-        return (R @ vectors) / np.maximum(values, floor) @ vectors.T
-
-    def _search(
-        self, w: float, basis: np.ndarray, J: np.ndarray, R: np.ndarray, K: np.ndarray, C_old: np.ndarray
-    ) -> tuple[float, np.ndarray]:
+    def _search(self, step: Step, w: float) -> tuple[float, np.ndarray]:
         """Step 5: backtracking; returns the accepted t (0 when none) and the rotation there.
 
         The whole objective is tried at t = 1 first, the newest sample alone at twice the last accepted length.
         """
-        k, r = self.rank, self._R.shape[0]
-        slope = float(np.sum(R * K))
-        past_slope = float(np.sum(self._R * (J @ K)[:r]))
-        past_curvature = float(np.sum((K @ C_old) * K))
         whole = self.line_search == "objective"
         weight = w if whole else 1.0
         before = weight * self._cost
         t = 1.0 if whole else 2.0 * (self.step_length_ or 1.0)
-        for _ in range(_BACKTRACKS if slope < 0 else 0):
-            theta = small_rotation(t * K)
-            T11 = theta[:k, :k]
-            after = weight * self._trial(basis @ theta[:, :k] @ (T11.T @ self.coefficients_))
-            if whole:
-                after += (1 - w) * (t * past_slope + t * t / 2 * past_curvature)
-            if after <= before + _ARMIJO * t * slope * (1.0 if whole else 0.0):
+        for _ in range(_BACKTRACKS if step.slope < 0 else 0):
+            theta = step.rotation(t)
+            after = weight * self._trial(step.low_rank(theta, self.coefficients_))
+            after += (1 - w) * step.past(t) if whole else 0.0
+            if after <= before + (_ARMIJO * t * step.slope if whole else 0.0):
                 self.step_length_, self.objective_ = t, (before, after)
                 return t, theta
             t /= 2
         self.step_length_, self.objective_ = 0.0, (before, before)
-        return 0.0, np.eye(k + K.shape[0])
+        return 0.0, np.eye(self.rank + step.K.shape[0])
 
     def _trial(self, c: np.ndarray) -> float:
         """Return the newest sample's cost when its low-rank part is the combination `c` of the stack's rows."""
         return _kernels.trial_cost(
-            self._active(), c.astype(np.float32), self._x, self._a, *self._surrogate_arguments(), self._block_work
+            self._used, c.astype(np.float32), self._x, self._a, *self._surrogate_arguments(), self._block_work
         )
-
-    def _carried(self, R: np.ndarray, t: float) -> np.ndarray:
-        """Step 6: the factor at the new point, by the second-order model or unchanged."""
-        if self.gradient_carry == "unchanged":
-            return R
-        if self.metric == "scaled":
-            return (1 - t) * R
-        return R - t * self._preconditioned(R) @ self._C
 
     def _orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""

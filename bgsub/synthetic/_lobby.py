@@ -88,7 +88,7 @@ def _switches(seed: int) -> list[tuple[int, tuple[float, float, float]]]:
     one = tuple(0.0 if i == row else 1.0 for i in range(3))
     two = tuple(1.0 if i == other else 0.0 for i in range(3))
     on, off = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
-    states = [one, on, off, on, two, on]
+    states = [off, on, one, on, two, on]
     return [
         (at + j, (s[0], s[1], s[2]))
         for at, j, s in zip((60, 92, 128, 160, 190, 218), jitter, states, strict=True)

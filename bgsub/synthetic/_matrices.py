@@ -63,6 +63,8 @@ def low_rank_plus_sparse(
     for name, share in (("outlier_share", outlier_share), ("observed_share", observed_share)):
         if not 0 <= share <= 1:
             raise ParameterError(f"{name} must be from 0 to 1, got {share!r}")
+    if seed < 0:
+        raise ParameterError(f"seed must be 0 or more, got {seed!r}")
     if not amplitude >= 0:
         raise ParameterError(f"amplitude must be 0 or more, got {amplitude!r}")
     rng = np.random.Generator(np.random.PCG64(seed))

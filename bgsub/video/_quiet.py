@@ -12,6 +12,10 @@ from bgsub._opencv import cv2
 # FFmpeg's own level can only be set before the process opens its first video; -8 is AV_LOG_QUIET.
 os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
+# OpenCV 5 moved the functions.
+_log = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging
+_SILENT = 0
+
 _lock = threading.Lock()
 _depth = 0
 _previous = 0
@@ -27,11 +31,10 @@ def quiet() -> Iterator[None]:
     if "OPENCV_LOG_LEVEL" in os.environ:
         yield
         return
-    log = cv2.utils.logging
     with _lock:
         if _depth == 0:
-            _previous = log.getLogLevel()
-            log.setLogLevel(log.LOG_LEVEL_SILENT)
+            _previous = _log.getLogLevel()
+            _log.setLogLevel(_SILENT)
         _depth += 1
     try:
         yield
@@ -39,4 +42,4 @@ def quiet() -> Iterator[None]:
         with _lock:
             _depth -= 1
             if _depth == 0:
-                log.setLogLevel(_previous)
+                _log.setLogLevel(_previous)

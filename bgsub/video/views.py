@@ -57,10 +57,8 @@ def to_bgr8(image: np.ndarray) -> np.ndarray:
         Blue first.
     """
     image = to_uint8(image)
-    if image.ndim == 2:
-        image = image[:, :, np.newaxis]
-    if image.shape[2] == 1:
-        image = np.repeat(image, 3, axis=2)
+    if image.ndim == 2 or image.shape[2] == 1:
+        return cv2.cvtColor(image, cv2.COLOR_GRAY2BGR)
     return np.ascontiguousarray(image[:, :, :3])
 
 
@@ -89,11 +87,13 @@ def _captioned(image: np.ndarray, caption: str) -> np.ndarray:
 
 
 def put_text(image: np.ndarray, text: str, scale: float) -> np.ndarray:
-    """Write a line into the upper left corner of a BGR image, in place: white with a black edge."""
-    origin = (round(8 * scale) + 1, round(28 * scale) + 2)
+    """Write a line into the upper left corner of a BGR image, in place: white on black."""
     thickness = max(1, round(scale * 1.5))
-    for colour, width in (((0, 0, 0), thickness + 2), ((255, 255, 255), thickness)):
-        cv2.putText(image, text, origin, cv2.FONT_HERSHEY_SIMPLEX, scale, colour, width, cv2.LINE_AA)
+    (width, height), below = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, scale, thickness)
+    margin = 2 + below // 2
+    image[: height + 2 * margin, : width + 2 * margin] = 0
+    origin = (margin, height + margin)
+    cv2.putText(image, text, origin, cv2.FONT_HERSHEY_SIMPLEX, scale, (255,) * 3, thickness, cv2.LINE_AA)
     return image
 
 

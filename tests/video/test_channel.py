@@ -105,5 +105,5 @@ def test_end_wakes_a_waiting_receiver(end):
 
 
 def test_size_must_be_positive():
-    with pytest.raises(ParameterError, match="^the size of a queue must be at least 1, got 0$"):
+    with pytest.raises(ParameterError, match=r"^the size of a queue must be at least 1, got 0$"):
         Channel(0)

@@ -26,6 +26,11 @@ def feed(sink, images):
         sink.write(Frame(index, f"in{index + 1:06d}", None, image), separate(image))
 
 
+def feed_and_raise(sink, images, error):
+    feed(sink, images)
+    raise error
+
+
 def read_images(folder):
     return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.glob("*.png"))]
 
@@ -62,8 +67,7 @@ def test_finished_output_is_there_under_its_name_only(target, frames, end):
             feed(sink, frames)
     else:
         with pytest.raises(KeyboardInterrupt), sink:
-            feed(sink, frames)
-            raise KeyboardInterrupt
+            feed_and_raise(sink, frames, KeyboardInterrupt())
     sink.close()
     sink.abort()
     assert len(read(target)) == COUNT
@@ -72,8 +76,7 @@ def test_finished_output_is_there_under_its_name_only(target, frames, end):
 
 def test_aborted_output_is_readable_under_another_name(target, frames):
     with pytest.raises(RuntimeError), make_sink(target) as sink:
-        feed(sink, frames)
-        raise RuntimeError
+        feed_and_raise(sink, frames, RuntimeError())
     sink.close()
     assert len(read(partial(target))) == COUNT
     assert not (target.suffix and target.exists())

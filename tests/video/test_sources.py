@@ -280,8 +280,9 @@ def test_video_without_any_frame(fake_video, on_error):
         list(fake_video([], 10, on_error=on_error))
 
 
-def test_gif_alone_is_a_video_and_in_a_folder_an_image(tmp_path, frames):
-    cv2.imwrite(str(tmp_path / "a.gif"), frames[0])
+def test_gif_alone_is_a_video_and_in_a_folder_an_image(tmp_path):
+    palette, image = "000000ffffff", "2c000000000100010000" + "02024401003b"
+    (tmp_path / "a.gif").write_bytes(b"GIF89a" + bytes.fromhex("01000100800000" + palette + image))
     assert isinstance(open_source(tmp_path / "a.gif"), VideoFileSource)
     assert isinstance(open_source(tmp_path), ImageSequenceSource)
 
@@ -314,13 +315,13 @@ def test_camera_that_loses_a_frame(monkeypatch, frames, caplog):
     assert source.skipped == 1
     assert caplog.messages == ["frame 2 of camera 0 cannot be read; skipped", "camera 0 ended after frame 3"]
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
-    with pytest.raises(SourceError, match="^frame 2 of camera 0 cannot be read$"):
+    with pytest.raises(SourceError, match=r"^frame 2 of camera 0 cannot be read$"):
         list(CameraSource(0))
 
 
 def test_camera_without_frames(monkeypatch):
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([]))
-    with pytest.raises(SourceError, match="^camera 0 sends no frame$"):
+    with pytest.raises(SourceError, match=r"^camera 0 sends no frame$"):
         list(CameraSource(0))
 
 
@@ -427,7 +428,7 @@ def test_things_that_are_no_source(spec):
 
 
 def test_wrong_camera_parameters():
-    with pytest.raises(ParameterError, match="^the index of a camera must be 0 or more, got -1$"):
+    with pytest.raises(ParameterError, match=r"^the index of a camera must be 0 or more, got -1$"):
         open_source(-1)
-    with pytest.raises(ParameterError, match="^read_timeout must be a positive number of seconds, got 0$"):
+    with pytest.raises(ParameterError, match=r"^read_timeout must be a positive number of seconds, got 0$"):
         CameraSource(0, read_timeout=0)

@@ -96,7 +96,7 @@ def test_starts_anew_after_a_broken_off_iteration(source, kind):
 def test_close_is_final_and_may_be_repeated(source):
     source.close()
     source.close()
-    with pytest.raises(SourceError, match="is closed$"):
+    with pytest.raises(SourceError, match=r"is closed$"):
         iter(source)
 
 

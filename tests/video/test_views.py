@@ -80,7 +80,7 @@ def test_full_scale(image, expected):
 
 
 def test_other_types_are_refused():
-    with pytest.raises(ParameterError, match="^an image must be uint8, uint16 or floating, got int32$"):
+    with pytest.raises(ParameterError, match=r"^an image must be uint8, uint16 or floating, got int32$"):
         to_bgr8(np.zeros((2, 2), np.int32))
 
 

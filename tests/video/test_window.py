@@ -55,7 +55,7 @@ def test_snapshot_and_reset_keys(controls):
 @pytest.mark.parametrize("key", [-1, ord("x"), 255, 0])
 def test_other_keys_do_nothing(controls, key):
     assert not KeyCommands(controls, pytest.fail).press(key)
-    assert not (controls.quitting or controls.paused or controls.frozen)
+    assert not any((controls.quitting, controls.paused, controls.frozen))
 
 
 def test_reset_wins_over_freeze_once(controls):
@@ -150,7 +150,13 @@ def test_without_a_screen():
 
 @linux_only
 def test_screen_that_is_not_there_does_not_kill_the_process():
-    script = "from bgsub.video import WindowSink\ntry:\n    WindowSink()\nexcept Exception as e:\n    print(repr(e))"
+    script = """
+from bgsub.video import WindowSink
+try:
+    WindowSink()
+except Exception as error:
+    print(repr(error))
+"""
     environment = {**os.environ, "DISPLAY": ":7777"}
     result = subprocess.run(
         [sys.executable, "-c", script],

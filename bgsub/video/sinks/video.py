@@ -85,7 +85,8 @@ class VideoSink(Sink):
             )
         if self._count % _ROOM_INTERVAL == 0:
             self._check_room()
-        self._writer.write(_padded_to_even(image))
+        with quiet():
+            self._writer.write(_padded_to_even(image))
         self._count += 1
 
     def close(self) -> None:
@@ -133,12 +134,16 @@ class VideoSink(Sink):
             raise SinkError(f"'{self.path}' cannot be written: no space left on the disk")
 
     def _is_complete(self) -> bool:
-        """Whether the finished file announces about as many frames as were written."""
+        """Whether the end of the finished file can be read: a full disk leaves a header that lies."""
+        # Containers round the rate: the very last frame of a long file may seem to lie behind its end.
+        last = self._count - 1 - self._count // 1000
         with quiet():
             capture = cv2.VideoCapture(str(self.partial_path.absolute()))
-            announced = capture.get(cv2.CAP_PROP_FRAME_COUNT) if capture.isOpened() else 0
+            capture.set(cv2.CAP_PROP_POS_FRAMES, last)
+            good = capture.read()[0]
+            reached = capture.get(cv2.CAP_PROP_POS_MSEC) / 1000 * self._rate
             capture.release()
-        return announced >= 0.98 * self._count - 2 and announced > 0
+        return bool(good and reached >= 0.98 * last - 2)
 
 
 def _padded_to_even(image: np.ndarray) -> np.ndarray:

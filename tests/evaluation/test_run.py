@@ -1,0 +1,166 @@
+"""Runs: what a method is fed, what is scored, the table, the picture of errors."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, SourceError
+from bgsub.evaluation import (
+    Confusion,
+    SceneSequence,
+    Score,
+    Sequence,
+    confusion,
+    error_image,
+    evaluate,
+    format_table,
+    make_method,
+    score_results,
+)
+from bgsub.synthetic import scene
+
+LENGTH, FIRST, LAST = 12, 4, 9
+
+
+class Recorder:
+    """A method that marks the left half and remembers what it was fed."""
+
+    def __init__(self):
+        self.seen = []
+
+    def apply(self, image):
+        self.seen.append(int(image[0, 0, 0]))
+        mask = np.zeros(image.shape[:2], np.uint8)
+        mask[:, :8] = 255
+        mask[:, 8:10] = 127
+        return mask
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Twelve frames of 16x12 whose left quarter moves; frames 4 to 9 are scored."""
+    for part in ("input", "groundtruth"):
+        (tmp_path / part).mkdir()
+    mask = np.zeros((12, 16), np.uint8)
+    mask[:, :4] = 255
+    mask[0, :] = 170
+    mask[1, 4:] = 50
+    for number in range(1, LENGTH + 1):
+        cv2.imwrite(str(tmp_path / "input" / f"in{number:06d}.png"), np.full((12, 16, 3), number, np.uint8))
+        cv2.imwrite(str(tmp_path / "groundtruth" / f"gt{number:06d}.png"), mask)
+    (tmp_path / "temporalROI.txt").write_text(f"{FIRST} {LAST}")
+    return tmp_path
+
+
+PER_FRAME = Confusion(tp=44, fp=44, fn=0, tn=88, shadow=12, shadow_fp=4)
+
+
+def test_all_frames_are_fed_and_only_those_in_the_temporal_roi_scored(folder):
+    method = Recorder()
+    score = evaluate(Sequence(folder), method)
+    assert method.seen == list(range(1, LENGTH + 1))
+    assert score.frames == LAST - FIRST + 1
+    assert score.confusion == sum([PER_FRAME] * score.frames, Confusion())
+    assert score.method == "Recorder"
+    assert score.sequence == folder.name
+    assert 0 < score.milliseconds < 1000
+
+
+def test_roi_restricts_the_score(folder):
+    roi = np.zeros((12, 16), np.uint8)
+    roi[:, :4] = 255
+    cv2.imwrite(str(folder / "ROI.bmp"), roi)
+    counts = evaluate(Sequence(folder), Recorder(), name="left").confusion
+    assert counts == sum([Confusion(tp=44)] * 6, Confusion())
+
+
+def test_on_frame_sees_every_frame(folder):
+    calls = []
+    evaluate(Sequence(folder), Recorder(), on_frame=lambda *args: calls.append(args))
+    assert [c[0] for c in calls] == list(range(1, LENGTH + 1))
+    assert [c[3] is not None for c in calls] == [FIRST <= n <= LAST for n in range(1, LENGTH + 1)]
+    assert calls[0][1].shape == (12, 16, 3)
+    assert calls[0][2].shape == (12, 16)
+
+
+def test_written_masks_score_like_the_method_that_made_them(folder):
+    results = folder / "results"
+    results.mkdir()
+
+    def write(number, frame, mask, truth):
+        cv2.imwrite(str(results / f"bin{number:06d}.png"), mask)
+
+    live = evaluate(Sequence(folder), Recorder(), on_frame=write)
+    stored = score_results(Sequence(folder), results)
+    assert stored.confusion == live.confusion
+    assert stored.method == "results"
+    assert math.isnan(stored.milliseconds)
+    (results / f"bin{LAST:06d}.png").unlink()
+    with pytest.raises(SourceError, match=r"no mask for frame 9 \(bin000009\.png\)"):
+        score_results(Sequence(folder), results)
+    with pytest.raises(SourceError, match="does not exist"):
+        score_results(Sequence(folder), folder / "nowhere")
+
+
+def test_mask_of_another_size_than_the_frame(folder):
+    cv2.imwrite(str(folder / "groundtruth" / "gt000005.png"), np.zeros((6, 8), np.uint8))
+    with pytest.raises(SourceError, match=r"mask of frame 5 .* is 8x6, the frame is 16x12"):
+        evaluate(Sequence(folder), Recorder())
+
+
+def test_unknown_method(folder):
+    with pytest.raises(ParameterError, match="method must be one of bgsub, mog2, knn, got 'magic'"):
+        evaluate(Sequence(folder), "magic")
+
+
+def test_opencv_methods_find_cars_and_their_shadow_label_is_background():
+    sequence = SceneSequence(scene("street", size=(80, 64), length=120, walkers=2, lamps=False))
+    for name in ("mog2", "knn"):
+        score = evaluate(sequence, name)
+        assert score.method == name
+        assert score.confusion.f_measure > 0.4
+    labels = set()
+    method = make_method("mog2")
+    total = Confusion()
+    for number, frame in sequence.frames():
+        mask = method.apply(frame)
+        labels |= set(np.unique(mask).tolist())
+        total += confusion(np.where(mask == 127, 0, mask).astype(np.uint8), sequence.truth(number))
+    assert 127 in labels
+    assert total == evaluate(sequence, "mog2").confusion
+
+
+def test_table_has_a_line_for_each_score_and_aligned_columns():
+    scores = [Score("highway", "mog2", Confusion(60, 20, 40, 880), 1, 1.234), Score("x", "y", Confusion(), 0)]
+    lines = format_table(scores).splitlines()
+    heads = ["sequence", "method", "recall", "specificity", "FPR", "FNR", "PWC", "precision", "F", "ms/frame"]
+    assert lines[0].split() == heads
+    numbers = ["0.6000", "0.9778", "0.0222", "0.4000", "6.0000", "0.7500", "0.6667", "1.23"]
+    assert lines[1].split() == ["highway", "mog2", *numbers]
+    assert lines[2].split() == ["x", "y", *["-"] * 8]
+    assert len({len(line) for line in lines}) == 1
+
+
+def test_error_image_colours_errors():
+    frame = np.full((2, 3), 100, np.uint8)
+    truth = np.array([[255, 255, 0], [50, 170, 0]], np.uint8)
+    mask = np.array([[255, 0, 255], [255, 255, 0]], np.uint8)
+    image = error_image(frame, mask, truth)
+    assert image.shape == (2, 3, 3)
+    assert image.argmax(axis=2).tolist() == [[1, 0, 2], [2, 0, 0]]
+    assert image[1, 1].tolist() == [50, 50, 50]
+    assert image[1, 2].tolist() == [50, 50, 50]
+    assert (frame == 100).all()
+    assert np.array_equal(error_image(cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR), mask, truth), image)
+
+
+def test_error_image_refuses_other_sizes_and_types():
+    good = np.zeros((2, 3), np.uint8)
+    with pytest.raises(ParameterError, match="one size"):
+        error_image(good, good[:, :2], good)
+    with pytest.raises(ParameterError, match="frame must be"):
+        error_image(good.astype(float), good, good)

@@ -1,0 +1,164 @@
+"""Folders in the layout of changedetection.net: what is scored, and one clear line for what is wrong."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+
+from bgsub._opencv import cv2
+from bgsub.errors import SourceError
+from bgsub.evaluation import SceneSequence, Sequence
+from bgsub.synthetic import scene
+
+CODES = np.array([[0, 50, 85], [170, 255, 0]], np.uint8)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A sequence of 5 frames of 8x6, all with masks."""
+    for part in ("input", "groundtruth"):
+        (tmp_path / part).mkdir()
+    for number in range(1, 6):
+        cv2.imwrite(str(tmp_path / "input" / f"in{number:06d}.jpg"), np.full((6, 8, 3), 9 * number, np.uint8))
+        mask = np.zeros((6, 8), np.uint8)
+        mask[:, :number] = 255
+        cv2.imwrite(str(tmp_path / "groundtruth" / f"gt{number:06d}.png"), mask)
+    return tmp_path
+
+
+def write_palette_png(path, codes, palette):
+    """Write an 8-bit PNG whose pixels are indices into a palette."""
+
+    def chunk(kind, content):
+        body = kind + content
+        return struct.pack(">I", len(content)) + body + struct.pack(">I", zlib.crc32(body))
+
+    height, width = codes.shape
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    rows = b"".join(b"\0" + row.tobytes() for row in codes)
+    colours = b"".join(bytes([v, v, v]) for v in palette)
+    content = chunk(b"IHDR", header) + chunk(b"PLTE", colours) + chunk(b"IDAT", zlib.compress(rows))
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + content + chunk(b"IEND", b""))
+
+
+def test_all_frames_in_order_and_all_masks(folder):
+    sequence = Sequence(folder)
+    assert len(sequence) == 5
+    assert sequence.name == folder.name
+    assert [n for n, _ in sequence.frames()] == [1, 2, 3, 4, 5]
+    assert sequence.scored == [1, 2, 3, 4, 5]
+    assert sequence.roi is None
+    assert sequence.frame(3).shape == (6, 8, 3)
+    assert (sequence.truth(2) == 255).sum() == 12
+
+
+def test_temporal_roi(folder):
+    (folder / "temporalROI.txt").write_text("2 4\n")
+    sequence = Sequence(folder)
+    assert sequence.temporal_roi == (2, 4)
+    assert sequence.scored == [2, 3, 4]
+    assert len(list(sequence.frames())) == 5
+    assert sequence.truth(1) is None
+    assert sequence.truth(5) is None
+
+
+@pytest.mark.parametrize("text", ["", "3", "4 2", "a b", "1 2 3"])
+def test_broken_temporal_roi(folder, text):
+    (folder / "temporalROI.txt").write_text(text)
+    with pytest.raises(SourceError, match=r"temporalROI\.txt must hold"):
+        Sequence(folder)
+
+
+def test_sparse_masks_and_other_names(tmp_path):
+    for part in ("input", "groundtruth"):
+        (tmp_path / part).mkdir()
+    for number in (9, 10, 11):
+        cv2.imwrite(str(tmp_path / "input" / f"b{number:05d}.png"), np.zeros((6, 8, 3), np.uint8))
+    (tmp_path / "input" / "notes.txt").write_text("7")
+    cv2.imwrite(str(tmp_path / "groundtruth" / "gt00010.png"), np.zeros((6, 8), np.uint8))
+    sequence = Sequence(tmp_path)
+    assert sequence.numbers == [9, 10, 11]
+    assert sequence.scored == [10]
+    assert sequence.truth(9) is None
+
+
+def test_numbers_order_frames_not_names(tmp_path):
+    for part in ("input", "groundtruth"):
+        (tmp_path / part).mkdir()
+    for number in (2, 10, 1):
+        cv2.imwrite(str(tmp_path / "input" / f"in{number}.png"), np.zeros((6, 8), np.uint8))
+    cv2.imwrite(str(tmp_path / "groundtruth" / "gt1.png"), np.zeros((6, 8), np.uint8))
+    assert Sequence(tmp_path).numbers == [1, 2, 10]
+
+
+def test_palette_and_colour_masks_keep_their_codes(folder):
+    palette = list(range(256))
+    write_palette_png(folder / "groundtruth" / "gt000001.png", CODES, palette)
+    assert np.array_equal(Sequence(folder).truth(1), CODES)
+    order = {0: 0, 50: 1, 85: 2, 170: 3, 255: 4}
+    indices = np.vectorize(order.get)(CODES).astype(np.uint8)
+    write_palette_png(folder / "groundtruth" / "gt000001.png", indices, list(order))
+    assert np.array_equal(Sequence(folder).truth(1), CODES)
+    cv2.imwrite(str(folder / "groundtruth" / "gt000001.png"), np.repeat(CODES[..., np.newaxis], 3, axis=2))
+    assert np.array_equal(Sequence(folder).truth(1), CODES)
+
+
+def test_roi_of_the_same_and_of_another_size(folder):
+    roi = np.zeros((6, 8), np.uint8)
+    roi[:, 4:] = 1
+    cv2.imwrite(str(folder / "ROI.bmp"), roi)
+    assert np.array_equal(Sequence(folder).roi, roi != 0)
+    cv2.imwrite(str(folder / "ROI.bmp"), cv2.resize(roi, (16, 12), interpolation=cv2.INTER_NEAREST))
+    assert np.array_equal(Sequence(folder).roi, roi != 0)
+
+
+def test_jpeg_roi_has_clean_edges(folder):
+    (folder / "input" / "in000001.jpg").unlink()
+    roi = np.zeros((6, 8), np.uint8)
+    roi[:, 3:] = 255
+    cv2.imwrite(str(folder / "ROI.jpg"), roi)
+    assert np.array_equal(Sequence(folder).roi, roi != 0)
+
+
+def test_missing_folders(tmp_path):
+    with pytest.raises(SourceError, match="input does not exist"):
+        Sequence(tmp_path)
+    (tmp_path / "input").mkdir()
+    with pytest.raises(SourceError, match="input holds no numbered pictures"):
+        Sequence(tmp_path)
+    cv2.imwrite(str(tmp_path / "input" / "in000001.png"), np.zeros((6, 8), np.uint8))
+    with pytest.raises(SourceError, match="groundtruth does not exist"):
+        Sequence(tmp_path)
+
+
+def test_no_mask_for_any_frame(folder):
+    (folder / "temporalROI.txt").write_text("100 200")
+    with pytest.raises(SourceError, match=r"no frame of .* can be scored"):
+        Sequence(folder)
+
+
+def test_two_files_with_one_number(folder):
+    cv2.imwrite(str(folder / "input" / "x1.png"), np.zeros((6, 8), np.uint8))
+    with pytest.raises(SourceError, match=r"in000001\.jpg and x1\.png .* same number"):
+        Sequence(folder)
+
+
+def test_broken_picture(folder):
+    (folder / "input" / "in000002.jpg").write_bytes(b"no picture")
+    sequence = Sequence(folder)
+    with pytest.raises(SourceError, match=r"in000002\.jpg cannot be read"):
+        list(sequence.frames())
+
+
+def test_scene_as_a_sequence():
+    made = scene("lobby", size=(32, 32), length=40, empty_start=0)
+    sequence = SceneSequence(made)
+    assert len(sequence) == 40
+    assert sequence.name == "lobby"
+    for number, frame in sequence.frames():
+        assert np.array_equal(frame, made[number - 1][0])
+        assert np.array_equal(sequence.truth(number), made[number - 1][1])
+    assert np.array_equal(sequence.truth(20), made[19][1])
