@@ -63,9 +63,13 @@ def batch_start(
     return orthonormalise(U, Y)
 
 
-def first_mu(surrogate: Surrogate) -> float:
-    """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's own unit."""
-    return max(surrogate.mu, _FIRST_SCALE if surrogate.name == "atan" else _FIRST_SCALE**2)
+def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
+    """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's own unit.
+
+    It flattens at half the full scale of an image, or at the intensity `scale` if that is larger.
+    """
+    first = max(_FIRST_SCALE, scale)
+    return max(surrogate.mu, first if surrogate.name == "atan" else first**2)
 
 
 def orthonormalise(U: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -82,12 +82,14 @@ class Segmenter:
         if n == 1:
             return candidates * np.uint8(FOREGROUND)
         count = cv2.boxFilter(candidates, cv2.CV_16U, (n, n), normalize=False, borderType=cv2.BORDER_REPLICATE)
-        return cv2.compare(count, n * n // 2, cv2.CMP_GT)
+        return (count > n * n // 2).view(np.uint8) * np.uint8(FOREGROUND)
 
     def _without_small_regions(self, mask: np.ndarray) -> np.ndarray:
         if self._area <= 1 or not mask.any():
             return mask
         _, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8, ltype=cv2.CV_32S)
-        keep = np.where(stats[:, cv2.CC_STAT_AREA] >= self._area, np.uint8(FOREGROUND), np.uint8(0))
-        keep[0] = 0
-        return keep[labels]
+        for i in np.flatnonzero(stats[:, cv2.CC_STAT_AREA] < self._area):
+            x, y, w, h = stats[i, :4]
+            box = (slice(y, y + h), slice(x, x + w))
+            mask[box][labels[box] == i] = 0
+        return mask

@@ -20,7 +20,7 @@ from bgsub.segmentation import Segmenter
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.tracker import SubspaceTracker
 
-_WHOLE_FRAME = 0.8  # share of the frame above which a mask tells of the scene, not of objects in it
+_WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
 _NOTHING = np.empty(0, np.float32)
 
 
@@ -66,7 +66,7 @@ class BackgroundSubtractor:
 
     Notes
     -----
-    C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 5 and 6. A mask that covers more than four fifths of a
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 5 and 6. A mask that covers more than 70 % of a
     frame tells of the scene, not of objects in it: it is reported as the event "scene-change", comes out empty, and
     the model starts again with that frame.
     """

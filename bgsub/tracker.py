@@ -20,6 +20,9 @@ _HYGIENE = 100  # updates between two re-orthonormalisations
 _ITERATIONS = 15
 _TOLERANCE = 1e-5
 _CONTINUATION = 6
+_JUMP = 0.1  # change of y, relative to y, that is not believed at once
+_BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
+_COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 _EVERYTHING = np.empty(0, np.float32)
 
 
@@ -172,6 +175,7 @@ class SubspaceTracker:
         self._C = coefficients.T @ coefficients / n if n else np.zeros((k, k))
         self.coefficients_ = np.array(coefficients[-1] if n else np.zeros(k), np.float64)
         self.step_length_, self.objective_ = 0.0, (0.0, 0.0)
+        self._cold_scale, self._warmth = 0.0, 0.0
         self._allocate(m)
         return self
 
@@ -182,7 +186,7 @@ class SubspaceTracker:
             "R": self._R,
             "C": self._C,
             "coefficients": self.coefficients_,
-            "counters": np.array([self.n_samples_seen_, self.step_length_]),
+            "counters": np.array([self.n_samples_seen_, self.step_length_, self._cold_scale, self._warmth]),
         }
 
     def set_state(self, state: dict[str, np.ndarray]) -> SubspaceTracker:
@@ -191,7 +195,8 @@ class SubspaceTracker:
         self.initialise(rows[: self.rank], np.zeros((0, self.rank)))
         self._model()[: rows.shape[0]] = rows
         self._R, self._C, self.coefficients_ = state["R"], state["C"], state["coefficients"]
-        self.n_samples_seen_, self.step_length_ = int(state["counters"][0]), float(state["counters"][1])
+        seen, self.step_length_, self._cold_scale, self._warmth = (float(number) for number in state["counters"])
+        self.n_samples_seen_ = int(seen)
         return self
 
     def _allocate(self, m: int) -> None:
@@ -259,6 +264,7 @@ class SubspaceTracker:
                 raise ParameterError(f"rank must be at most the length {m} of the vectors, got {self.rank}")
             start = np.linalg.qr(rng.standard_normal((m, self.rank)))[0]
             self.initialise(start.T, np.zeros((0, self.rank)))
+            self._cold_scale = 2 * float(np.sqrt(np.mean(values**2)))
         self.separate(values, a)
         self.update()
         self._fit_coefficients(values, a)
@@ -323,18 +329,31 @@ class SubspaceTracker:
 
     def _surrogate_arguments(self, mu: float | None = None) -> tuple[int, np.float32, np.float32]:
         s = self.surrogate_
-        return s.code, np.float32(s.mu if mu is None else mu), np.float32(s.p)
+        return s.code, np.float32(self._current_mu() if mu is None else mu), np.float32(s.p)
+
+    def _current_mu(self) -> float:
+        """The smoothing parameter: after a cold start it shrinks from the scale of the data to its final value."""
+        share = self._warmth / _COLD_MEMORIES
+        if self._cold_scale == 0.0 or share >= 1:
+            return self.mu
+        first = first_mu(self.surrogate_, self._cold_scale)
+        return float(first * (self.mu / first) ** share)
 
     def _fit_coefficients(self, x: np.ndarray, a: np.ndarray) -> None:
-        """Step 1: y from the previous y on the pixel subset, with continuation in mu where the fit is bad."""
+        """Step 1: y from the previous y on the pixel subset.
+
+        Where y jumps or the fit is bad, the cost may have held it in a local minimum: then once more with
+        continuation in mu from large to small, and the better of the two counts.
+        """
         xs = x[self._index]
         observed = a[self._index] if a.size else a
         y = self.coefficients_.copy()
-        cost = self._reweight(xs, observed, y, self.mu, _ITERATIONS)
+        cost = self._reweight(xs, observed, y, self._current_mu(), _ITERATIONS)
         surrogate = self.surrogate_
-        if cost > 0.5 * float(surrogate.value(np.float64(3 * surrogate.scale))):
+        jump = np.linalg.norm(y - self.coefficients_) > _JUMP * np.linalg.norm(y)
+        if jump or cost > _BAD_FIT * float(surrogate.value(np.float64(3 * surrogate.scale))):
             other = y.copy()
-            for mu in np.geomspace(first_mu(surrogate), self.mu, _CONTINUATION):
+            for mu in np.geomspace(first_mu(surrogate), self._current_mu(), _CONTINUATION):
                 again = self._reweight(xs, observed, other, mu, _ITERATIONS)
             y = other if again < cost else y
         self.coefficients_ = y
@@ -364,6 +383,7 @@ class SubspaceTracker:
         _kernels.transform_rows(self._used, np.ascontiguousarray(T, np.float32), self._block_work)
         self.coefficients_ = theta[:k, :k].T @ y
         self.n_samples_seen_ += 1
+        self._warmth += w * (float(self._a.mean()) if self._a.size else 1.0)
         if self.n_samples_seen_ % _HYGIENE == 0:
             self._orthonormalise()
         _kernels.gather(self._model(), self._index, self._rows)

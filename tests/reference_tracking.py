@@ -1,0 +1,89 @@
+"""Dense float64 twins of the tracker's and the segmenter's kernels: slow, small, and written like the formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.surrogates import Surrogate
+
+
+def separate(U, y, x, a, surrogate: Surrogate):
+    """Return low-rank part, influence and cost of one vector; U (m, k), x and a (m,)."""
+    low_rank = U @ y
+    residual = a * (x - low_rank)
+    return low_rank, surrogate.influence(residual), float(np.sum(surrogate.value(residual)))
+
+
+def robust_coefficients(U, x, a, y, surrogate: Surrogate, iterations: int):
+    """Iteratively reweighted least squares for ``argmin_y h(A(x - U y))`` with the whole weight matrix."""
+    for _ in range(iterations):
+        residual = a * (x - U @ y)
+        W = np.diag(a * surrogate.weight(residual))
+        y = y + np.linalg.solve(U.T @ W @ U, U.T @ W @ residual)
+    return y
+
+
+def rows_given_coefficients(X, Y, mus, name: str, p: float):
+    """One robust regression per column of X, (n, m), on Y, (n, k); returns U', (k, m)."""
+    U = np.zeros((Y.shape[1], X.shape[1]))
+    for pixel in range(X.shape[1]):
+        u = np.linalg.lstsq(Y, X[:, pixel], rcond=None)[0]
+        for mu in mus:
+            r = X[:, pixel] - Y @ u
+            W = np.diag(Surrogate(name, mu, p).weight(r))
+            u = u + np.linalg.solve(Y.T @ W @ Y, Y.T @ W @ r)
+        U[:, pixel] = u
+    return U
+
+
+def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str, t: float):
+    """One step of algorithms 5 and 6 with full matrices.
+
+    Returns the new basis (m, k), the new gradient (m, k) before it is carried, the direction (m, k), and the whole
+    objective as a function of the step length.
+    """
+    m, k = U.shape
+    projector = np.eye(m) - U @ U.T
+    _, e, _ = separate(U, y, x, a, surrogate)
+    G_new = (1 - w) * G + w * np.outer(-projector @ e, y)
+    C_new = (1 - w) * C + w * np.outer(y, y)
+    if metric == "scaled":
+        H = -G_new @ np.linalg.inv(C_new)
+    else:
+        H = -G_new / np.linalg.eigvalsh(C_new)[-1]
+
+    def moved(s: float):
+        Q, R = np.linalg.qr(U + s * H)
+        return Q * np.sign(np.diagonal(R))
+
+    def objective(s: float) -> float:
+        P = moved(s) @ moved(s).T
+        sample = float(np.sum(surrogate.value(a * (x - P @ (U @ y)))))
+        past = s * np.sum(G * H) + s * s / 2 * np.trace(H @ C @ H.T)
+        return w * sample + (1 - w) * past
+
+    return moved(t), G_new, H, objective
+
+
+def joint_residual(frame, background):
+    """Euclidean distance of the colours, (h, w), for images (h, w, c)."""
+    return np.sqrt(np.sum((frame - background) ** 2, axis=2))
+
+
+def learn_noise(d, mask, rate, foreground_rate, clip, floor, sigma):
+    """Running mean of the clipped residual, slower where the mask is foreground."""
+    out = np.empty_like(sigma)
+    for i in np.ndindex(sigma.shape):
+        a = foreground_rate if mask[i] else rate
+        out[i] = max((1 - a) * sigma[i] + a * min(d[i], clip), floor)
+    return out
+
+
+def majority(candidates, side: int):
+    """Majority vote over a square with replicated borders; candidates in {0, 1}, result in {0, 255}."""
+    half = side // 2
+    padded = np.pad(candidates, half, mode="edge")
+    out = np.zeros(candidates.shape, np.uint8)
+    for i, j in np.ndindex(candidates.shape):
+        out[i, j] = 255 if padded[i : i + side, j : j + side].sum() > side * side // 2 else 0
+    return out

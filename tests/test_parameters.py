@@ -1,0 +1,61 @@
+"""The table of parameters: checks name the parameter, the range and the value; the classes agree with it."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor, ParameterError, SubspaceTracker
+from bgsub.parameters import SEGMENTER, SUBTRACTOR, TRACKER, Parameter, check_all
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "message"),
+    [
+        (Parameter(1, "", int, 1), 0, "n must be an integer >= 1, got 0"),
+        (Parameter(1, "", int, 1), True, "n must be an integer >= 1, got True"),
+        (Parameter(1, "", int, 1), "3", "n must be an integer >= 1, got '3'"),
+        (Parameter(1, "", int, 1, 9), 10, "n must be an integer in [1, 9], got 10"),
+        (Parameter(0.5, "", float, 0, 1, is_open=True), 1.0, "n must be a number in (0, 1), got 1.0"),
+        (Parameter(0.5, "", float, 0, is_open=True), 0, "n must be a number > 0, got 0"),
+        (Parameter(0.5, "", float, 0), float("inf"), "n must be a number >= 0, got inf"),
+        (Parameter("a", "", str, choices=("a", "b")), "c", "n must be one of a, b, got 'c'"),
+        (Parameter(True, "", bool), 1, "n must be true or false, got 1"),
+        (Parameter(None, "", float, 0), "x", "n must be a number >= 0 or None, got 'x'"),
+        (Parameter(1, "", int, 1), None, "n must be an integer >= 1, got None"),
+    ],
+)
+def test_a_bad_value_is_named_with_its_range(parameter, value, message):
+    with pytest.raises(ParameterError) as caught:
+        parameter.check("n", value)
+    assert str(caught.value) == message
+
+
+def test_good_values_come_back_in_the_parameters_type():
+    assert type(Parameter(1, "", int, 1).check("n", np.int64(3))) is int
+    assert type(Parameter(1.0, "", float, 0).check("n", 3)) is float
+    assert Parameter(None, "", float, 0).check("n", None) is None
+
+
+def test_unknown_names_are_refused_with_the_known_ones():
+    with pytest.raises(ParameterError, match="unknown parameter 'rang'; allowed are rank, surrogate"):
+        check_all(SUBTRACTOR, {"rang": 3})
+
+
+def test_the_tracker_has_the_tables_defaults():
+    signature = inspect.signature(SubspaceTracker.__init__).parameters
+    assert {name: p.default for name, p in signature.items() if name != "self"} == {
+        name: parameter.default for name, parameter in TRACKER.items()
+    }
+
+
+def test_the_subtractor_shows_the_table_as_its_signature():
+    signature = inspect.signature(BackgroundSubtractor).parameters
+    assert {n: p.default for n, p in signature.items()} == {n: p.default for n, p in SUBTRACTOR.items()}
+    assert set(TRACKER) | set(SEGMENTER) < set(SUBTRACTOR)
+    for name in SUBTRACTOR:
+        assert name in BackgroundSubtractor.__doc__
+
+
+def test_every_default_passes_its_own_check():
+    assert check_all(SUBTRACTOR, {}) == {name: parameter.default for name, parameter in SUBTRACTOR.items()}

@@ -1,0 +1,71 @@
+"""The segmenter against its twins, and how its noise scale behaves."""
+
+import numpy as np
+import pytest
+import reference_tracking as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub import ParameterError
+from bgsub.segmentation import Segmenter
+
+
+@given(h=st.integers(1, 20), w=st.integers(1, 20), half=st.integers(0, 3), seed=st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_vote_is_the_majority(h, w, half, seed):
+    candidates = (np.random.default_rng(seed).random((h, w)) < 0.5).astype(np.uint8)
+    segmenter = Segmenter((h, w), median=2 * half + 1)
+    np.testing.assert_array_equal(segmenter._vote(candidates), reference.majority(candidates, 2 * half + 1))
+
+
+def test_objects_are_found_and_small_regions_dropped():
+    d = np.zeros((100, 100), np.float32)
+    d[20:40, 30:50] = 0.3
+    d[80:84, 80:84] = 0.3
+    mask = Segmenter((100, 100), min_area=0.01, median=1).segment(d)
+    expected = np.zeros((100, 100), np.uint8)
+    expected[20:40, 30:50] = 255
+    np.testing.assert_array_equal(mask, expected)
+    assert Segmenter((100, 100), min_area=0, median=1).segment(d)[82, 82] == 255
+
+
+def test_speckle_goes_and_holes_are_filled():
+    rng = np.random.default_rng(0)
+    d = np.where(rng.random((60, 60)) < 0.1, 0.5, 0).astype(np.float32)
+    d[20:40, 20:40] = np.where(rng.random((20, 20)) < 0.1, 0, 0.5)
+    mask = Segmenter((60, 60), min_area=0.002).segment(d)
+    assert (mask[22:38, 22:38] == 255).all()
+    assert np.count_nonzero(mask[:15]) == 0
+
+
+def test_a_flickering_pixel_raises_its_threshold_and_calms_again():
+    segmenter = Segmenter((1, 2), median=1, min_area=0)
+    rng = np.random.default_rng(1)
+
+    def feed(amplitude, frames):
+        found = 0
+        for _ in range(frames):
+            d = np.array([[amplitude * rng.random(), 0.01]], np.float32)
+            mask = segmenter.segment(d)
+            segmenter.learn(d, mask)
+            found += mask[0, 0] == 255
+        return found / frames
+
+    feed(0.3, 600)
+    assert feed(0.3, 100) < 0.3
+    assert segmenter.sigma[0, 0] > 10 * segmenter.sigma[0, 1]
+    feed(0.02, 400)
+    assert segmenter.segment(np.array([[0.2, 0.2]], np.float32)).tolist() == [[255, 255]]
+
+
+def test_the_noise_scale_never_becomes_denormal():
+    segmenter = Segmenter((2, 2))
+    zero = np.zeros((2, 2), np.float32)
+    for _ in range(6000):
+        segmenter.learn(zero, zero.astype(np.uint8))
+    assert segmenter.sigma.min() >= 1e-7
+
+
+def test_bad_parameters_are_named():
+    with pytest.raises(ParameterError, match=r"median must be an integer in \[1, 31\], got 0"):
+        Segmenter((2, 2), median=0)

@@ -1,0 +1,235 @@
+"""The subtractor as a whole: OpenCV's interface, every kind of frame, light, restarts, files."""
+
+import cv2
+import numpy as np
+import pytest
+
+import bgsub
+from bgsub import BackgroundSubtractor, ParameterError, SinkError, SourceError
+from bgsub.evaluation import Confusion, confusion
+from bgsub.synthetic import scene
+
+QUICK = {"start_frames": 10, "subset": 500}
+
+
+def still(shape=(24, 32, 3), dtype=np.uint8, seed=0):
+    """Yield noisy frames of a still picture without end."""
+    rng = np.random.default_rng(seed)
+    top = np.iinfo(dtype).max if np.issubdtype(dtype, np.integer) else 1.0
+    picture = rng.uniform(0.2, 0.8, shape)
+    while True:
+        frame = np.clip(picture + 0.01 * rng.standard_normal(shape), 0, 1) * top
+        yield frame.astype(dtype)
+
+
+def feed(subtractor, frames, n):
+    return [subtractor.process(next(frames)) for _ in range(n)]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(24, 32, 3), (24, 32), (23, 31, 1), (17, 19, 4), (3, 1), (2, 2, 3)])
+def test_every_kind_of_frame(shape, dtype):
+    subtractor, frames = BackgroundSubtractor(**QUICK), still(shape, dtype)
+    for result in feed(subtractor, frames, 20):
+        assert result.mask.shape == shape[:2]
+        assert result.mask.dtype == np.uint8
+        assert result.background.shape == shape
+        assert result.background.dtype == dtype
+        assert result.foreground.shape == shape
+        assert result.residual.shape == shape[:2]
+        assert result.share == 0
+    assert subtractor.phase == "tracking"
+    top = 1.0 if np.issubdtype(dtype, np.floating) else np.iinfo(dtype).max
+    last = next(frames)
+    np.testing.assert_allclose(subtractor.process(last).background / top, last / top, atol=0.06)
+
+
+def test_one_pixel_is_a_frame():
+    subtractor = BackgroundSubtractor()
+    values = [subtractor.apply(np.full((1, 1), 100 + i % 3, np.uint8)) for i in range(60)]
+    assert all(mask.shape == (1, 1) for mask in values)
+    assert subtractor.tracker.rank == 1
+
+
+@pytest.mark.parametrize("value", [0, 255])
+def test_a_constant_video_has_no_foreground(value):
+    subtractor = BackgroundSubtractor(**QUICK)
+    for _ in range(30):
+        result = subtractor.process(np.full((20, 20, 3), value, np.uint8))
+        assert result.share == 0
+        assert result.event is None
+    assert np.abs(subtractor.getBackgroundImage().astype(int) - value).max() <= 1
+
+
+def test_an_object_is_found_in_the_start_phase_and_after_it():
+    for warm in (5, 30):
+        subtractor, frames = BackgroundSubtractor(**QUICK), still((60, 80, 3))
+        feed(subtractor, frames, warm)
+        frame = next(frames)
+        frame[20:40, 30:50] = 255 - frame[20:40, 30:50] // 2
+        mask = subtractor.apply(frame)
+        truth = np.zeros((60, 80), np.uint8)
+        truth[20:40, 30:50] = 255
+        assert confusion(mask, truth).f_measure > 0.95
+        assert (subtractor.phase == "start") == (warm == 5)
+
+
+def test_the_first_mask_is_empty_and_no_mask_is_ever_full():
+    subtractor = BackgroundSubtractor(**QUICK)
+    rng = np.random.default_rng(1)
+    for i in range(40):
+        picture = rng.integers(0, 255, (30, 40, 3), dtype=np.uint8) if i % 10 == 0 else picture  # noqa: F821
+        result = subtractor.process(picture)
+        assert result.share < 0.7
+        if i in (10, 20, 30):
+            assert result.event == "scene-change"
+            assert result.share == 0
+
+
+def test_the_lobby_without_lamps_is_separated():
+    total = Confusion()
+    subtractor = BackgroundSubtractor(start_frames=20)
+    for frame, truth in scene("lobby", size=(320, 240), length=90, lamps=False, shadows=False, empty_start=20):
+        total += confusion(subtractor.apply(frame), truth)
+    assert total.f_measure > 0.9
+
+
+def test_memory_of_a_result_is_its_own():
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    first = feed(subtractor, frames, 15)[-1]
+    kept = [first.mask.copy(), first.background.copy(), first.residual.copy(), first.coefficients.copy()]
+    feed(subtractor, frames, 5)
+    for before, now in zip(kept, (first.mask, first.background, first.residual, first.coefficients), strict=True):
+        np.testing.assert_array_equal(before, now)
+
+
+def test_the_interface_of_opencv():
+    ours, theirs = BackgroundSubtractor(**QUICK), cv2.createBackgroundSubtractorMOG2()
+    frames = still()
+    for _ in range(12):
+        frame = next(frames)
+        for subtractor in (ours, theirs):
+            mask = subtractor.apply(frame)
+            assert (mask.shape, mask.dtype) == ((24, 32), np.uint8)
+            given = np.empty((24, 32), np.uint8)
+            assert subtractor.apply(frame, given, learningRate=0) is not None
+            background = subtractor.getBackgroundImage()
+            assert (background.shape, background.dtype) == (frame.shape, np.uint8)
+    given = np.full((24, 32), 7, np.uint8)
+    assert ours.apply(next(frames), given) is given
+    assert set(np.unique(given)) <= {0, 255}
+    filled = np.empty((24, 32, 3), np.uint8)
+    assert ours.getBackgroundImage(filled) is filled
+    with pytest.raises(ParameterError, match=r"fgmask must be uint8 of shape \(24, 32\), got uint8 of shape \(2, 2\)"):
+        ours.apply(next(frames), np.empty((2, 2), np.uint8))
+
+
+def test_learning_rates():
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    feed(subtractor, frames, 20)
+    before, sigma = subtractor.tracker.components_.copy(), subtractor._segmenter.sigma.copy()
+    subtractor.apply(next(frames), learningRate=0)
+    np.testing.assert_array_equal(subtractor.tracker.components_, before)
+    np.testing.assert_array_equal(subtractor._segmenter.sigma, sigma)
+    subtractor.apply(next(frames), learningRate=0.5)
+    strong = np.abs(subtractor.tracker.components_ - before).max()
+    assert strong > 0
+    subtractor.apply(next(frames), learningRate=1)
+    assert subtractor.phase == "start"
+    assert subtractor._buffer.count == 1
+    for bad in (1.5, float("nan"), "fast"):
+        with pytest.raises(ParameterError, match="learningRate must be a number"):
+            subtractor.apply(next(frames), learningRate=bad)
+
+
+def test_a_frozen_start_takes_one_frame_only():
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    for _ in range(20):
+        subtractor.apply(next(frames), learningRate=0)
+    assert subtractor._buffer.count == 1
+
+
+def test_known_foreground_is_shown_and_not_learned():
+    known = np.zeros((24, 32), np.uint8)
+    known[5:15, 5:15] = 1
+    results = []
+    for use in (None, known):
+        subtractor, frames = BackgroundSubtractor(**QUICK), still()
+        feed(subtractor, frames, 15)
+        for _ in range(30):
+            frame = next(frames)
+            frame[5:15, 5:15] += 8
+            mask = subtractor.apply(frame, knownForegroundMask=use)
+        results.append((mask, subtractor.getBackgroundImage()[5:15, 5:15].astype(float).mean()))
+    assert (results[1][0][5:15, 5:15] == 255).all()
+    assert results[0][1] - results[1][1] > 3
+    with pytest.raises(ParameterError, match=r"knownForegroundMask must have shape \(24, 32\), got \(2, 2\)"):
+        subtractor.apply(next(frames), knownForegroundMask=np.zeros((2, 2)))
+
+
+def test_a_frame_unlike_the_first_raises_and_does_no_harm():
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    feed(subtractor, frames, 12)
+    with pytest.raises(ParameterError, match=r"uint8 of shape \(24, 32, 3\), got uint8 of shape \(24, 30, 3\)"):
+        subtractor.apply(np.zeros((24, 30, 3), np.uint8))
+    assert subtractor.process(next(frames)).share == 0
+    subtractor.clear()
+    assert subtractor.empty()
+    subtractor.apply(np.zeros((24, 30, 3), np.uint8))
+
+
+def test_bad_parameters_show_at_once():
+    with pytest.raises(ParameterError, match="rank must be at most start_frames, here 5, got 6"):
+        BackgroundSubtractor(rank=6, start_frames=5)
+    with pytest.raises(ParameterError, match="rank must be an integer >= 1, got 0"):
+        BackgroundSubtractor(rank=0)
+    with pytest.raises(ParameterError, match="no background image before the first frame"):
+        BackgroundSubtractor().getBackgroundImage()
+
+
+@pytest.mark.parametrize("seen", [0, 4, 25])
+def test_a_saved_model_goes_on_as_if_nothing_had_happened(tmp_path, seen):
+    subtractor, frames = BackgroundSubtractor(**QUICK, rank=2), still()
+    feed(subtractor, frames, seen)
+    subtractor.save(tmp_path / "model.npz")
+    loaded = BackgroundSubtractor.load(tmp_path / "model.npz")
+    assert loaded.get_params() == subtractor.get_params()
+    for _ in range(15):
+        frame = next(frames)
+        one, other = subtractor.process(frame), loaded.process(frame)
+        np.testing.assert_array_equal(one.mask, other.mask)
+        np.testing.assert_array_equal(one.background, other.background)
+        np.testing.assert_array_equal(one.coefficients, other.coefficients)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.npz"]
+
+
+def test_model_files_that_are_none(tmp_path):
+    with pytest.raises(SourceError, match="there is no model file"):
+        BackgroundSubtractor.load(tmp_path / "no.npz")
+    (tmp_path / "text.npz").write_text("hello")
+    with pytest.raises(SourceError, match="is not a bgsub model"):
+        BackgroundSubtractor.load(tmp_path / "text.npz")
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(SourceError, match="is not a bgsub model of version 1"):
+        BackgroundSubtractor.load(tmp_path / "other.npz")
+    with pytest.raises(SinkError, match="cannot be written to"):
+        BackgroundSubtractor().save(tmp_path / "missing" / "model.npz")
+
+
+def test_several_subtractors_do_not_share_anything():
+    one, other = BackgroundSubtractor(**QUICK), BackgroundSubtractor(**QUICK)
+    frames, brighter = still(seed=1), still(seed=2)
+    alone = BackgroundSubtractor(**QUICK)
+    again = still(seed=1)
+    for _ in range(25):
+        mask = one.process(next(frames)).background
+        other.apply(next(brighter))
+        np.testing.assert_array_equal(mask, alone.process(next(again)).background)
+
+
+def test_the_public_names_are_there():
+    for name in bgsub.__all__:
+        assert getattr(bgsub, name) is not None
+    assert set(dir(bgsub)) >= set(bgsub.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = bgsub.nothing

@@ -1,0 +1,204 @@
+"""The tracker: laws of every step, drift, planted subspaces, all variants, bad input."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import config
+
+from bgsub import ParameterError, SubspaceTracker
+
+VARIANTS = [
+    {"metric": metric, "line_search": search, "gradient_carry": carry}
+    for metric, search, carry in itertools.product(
+        ("scaled", "canonical"), ("objective", "sample"), ("model", "unchanged")
+    )
+]
+UPDATES = 300 if config.DISABLE_JIT else 5000
+
+
+def stream(m, k, n, seed, outliers=0.1, noise=0.005, turn=0.0):
+    """Yield (x, U) of a subspace that turns by `turn` radians per sample; image-like scale, outliers in [0, 1]."""
+    rng = np.random.default_rng(seed)
+    basis = np.linalg.qr(rng.standard_normal((m, 2 * k)))[0]
+    for i in range(n):
+        U = np.cos(turn * i) * basis[:, :k] + np.sin(turn * i) * basis[:, k:]
+        x = U @ (rng.standard_normal(k) * np.sqrt(m) * 0.2) + noise * rng.standard_normal(m)
+        hit = rng.random(m) < outliers
+        x[hit] = rng.random(hit.sum())
+        yield x, U
+
+
+def angle(components, U):
+    """Largest principal angle between the row space of components and the column space of U."""
+    return float(np.arccos(np.clip(np.linalg.svd(components @ U, compute_uv=False).min(), 0, 1)))
+
+
+def orthonormality(tracker):
+    rows = tracker._active()[:-1]
+    return float(np.abs(rows @ rows.T - np.eye(len(rows))).max())
+
+
+@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "-".join(v.values()))
+@pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
+def test_every_step_keeps_the_laws(variant, surrogate):
+    tracker = SubspaceTracker(3, surrogate, **variant)
+    for x, _ in stream(200, 3, 60, seed=1):
+        tracker.partial_fit(x)
+        before, after = tracker.objective_
+        assert after <= before + 1e-6 * abs(before)
+        assert tracker.step_length_ >= 0
+        assert orthonormality(tracker) < 1e-4
+        assert tracker._R.shape[0] <= 3
+    assert tracker.n_samples_seen_ == 60
+
+
+def test_orthonormal_after_thousands_of_float32_updates():
+    for metric in ("scaled", "canonical"):
+        tracker = SubspaceTracker(4, metric=metric)
+        worst = 0.0
+        for x, _ in stream(300, 4, UPDATES, seed=2, turn=1e-3):
+            tracker.partial_fit(x)
+            worst = max(worst, orthonormality(tracker))
+        assert worst < 1e-4
+
+
+def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
+    tracker, lengths = SubspaceTracker(3), []
+    for x, _ in stream(400, 3, 100, seed=3):
+        tracker.partial_fit(x)
+        lengths.append(tracker.step_length_)
+    assert np.mean(np.array(lengths) == 1) > 0.9
+    assert tracker._R.shape[0] == 0 or lengths[-1] < 1
+
+
+@given(k=st.integers(1, 5), seed=st.integers(0, 999))
+@settings(max_examples=8, deadline=None)
+def test_a_static_subspace_is_found_from_nothing(k, seed):
+    tracker = SubspaceTracker(k, forgetting=0.05)
+    for x, U in stream(250, k, 600, seed=seed):  # noqa: B007
+        tracker.partial_fit(x)
+    assert angle(tracker.components_, U) < 0.05
+
+
+def test_a_turning_subspace_is_followed():
+    tracker = SubspaceTracker(2, mu=0.2, forgetting=0.1)
+    for x, U in stream(300, 2, 600, seed=4, turn=2e-3):  # noqa: B007
+        tracker.partial_fit(x)
+    assert angle(tracker.components_, U) < 0.1
+
+
+def test_incomplete_vectors_suffice():
+    rng = np.random.default_rng(5)
+    tracker = SubspaceTracker(2, mu=0.2, forgetting=0.05)
+    for x, U in stream(400, 2, 800, seed=5, outliers=0.05):  # noqa: B007
+        observed = rng.random(400) < 0.25
+        tracker.partial_fit(np.where(observed, x, np.nan), observed)
+    assert angle(tracker.components_, U) < 0.1
+
+
+def test_missing_entries_have_no_influence():
+    samples = [x for x, _ in stream(100, 2, 20, seed=6)]
+    observed = np.arange(100) % 3 > 0
+    one, other = SubspaceTracker(2), SubspaceTracker(2)
+    for x in samples:
+        one.partial_fit(x, observed)
+        other.partial_fit(np.where(observed, x, 7.0), observed)
+    np.testing.assert_array_equal(one.components_, other.components_)
+
+
+def test_outliers_do_not_move_the_subspace():
+    clean = [x for x, _ in stream(500, 2, 60, seed=7, outliers=0.0)]
+    tracker = SubspaceTracker(2).fit(np.array(clean))
+    before = tracker.components_.copy()
+    for x in clean[:20]:
+        x[:150] = 1.0
+        tracker.partial_fit(x)
+    assert angle(before, tracker.components_.T) < 0.02
+
+
+def test_stream_and_batch_agree():
+    samples, bases = zip(*stream(300, 3, 120, seed=8), strict=True)
+    U = bases[0]
+    batch = SubspaceTracker(3).fit(np.array(samples))
+    streamed = SubspaceTracker(3, forgetting=0.02)
+    for x in samples * 10:
+        streamed.partial_fit(x)
+    assert angle(batch.components_, U) < 0.02
+    assert angle(streamed.components_, batch.components_.T) < 0.04
+
+
+def test_low_rank_is_the_basis_times_the_coefficients():
+    tracker = SubspaceTracker(3)
+    for x, _ in stream(150, 3, 30, seed=9):
+        tracker.partial_fit(x)
+    np.testing.assert_allclose(tracker.low_rank_, tracker.components_.T @ tracker.coefficients_, atol=1e-5)
+
+
+def test_a_step_in_light_is_followed_by_the_coefficients_at_once():
+    rng = np.random.default_rng(10)
+    image = 0.2 + 0.6 * rng.random(5000)
+    tracker = SubspaceTracker(1).fit(np.array([image * g for g in rng.uniform(0.95, 1.05, 20)]))
+    tracker.separate((0.4 * image).astype(np.float32))
+    np.testing.assert_allclose(tracker._low_rank, 0.4 * image, atol=5e-3)
+
+
+def test_state_goes_on_where_it_stood():
+    samples = [x for x, _ in stream(120, 2, 40, seed=11)]
+    whole = SubspaceTracker(2, metric="canonical")
+    for x in samples[:20]:
+        whole.partial_fit(x)
+    copy = SubspaceTracker(2, metric="canonical").set_state(whole.state())
+    for x in samples[20:]:
+        whole.partial_fit(x)
+        copy.partial_fit(x)
+    np.testing.assert_array_equal(whole.components_, copy.components_)
+    np.testing.assert_array_equal(whole.coefficients_, copy.coefficients_)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5])
+def test_constant_vectors_do_no_harm(value):
+    tracker = SubspaceTracker(2).fit(np.full((5, 60), value))
+    for _ in range(10):
+        tracker.partial_fit(np.full(60, value))
+    assert np.isfinite(tracker.components_).all()
+    assert orthonormality(tracker) < 1e-5
+    np.testing.assert_allclose(tracker.low_rank_, value, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rank": 0}, "rank must be an integer >= 1, got 0"),
+        ({"rank": 2.5}, "rank must be an integer >= 1, got 2.5"),
+        ({"forgetting": 0.0}, "forgetting must be a number in (0, 1), got 0.0"),
+        ({"forgetting": 1}, "forgetting must be a number in (0, 1), got 1"),
+        ({"forgetting": float("nan")}, "forgetting must be a number in (0, 1), got nan"),
+        ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
+        ({"mu": -1}, "mu must be a number > 0 or None, got -1"),
+        ({"metric": "flat"}, "metric must be one of scaled, canonical, got 'flat'"),
+    ],
+)
+def test_bad_parameters_are_named(parameters, message):
+    with pytest.raises(ParameterError) as caught:
+        SubspaceTracker(**parameters)
+    assert str(caught.value) == message
+
+
+def test_bad_vectors_are_named():
+    tracker = SubspaceTracker(2)
+    with pytest.raises(ParameterError, match="no model yet"):
+        _ = tracker.components_
+    with pytest.raises(ParameterError, match="rank must be at most the length 1 of the vectors, got 2"):
+        tracker.partial_fit(np.zeros(1))
+    tracker.partial_fit(np.linspace(0, 1, 10))
+    with pytest.raises(ParameterError, match=r"x must be a vector of shape \(10,\), got shape \(9,\)"):
+        tracker.partial_fit(np.zeros(9))
+    with pytest.raises(ParameterError, match="finite where it is observed"):
+        tracker.partial_fit(np.full(10, np.nan))
+    with pytest.raises(ParameterError, match=r"observed must be a boolean mask of shape \(10,\), got int64 \(10,\)"):
+        tracker.partial_fit(np.zeros(10), np.ones(10, np.int64))
+    with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
+        SubspaceTracker(2).fit(np.zeros((1, 10)))
