@@ -25,6 +25,8 @@ from bgsub.surrogates import (
 BLOCK = 2048
 _ZERO = np.float32(0)
 _TINY = np.float32(1e-12)
+_RIDGE = np.float32(1.0 + 1e-5)
+_LEAST_PIVOT = np.float32(1e-20)
 _EVERYTHING = np.empty(0, np.float32)
 
 
@@ -387,13 +389,12 @@ def accumulate_pixels(y, omega, r, gram, right):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def solve_pixels(gram, right, size):  # type: ignore[no-untyped-def]
-    """Solve the normal equations of `size` pixels at once by Cholesky, in place; the solutions lie in `right`."""
-    k = right.shape[0]
+def factor_pixels(gram, k, size):  # type: ignore[no-untyped-def]
+    """Replace the lower triangles of `size` pixels, (k (k + 1) / 2, >= size), by their Cholesky factors, in place."""
     for j in range(k):
         diagonal = gram[j * (j + 1) // 2 + j]
         for i in range(size):
-            diagonal[i] = diagonal[i] * np.float32(1.0 + 1e-5) + np.float32(1e-20)
+            diagonal[i] = diagonal[i] * _RIDGE + _LEAST_PIVOT
     for j in range(k):
         for q in range(j + 1):
             entry = gram[j * (j + 1) // 2 + q]
@@ -402,12 +403,15 @@ def solve_pixels(gram, right, size):  # type: ignore[no-untyped-def]
                 for i in range(size):
                     entry[i] -= left[i] * other[i]
             pivot = gram[q * (q + 1) // 2 + q]
-            if q == j:
-                for i in range(size):
-                    pivot[i] = np.sqrt(max(pivot[i], np.float32(1e-20)))
-            else:
-                for i in range(size):
-                    entry[i] /= pivot[i]
+            for i in range(size):
+                entry[i] = np.sqrt(max(entry[i], _LEAST_PIVOT)) if q == j else entry[i] / pivot[i]
+
+
+@kernel
+def solve_pixels(gram, right, size):  # type: ignore[no-untyped-def]
+    """Solve the normal equations of `size` pixels at once by Cholesky, in place; the solutions lie in `right`."""
+    k = right.shape[0]
+    factor_pixels(gram, k, size)
     for j in range(k):
         target, pivot = right[j], gram[j * (j + 1) // 2 + j]
         for s in range(j):

@@ -1,7 +1,8 @@
 """The small matrices of one Grassmann step: everything here is O(k^3) or less and in float64.
 
 The tall matrices appear by their coordinates in the stack ``[U Q e]`` only, e the influence of the newest vector.
-With ``U'U = I``, ``Q'Q = I``, ``U'Q = 0`` and the inner products of e with all of them, no pass over the frame is needed.
+With ``U'U = I``, ``Q'Q = I``, ``U'Q = 0`` and the inner products of e with all of them, no pass over the frame is
+needed.
 """
 
 from __future__ import annotations
@@ -56,9 +57,7 @@ class Step:
         return t * self.past_slope + t * t / 2 * self.past_curvature
 
 
-def make_step(
-    products: np.ndarray, R_old: np.ndarray, C_old: np.ndarray, y: np.ndarray, w: float, metric: str
-) -> Step:
+def make_step(products: np.ndarray, R_old: np.ndarray, C_old: np.ndarray, y: np.ndarray, w: float, metric: str) -> Step:
     """Update the gradient factor by the newest vector and choose the direction: steps 2 to 4 of the algorithm.
 
     Parameters

@@ -22,7 +22,8 @@ def write(path: Path, parameters: dict[str, Any], state: dict[str, np.ndarray]) 
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
         with os.fdopen(handle, "wb") as file:
-            np.savez(file, kind=np.array(_KIND), parameters=np.array(json.dumps(parameters)), **state)
+            header = {"kind": np.array(_KIND), "parameters": np.array(json.dumps(parameters))}
+            np.savez(file, **{**header, **state})  # type: ignore[arg-type]
         os.replace(temporary, path)
     except OSError as error:
         if temporary:

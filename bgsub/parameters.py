@@ -60,7 +60,7 @@ class Parameter:
         return f"{words} or None" if self.default is None else words
 
     def check(self, name: str, value: Any) -> Any:
-        """Return `value` in the parameter's own type, or raise ParameterError naming `name`, the range and the value."""
+        """Return `value` in the parameter's own type, or raise ParameterError with `name`, range and value."""
         if value is None and self.default is None:
             return None
         good = {
@@ -93,7 +93,10 @@ TRACKER = {
     "p": Parameter(0.5, "exponent of the surrogate lp", float, 0, 1, is_open=True, symbol="p"),
     "forgetting": Parameter(0.05, "weight of the newest frame", float, 0, 1, is_open=True, symbol="w"),
     "metric": Parameter(
-        "scaled", "step direction: scaled by the coefficients' moment or not", str, choices=("scaled", "canonical")
+        "scaled",
+        "step direction: scaled by the coefficients' moment or not",
+        str,
+        choices=("scaled", "canonical"),
     ),
     "line_search": Parameter(
         "objective",
@@ -117,9 +120,7 @@ SEGMENTER = {
         3.0, "threshold of a pixel in units of its own noise scale", float, 0, 100, symbol="kappa"
     ),
     "median": Parameter(5, "side of the majority vote in pixels; 1 switches it off", int, 1, 31),
-    "min_area": Parameter(
-        0.0002, "least area of a foreground region as a share of the frame", float, 0, 1
-    ),
+    "min_area": Parameter(0.0002, "least area of a foreground region as a share of the frame", float, 0, 1),
 }
 
 SUBTRACTOR = {

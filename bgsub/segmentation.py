@@ -85,11 +85,17 @@ class Segmenter:
         return (count > n * n // 2).view(np.uint8) * np.uint8(FOREGROUND)
 
     def _without_small_regions(self, mask: np.ndarray) -> np.ndarray:
-        if self._area <= 1 or not mask.any():
-            return mask
-        _, labels, stats, _ = cv2.connectedComponentsWithStats(mask, connectivity=8, ltype=cv2.CV_32S)
-        for i in np.flatnonzero(stats[:, cv2.CC_STAT_AREA] < self._area):
-            x, y, w, h = stats[i, :4]
-            box = (slice(y, y + h), slice(x, x + w))
-            mask[box][labels[box] == i] = 0
+        """Erase regions, 8-connected and counted with their holes, of less than the least area, in place.
+
+        By contours, which cost time where there is foreground only; labelling would visit every pixel.
+        """
+        if self._area > 1:
+            outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+            small = [outline for outline in outlines if _pixels_inside(outline) < self._area]
+            cv2.drawContours(mask, small, -1, 0, cv2.FILLED)
         return mask
+
+
+def _pixels_inside(outline: np.ndarray) -> float:
+    """Return the number of pixels in and on an outline of neighbouring pixels, by Pick's theorem."""
+    return float(cv2.contourArea(outline)) + len(outline) / 2 + 1

@@ -45,7 +45,7 @@ class Separation:
     def foreground(self) -> np.ndarray:
         """The frame where the mask says foreground and zero elsewhere; shape and dtype of `frame`."""
         keep = self.mask == FOREGROUND
-        if self.frame.ndim == 3:  # noqa: PLR2004
+        if self.frame.ndim == 3:
             keep = keep[:, :, np.newaxis]
         return np.where(keep, self.frame, 0).astype(self.frame.dtype, copy=False)
 

@@ -278,9 +278,7 @@ class BackgroundSubtractor:
             return None
         known = np.asarray(known)
         if known.shape != self._format.shape[:2]:
-            raise ParameterError(
-                f"knownForegroundMask must have shape {self._format.shape[:2]}, got {known.shape}"
-            )
+            raise ParameterError(f"knownForegroundMask must have shape {self._format.shape[:2]}, got {known.shape}")
         return known != 0
 
     # -- files ---------------------------------------------------------------------------------------------------

@@ -74,13 +74,13 @@ def lp_weight(r, mu, p):  # type: ignore[no-untyped-def]
 
 
 @formula
-def log_weight(r, mu, p):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def log_weight(r, mu, p):  # type: ignore[no-untyped-def]
     """Return the weight ``mu / (mu + r^2)``; `p` is not used."""
     return mu / (mu + r * r)
 
 
 @formula
-def atan_influence(r, mu, p):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def atan_influence(r, mu, p):  # type: ignore[no-untyped-def]
     """Return the influence ``mu atan(r/mu) mu^2 / (mu^2 + r^2)``; `p` is not used."""
     square = mu * mu
     return mu * arctan(r / mu) * (square / (square + r * r))
@@ -105,13 +105,13 @@ def lp_value(r, mu, p):  # type: ignore[no-untyped-def]
 
 
 @formula
-def log_value(r, mu, p):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def log_value(r, mu, p):  # type: ignore[no-untyped-def]
     """Return the cost ``(mu/2) log(1 + r^2/mu)``; `p` is not used."""
     return _HALF * mu * np.log1p(r * r / mu)
 
 
 @formula
-def atan_value(r, mu, p):  # type: ignore[no-untyped-def]  # noqa: ARG001
+def atan_value(r, mu, p):  # type: ignore[no-untyped-def]
     """Return the cost ``(mu^2/2) atan(r/mu)^2``; `p` is not used."""
     z = mu * arctan(r / mu)
     return _HALF * z * z

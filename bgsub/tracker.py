@@ -351,7 +351,7 @@ class SubspaceTracker:
         cost = self._reweight(xs, observed, y, self._current_mu(), _ITERATIONS)
         surrogate = self.surrogate_
         jump = np.linalg.norm(y - self.coefficients_) > _JUMP * np.linalg.norm(y)
-        if jump or cost > _BAD_FIT * float(surrogate.value(np.float64(3 * surrogate.scale))):
+        if jump or cost > _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale))):
             other = y.copy()
             for mu in np.geomspace(first_mu(surrogate), self._current_mu(), _CONTINUATION):
                 again = self._reweight(xs, observed, other, mu, _ITERATIONS)

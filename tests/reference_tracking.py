@@ -42,15 +42,12 @@ def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str
     Returns the new basis (m, k), the new gradient (m, k) before it is carried, the direction (m, k), and the whole
     objective as a function of the step length.
     """
-    m, k = U.shape
-    projector = np.eye(m) - U @ U.T
+    projector = np.eye(len(U)) - U @ U.T
     _, e, _ = separate(U, y, x, a, surrogate)
     G_new = (1 - w) * G + w * np.outer(-projector @ e, y)
     C_new = (1 - w) * C + w * np.outer(y, y)
-    if metric == "scaled":
-        H = -G_new @ np.linalg.inv(C_new)
-    else:
-        H = -G_new / np.linalg.eigvalsh(C_new)[-1]
+    scaling = np.linalg.inv(C_new) if metric == "scaled" else 1 / np.linalg.eigvalsh(C_new)[-1] * np.eye(len(C_new))
+    H = -G_new @ scaling
 
     def moved(s: float):
         Q, R = np.linalg.qr(U + s * H)

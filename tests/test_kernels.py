@@ -60,7 +60,12 @@ def test_trial_cost_is_its_twin(surrogate, m, n, seed):
     rng = np.random.default_rng(seed)
     rows, c, x = rng.standard_normal((n, m)) / np.sqrt(m), rng.standard_normal(n), rng.random(m)
     cost = _kernels.trial_cost(
-        rows.astype(F), c.astype(F), x.astype(F), EVERYTHING, *arguments(surrogate), np.empty((2, _kernels.BLOCK), F)
+        rows.astype(F),
+        c.astype(F),
+        x.astype(F),
+        EVERYTHING,
+        *arguments(surrogate),
+        np.empty((2, _kernels.BLOCK), F),
     )
     assert cost == pytest.approx(float(np.sum(surrogate.value(x - c @ rows))), rel=1e-4, abs=1e-7)
 
@@ -87,7 +92,14 @@ def test_subset_coefficients_are_their_twin(surrogate, complete, m, k, seed):
     y = start.copy()
     work = (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
     cost = _kernels.subset_coefficients(
-        U.T.astype(F).copy(), x.astype(F), EVERYTHING if complete else a.astype(F), *arguments(surrogate), 4, 0.0, y, *work
+        U.T.astype(F).copy(),
+        x.astype(F),
+        EVERYTHING if complete else a.astype(F),
+        *arguments(surrogate),
+        4,
+        0.0,
+        y,
+        *work,
     )
     observed = np.ones(m) if complete else a
     expected = reference.robust_coefficients(U, x, observed, start, surrogate, 4)

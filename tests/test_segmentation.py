@@ -69,3 +69,13 @@ def test_the_noise_scale_never_becomes_denormal():
 def test_bad_parameters_are_named():
     with pytest.raises(ParameterError, match=r"median must be an integer in \[1, 31\], got 0"):
         Segmenter((2, 2), median=0)
+
+
+@pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 2), (2, 2), (3, 4), (7, 2), (5, 5)])
+def test_a_region_is_dropped_below_the_least_area_and_kept_from_it_on(height, width):
+    d = np.zeros((40, 50), np.float32)
+    d[10 : 10 + height, 20 : 20 + width] = 1
+    area = height * width
+    for least, kept in ((area, area), (area + 1, 0)):
+        mask = Segmenter((40, 50), median=1, min_area=least / 2000).segment(d)
+        assert np.count_nonzero(mask) == kept

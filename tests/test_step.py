@@ -26,7 +26,13 @@ def state(m, k, r, seed):
 
 @pytest.mark.parametrize("metric", ["scaled", "canonical"])
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-@given(m=st.integers(12, 60), k=st.integers(1, 4), seed=st.integers(0, 999), t=st.floats(0.05, 2.0), data=st.data())
+@given(
+    m=st.integers(12, 60),
+    k=st.integers(1, 4),
+    seed=st.integers(0, 999),
+    t=st.floats(0.05, 2.0),
+    data=st.data(),
+)
 @settings(max_examples=25, deadline=None)
 def test_thin_step_is_the_dense_one(metric, surrogate, m, k, seed, t, data):
     r = data.draw(st.integers(0, k))

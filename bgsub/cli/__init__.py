@@ -6,8 +6,8 @@ Nothing heavy is imported before a command runs, so that ``bgsub --help`` answer
 from __future__ import annotations
 
 import logging
-import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import click
@@ -23,12 +23,31 @@ from bgsub.errors import BgsubError, DependencyError
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+class Program(click.Group):
+    """The commands in the order of their use, not of the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names of the commands."""
+        return list(self.commands)
+
+
+@click.group(
+    cls=Program,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
 @click.version_option(__version__, prog_name="bgsub")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens; show the traceback of a failure.")
-def program(verbose: bool) -> None:
-    """Find what moves in front of a fixed camera: live, on video files, or to be scored against masks."""
-    logging.basicConfig(level=logging.INFO if verbose else logging.WARNING, format="bgsub: %(message)s", force=True)
+@click.pass_context
+def program(context: click.Context, verbose: bool) -> None:
+    """Find what moves in front of a fixed camera: live, or in videos and images."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("bgsub: %(message)s"))
+    logger = logging.getLogger("bgsub")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO if verbose else logging.WARNING)
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for _command in (run, live, demo, evaluate, bench):
@@ -50,21 +69,14 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
-    except click.ClickException as error:
-        return _tell(error.format_message(), error.exit_code)
-    except DependencyError as error:
-        return _tell(str(error), FAILURE)
-    except BgsubError as error:
-        return _tell(str(error), WRONG_INPUT)
-    except (KeyboardInterrupt, click.Abort):
-        return _tell("stopped", FAILURE)
-    except BrokenPipeError:
-        _drop_output()
+    except SystemExit:  # how Click answers a closed pipe: the reader has seen enough
         return FAILURE
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         if {"-v", "--verbose"} & set(given):
-            raise
-        return _tell(f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE)
+            traceback.print_exc()
+        message, code = _verdict(error)
+        click.echo(f"bgsub: error: {' '.join(message.splitlines())}", err=True)
+        return code
     return result if isinstance(result, int) else OK
 
 
@@ -73,11 +85,14 @@ def main() -> None:
     sys.exit(invoke())
 
 
-def _tell(message: str, code: int) -> int:
-    click.echo(f"bgsub: error: {' '.join(message.split())}", err=True)
-    return code
-
-
-def _drop_output() -> None:
-    """Keep the interpreter from complaining once more when it flushes a closed pipe at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _verdict(error: BaseException) -> tuple[str, int]:
+    """Return the message and the exit code for whatever ended a command."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{error.format_message().rstrip('.')}; see {error.ctx.command_path} --help", WRONG_INPUT
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, BgsubError):
+        return str(error), FAILURE if isinstance(error, DependencyError) else WRONG_INPUT
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "stopped by the user", FAILURE
+    return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE

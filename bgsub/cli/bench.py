@@ -6,18 +6,26 @@ from typing import Any
 
 import click
 
-from bgsub.cli.options import make_subtractor, method_options
+from bgsub.cli.options import MethodCommand, make_subtractor, method_options
 
 
-@click.command()
+@click.command(cls=MethodCommand, short_help="Time the method beside OpenCV's subtractors.")
 @click.argument("source", required=False)
-@click.option("--frames", type=click.IntRange(60), default=300, show_default=True, help="Frames to time, at most.")
-@click.option("--threads", type=click.IntRange(1), help="Threads for OpenCV; by default as it likes.")
+@click.option(
+    "--frames",
+    type=click.IntRange(60),
+    default=300,
+    show_default=True,
+    metavar="N",
+    help="Frames to take at most.",
+)
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of OpenCV; by default it decides itself.")
 @method_options
 def bench(source: str | None, frames: int, threads: int | None, **options: Any) -> None:
-    """Time the method, MOG2 and KNN on the frames of SOURCE, by default on a made street scene of 320x240.
+    """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
-    The methods take turns on every frame. Compilation and batch start are reported apart.
+    The methods take turns on every frame; the first frames, at most 60, are not counted. The first frame
+    (compilation) and the longest one (the batch start) are reported apart.
     """
     from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415
 

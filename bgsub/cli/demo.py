@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SIZE = (320, 240)
 
 
-@click.command()
+@click.command(short_help="Separate a synthetic scene and score the masks; needs no camera and no screen.")
 @click.option(
     "-o",
     "--output",
@@ -27,15 +27,37 @@ _SIZE = (320, 240)
     show_default=True,
     help="Folder for the results.",
 )
-@click.option("--scene", type=click.Choice(["lobby", "street"]), default="lobby", show_default=True)
-@click.option("--frames", type=click.IntRange(1), default=300, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Another seed, another scene.")
+@click.option(
+    "--scene",
+    "name",
+    type=click.Choice(["lobby", "street"]),
+    default="lobby",
+    show_default=True,
+    help="A room whose lamps switch, or a road under passing clouds.",
+)
+@click.option(
+    "--frames",
+    "length",
+    type=click.IntRange(1),
+    default=300,
+    show_default=True,
+    metavar="N",
+    help="Length of the scene.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Another seed, another scene.",
+)
 @quiet_option
-def demo(output: Path, scene: str, frames: int, seed: int, quiet: bool) -> None:
-    """Make a scene with walkers and switching lamps, separate it, and score the masks.
+def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
+    """Make a scene with movers and changing light, separate it, and score the masks.
 
-    Writes mask.mkv, panel.mp4 (input, background, foreground, mask) and strip.png, and prints how well the masks
-    agree with the exact ones.
+    Writes mask.mkv, panel.mp4 (input, background, foreground, mask) and strip.png (input, background and mask
+    of the busiest frame), and prints how well the masks agree with the exact ones.
     """
     import numpy as np  # noqa: PLC0415
 
@@ -45,19 +67,21 @@ def demo(output: Path, scene: str, frames: int, seed: int, quiet: bool) -> None:
     from bgsub.video import ArraySource, create_sinks  # noqa: PLC0415
     from bgsub.video.sinks.images import write_png  # noqa: PLC0415
 
-    made = synthetic.scene(scene, size=_SIZE, length=frames, seed=seed)
-    pictures, truths = (np.stack(part) for part in zip(*made, strict=True))
+    scene = synthetic.scene(name, size=_SIZE, length=length, seed=seed)
+    pictures, truths = (np.stack(part) for part in zip(*scene, strict=True))
     referee = Referee(truths)
-    with ArraySource(pictures, rate=made.rate) as source:
+    with ArraySource(pictures, rate=scene.rate) as source:
+        source.name = f"scene '{name}'"
         sinks = create_sinks(output, ["mask", "panel"], source, "video")
         run_pipeline(source, BackgroundSubtractor(), sinks, quiet=quiet, callback=referee)
-    write_png(output / "strip.png", referee.strip())
+    strip = output / "strip.png"
+    write_png(strip, referee.strip())
     if not quiet:
-        click.echo(referee.verdict())
+        click.echo(f"against the exact masks: {referee.verdict()}; one frame of it: {strip}")
 
 
 class Referee:
-    """Scores masks against the exact ones, (n, h, w) uint8, and remembers the busiest well-separated frame."""
+    """Scores masks against the exact ones, (n, h, w) uint8, and keeps the busiest well-separated frame."""
 
     def __init__(self, truths: np.ndarray) -> None:
         from bgsub.evaluation import Confusion  # noqa: PLC0415
@@ -90,4 +114,4 @@ class Referee:
     def verdict(self) -> str:
         """Return the scores in words."""
         c = self._total
-        return f"against the exact masks: recall {c.recall:.3f}, precision {c.precision:.3f}, F {c.f_measure:.3f}"
+        return f"recall {c.recall:.3f}, precision {c.precision:.3f}, F {c.f_measure:.3f}"

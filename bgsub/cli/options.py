@@ -2,30 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR, Parameter
 
 if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
 
+# Written out here because importing them from where they live would import NumPy and OpenCV.
 VIEWS = ("mask", "background", "foreground", "residual", "panel")
+PEERS = ("mog2", "knn")
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class MethodCommand(click.Command):
+    """A command whose help lists the parameters of the method apart from its own options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options in two sections."""
+        own: list[tuple[str, str]] = []
+        method: list[tuple[str, str]] = []
+        for option in self.get_params(ctx):
+            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
+            if record is not None:
+                (method if option.name in SUBTRACTOR else own).append(record)
+        for title, records in (("Options", own), ("Parameters of the method", method)):
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+class MethodParameter(click.ParamType):
+    """A value of the table of parameters, checked by the table."""
+
+    name = "parameter"
+
+    def __init__(self, option: str, parameter: Parameter) -> None:
+        self._option, self._parameter = option, parameter
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value in the parameter's own type, or raise ParameterError naming the option."""
+        with suppress(ValueError):  # the check below says what is allowed
+            value = self._parameter.kind(value)
+        try:
+            return self._parameter.check(self._option, value)
+        except ParameterError as error:
+            # None stands for an option that is not given, and cannot be typed.
+            raise ParameterError(str(error).replace(" or None, got", ", got")) from None
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add an option for every parameter of the subtractor, in the order of the table."""
     for name, parameter in reversed(SUBTRACTOR.items()):
+        flag = f"--{name.replace('_', '-')}"
         command = click.option(
-            f"--{name.replace('_', '-')}",
+            flag,
             name,
-            type=parameter.kind,
-            default=None,
+            type=MethodParameter(flag, parameter),
             metavar=_metavar(parameter),
             help=_help(parameter),
         )(command)
@@ -37,9 +76,12 @@ def _metavar(parameter: Parameter) -> str:
 
 
 def _help(parameter: Parameter) -> str:
-    symbol = f" ({parameter.symbol} in the paper)" if parameter.symbol else ""
-    default = "" if parameter.default is None else f"; default {parameter.default}"
-    return f"{parameter.help[0].upper()}{parameter.help[1:]}{symbol}: {parameter.allowed}{default}."
+    notes = [f"{parameter.symbol} in the paper"] if parameter.symbol else []
+    if not parameter.choices:  # they are listed already, as what may follow the option
+        notes.append(parameter.allowed.removesuffix(" or None"))
+    if parameter.default is not None:
+        notes.append(f"default: {parameter.default}")
+    return f"{parameter.help[0].upper()}{parameter.help[1:]}.  [{'; '.join(notes)}]"
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
@@ -53,28 +95,31 @@ def make_subtractor(options: dict[str, Any], model: Path | None = None) -> Backg
     Raises
     ------
     ParameterError
-        For a bad parameter, and for parameters given beside a saved model.
+        For a bad combination of parameters, and for parameters given beside a saved model.
     """
-    from bgsub.errors import ParameterError  # noqa: PLC0415
+    parameters = given(options)
+    if model is not None and parameters:
+        flag = next(iter(parameters)).replace("_", "-")
+        raise ParameterError(f"--model brings its own parameters, so --{flag} cannot be given")
     from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
 
-    parameters = given(options)
-    if model is None:
-        return BackgroundSubtractor(**parameters)
-    if parameters:
-        raise ParameterError(f"--model brings its own parameters, so --{next(iter(parameters))} cannot be given")
-    return BackgroundSubtractor.load(model)
+    return BackgroundSubtractor(**parameters) if model is None else BackgroundSubtractor.load(model)
 
 
-def split_views(_context: click.Context, _option: click.Parameter, value: str) -> list[str]:
-    """Turn ``mask,panel`` into a list of views; a wrong one is a usage error."""
-    views = [view.strip() for view in value.split(",") if view.strip()]
-    for view in views:
-        if view not in VIEWS:
-            raise click.BadParameter(f"a view is one of {', '.join(VIEWS)}, got {view!r}")
-    if not views:
-        raise click.BadParameter(f"name at least one view out of {', '.join(VIEWS)}")
-    return list(dict.fromkeys(views))
+def names_from(
+    allowed: Sequence[str], optional: bool = False
+) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """Return a callback that makes a list of ``mask,panel``, each once; it raises ParameterError."""
+
+    def split(_context: click.Context, option: click.Parameter, value: str) -> list[str]:
+        names = [name.strip() for name in value.split(",") if name.strip()]
+        wrong = [name for name in names if name not in allowed]
+        if wrong or not (names or optional):
+            came = repr(wrong[0]) if wrong else "nothing"
+            raise ParameterError(f"{option.opts[0]} takes {', '.join(allowed)}, got {came}")
+        return list(dict.fromkeys(names))
+
+    return split
 
 
 def save_option(default: str) -> Decorator:
@@ -84,10 +129,31 @@ def save_option(default: str) -> Decorator:
         "views",
         default=default,
         show_default=True,
-        callback=split_views,
+        callback=names_from(VIEWS),
         metavar="VIEW,...",
         help=f"What to write: {', '.join(VIEWS)}.",
     )
+
+
+def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--model`` and ``--save-model``."""
+    load = click.option("--model", type=click.Path(path_type=Path), help="Go on with a model that --save-model wrote.")
+    save = click.option(
+        "--save-model",
+        type=click.Path(path_type=Path),
+        callback=_check_model_file,
+        help="Write the model at the end, also after Ctrl-C.",
+    )
+    return load(save(command))
+
+
+def _check_model_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a place where no file can be before the work is done, not after it."""
+    if path is not None and path.is_dir():
+        raise ParameterError(f"--save-model takes a file, got the folder '{path}'")
+    if path is not None and not path.parent.is_dir():
+        raise ParameterError(f"--save-model takes a file in a folder that exists, got '{path}'")
+    return path
 
 
 format_option = click.option(
@@ -96,7 +162,7 @@ format_option = click.option(
     type=click.Choice(["auto", "video", "images"]),
     default="auto",
     show_default=True,
-    help="Kind of output: auto makes images of images and video of video.",
+    help="Kind of output; auto makes images of images and video of video.",
 )
 on_error_option = click.option(
     "--on-error",
@@ -106,6 +172,11 @@ on_error_option = click.option(
     help="What to do at a frame that cannot be read; it is named either way.",
 )
 rate_option = click.option(
-    "--rate", type=click.FloatRange(0, min_open=True), help="Frames per second, where the source does not tell."
+    "--rate",
+    type=click.FloatRange(0, min_open=True),
+    metavar="X",
+    help="Frames per second, where the source does not tell or is wrong.",
 )
-quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress bar and no summary.")
+quiet_option = click.option(
+    "-q", "--quiet", is_flag=True, help="No progress bar and no summary; only warnings and errors."
+)

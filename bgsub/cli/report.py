@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +15,21 @@ import click
 if TYPE_CHECKING:
     from bgsub.separation import Separation
     from bgsub.video import Frame, FrameSource, Summary
+
+
+@contextmanager
+def progress_bar(name: str, length: int | None, quiet: bool = False) -> Iterator[Any]:
+    """Draw a bar on standard error where a person is watching; warnings appear above it."""
+    from tqdm import tqdm  # noqa: PLC0415
+    from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
+
+    hidden = quiet or not sys.stderr.isatty()
+    with ExitStack() as stack:
+        if not hidden:
+            stack.enter_context(logging_redirect_tqdm([logging.getLogger("bgsub")]))
+        yield stack.enter_context(
+            tqdm(total=length, desc=name, unit=" frames", disable=hidden, dynamic_ncols=True, leave=False)
+        )
 
 
 class Progress:
@@ -25,61 +44,65 @@ class Progress:
     """
 
     def __init__(self, source: FrameSource, quiet: bool) -> None:
-        self.name, self.quiet = source.name, quiet
         self.frames = 0
+        self._name, self._live, self._quiet = source.name, source.live, quiet
+        self._bar_context = progress_bar(source.name, source.length, quiet)
         self._shape: tuple[int, ...] = ()
         self._share = 0.0
-        self._starting = True
+        self._tracked = False
         self._events = 0
-        self._bar = self._make_bar(source.length)
-
-    def _make_bar(self, length: int | None) -> Any:
-        from tqdm import tqdm  # noqa: PLC0415
-
-        hidden = self.quiet or not sys.stderr.isatty()
-        return tqdm(total=length, unit="frame", disable=hidden, desc=self.name, dynamic_ncols=True, leave=False)
 
     def __enter__(self) -> Progress:
+        self._bar = self._bar_context.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._bar.close()
+        self._bar_context.__exit__(kind, error, trace)
 
     def __call__(self, frame: Frame, separation: Separation) -> None:
         """Take one frame into account."""
         self.frames += 1
         self._shape = separation.mask.shape
         self._share += separation.share
-        self._starting = separation.phase == "start"
+        self._tracked |= separation.phase == "tracking"
         self._events += separation.event is not None
         self._bar.update()
 
-    def tell(self, summary: Summary, outputs: list[str], by_user: bool = True) -> None:
-        """Print the summary line; `by_user` tells whether a stop was the user's wish."""
-        if self.quiet:
+    def tell(self, summary: Summary, outputs: Sequence[Path], limited: bool = False) -> None:
+        """Print the summary line; `limited` tells that the run stopped at the wanted number of frames."""
+        if self._quiet:
             return
-        if summary.frames == 0:
-            click.echo(f"{self.name}: no frame was processed")
-            return
-        height, width = self._shape
-        words = [
-            f"{self.name}: {summary.frames} frames of {width}x{height} in {summary.seconds:.1f} s "
-            f"({summary.frames_per_second:.0f} frames/s)",
-            f"foreground {100 * self._share / summary.frames:.1f} %",
-        ]
-        if self._events:
-            words.append(f"{self._events} scene changes")
-        if self._starting:
-            words.append("shorter than the start phase, masks by the provisional model")
-        words += [f"{n} frames {what}" for n, what in _losses(summary) if n]
-        if summary.stopped == "user" and by_user:
+        words = [self._achievement(summary), *self._remarks(summary)]
+        if summary.stopped == "user" and not limited:
             words.append("stopped by the user")
+        if summary.stopped == "end" and self._live:
+            words.append("the camera stopped sending")
         if outputs:
-            words.append(f"wrote {', '.join(outputs)}")
+            words.append(f"wrote {', '.join(map(str, outputs))}")
         click.echo("; ".join(words))
 
+    def _achievement(self, summary: Summary) -> str:
+        if summary.frames == 0:
+            return f"{self._name}: no frame was processed"
+        height, width = self._shape
+        return (
+            f"{self._name}: {_counted(summary.frames, 'frame')} of {width}x{height} "
+            f"in {summary.seconds:.1f} s ({summary.frames_per_second:.0f} frames/s); "
+            f"foreground {100 * self._share / summary.frames:.1f} %"
+        )
 
-def _losses(summary: Summary) -> tuple[tuple[int, str], ...]:
-    return ((summary.dropped, "dropped"), (summary.skipped, "skipped (unreadable)"))
+    def _remarks(self, summary: Summary) -> Iterator[str]:
+        if self.frames and not self._tracked:
+            yield "too short to leave the start phase, masks by the provisional model"
+        if self._events:
+            yield _counted(self._events, "scene change")
+        if summary.dropped:
+            yield f"{_counted(summary.dropped, 'frame')} dropped"
+        if summary.skipped:
+            yield f"{_counted(summary.skipped, 'frame')} skipped as unreadable"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -8,10 +8,11 @@ from typing import Any
 import click
 
 from bgsub.cli.options import (
+    MethodCommand,
     format_option,
-    given,
     make_subtractor,
     method_options,
+    model_options,
     on_error_option,
     quiet_option,
     rate_option,
@@ -19,18 +20,18 @@ from bgsub.cli.options import (
 )
 
 
-@click.command()
+@click.command(cls=MethodCommand, short_help="Separate a video, images or a stream into files.")
 @click.argument("source")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
 @save_option("mask")
 @format_option
 @on_error_option
 @rate_option
-@click.option("--model", type=click.Path(path_type=Path), help="Go on with a model that --save-model wrote.")
-@click.option("--save-model", type=click.Path(path_type=Path), help="Write the model at the end.")
+@model_options
 @quiet_option
 @method_options
 def run(
+    *,
     source: str,
     output: Path,
     views: list[str],
@@ -44,15 +45,14 @@ def run(
 ) -> None:
     """Separate SOURCE into background and foreground and write the results to a folder.
 
-    SOURCE is a video file, a folder or pattern of images ("frames/in*.jpg"), the address of a network camera, or
-    the number of a camera. Images keep their numbers: in000123.jpg gives mask/bin000123.png.
+    SOURCE is a video file, a folder or pattern of images ("frames/in*.jpg"), the address of a network camera,
+    or the number of a camera. Images keep their numbers: in000123.jpg gives mask/bin000123.png. Videos become
+    mask.mkv (without loss), panel.mp4 and so on. Masks are 0 background, 127 shadow, 255 foreground.
     """
     from bgsub.cli.pipeline import run_pipeline  # noqa: PLC0415
     from bgsub.video import create_sinks, open_source  # noqa: PLC0415
 
-    subtractor = make_subtractor(given(options), model)
+    subtractor = make_subtractor(options, model)
     with open_source(source, on_error=on_error, rate=rate) as frames:
         sinks = create_sinks(output, views, frames, kind)
-        run_pipeline(frames, subtractor, sinks, quiet=quiet)
-        if save_model is not None:
-            subtractor.save(save_model)
+        run_pipeline(frames, subtractor, sinks, quiet=quiet, save_model=save_model)

@@ -35,9 +35,7 @@ def error_image(frame: np.ndarray, mask: np.ndarray, truth: np.ndarray) -> np.nd
         If the shapes do not fit or the frame is not uint8.
     """
     if frame.dtype != np.uint8 or frame.ndim not in (2, 3):
-        raise ParameterError(
-            f"frame must be (h, w) or (h, w, 3) of uint8, got {frame.shape} of {frame.dtype}"
-        )
+        raise ParameterError(f"frame must be (h, w) or (h, w, 3) of uint8, got {frame.shape} of {frame.dtype}")
     if not frame.shape[:2] == mask.shape == truth.shape:
         raise ParameterError(
             f"frame, mask and truth must have one size, got {frame.shape[:2]}, {mask.shape}, {truth.shape}"

@@ -117,9 +117,8 @@ def time_methods(
 def format_speed(timings: list[Timing]) -> str:
     """Return a text table: median, 99th percentile, frames per second, ratio to MOG2, first and longest frame."""
     mog2 = next(timing.median for timing in timings if timing.method == "mog2")
-    lines = [
-        f"{'method':8s} {'ms/frame':>9s} {'p99 ms':>8s} {'frames/s':>9s} {'to MOG2':>8s} {'first ms':>9s} {'longest ms':>11s}"
-    ]
+    heads = ("ms/frame", "p99 ms", "frames/s", "to MOG2", "first ms", "longest ms")
+    lines = ["{:8s} {:>9s} {:>8s} {:>9s} {:>8s} {:>9s} {:>11s}".format("method", *heads)]
     lines += [
         f"{t.method:8s} {t.median:9.2f} {t.p99:8.2f} {1e3 / t.median:9.0f} {t.median / mog2:8.2f} "
         f"{t.first:9.1f} {t.longest:11.1f}"

@@ -79,16 +79,13 @@ class Car:
         """Paint the glass into the cabin, parted by the pillars; brighter where the sky is mirrored."""
         middle = (sum(p[0] for p in self._cabin) / 4, sum(p[1] for p in self._cabin) / 4)
         inner = [
-            (middle[0] + 0.86 * (p[0] - middle[0]), middle[1] + 0.74 * (p[1] - middle[1]) + 0.02)
-            for p in self._cabin
+            (middle[0] + 0.86 * (p[0] - middle[0]), middle[1] + 0.74 * (p[1] - middle[1]) + 0.02) for p in self._cabin
         ]
         glass = convex(x, y, inner)
         pillars = np.minimum(
             np.abs(x - np.float32(middle[0] + 0.05)), np.abs(x - np.float32(middle[0] - 0.85))
         ) - np.float32(0.045)
-        mirror = np.clip((y - np.float32(0.9)) * np.float32(1.6) + x * np.float32(0.15), 0, 1)[
-            ..., np.newaxis
-        ]
+        mirror = np.clip((y - np.float32(0.9)) * np.float32(1.6) + x * np.float32(0.15), 0, 1)[..., np.newaxis]
         canvas.shade(np.maximum(glass, -pillars), self._glass * (np.float32(0.6) + mirror))
 
     @staticmethod

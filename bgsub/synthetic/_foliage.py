@@ -48,9 +48,7 @@ class Foliage:
             return self.colour, self.alpha
         whole = 0.8 * math.sin(0.31 * index) + 0.5 * math.sin(0.123 * index + 1.7)
         own = 0.9 * math.sin(0.53 * index), 0.9 * math.cos(0.41 * index)
-        shift = (
-            np.float32(whole) + self.flutter[0] * np.float32(own[0]) + self.flutter[1] * np.float32(own[1])
-        )
+        shift = np.float32(whole) + self.flutter[0] * np.float32(own[0]) + self.flutter[1] * np.float32(own[1])
         shift *= self.reach * np.float32(sway)
         height, width = self.alpha.shape
         source = np.arange(width, dtype=np.float32) - shift
@@ -87,9 +85,7 @@ def _layer(
     return Canvas(px, py, scale), (left, top), lit
 
 
-def _finish(
-    canvas: Canvas, corner: tuple[int, int], lit: np.ndarray, z: float, rng: np.random.Generator
-) -> Foliage:
+def _finish(canvas: Canvas, corner: tuple[int, int], lit: np.ndarray, z: float, rng: np.random.Generator) -> Foliage:
     high = max(float(canvas.y.max()), 1e-3)
     fields = [Mottle(rng, 0.25 * high), Mottle(rng, 0.12 * high)]
     reach = np.clip(canvas.y / np.float32(high), 0, 1)
@@ -139,9 +135,7 @@ def tree(
     for bough in ((-0.16, 0.72), (0.18, 0.70), (0.02, 0.85)):
         end = (bough[0] * size, bough[1] * size)
         canvas.paint(capsule(canvas.x, canvas.y, (0.0, 0.34 * size), end, (0.022 * size, 0.008 * size)), bark)
-    canvas.paint(
-        capsule(canvas.x, canvas.y, (0.0, 0.0), (0.0, 0.4 * size), (0.032 * size, 0.022 * size)), bark
-    )
+    canvas.paint(capsule(canvas.x, canvas.y, (0.0, 0.0), (0.0, 0.4 * size), (0.032 * size, 0.022 * size)), bark)
     for i in range(260):
         radius, turn = math.sqrt(rng.random()), rng.uniform(0, 2 * math.pi)
         x, y = 0.33 * size * radius * math.cos(turn), size * (0.68 + 0.28 * radius * math.sin(turn))

@@ -45,8 +45,7 @@ class Lobby:
             for i, (foot, tall) in enumerate(_pots(self.camera, self._half))
         ]
         self.tracks = [
-            Track(Person, self._way, _PERIOD, round(i * _PERIOD / max(walkers, 1)), seed, 31, i)
-            for i in range(walkers)
+            Track(Person, self._way, _PERIOD, round(i * _PERIOD / max(walkers, 1)), seed, 31, i) for i in range(walkers)
         ]
         self._switches = _switches(seed)
 
@@ -89,10 +88,7 @@ def _switches(seed: int) -> list[tuple[int, tuple[float, float, float]]]:
     two = tuple(1.0 if i == other else 0.0 for i in range(3))
     on, off = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
     states = [off, on, one, on, two, on]
-    return [
-        (at + j, (s[0], s[1], s[2]))
-        for at, j, s in zip((60, 92, 128, 160, 190, 218), jitter, states, strict=True)
-    ]
+    return [(at + j, (s[0], s[1], s[2])) for at, j, s in zip((60, 92, 128, 160, 190, 218), jitter, states, strict=True)]
 
 
 def _lights(half: float) -> list[Light]:
@@ -175,9 +171,7 @@ def _wall_things(half: float, rng: np.random.Generator) -> list[Box]:
     right = (2.75, min(half - 0.12, 3.9))
     if right[1] - right[0] > 0.5:
         things.append(Box((right[0] - 0.06, -0.36, 8.95), (right[1] + 0.06, 0.96, BACK), white, casts=False))
-        view = Box(
-            (right[0], -0.3, 8.93), (right[1], 0.9, BACK), bgr(200, 222, 240), _view(*right), glow=1.15
-        )
+        view = Box((right[0], -0.3, 8.93), (right[1], 0.9, BACK), bgr(200, 222, 240), _view(*right), glow=1.15)
         things.append(view)
     return things
 

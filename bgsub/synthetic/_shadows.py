@@ -14,9 +14,7 @@ from bgsub.synthetic._tracks import Presence
 _LONGEST = 2.6
 
 
-def shadows(
-    shade: np.ndarray, camera: Camera, picture: Picture, weights: tuple[float, ...], one: Presence
-) -> None:
+def shadows(shade: np.ndarray, camera: Camera, picture: Picture, weights: tuple[float, ...], one: Presence) -> None:
     """Add what a mover takes of the light on the ground to `shade`, (h, w), in place.
 
     `shade` holds the share of the light that is missing: a pixel darkens by the common factor ``1 - shade``.
@@ -64,9 +62,7 @@ def _tip(light: Light, one: Presence, floor: float) -> tuple[float, float]:
     return one.x + dx * limit, one.z + dz * limit
 
 
-def _umbra(
-    gx: np.ndarray, gz: np.ndarray, light: Light, one: Presence, tip: tuple[float, float]
-) -> np.ndarray:
+def _umbra(gx: np.ndarray, gz: np.ndarray, light: Light, one: Presence, tip: tuple[float, float]) -> np.ndarray:
     """Return the share of one light that is blocked at points of the ground."""
     if isinstance(one.mover, Car):
         return _block(gx, gz, one, tip)

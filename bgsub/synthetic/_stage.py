@@ -203,9 +203,7 @@ def render(camera: Camera, boxes: list[Box], lights: list[Light], sky: Texture) 
     return Picture(lights, layers, irradiance, depth.reshape(h, w), is_ground[hit].reshape(h, w))
 
 
-def _shade(
-    rays: np.ndarray, boxes: list[Box], lights: list[Light], sky: Texture
-) -> tuple[np.ndarray, np.ndarray]:
+def _shade(rays: np.ndarray, boxes: list[Box], lights: list[Light], sky: Texture) -> tuple[np.ndarray, np.ndarray]:
     """Return the radiance (J, rows, columns, 3) and irradiance (J, rows, columns) of a block of rays."""
     shape = rays.shape[:2]
     rays = rays.reshape(-1, 3)
@@ -257,9 +255,7 @@ def _slabs(start: np.ndarray, inverse: np.ndarray, box: Box) -> tuple[np.ndarray
     return near, np.minimum(np.minimum(leave[:, 0], leave[:, 1]), leave[:, 2]), face
 
 
-def _irradiance(
-    points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: Light, boxes: list[Box]
-) -> np.ndarray:
+def _irradiance(points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: Light, boxes: list[Box]) -> np.ndarray:
     """Return what one light brings to surface points (n, 3) that face the camera, shadows included."""
     rows = np.arange(len(points))
     outward = -np.sign(rays[rows, axis])
@@ -269,9 +265,7 @@ def _irradiance(
     if light.towards is not None:
         way = np.broadcast_to(np.asarray(light.towards, np.float32), points.shape)
         cosine = way[rows, axis] * outward
-        return total + np.where(cosine > 0, cosine * np.float32(light.power), 0) * _clear(
-            lifted, way, boxes, 99
-        )
+        return total + np.where(cosine > 0, cosine * np.float32(light.power), 0) * _clear(lifted, way, boxes, 99)
     for point in light.points:
         way = np.asarray(point, np.float32) - lifted
         square = way[:, 0] * way[:, 0] + way[:, 1] * way[:, 1] + way[:, 2] * way[:, 2]

@@ -48,9 +48,7 @@ class Street:
         side = self.camera.half_width(_FAR_KERB)
         near = self.camera.half_width(4.4)
         self.foliage: list[Foliage] = [
-            tree(
-                self.camera, lights, (0.42 * side, GROUND - 0.12, _FAR_KERB + 0.7), 4.6, sway=sway, key=seed
-            ),
+            tree(self.camera, lights, (0.42 * side, GROUND - 0.12, _FAR_KERB + 0.7), 4.6, sway=sway, key=seed),
             tree(self.camera, lights, (-near + 0.25, GROUND - 0.12, 4.2), 4.4, sway=sway, key=seed + 10),
         ]
         self.tracks = [self._track(i, walkers, seed) for i in range(walkers)]
@@ -202,9 +200,7 @@ def _front(rng: np.random.Generator, left: float, wide: float) -> Texture:
         is_door = front & (floor == 0) & (column == door) & (np.abs(fu) < 0.30) & (fv < 0.88)
         hole = front & ~((floor == 0) & (column == door)) & (np.abs(fu) < 0.31) & (fv > 0.34) & (fv < 0.88)
         pane = hole & (np.abs(fu) < 0.26) & (fv > 0.38) & (fv < 0.84) & (np.abs(fu) > 0.025)
-        light = (
-            1 + np.float32(0.07) * grain(p[:, 0], p[:, 1] * 2) + np.float32(0.07) * stain(p[:, 0], p[:, 1])
-        )
+        light = 1 + np.float32(0.07) * grain(p[:, 0], p[:, 1] * 2) + np.float32(0.07) * stain(p[:, 0], p[:, 1])
         out = light[:, np.newaxis] * colour
         out = np.where(hole[:, np.newaxis], bgr(206, 204, 198), out)
         dark = (0.5 + glass[floor & 7, column & 31] + 0.8 * (fv - 0.4))[:, np.newaxis]

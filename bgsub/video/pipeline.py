@@ -199,9 +199,7 @@ class Pipeline:
             if self._controls.quitting:
                 return
 
-    def _finish(
-        self, threads: Sequence[threading.Thread], failure: BaseException | None
-    ) -> BaseException | None:
+    def _finish(self, threads: Sequence[threading.Thread], failure: BaseException | None) -> BaseException | None:
         """Stop the threads, close the source, close or abort the sinks; return the first failure."""
         self._frames.cancel()
         self._results.cancel()

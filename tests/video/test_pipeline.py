@@ -247,9 +247,7 @@ summary = Pipeline(Endless(), ThresholdSubtractor(), [sink], progress=progress).
 print(summary.stopped, summary.frames >= 19, sink.ended, threading.active_count())
 print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60
-    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
     assert result.stdout.splitlines() == ["user True ['close'] 1", "True"], result
 
 
@@ -300,7 +298,5 @@ def test_array_and_image_outputs(subtractor, tmp_path, frames):
 def test_import_is_light():
     heavy = {"numba", "scipy", "bgsub.subtractor"}
     script = f"import sys, bgsub.video; print(sorted({heavy} & set(sys.modules)))"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
-    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout == "[]\n"

@@ -356,9 +356,7 @@ def test_folder_without_permission(tmp_path, monkeypatch):
 def test_wrong_view_and_format(tmp_path):
     with pytest.raises(ParameterError) as caught:
         create_sinks(tmp_path / "out", ["mask", "maks"], FakeSource())
-    assert (
-        str(caught.value) == "view must be one of mask, background, foreground, residual, panel, got 'maks'"
-    )
+    assert str(caught.value) == "view must be one of mask, background, foreground, residual, panel, got 'maks'"
     with pytest.raises(ParameterError) as caught:
         create_sinks(tmp_path / "out", ["mask"], FakeSource(), format="gif")
     assert str(caught.value) == "format must be one of auto, video, images, got 'gif'"

@@ -157,9 +157,7 @@ def test_broken_image_is_skipped(folder_with_broken_image, caplog):
         got = [(frame.index, frame.name) for frame in source]
     assert got == [(0, "in000001"), (2, "in000003"), (3, "in000004")]
     assert source.skipped == 1
-    assert caplog.messages == [
-        f"image '{folder_with_broken_image / 'in000002.png'}' cannot be decoded; skipped"
-    ]
+    assert caplog.messages == [f"image '{folder_with_broken_image / 'in000002.png'}' cannot be decoded; skipped"]
 
 
 def test_size_is_that_of_the_first_good_image(folder_with_broken_image):
@@ -346,9 +344,7 @@ def test_network_address_that_never_answers_is_given_up():
 def test_array_shapes(shape, dtype):
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     images = [frame.image for frame in ArraySource(array)]
-    expected = (
-        array[..., 0] if shape[-1] == 1 and len(shape) == 4 else array[..., :3] if len(shape) == 4 else array
-    )
+    expected = array[..., 0] if shape[-1] == 1 and len(shape) == 4 else array[..., :3] if len(shape) == 4 else array
     np.testing.assert_array_equal(images, expected)
     assert images[0].dtype == dtype
 

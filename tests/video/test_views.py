@@ -15,9 +15,7 @@ DTYPES = [np.uint8, np.uint16, np.float32, np.float64]
 
 def image_of(shape, dtype):
     values = np.random.default_rng(1).random(shape)
-    return (
-        values.astype(dtype) if np.dtype(dtype).kind == "f" else (values * np.iinfo(dtype).max).astype(dtype)
-    )
+    return values.astype(dtype) if np.dtype(dtype).kind == "f" else (values * np.iinfo(dtype).max).astype(dtype)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -87,6 +85,4 @@ def test_other_types_are_refused():
 def test_unknown_view():
     with pytest.raises(ParameterError) as caught:
         get_view("maks")
-    assert (
-        str(caught.value) == "view must be one of mask, background, foreground, residual, panel, got 'maks'"
-    )
+    assert str(caught.value) == "view must be one of mask, background, foreground, residual, panel, got 'maks'"

@@ -132,9 +132,7 @@ def test_keys_command_the_pipeline():
 
 
 def test_cross_ends_the_pipeline():
-    summary = Pipeline(
-        FakeSource(COUNT), ThresholdSubtractor(), [WindowSink(display=FakeDisplay(cross=4))]
-    ).run()
+    summary = Pipeline(FakeSource(COUNT), ThresholdSubtractor(), [WindowSink(display=FakeDisplay(cross=4))]).run()
     assert (summary.stopped, summary.frames) == ("user", 4)
 
 

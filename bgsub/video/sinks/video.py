@@ -55,9 +55,7 @@ class VideoSink(Sink):
         If the file cannot be written, or turns out incomplete, as on a full disk.
     """
 
-    def __init__(
-        self, path: str | os.PathLike[str], view: str = "mask", rate: float | Fraction | None = None
-    ) -> None:
+    def __init__(self, path: str | os.PathLike[str], view: str = "mask", rate: float | Fraction | None = None) -> None:
         self.path = Path(path)
         self.partial_path = self.path.with_name(f"{self.path.stem}.partial{self.path.suffix}")
         suffix = self.path.suffix.lower()
@@ -80,9 +78,7 @@ class VideoSink(Sink):
         if self._writer is None:
             self._open(image)
         if image.shape != self._shape:
-            raise SinkError(
-                f"'{self.path}' holds images of shape {self._shape}, frame {frame.name} has {image.shape}"
-            )
+            raise SinkError(f"'{self.path}' holds images of shape {self._shape}, frame {frame.name} has {image.shape}")
         if self._count % _ROOM_INTERVAL == 0:
             self._check_room()
         with quiet():

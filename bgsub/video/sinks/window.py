@@ -56,9 +56,7 @@ class CvDisplay:
         try:
             cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO)
         except cv2.error:
-            raise SinkError(
-                "no window can be shown: this OpenCV is built without windows (headless)"
-            ) from None
+            raise SinkError("no window can be shown: this OpenCV is built without windows (headless)") from None
 
     def show(self, title: str, image: np.ndarray) -> None:
         """Put a BGR image into the window."""

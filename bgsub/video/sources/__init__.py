@@ -30,9 +30,7 @@ __all__ = [
 SourceSpec = int | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | np.ndarray
 
 
-def open_source(
-    spec: SourceSpec, *, on_error: str = "stop", rate: float | Fraction | None = None
-) -> FrameSource:
+def open_source(spec: SourceSpec, *, on_error: str = "stop", rate: float | Fraction | None = None) -> FrameSource:
     """Open whatever `spec` stands for.
 
     Parameters

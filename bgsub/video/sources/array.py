@@ -32,9 +32,7 @@ class ArraySource(FrameSource):
         array = np.asarray(array)
         layout = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3, 4))
         if not layout or array.size == 0:
-            raise ParameterError(
-                f"array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got {array.shape}"
-            )
+            raise ParameterError(f"array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got {array.shape}")
         if array.dtype not in (np.uint8, np.uint16) and not np.issubdtype(array.dtype, np.floating):
             raise ParameterError(f"array must be uint8, uint16 or floating, got {array.dtype}")
         self._array = array
