@@ -11,10 +11,11 @@ import numpy as np
 
 from bgsub import _kernels
 from bgsub.rpca import RobustPCA
-from bgsub.surrogates import CODES, Surrogate
+from bgsub.surrogates import Surrogate
 
-_ALTERNATIONS = 12
+_ALTERNATIONS = 20
 _REWEIGHTINGS = 6
+_NEGLIGIBLE = 1e-5
 _FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any residual is an outlier
 
 
@@ -43,24 +44,42 @@ def batch_start(
     Y : ndarray, (n, k), float64
         Coefficients: ``scale * X ~ Y U``.
     """
-    sample = X[:, index].astype(np.float32) * np.float32(scale)
-    first = first_mu(surrogate)
-    model = RobustPCA(
-        rank=min(rank, *sample.shape),
-        surrogate=surrogate.name,
-        p=surrogate.p,
-        mu_start=first,
-        mu_end=surrogate.mu,
-        iterations=_ALTERNATIONS,
-    ).fit(sample)
-    Y = np.zeros((X.shape[0], rank))
-    Y[:, : model.coefficients_.shape[1]] = model.coefficients_
-    U = np.empty((rank, X.shape[1]), np.float32)
-    mus = np.geomspace(first, surrogate.mu, _REWEIGHTINGS).astype(np.float32)
-    _kernels.fit_rows(
-        X, np.float32(scale), Y.astype(np.float32), mus, CODES[surrogate.name], np.float32(surrogate.p), U
-    )
-    return orthonormalise(U, Y)
+    Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
+    mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
+    rows = np.empty((Y.shape[1], X.shape[1]), np.float32)
+    _kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, np.float32(surrogate.p), rows)
+    return orthonormalise(rows, Y, rank)
+
+
+def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
+    """Return an orthogonal basis of the row space of the background in a few thousand pixels.
+
+    Robust PCA in two rounds. The first one has rank 1: a still picture under changing light, which no object can bend
+    far. What deviates from it by more than the scale of the cost is then taken back by the influence function, so that
+    the truncated SVD from which the second round starts sees the background's own changes, not the objects.
+
+    Parameters
+    ----------
+    sample : ndarray, (n, s), float32
+        Frames, scaled to [0, 1].
+    rank : int
+        Dimension k.
+    surrogate : Surrogate
+        Cost and final smoothing.
+
+    Returns
+    -------
+    ndarray, (n, q), q <= k
+        Columns of norm ``sqrt(n)``; directions below a hundred-thousandth of the first are left out.
+    """
+    n = sample.shape[0]
+    common = {"surrogate": surrogate.name, "p": surrogate.p, "mu_end": surrogate.mu}
+    still = RobustPCA(1, mu_start=first_mu(surrogate), iterations=_ALTERNATIONS, **common).fit(sample)
+    tamed = still.low_rank_ + surrogate.influence(sample - still.low_rank_).astype(np.float32)
+    rank = min(rank, *sample.shape)
+    model = RobustPCA(rank, mu_start=surrogate.mu, iterations=_ALTERNATIONS, **common).fit(tamed)
+    P, s, _ = np.linalg.svd(model.coefficients_.astype(np.float64), full_matrices=False)
+    return P[:, s > _NEGLIGIBLE * max(s[0], np.finfo(float).tiny)] * np.sqrt(n)
 
 
 def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
@@ -72,35 +91,37 @@ def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
     return max(surrogate.mu, first if surrogate.name == "atan" else first**2)
 
 
-def orthonormalise(U: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ``(V, Z)`` with ``Z V = Y U`` and orthonormal rows of V, sorted by the energy of the coefficients.
 
-    Directions that the frames do not have (an all-black start) are filled with arbitrary orthonormal ones.
+    Directions that the frames do not have (a still or an all-black start) are filled with arbitrary orthonormal ones.
 
     Parameters
     ----------
-    U : ndarray, (k, m), float32
-    Y : ndarray, (n, k), float64
+    U : ndarray, (q, m), float32
+    Y : ndarray, (n, q), float64
+    rank : int
+        Number of rows k >= q of the result.
 
     Returns
     -------
     V : ndarray, (k, m), float32
     Z : ndarray, (n, k), float64
     """
-    gram = (U @ U.T).astype(np.float64)
-    values, vectors = np.linalg.eigh(gram)
-    keep = values > 1e-9 * max(values[-1], 1e-9)
+    wide = U.astype(np.float64)  # the Gram matrix squares the condition: float32 would keep noise as a direction
+    values, vectors = np.linalg.eigh(wide @ wide.T) if len(U) else (np.zeros(0), np.zeros((0, 0)))
+    keep = values > 1e-10 * max(values.max(initial=0), 1e-9)
     whiten = vectors[:, keep] / np.sqrt(values[keep])
     Z = Y @ vectors[:, keep] * np.sqrt(values[keep])
-    _, _, rotation = np.linalg.svd(Z, full_matrices=True)
-    V = (rotation @ whiten.T).astype(np.float32) @ U
+    rotation = np.linalg.svd(Z, full_matrices=True)[2]
+    V = (rotation @ whiten.T @ wide).astype(np.float32)
     Z = Z @ rotation.T
-    missing = U.shape[0] - V.shape[0]
+    missing = rank - V.shape[0]
     if missing:
         noise = np.random.default_rng(0).standard_normal((missing, U.shape[1]))
         V = np.vstack([V, noise.astype(np.float32)])
         Z = np.hstack([Z, np.zeros((Z.shape[0], missing))])
-    # once more: the eigenvalues of the Gram matrix lose half of the digits of U
+    # once more: whitening by the Gram matrix loses half of the digits
     Q, R = np.linalg.qr(V.T.astype(np.float64)) if missing else cholesky_qr(V)
     return np.ascontiguousarray(Q.T, np.float32), Z @ R.T
 

@@ -52,6 +52,7 @@ class Retraction:
 
     With the thin QR ``B = Q R`` and the Q-factor theta of ``M(tR) = [[I, -t R'], [t R, I]]``, the new basis is
     ``U T11 + Q T21``, which is the Q-factor of ``U + t B``; its companion is ``U T12 + Q T22`` (paper, section 4.2).
+    Q has ``r = min(k, m - k)`` columns, orthogonal to U even where B does not have full rank.
 
     Parameters
     ----------
@@ -62,12 +63,18 @@ class Retraction:
     """
 
     def __init__(self, U: np.ndarray, B: np.ndarray) -> None:
+        k = U.shape[1]
         self.U = U
-        self.Q, self.R = qr_positive(B)
+        # Householder vectors of [U B] keep Q orthogonal to U where columns of B vanish or depend on each other
+        Q, R = qr_positive(np.hstack([U, B]))
+        self.Q, self.R = Q[:, k:], R[k:, k:]
+        self._last: tuple[float, np.ndarray] = (0.0, np.eye(Q.shape[1], dtype=U.dtype))
 
     def theta(self, t: float) -> np.ndarray:
-        """Return the (2k, 2k) orthogonal Q-factor of ``M(tR)``.  O(k^3)."""
-        return small_rotation(t * self.R)
+        """Return the (k + r, k + r) orthogonal Q-factor of ``M(tR)``, dtype of U; kept until t changes.  O(k^3)."""
+        if t != self._last[0]:
+            self._last = (t, small_rotation(t * self.R).astype(self.U.dtype))
+        return self._last[1]
 
     def point(self, t: float) -> np.ndarray:
         """Return the new orthonormal basis, (m, k).  O(m k^2)."""
@@ -76,7 +83,7 @@ class Retraction:
         return self.U @ theta[:k, :k] + self.Q @ theta[k:, :k]
 
     def companion(self, t: float) -> np.ndarray:
-        """Return the transported Q, (m, k), orthonormal and orthogonal to the new basis.  O(m k^2)."""
+        """Return the transported Q, (m, r), orthonormal and orthogonal to the new basis.  O(m k^2)."""
         k = self.U.shape[1]
         theta = self.theta(t)
         return self.U @ theta[:k, k:] + self.Q @ theta[k:, k:]

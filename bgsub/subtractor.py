@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub import _kernels, _storage
 from bgsub._provisional import StartBuffer
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat
 from bgsub.parameters import SEGMENTER, SUBTRACTOR, TRACKER, check_all
 from bgsub.segmentation import Segmenter
@@ -201,12 +201,14 @@ class BackgroundSubtractor:
             event = "scene-change"
             self._restart()
             background, residual, mask = self._separate(frame, x, known, rate)
+        phase = self.phase  # before the last frame of the start makes the tracker
         self._learn(frame, residual, mask, rate)
         if known is not None:
             mask[known] = FOREGROUND
         self._background = background
-        y = self._tracker.coefficients_.copy() if self._tracker else np.empty(0)
-        return Separation(frame, mask, background, residual, y, self.phase, event)
+        tracker = self._tracker if phase == "tracking" else None
+        y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
+        return Separation(frame, mask, background, residual, y, phase, event)
 
     def _separate(
         self, frame: np.ndarray, x: np.ndarray, known: np.ndarray | None, rate: float
@@ -303,8 +305,11 @@ class BackgroundSubtractor:
             When the file is missing or is no model of this program.
         """
         parameters, state = _storage.read(Path(path))
-        subtractor = cls(**parameters)
-        subtractor._set_state(state)
+        try:
+            subtractor = cls(**parameters)
+            subtractor._set_state(state)
+        except (KeyError, TypeError, ValueError) as error:
+            raise SourceError(f"{path} is a damaged bgsub model: {error}") from None
         return subtractor
 
     def _state(self) -> dict[str, np.ndarray]:

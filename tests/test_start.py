@@ -32,7 +32,7 @@ def test_planted_background_is_recovered(surrogate, n, m, k):
     U, Y = batch_start(frames, 1 / 255, k, surrogate, np.arange(0, m, 2))
     np.testing.assert_allclose(U @ U.T, np.eye(k), atol=1e-5)
     error = np.linalg.norm(Y @ U - clean) / np.linalg.norm(clean)
-    assert error < 0.01
+    assert error < 0.02
 
 
 def test_an_all_black_start_gives_some_orthonormal_basis():
@@ -55,8 +55,8 @@ def test_orthonormalise_keeps_the_product(k, n, m, seed, data):
     rank = data.draw(st.integers(0, k))
     U = (rng.standard_normal((k, rank)) @ rng.standard_normal((rank, m))).astype(np.float32)
     Y = rng.standard_normal((n, k))
-    V, Z = orthonormalise(U, Y)
-    np.testing.assert_allclose(V @ V.T, np.eye(k), atol=1e-4)
+    V, Z = orthonormalise(U, Y, k + 1)
+    np.testing.assert_allclose(V @ V.T, np.eye(k + 1), atol=1e-5)
     np.testing.assert_allclose(Z @ V, Y @ U, atol=1e-3)
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from bgsub.separation import Separation
     from bgsub.video import Frame, FrameSource, Summary
 
+_LABEL = 40  # characters of a path that leave room for the bar itself
+
 
 @contextmanager
 def progress_bar(name: str, length: int | None, quiet: bool = False) -> Iterator[Any]:
@@ -24,11 +26,12 @@ def progress_bar(name: str, length: int | None, quiet: bool = False) -> Iterator
     from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
 
     hidden = quiet or not sys.stderr.isatty()
+    label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
     with ExitStack() as stack:
         if not hidden:
             stack.enter_context(logging_redirect_tqdm([logging.getLogger("bgsub")]))
         yield stack.enter_context(
-            tqdm(total=length, desc=name, unit=" frames", disable=hidden, dynamic_ncols=True, leave=False)
+            tqdm(total=length, desc=label, unit=" frames", disable=hidden, dynamic_ncols=True, leave=False)
         )
 
 

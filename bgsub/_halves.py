@@ -1,0 +1,201 @@
+"""The two halves of an alternation of robust PCA: the basis on the Grassmannian, the coefficients in R^(k x n).
+
+Data matrices are kept sample by sample, as their transpose (n, m), so that a frame is contiguous.
+
+References
+----------
+C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 2 and 3.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub._jit import kernel
+from bgsub.grassmann import Retraction, project
+from bgsub.surrogates import (
+    ATAN,
+    CODES,
+    LOG,
+    LP,
+    atan_influence,
+    atan_value,
+    log_influence,
+    log_value,
+    lp_influence,
+    lp_value,
+)
+
+_FLOOR = 1e-6  # of the trace: directions of the basis that no sample uses must not get infinite steps
+
+
+@kernel
+def _cost_and_influence(x, a, code, mu, p, l):  # type: ignore[no-untyped-def]
+    """Return ``sum h(a (x - l))`` in float64 and overwrite the low-rank part `l` by the influence."""
+    cost = np.float64(0)
+    zero = x.dtype.type(0)
+    if code == LP:
+        for i in range(x.size):
+            r = x[i] - l[i] if a[i] else zero
+            cost += lp_value(r, mu, p)
+            l[i] = lp_influence(r, mu, p)
+    elif code == LOG:
+        for i in range(x.size):
+            r = x[i] - l[i] if a[i] else zero
+            cost += log_value(r, mu, p)
+            l[i] = log_influence(r, mu, p)
+    elif code == ATAN:
+        for i in range(x.size):
+            r = x[i] - l[i] if a[i] else zero
+            cost += atan_value(r, mu, p)
+            l[i] = atan_influence(r, mu, p)
+    return cost
+
+
+class RobustFit:
+    """The cost ``h_mu(X - A(U Y))``, and its influence at the point evaluated last.
+
+    Parameters
+    ----------
+    X : ndarray, (n, m), float32 or float64, contiguous
+        Samples as rows, finite.
+    observed : ndarray, (n, m), bool, contiguous
+        The mask A.
+    surrogate : {"lp", "log", "atan"}
+        Which cost.
+    p : float
+        Exponent of ``lp``.
+
+    Attributes
+    ----------
+    mu : float
+        Smoothing parameter, to be set before an evaluation.
+    influence : ndarray, (n, m)
+        ``A(psi(X - A(U Y)))``.
+    """
+
+    def __init__(self, X: np.ndarray, observed: np.ndarray, surrogate: str, p: float) -> None:
+        self.X, self.observed = X, observed
+        self.influence = np.empty_like(X)
+        self.mu = 1.0
+        self._code = CODES[surrogate]
+        self._p = p
+
+    def evaluate(self, U: np.ndarray, Y: np.ndarray) -> float:
+        """Return the cost at ``L = U Y`` for `U`, (m, k), and `Y`, (k, n).  O(m n k)."""
+        real = self.X.dtype.type
+        np.matmul(Y.T, U.T, out=self.influence)
+        flat = (self.X.reshape(-1), self.observed.reshape(-1))
+        cost = _cost_and_influence(
+            *flat, self._code, real(self.mu), real(self._p), self.influence.reshape(-1)
+        )
+        return float(cost)
+
+
+class BasisHalf:
+    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``.
+
+    Parameters
+    ----------
+    fit : RobustFit
+        The cost, evaluated last at (U, Y).
+    U : ndarray, (m, k)
+        Orthonormal basis, replaced as the subspace moves.
+    Y : ndarray, (k, n)
+        Coefficients; ``T11' Y`` after a step, so that U Y becomes ``P L``.
+
+    Notes
+    -----
+    Every accepted step replaces L by P L. Then L lies in the subspace, of the gradient (see
+    `bgsub.grassmann.riemannian_gradient`) only the first term is left, and the derivative along B is
+    ``<-(I - U U') psi Y', B>``.
+
+    The metric is scaled by ``(Y Y')^-1``. With curvature one at zero, ``Y Y'`` bounds the Hessian, so that a step
+    length of one is natural whatever the units and however uneven the energy of the components. For video, where
+    the mean image outweighs the rest by orders of magnitude, that decides whether the rest is found at all.
+    """
+
+    def __init__(self, fit: RobustFit, U: np.ndarray, Y: np.ndarray) -> None:
+        self.fit, self.U, self.Y = fit, U, Y
+
+    def gradient(self) -> np.ndarray:
+        """Return ``-(I - U U') psi Y'``, (m, k).  O(m n k)."""
+        return -project(self.U, self.fit.influence.T @ self.Y.T)
+
+    def precondition(self, gradient: np.ndarray) -> np.ndarray:
+        """Return ``gradient (Y Y')^-1``, (m, k).  O(m k^2 + k^2 n)."""
+        moment = (self.Y @ self.Y.T).astype(np.float64)
+        floor = _FLOOR * np.trace(moment) + np.finfo(self.Y.dtype).tiny
+        return gradient @ np.linalg.inv(moment + floor * np.eye(len(moment))).astype(gradient.dtype)
+
+    def curve(self, direction: np.ndarray) -> _BasisCurve:
+        """Return the retraction along `direction`, (m, k)."""
+        return _BasisCurve(self, direction)
+
+
+class _BasisCurve:
+    def __init__(self, half: BasisHalf, direction: np.ndarray) -> None:
+        self._half = half
+        self._retraction = Retraction(half.U, direction)
+
+    def value(self, t: float) -> float:
+        self._U = self._retraction.point(t)
+        self._Y = self._retraction.coefficients(self._half.Y, t)
+        return self._half.fit.evaluate(self._U, self._Y)
+
+    def accept(self, t: float) -> None:
+        self._half.U, self._half.Y = self._U, self._Y
+
+    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
+        return self._retraction.transport(C, t)
+
+    def direction(self, t: float) -> np.ndarray:
+        return self._retraction.direction(t)
+
+
+class CoefficientHalf:
+    """The cost as a function of the coefficients; U is orthonormal, so that a step length of one is natural.
+
+    Parameters
+    ----------
+    fit : RobustFit
+        The cost, evaluated last at (U, Y).
+    U : ndarray, (m, k)
+        Orthonormal basis.
+    Y : ndarray, (k, n)
+        Coefficients, replaced step by step.
+    """
+
+    def __init__(self, fit: RobustFit, U: np.ndarray, Y: np.ndarray) -> None:
+        self.fit, self.U, self.Y = fit, U, Y
+
+    def gradient(self) -> np.ndarray:
+        """Return ``-U' psi``, (k, n).  O(m n k)."""
+        return -(self.fit.influence @ self.U).T
+
+    def precondition(self, gradient: np.ndarray) -> np.ndarray:
+        """Return `gradient` itself: the curvature bound is U'U = I."""
+        return gradient
+
+    def curve(self, direction: np.ndarray) -> _CoefficientLine:
+        """Return the straight line along `direction`, (k, n)."""
+        return _CoefficientLine(self, direction)
+
+
+class _CoefficientLine:
+    def __init__(self, half: CoefficientHalf, direction: np.ndarray) -> None:
+        self._half = half
+        self._direction = direction
+
+    def value(self, t: float) -> float:
+        self._Y = self._half.Y + self._half.Y.dtype.type(t) * self._direction
+        return self._half.fit.evaluate(self._half.U, self._Y)
+
+    def accept(self, t: float) -> None:
+        self._half.Y = self._Y
+
+    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
+        return C
+
+    def direction(self, t: float) -> np.ndarray:
+        return self._direction

@@ -1,0 +1,109 @@
+"""What the tests of the command line share: a terminal without a screen, tiny inputs, and the answer of a run."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_inputs import Endless, make_scene
+
+# The fakes of the video tests serve here as well.
+sys.path.append(str(Path(__file__).parents[1] / "video"))
+
+from video_fakes import MjpegServer, write_images, write_video
+
+from bgsub._opencv import cv2
+from bgsub.cli import invoke
+
+_PACE = re.compile(r" in \d+\.\d s \(\d+ frames/s\)")
+
+
+@dataclass
+class Answer:
+    """Exit code and texts of one command; `out` without the time it took."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    yield
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("bgsub")]
+    logger = logging.getLogger("bgsub")
+    logger.handlers.clear()
+    logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture
+def cli(capsys):
+    """A function that runs a command line, given word by word, in this process."""
+
+    def call(*words) -> Answer:
+        code = invoke([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Answer(code, _PACE.sub("", captured.out), captured.err)
+
+    return call
+
+
+@pytest.fixture
+def frames():
+    """Thirty frames of 48x32; a square crosses them from frame 13 on."""
+    return make_scene(30, empty=12)
+
+
+@pytest.fixture
+def folder(tmp_path, frames):
+    return write_images(tmp_path / "frames", frames)
+
+
+@pytest.fixture
+def video(tmp_path, frames):
+    return write_video(tmp_path / "video.avi", frames)
+
+
+@contextmanager
+def served(images) -> Iterator[MjpegServer]:
+    server = MjpegServer(np.empty(0))
+    server.images = images
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@pytest.fixture
+def jpegs(frames):
+    return [cv2.imencode(".jpg", frame)[1].tobytes() for frame in frames]
+
+
+@pytest.fixture
+def mjpeg_server(jpegs):
+    """A network camera that sends thirty frames and goes away."""
+    with served(jpegs) as server:
+        yield server
+
+
+@pytest.fixture
+def endless_stream(jpegs):
+    """A network camera that sends the thirty frames again and again."""
+    images = Endless(jpegs)
+    with served(images) as server:
+        yield server
+        images.ended.set()

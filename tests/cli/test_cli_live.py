@@ -1,0 +1,108 @@
+"""``bgsub live``: a camera on the loopback, a pretended one, and a pretended screen."""
+
+import re
+
+import pytest
+from cli_inputs import make_scene
+from video_fakes import FakeCapture, FakeDisplay, read_video
+
+QUICK = ("--start-frames", 10)
+
+
+@pytest.fixture
+def camera(monkeypatch):
+    """A camera with the number 0 that sends thirty frames and then nothing."""
+    capture = FakeCapture(list(make_scene(30, empty=12)))
+    monkeypatch.setattr("bgsub.video.sources.camera.cv2.VideoCapture", capture)
+    return capture
+
+
+@pytest.fixture
+def screen(monkeypatch):
+    """A function that puts a screen there, with the keys that will be pressed."""
+
+    def put(*keys):
+        display = FakeDisplay(list(keys))
+        monkeypatch.setattr("bgsub.video.sinks.window.CvDisplay", lambda: display)
+        return display
+
+    return put
+
+
+def test_a_stream_is_recorded_for_some_frames(cli, tmp_path, endless_stream):
+    out, address = tmp_path / "out", endless_stream.address
+    answer = cli("live", address, "--no-window", "--frames", 8, "-o", out, "--save", "mask,panel")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(f"stream '{address}': 8 frames of 48x32; ")
+    assert answer.out.endswith(f"; wrote {out / 'mask.mkv'}, {out / 'panel.mp4'}\n")
+    assert "stopped" not in answer.out
+    assert len(read_video(out / "mask.mkv")) == 8
+    assert [frame.shape for frame in read_video(out / "panel.mp4")] == [(64, 96, 3)] * 8
+
+
+def test_a_stream_that_ends_is_told_and_its_recording_kept(cli, tmp_path, mjpeg_server):
+    out = tmp_path / "out"
+    answer = cli("live", mjpeg_server.address, "--no-window", "-o", out, *QUICK)
+    assert answer.code == 0
+    assert answer.err == f"bgsub: stream '{mjpeg_server.address}' ended after frame 30\n"
+    assert "; the camera stopped sending; wrote" in answer.out
+    count = int(re.search(r": (\d+) frames", answer.out)[1])
+    dropped = re.search(r"; (\d+) frames? dropped", answer.out)
+    assert count + int(dropped[1] if dropped else 0) == 30
+    assert len(read_video(out / "mask.mkv")) == count
+
+
+def test_a_camera_that_goes_away_is_told(cli, tmp_path, camera):
+    answer = cli("live", "--no-window", "-o", tmp_path, "--format", "images", *QUICK)
+    assert answer.code == 0
+    assert answer.err == "bgsub: camera 0 ended after frame 30\n"
+    assert answer.out.startswith("camera 0: ")
+    assert "; the camera stopped sending; wrote" in answer.out
+    assert (camera.device, camera.released) == (0, True)
+
+
+def test_run_takes_a_camera_too(cli, tmp_path, camera):
+    answer = cli("run", 0, "-o", tmp_path, "--format", "images", *QUICK)
+    assert answer.code == 0
+    assert "; the camera stopped sending; wrote" in answer.out
+
+
+def test_the_window_shows_the_view_until_it_is_quit(cli, endless_stream, screen):
+    display = screen(-1, -1, -1, "q")
+    answer = cli("live", endless_stream.address, "--view", "background", *QUICK)
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.endswith("; stopped by the user\n")
+    assert len(display.shown) >= 4
+    assert not display.shown[0][8:18].max() > 200
+    assert display.shown[0].shape == (32, 48, 3)
+    assert not display.is_open
+
+
+def test_a_file_in_a_window_ends_by_itself(cli, tmp_path, video, screen):
+    display = screen()
+    answer = cli("live", video, "-o", tmp_path / "out", *QUICK)
+    assert (answer.code, answer.err) == (0, "")
+    assert "30 frames of 48x32" in answer.out
+    assert "stopped" not in answer.out
+    assert [image.shape for image in display.shown] == [(64, 96, 3)] * 30
+    assert not display.is_open
+    assert len(read_video(tmp_path / "out" / "mask.mkv")) == 30
+
+
+def test_the_window_is_closed_when_there_is_no_camera(cli, screen):
+    display = screen()
+    assert cli("live", "97").code == 2
+    assert not display.is_open
+
+
+def test_the_model_of_a_camera_is_saved_and_used(cli, tmp_path, camera, folder, screen):
+    screen()
+    model = tmp_path / "m.npz"
+    answer = cli("live", "--save-model", model, *QUICK)
+    assert answer.code == 0
+    assert answer.out.endswith(f"wrote {model}\n")
+    # It tracks from the first frame on: nothing is said of a start phase.
+    answer = cli("live", folder, "--model", model, "--frames", 3)
+    assert answer.code == 0
+    assert "3 frames of 48x32" in answer.out
+    assert "start phase" not in answer.out

@@ -1,0 +1,108 @@
+"""The program as a whole: help, version, what it imports, what it prints where."""
+
+import logging
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+
+from bgsub import __version__
+from bgsub.cli import program
+from bgsub.cli.options import VIEWS
+from bgsub.parameters import SUBTRACTOR
+from bgsub.video import VIEWS as ALL_VIEWS
+
+WITH_PARAMETERS = ("run", "live", "evaluate", "bench")
+
+
+def start(*words, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "bgsub", *words], text=True, stderr=subprocess.PIPE, **options
+    )
+
+
+def test_the_version(cli):
+    process = start("--version", stdout=subprocess.PIPE)
+    assert process.communicate(timeout=60) == (f"bgsub, version {__version__}\n", "")
+    assert process.returncode == 0
+    assert cli("--version").out == f"bgsub, version {__version__}\n"
+
+
+def test_without_a_command_comes_the_help(cli):
+    assert cli().out == cli("--help").out
+    assert cli().code == 0
+    assert cli("-h").out.index("run") < cli("-h").out.index("bench")
+
+
+@pytest.mark.parametrize("name", ["", "run", "live", "demo", "evaluate", "bench"])
+def test_every_help_is_complete(cli, name):
+    answer = cli(*name.split(), "--help")
+    assert (answer.code, answer.err) == (0, "")
+    assert answer.out.startswith(f"Usage: bgsub {name}".strip())
+    assert "..." not in answer.out.partition("Commands:")[2]
+    assert max(map(len, answer.out.splitlines())) <= 80
+    assert ("Parameters of the method:" in answer.out) == (name in WITH_PARAMETERS)
+    command = program.commands[name] if name else program
+    assert all(option.help for option in command.params if isinstance(option, click.Option))
+
+
+@pytest.mark.parametrize("command", WITH_PARAMETERS)
+@pytest.mark.parametrize("name", list(SUBTRACTOR))
+def test_every_parameter_is_an_option_with_its_symbol(command, name):
+    parameter = SUBTRACTOR[name]
+    (option,) = (option for option in program.commands[command].params if option.name == name)
+    assert option.opts == [f"--{name.replace('_', '-')}"]
+    assert parameter.help[1:] in option.help
+    assert (f"{parameter.symbol} in the paper" in option.help) == bool(parameter.symbol)
+    if parameter.default is not None:
+        assert f"default: {parameter.default}]" in option.help
+    assert "None" not in option.help
+
+
+def test_the_views_are_those_there_are():
+    assert tuple(ALL_VIEWS) == VIEWS
+
+
+@pytest.mark.parametrize("words", [[], ["--help"], ["run", "--help"], ["--version"], ["run", "--rank", "0"]])
+def test_nothing_heavy_is_imported_before_a_command_runs(words):
+    code = (
+        "import sys; from bgsub.cli import invoke; invoke(sys.argv[1:]); "
+        "sys.exit(str({'numpy', 'cv2', 'numba', 'scipy', 'tqdm'} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", code, *words]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert process.stderr.endswith("set()\n")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "frames", "-o", "out"]])
+def test_a_reader_that_has_gone_away_is_no_trouble(tmp_path, folder, words):
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = start(*words, stdout=writing, cwd=tmp_path)
+    os.close(writing)
+    assert process.communicate(timeout=60)[1] == ""
+    assert process.returncode == 1
+
+
+def test_a_bar_is_drawn_on_a_terminal_only(cli, tmp_path, folder, monkeypatch):
+    words = ["run", folder, "-o", tmp_path / "out", "--on-error", "skip"]
+    assert cli(*words).err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "100")
+    bar = cli(*words).err
+    assert "0/30 [00:00<?" in bar
+    assert bar.endswith("\r")
+    assert cli(*words, "--quiet").err == ""
+    (folder / "in000003.png").write_bytes(b"")
+    lines = [line.strip() for line in cli(*words).err.replace("\r", "\n").split("\n")]
+    assert f"bgsub: image '{folder / 'in000003.png'}' is empty; skipped" in lines
+
+
+def test_the_log_is_told_when_wanted(cli, tmp_path, folder):
+    assert cli("--verbose", "run", folder, "-o", tmp_path / "out").code == 0
+    assert logging.getLogger("bgsub").level == logging.INFO
+    assert cli("run", folder, "-o", tmp_path / "out").code == 0
+    assert logging.getLogger("bgsub").level == logging.WARNING
+    assert len(logging.getLogger("bgsub").handlers) == 1

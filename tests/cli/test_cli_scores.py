@@ -1,0 +1,120 @@
+"""``bgsub demo``, ``bgsub evaluate`` and ``bgsub bench``: their files and their numbers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_inputs import make_scene
+from video_fakes import read_video, write_images
+
+import bgsub
+from bgsub._opencv import cv2
+from bgsub.cli.options import PEERS
+from bgsub.evaluation import Confusion, Sequence, confusion, make_method
+from bgsub.evaluation import evaluate as evaluate_method
+from bgsub.synthetic import scene
+
+SAMPLE = Path(__file__).parents[2] / "datasets" / "sample"
+COLUMNS = ("recall", "specificity", "fpr", "fnr", "pwc", "precision", "f_measure")
+
+
+def table(text):
+    """Rows of a printed table, each a dict by the names of the columns."""
+    head, *rows = [line.split() for line in text.splitlines()]
+    assert all(len(row) == len(head) for row in rows)
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@pytest.fixture
+def sequence(tmp_path):
+    """Thirty frames with exact masks for the last fifteen, in the layout of changedetection.net."""
+    frames = make_scene(30, empty=12)
+    truths = np.where(frames.min(axis=3) > 200, 255, 0).astype(np.uint8)
+    root = tmp_path / "square"
+    root.mkdir()
+    write_images(root / "input", frames)
+    write_images(root / "groundtruth", truths, "gt{:06d}.png")
+    (root / "temporalROI.txt").write_text("16 30")
+    return root
+
+
+def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path):
+    out = tmp_path / "out"
+    answer = cli("demo", "--frames", 60, "-o", out, "--seed", 1)
+    assert (answer.code, answer.err) == (0, "")
+    assert sorted(path.name for path in out.iterdir()) == ["mask.mkv", "panel.mp4", "strip.png"]
+    masks = [frame[:, :, 0] for frame in read_video(out / "mask.mkv")]
+    total = Confusion()
+    for mask, (_, truth) in zip(masks, scene("lobby", size=(320, 240), length=60, seed=1), strict=True):
+        total += confusion(mask, truth)
+    first, second = answer.out.splitlines()
+    assert first.startswith("scene 'lobby': 60 frames of 320x240; foreground ")
+    assert first.endswith(f"; wrote {out / 'mask.mkv'}, {out / 'panel.mp4'}")
+    assert second == (
+        f"against the exact masks: recall {total.recall:.3f}, precision {total.precision:.3f}, "
+        f"F {total.f_measure:.3f}; one frame of it: {out / 'strip.png'}"
+    )
+    assert [frame.shape for frame in read_video(out / "panel.mp4")] == [(480, 640, 3)] * 60
+    strip = cv2.imread(str(out / "strip.png"))
+    assert strip.shape == (240, 960, 3)
+    assert any(np.array_equal(strip[:, 640:, 0], mask) for mask in masks)
+
+
+def test_a_quiet_demo_says_nothing(cli, tmp_path):
+    answer = cli("demo", "--scene", "street", "--frames", 2, "-o", tmp_path, "-q")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert (tmp_path / "strip.png").exists()
+
+
+def test_the_sample_is_scored_as_from_python(cli):
+    answer = cli("evaluate", SAMPLE, "--against", "mog2")
+    assert (answer.code, answer.err) == (0, "")
+    rows = table(answer.out)
+    assert [(row["sequence"], row["method"]) for row in rows] == [("sample", "bgsub"), ("sample", "mog2")]
+    for row, method in zip(rows, (bgsub.BackgroundSubtractor(), "mog2"), strict=True):
+        score = evaluate_method(Sequence(SAMPLE), method)
+        printed = [row[name] for name in ("recall", "specificity", "FPR", "FNR", "PWC", "precision", "F")]
+        assert printed == [f"{getattr(score.confusion, name):.4f}" for name in COLUMNS]
+        assert float(row["ms/frame"]) > 0
+
+
+def test_parameters_and_several_folders(cli, sequence):
+    answer = cli("evaluate", sequence, sequence, "--start-frames", 10, "--against", "knn,mog2,knn")
+    assert answer.code == 0
+    rows = table(answer.out)
+    assert [row["method"] for row in rows] == ["bgsub", "knn", "mog2"] * 2
+    score = evaluate_method(Sequence(sequence), bgsub.BackgroundSubtractor(start_frames=10))
+    assert rows[0]["F"] == rows[3]["F"] == f"{score.confusion.f_measure:.4f}"
+    assert score.confusion.f_measure > 0.9
+
+
+def test_written_masks_score_as_the_method_does(cli, tmp_path, sequence):
+    assert cli("run", sequence / "input", "-o", tmp_path / "out", "--start-frames", 10).code == 0
+    (method,) = table(cli("evaluate", sequence, "--start-frames", 10).out)
+    answer = cli("evaluate", sequence, "--results", tmp_path / "out" / "mask")
+    assert (answer.code, answer.err) == (0, "")
+    (results,) = table(answer.out)
+    assert results == method | {"method": "mask", "ms/frame": "-"}
+
+
+def test_the_peers_exist():
+    assert all(hasattr(make_method(name), "apply") for name in PEERS)
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_bench_prints_a_table(cli, sequence, own):
+    source = [sequence / "input", "--threads", cv2.getNumThreads()] if own else []
+    answer = cli("bench", *source, "--frames", 60, "--start-frames", 10)
+    assert (answer.code, answer.err) == (0, "")
+    head, *rows = answer.out.splitlines()
+    assert " ".join(head.split()) == "method ms/frame p99 ms frames/s to MOG2 first ms longest ms"
+    assert [row.split()[0] for row in rows] == ["bgsub", "mog2", "knn"]
+    mog2 = float(rows[1].split()[1])
+    for row in rows:
+        median, p99, rate, ratio, first, longest = map(float, row.split()[1:])
+        assert 0 < median <= p99 <= max(first, longest) + 0.1
+        # The printed numbers are rounded to two digits.
+        assert rate == pytest.approx(1000 / median, rel=0.006 / (median - 0.005), abs=1)
+        assert ratio == pytest.approx(
+            median / mog2, rel=0.006 / (median - 0.005) + 0.006 / (mog2 - 0.005), abs=0.01
+        )

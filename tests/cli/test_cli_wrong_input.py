@@ -1,0 +1,214 @@
+"""Wrong inputs: exit code 2 and one line that names the thing, what is allowed and what came."""
+
+import numpy as np
+import pytest
+from cli_inputs import make_scene
+from video_fakes import write_images
+
+from bgsub._opencv import cv2
+
+VIEWS = "mask, background, foreground, residual, panel"
+
+
+def refuse(answer, message, code=2):
+    assert answer.code == code
+    assert answer.err == f"bgsub: error: {message}\n"
+    assert answer.out == ""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A working folder with all kinds of wrong things in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "text.mp4").write_text("no video, only words\n" * 50)
+    (tmp_path / "void.mp4").write_bytes(b"")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "notes.txt").write_text("words")
+    (tmp_path / "taken").write_text("a file")
+    (tmp_path / "junk.npz").write_text("no model")
+    np.savez(tmp_path / "other.npz", x=1)
+    write_images(tmp_path / "frames", make_scene(12, empty=12))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("missing.mp4", "no such file or folder: 'missing.mp4'"),
+        ("text.mp4", "'text.mp4' is not a video that OpenCV can read, or it is damaged"),
+        ("void.mp4", "video 'void.mp4' is empty"),
+        ("empty", "no images in folder 'empty'"),
+        ("words", "no images in folder 'words'"),
+        ("frames/*.jpg", "no image matches 'frames/*.jpg'"),
+        ("img_%04d.png", "no image matches 'img_%04d.png'"),
+        ("97", "camera 97 cannot be opened: it is not there, in use or not permitted"),
+        (
+            "http://127.0.0.1:9/video",
+            "stream 'http://127.0.0.1:9/video' does not answer within 10 s or sends no video",
+        ),
+        (
+            "ftp://127.0.0.1/video",
+            "a camera is an index or an address with one of rtsp://, rtsps://, rtmp://, rtp://, http://, "
+            "https://, udp://, tcp://, srt://; got 'ftp://127.0.0.1/video'",
+        ),
+    ],
+)
+def test_a_source_that_cannot_be_read(cli, place, source, message):
+    refuse(cli("run", source, "-o", "out"), message)
+    refuse(cli("live", source, "--no-window", "-o", "out"), message)
+    assert not (place / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [
+        ("taken", "cannot write into folder 'taken': File exists"),
+        ("taken/below", "cannot write into folder 'taken/below': Not a directory"),
+    ],
+)
+def test_an_output_folder_that_cannot_be(cli, place, output, message):
+    refuse(cli("run", "frames", "-o", output), message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--rank", "0"], "--rank must be an integer >= 1, got 0"),
+        (["--rank", "2.5"], "--rank must be an integer >= 1, got '2.5'"),
+        (["--rank", "many"], "--rank must be an integer >= 1, got 'many'"),
+        (["--rank", "51"], "rank must be at most start_frames, here 50, got 51"),
+        (["--start-frames", "5", "--rank", "6"], "rank must be at most start_frames, here 5, got 6"),
+        (["--forgetting", "0"], "--forgetting must be a number in (0, 1), got 0.0"),
+        (["--forgetting", "1"], "--forgetting must be a number in (0, 1), got 1.0"),
+        (["--forgetting", "1.5"], "--forgetting must be a number in (0, 1), got 1.5"),
+        (["--forgetting", "nan"], "--forgetting must be a number in (0, 1), got nan"),
+        (["--forgetting", "slow"], "--forgetting must be a number in (0, 1), got 'slow'"),
+        (["--mu", "0"], "--mu must be a number > 0, got 0.0"),
+        (["--mu", "inf"], "--mu must be a number > 0, got inf"),
+        (["--surrogate", "l2"], "--surrogate must be one of lp, log, atan, got 'l2'"),
+        (["--line-search", "none"], "--line-search must be one of objective, sample, got 'none'"),
+        (["--save", "mask,halo"], f"--save takes {VIEWS}, got 'halo'"),
+        (["--save", ","], f"--save takes {VIEWS}, got nothing"),
+        (["--format", "gif"], "Invalid value for '--format': 'gif' is not one of 'auto', 'video', 'images'"),
+        (["--rate", "0"], "Invalid value for '--rate': 0.0 is not in the range x>0"),
+        (
+            ["--model", "junk.npz", "--start-frames", "9"],
+            "--model brings its own parameters, so --start-frames",
+        ),
+        (["--model", "gone.npz"], "there is no model file gone.npz"),
+        (["--model", "other.npz"], "other.npz is not a bgsub model of version 1"),
+        (["--model", "junk.npz"], "junk.npz is not a bgsub model"),
+        (["--model", "empty"], "empty is not a bgsub model"),
+        (
+            ["--save-model", "gone/m.npz"],
+            "--save-model takes a file in a folder that exists, got 'gone/m.npz'",
+        ),
+        (["--save-model", "empty"], "--save-model takes a file, got the folder 'empty'"),
+    ],
+)
+def test_a_wrong_option(cli, place, words, message):
+    answer = cli("run", "frames", "-o", "out", *words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"bgsub: error: {message}")
+    assert answer.err.count("\n") == 1
+    assert not (place / "out").exists()
+
+
+def test_the_output_folder_of_the_demo_is_checked_as_well(cli, place):
+    answer = cli("demo", "--frames", 1, "-o", "taken")
+    refuse(answer, "cannot write into folder 'taken': File exists")
+
+
+def test_a_wrong_parameter_is_refused_by_every_command(cli, place):
+    message = "--mu must be a number > 0, got -1.0"
+    for command in (["live", "0"], ["evaluate", "frames"], ["bench"]):
+        refuse(cli(*command, "--mu", -1), message)
+
+
+@pytest.mark.parametrize(
+    ("words", "start", "end"),
+    [
+        (["fly"], "No such command 'fly'", "see bgsub --help"),
+        (["run"], "Missing argument 'SOURCE'", "see bgsub run --help"),
+        (["run", "frames"], "Missing option '-o' / '--output'", "see bgsub run --help"),
+        (["run", "frames", "-o", "out", "--wings"], "No such option", "see bgsub run --help"),
+        (["run", "frames", "more", "-o", "out"], "Got unexpected extra argument", "see bgsub run --help"),
+        (["evaluate"], "Missing argument 'DIR...'", "see bgsub evaluate --help"),
+        (["bench", "--frames", "10"], "Invalid value for '--frames'", "see bgsub bench --help"),
+    ],
+)
+def test_a_wrong_command_line(cli, place, words, start, end):
+    answer = cli(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"bgsub: error: {start}")
+    assert answer.err.endswith(f"; {end}\n")
+    assert answer.err.count("\n") == 1
+
+
+def test_an_image_that_is_broken_stops_the_run_and_is_named(cli, place):
+    (place / "frames" / "in000007.png").write_bytes(b"no image")
+    refuse(cli("run", "frames", "-o", "out"), "image 'frames/in000007.png' cannot be decoded")
+
+
+def test_a_broken_image_can_be_skipped(cli, place):
+    (place / "frames" / "in000007.png").write_bytes(b"no image")
+    answer = cli("run", "frames", "-o", "out", "--on-error", "skip")
+    assert answer.code == 0
+    assert answer.err == "bgsub: image 'frames/in000007.png' cannot be decoded; skipped\n"
+    assert answer.out == (
+        "images 'frames': 11 frames of 48x32; foreground 0.0 %; too short to leave the start phase, masks by the "
+        "provisional model; 1 frame skipped as unreadable; wrote out/mask\n"
+    )
+    written = {path.name for path in (place / "out" / "mask").iterdir()}
+    assert written == {f"bin{number:06d}.png" for number in range(1, 13) if number != 7}
+
+
+def test_the_size_of_the_frames_must_not_change(cli, place):
+    cv2.imwrite("frames/in000009.png", np.zeros((40, 48, 3), np.uint8))
+    answer = cli("run", "frames", "-o", "out")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith(
+        "every frame must be like the first one, uint8 of shape (32, 48, 3), got uint8 of shape (40, 48, 3)\n"
+    )
+    assert answer.err.count("\n") == 1
+
+
+def test_a_model_for_other_frames_is_refused(cli, place):
+    assert cli("run", "frames", "-o", "out", "--save-model", "m.npz").code == 0
+    write_images(place / "small", make_scene(3, 30, 40))
+    answer = cli("run", "small", "-o", "out", "--model", "m.npz")
+    assert (answer.code, answer.out) == (2, "")
+    assert "uint8 of shape (32, 48, 3), got uint8 of shape (30, 40, 3)" in answer.err
+
+
+def test_a_damaged_model_is_refused(cli, place):
+    np.savez(place / "half.npz", kind="bgsub model, version 1", parameters="{}", format_shape=[32, 48])
+    answer = cli("run", "frames", "-o", "out", "--model", "half.npz")
+    refuse(answer, "half.npz is a damaged bgsub model: 'format_dtype'")
+
+
+def test_live_wants_a_screen_or_an_output(cli, place):
+    refuse(
+        cli("live", "--no-window"),
+        "--no-window needs --output, or nothing would be seen of the result; see bgsub live --help",
+    )
+    refuse(cli("live", "0"), "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
+
+
+def test_evaluate_wants_the_layout_of_changedetection(cli, place):
+    refuse(cli("evaluate", "frames"), "folder frames/input does not exist")
+    write_images(place / "set", [])
+    write_images(place / "set" / "input", make_scene(3))
+    refuse(cli("evaluate", "set"), "folder set/groundtruth does not exist")
+    write_images(place / "set" / "groundtruth", np.zeros((1, 32, 48), np.uint8), "gt{:06d}.png")
+    refuse(cli("evaluate", "set", "--results", "gone"), "folder gone does not exist")
+    refuse(cli("evaluate", "set", "--against", "magic"), "--against takes mog2, knn, got 'magic'")
+    refuse(
+        cli("evaluate", "set", "--results", "set/groundtruth", "--rank", 2),
+        "--results scores one DIR as it is, without --against and method parameters; see bgsub evaluate --help",
+    )
+
+
+def test_bench_wants_frames(cli, place):
+    refuse(cli("bench", "missing.mp4"), "no such file or folder: 'missing.mp4'")

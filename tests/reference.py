@@ -1,0 +1,112 @@
+"""Naive dense twins in float64: full projectors, full complements, plain loops, formulas as printed in the paper."""
+
+import math
+
+import numpy as np
+
+# ---- surrogates, section 6.1 -------------------------------------------------------------------------------------
+
+
+def surrogate_value(name, r, mu, p=0.5):
+    """h(r) / h''(0), entry by entry."""
+    costs = {
+        "lp": lambda x: (x * x + mu) ** (p / 2) / (p * mu ** (p / 2 - 1)),
+        "log": lambda x: math.log(1 + x * x / mu) / (2 / mu),
+        "atan": lambda x: math.atan(x / mu) ** 2 / (2 / mu**2),
+    }
+    return _entrywise(costs[name], r)
+
+
+def surrogate_influence(name, r, mu, p=0.5):
+    """h'(r) / h''(0), entry by entry."""
+    slopes = {
+        "lp": lambda x: p * x * (x * x + mu) ** (p / 2 - 1) / (p * mu ** (p / 2 - 1)),
+        "log": lambda x: 2 * x / (mu + x * x) / (2 / mu),
+        "atan": lambda x: 2 * math.atan(x / mu) * mu / (mu * mu + x * x) / (2 / mu**2),
+    }
+    return _entrywise(slopes[name], r)
+
+
+def surrogate_weight(name, r, mu, p=0.5):
+    """psi(r) / r, entry by entry; its limit 1 at zero."""
+    psi = surrogate_influence(name, r, mu, p)
+    return np.array([s / x if x else 1.0 for s, x in zip(psi.flat, np.asarray(r).flat, strict=True)]).reshape(
+        psi.shape
+    )
+
+
+def _entrywise(function, r):
+    r = np.asarray(r, np.float64)
+    return np.array([function(x) for x in r.ravel().tolist()]).reshape(r.shape)
+
+
+# ---- geometry, section 4.2 ---------------------------------------------------------------------------------------
+
+
+def projector(U):
+    """The m x m point of the Grassmannian."""
+    return U @ U.T
+
+
+def complement(U, first=None):
+    """An m x (m - k) orthonormal complement of U; the columns of `first`, orthonormal in it, come first."""
+    m, k = U.shape
+    given = np.hstack([U, np.empty((m, 0)) if first is None else first])
+    rest = np.linalg.svd(given, full_matrices=True)[0][:, given.shape[1] :]
+    return np.hstack([given, rest])[:, k:]
+
+
+def q_factor(M):
+    """Q-factor with a positive diagonal of R."""
+    Q, R = np.linalg.qr(M)
+    return Q * np.where(np.diagonal(R) < 0, -1, 1)
+
+
+def tangent_matrix(U, B):
+    """The symmetric m x m tangent vector at P that belongs to the thin one."""
+    return B @ U.T + U @ B.T
+
+
+def gradient(P, Z):
+    """[P, [P, Z_s]], the m x m Riemannian gradient."""
+    Zs = (Z + Z.T) / 2
+    inner = P @ Zs - Zs @ P
+    return P @ inner - inner @ P
+
+
+def rotation(U, B, t, U_perp):
+    """The m x m orthogonal matrix of the QR retraction along t B: Theta M_Q(t) Theta', Theta = [U U_perp]."""
+    m, k = U.shape
+    K = U_perp.T @ B
+    M = np.eye(m)
+    M[:k, k:] = -t * K.T
+    M[k:, :k] = t * K
+    theta = np.hstack([U, U_perp])
+    return theta @ q_factor(M) @ theta.T
+
+
+def retract(U, B, t):
+    """Q-factor of the whole U + t B."""
+    return q_factor(U + t * B)
+
+
+def exponential(U, B, t):
+    """The geodesic from U along B at time t."""
+    W, s, V = np.linalg.svd(B, full_matrices=False)
+    return U @ V.T @ np.diag(np.cos(t * s)) @ V + W @ np.diag(np.sin(t * s)) @ V
+
+
+# ---- rank-one update, section 5 ----------------------------------------------------------------------------------
+
+
+def rank_one_update(Q, R, p, y, w):
+    """(1 - w) Q R + w p y' as a whole matrix."""
+    return (1 - w) * Q @ R + w * np.outer(p, y)
+
+
+# ---- objective, section 4 ----------------------------------------------------------------------------------------
+
+
+def objective(X, observed, U, Y, name, mu, p=0.5):
+    """h(X - A(U Y)) for samples as rows X; U (m, k), Y (k, n)."""
+    return float(np.sum(surrogate_value(name, np.where(observed, X - (U @ Y).T, 0.0), mu, p)))
