@@ -15,7 +15,8 @@ from bgsub.surrogates import Surrogate
 
 _ALTERNATIONS = 20
 _REWEIGHTINGS = 6
-_NEGLIGIBLE = 1e-5
+_NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
+_MOST = 0.7  # share of the entries that a still picture must explain to be believed
 _FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any residual is an outlier
 
 
@@ -54,9 +55,10 @@ def batch_start(
 def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
     """Return an orthogonal basis of the row space of the background in a few thousand pixels.
 
-    Robust PCA in two rounds. The first one has rank 1: a still picture under changing light, which no object can bend
-    far. What deviates from it by more than the scale of the cost is then taken back by the influence function, so that
-    the truncated SVD from which the second round starts sees the background's own changes, not the objects.
+    Robust PCA, but not of frames as they are: its truncated SVD would take large objects for directions, and the
+    non-convex cost would keep them. A first fit of rank 1 is a still picture under changing light, which no object
+    can bend far. Where it explains most of the pixels, deviations from it are taken back by the influence function,
+    so that the background's own changes remain and the objects vanish.
 
     Parameters
     ----------
@@ -72,14 +74,21 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     ndarray, (n, q), q <= k
         Columns of norm ``sqrt(n)``; directions below a hundred-thousandth of the first are left out.
     """
-    n = sample.shape[0]
-    common = {"surrogate": surrogate.name, "p": surrogate.p, "mu_end": surrogate.mu}
-    still = RobustPCA(1, mu_start=first_mu(surrogate), iterations=_ALTERNATIONS, **common).fit(sample)
-    tamed = still.low_rank_ + surrogate.influence(sample - still.low_rank_).astype(np.float32)
+
+    def fit(data: np.ndarray, k: int, mu: float) -> RobustPCA:
+        return RobustPCA(
+            k, surrogate=surrogate.name, p=surrogate.p, mu_start=mu, mu_end=surrogate.mu, iterations=_ALTERNATIONS
+        ).fit(data)
+
     rank = min(rank, *sample.shape)
-    model = RobustPCA(rank, mu_start=surrogate.mu, iterations=_ALTERNATIONS, **common).fit(tamed)
+    still = fit(sample, 1, first_mu(surrogate)).low_rank_
+    deviation = sample - still
+    if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
+        model = fit(still + surrogate.influence(deviation).astype(np.float32), rank, surrogate.mu)
+    else:
+        model = fit(sample, rank, first_mu(surrogate))
     P, s, _ = np.linalg.svd(model.coefficients_.astype(np.float64), full_matrices=False)
-    return P[:, s > _NEGLIGIBLE * max(s[0], np.finfo(float).tiny)] * np.sqrt(n)
+    return P[:, s > _NEGLIGIBLE * max(s[0], np.finfo(float).tiny)] * np.sqrt(sample.shape[0])
 
 
 def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:

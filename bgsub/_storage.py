@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,15 @@ _KIND = "bgsub model, version 1"
 
 def write(path: Path, parameters: dict[str, Any], state: dict[str, np.ndarray]) -> None:
     """Write `parameters` and the arrays of `state` to `path`; SinkError when that cannot be done."""
-    temporary = ""
+    partial = path.with_name(f"{path.name}.partial")
+    header = {"kind": np.array(_KIND), "parameters": np.array(json.dumps(parameters))}
     try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-        with os.fdopen(handle, "wb") as file:
-            header = {"kind": np.array(_KIND), "parameters": np.array(json.dumps(parameters))}
+        with partial.open("wb") as file:
             np.savez(file, **{**header, **state})  # type: ignore[arg-type]
-        os.replace(temporary, path)
+        os.replace(partial, path)
     except OSError as error:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            partial.unlink()
         raise SinkError(f"the model cannot be written to {path}: {error.strerror or error}") from None
 
 
@@ -38,8 +37,10 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
             content = {name: archive[name] for name in archive.files}
     except FileNotFoundError:
         raise SourceError(f"there is no model file {path}") from None
-    except (OSError, ValueError, zipfile.BadZipFile, EOFError, AttributeError) as error:
-        raise SourceError(f"{path} is not a bgsub model: {error}") from None
+    except OSError as error:
+        raise SourceError(f"the model {path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError):
+        raise SourceError(f"{path} is not a bgsub model") from None
     if str(content.pop("kind", "")) != _KIND:
         raise SourceError(f"{path} is not a bgsub model of version 1")
     return json.loads(str(content.pop("parameters"))), content

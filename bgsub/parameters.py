@@ -84,7 +84,7 @@ TRACKER = {
     "surrogate": Parameter("atan", "l0-surrogate cost", str, choices=("lp", "log", "atan"), symbol="h"),
     "mu": Parameter(
         None,
-        "smoothing of the cost; by default it flattens at an intensity of 0.05 of full scale",
+        "smoothing of the cost; by default it flattens at an intensity of 0.06 of full scale",
         float,
         0,
         is_open=True,
@@ -117,7 +117,7 @@ TRACKER = {
 SEGMENTER = {
     "threshold": Parameter(0.08, "least residual of a foreground pixel, full scale is 1", float, 0, 2, is_open=True),
     "noise_factor": Parameter(
-        3.0, "threshold of a pixel in units of its own noise scale", float, 0, 100, symbol="kappa"
+        3.0, "threshold of a pixel in units of its own noise scale", float, 0, 100
     ),
     "median": Parameter(5, "side of the majority vote in pixels; 1 switches it off", int, 1, 31),
     "min_area": Parameter(0.0002, "least area of a foreground region as a share of the frame", float, 0, 1),
@@ -126,7 +126,7 @@ SEGMENTER = {
 SUBTRACTOR = {
     **TRACKER,
     **SEGMENTER,
-    "start_frames": Parameter(50, "frames of the batch start", int, 1, 1000, symbol="n"),
+    "start_frames": Parameter(50, "frames of the batch start", int, 1, 1000),
     "max_value": Parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",

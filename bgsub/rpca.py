@@ -347,9 +347,11 @@ def _check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarr
     """Return the samples, contiguous, with 0 where missing, and the mask of observed entries."""
     try:
         X = np.asarray(X)
-        X = np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError("X must be a real array of shape (n_samples, n_features)") from None
+    except ValueError:  # rows of different lengths
+        X = np.asarray(None)
+    if X.dtype.kind not in "biuf":
+        raise ParameterError(f"X must be a real array of shape (n_samples, n_features), got type {X.dtype}")
+    X = np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
     if X.ndim != 2 or X.size == 0:
         raise ParameterError(
             f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}"

@@ -159,19 +159,25 @@ class Surrogate:
 
     def value(self, r: np.ndarray) -> np.ndarray:
         """Return ``h(r) / h''(0)`` entry by entry, shape of `r`."""
-        return _VALUES[self.name](r, self.mu, self.p)
+        return _VALUES[self.name](*self._typed(r))
 
     def influence(self, r: np.ndarray) -> np.ndarray:
         """Return ``psi(r) = h'(r) / h''(0)`` entry by entry, shape of `r`."""
-        return _INFLUENCES[self.name](r, self.mu, self.p)
+        return _INFLUENCES[self.name](*self._typed(r))
 
     def weight(self, r: np.ndarray) -> np.ndarray:
         """Return ``omega(r) = psi(r) / r`` in (0, 1] entry by entry, shape of `r`; 1 at r = 0."""
         if self.name == "lp":
-            return lp_weight(r, self.mu, self.p)
+            return lp_weight(*self._typed(r))
         if self.name == "log":
-            return log_weight(r, self.mu, self.p)
+            return log_weight(*self._typed(r))
         r = np.asarray(r)
         small = np.abs(r) < 1e-4 * self.mu
         safe = np.where(small, self.mu, r)
         return np.where(small, 1.0, self.influence(safe) / safe)
+
+    def _typed(self, r: np.ndarray) -> tuple[np.ndarray, np.floating, np.floating]:
+        """Return the residual, mu and p in one type: a Python float times a float32 would be rounded to float32."""
+        r = np.asarray(r)
+        real = np.float32 if r.dtype == np.float32 else np.float64
+        return r, real(self.mu), real(self.p)

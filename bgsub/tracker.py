@@ -13,7 +13,7 @@ from bgsub.errors import ParameterError
 from bgsub.parameters import TRACKER, check_all
 from bgsub.surrogates import Surrogate
 
-_FLATTENS_AT = 0.05  # intensity at which the cost flattens when mu is not given
+_FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
 _ARMIJO = 1e-4
 _BACKTRACKS = 20
 _HYGIENE = 100  # updates between two re-orthonormalisations
@@ -27,7 +27,7 @@ _EVERYTHING = np.empty(0, np.float32)
 
 
 def default_mu(surrogate: str, p: float) -> float:
-    """Return the mu with which `surrogate` flattens at an intensity of 0.05: mu, ``tau^2`` or ``(1 - p) tau^2``."""
+    """Return the mu with which `surrogate` flattens at an intensity tau of 0.06: mu, ``tau^2`` or ``(1 - p) tau^2``."""
     tau = _FLATTENS_AT
     return {"atan": tau, "log": tau**2, "lp": (1 - p) * tau**2}[surrogate]
 
@@ -45,7 +45,7 @@ class SubspaceTracker:
     surrogate : {"atan", "log", "lp"}, default "atan"
         Cost h of the residual.
     mu : float > 0, optional
-        Smoothing parameter in the surrogate's unit; by default the cost flattens at an intensity of 0.05.
+        Smoothing parameter in the surrogate's unit; by default the cost flattens at an intensity of 0.06.
     p : float in (0, 1), default 0.5
         Exponent of ``lp``.
     forgetting : float in (0, 1), default 0.05

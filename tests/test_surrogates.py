@@ -54,13 +54,10 @@ def looped(formula):
 @examples
 def test_arrays_agree_with_the_printed_formulas(name, r, mu, p):
     surrogate = Surrogate(name, mu, p)
-    np.testing.assert_allclose(
-        surrogate.value(r), reference.surrogate_value(name, r, mu, p), rtol=1e-6, atol=1e-12
-    )
-    np.testing.assert_allclose(
-        surrogate.influence(r), reference.surrogate_influence(name, r, mu, p), rtol=1e-6
-    )
-    np.testing.assert_allclose(surrogate.weight(r), reference.surrogate_weight(name, r, mu, p), rtol=1e-6)
+    close = {"rtol": 1e-10, "atol": 1e-14}
+    np.testing.assert_allclose(surrogate.value(r), reference.surrogate_value(name, r, mu, p), **close)
+    np.testing.assert_allclose(surrogate.influence(r), reference.surrogate_influence(name, r, mu, p), **close)
+    np.testing.assert_allclose(surrogate.weight(r), reference.surrogate_weight(name, r, mu, p), rtol=1e-7)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -134,7 +131,7 @@ def test_compiled_float64_formula_is_its_twin(formula):
     function, twin = FORMULAS[formula]
     r = np.random.default_rng(0).uniform(-3, 3, 500)
     out = np.empty_like(r)
-    looped(function)(r, 0.05, 0.5, out)
+    looped(function)(r, np.float64(0.05), np.float64(0.5), out)
     np.testing.assert_allclose(out, twin(formula.split("_")[0], r, 0.05), rtol=1e-12, atol=1e-15)
 
 

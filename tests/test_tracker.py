@@ -77,7 +77,7 @@ def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
 @given(k=st.integers(1, 5), seed=st.integers(0, 999))
 @settings(max_examples=8, deadline=None)
 def test_a_static_subspace_is_found_from_nothing(k, seed):
-    tracker = SubspaceTracker(k, forgetting=0.05)
+    tracker = SubspaceTracker(k, mu=0.2, forgetting=0.05)
     for x, U in stream(250, k, 600, seed=seed):  # noqa: B007
         tracker.partial_fit(x)
     assert angle(tracker.components_, U) < 0.05

@@ -65,8 +65,10 @@ def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
     from bgsub.cli.pipeline import run_pipeline  # noqa: PLC0415
     from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415
     from bgsub.video import ArraySource, create_sinks  # noqa: PLC0415
+    from bgsub.video.sinks.base import prepare_folder  # noqa: PLC0415
     from bgsub.video.sinks.images import write_png  # noqa: PLC0415
 
+    prepare_folder(output)  # before the work of making the scene
     scene = synthetic.scene(name, size=_SIZE, length=length, seed=seed)
     pictures, truths = (np.stack(part) for part in zip(*scene, strict=True))
     referee = Referee(truths)

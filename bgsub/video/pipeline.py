@@ -13,6 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
+from bgsub.errors import ParameterError
 from bgsub.separation import Separation
 from bgsub.video.channel import Channel
 from bgsub.video.controls import Controls
@@ -177,7 +178,7 @@ class Pipeline:
             for frame in self._frames:
                 begin = time.perf_counter()
                 rate = self._controls.take_learning_rate()
-                separation = self._subtractor.process(frame.image, learningRate=rate)
+                separation = self._separate(frame, rate)
                 self._seconds["track"] += time.perf_counter() - begin
                 if not self._results.put((frame, separation)):
                     return
@@ -185,6 +186,12 @@ class Pipeline:
             self._results.fail(error)
         else:
             self._results.close()
+
+    def _separate(self, frame: Frame, rate: float) -> Separation:
+        try:
+            return self._subtractor.process(frame.image, learningRate=rate)
+        except ParameterError as error:
+            raise ParameterError(f"frame {frame.name}: {error}") from error
 
     def _write(self) -> None:
         """Last stage, in the calling thread: separations into the sinks."""

@@ -99,7 +99,7 @@ def test_an_output_folder_that_cannot_be(cli, place, output, message):
         (["--model", "gone.npz"], "there is no model file gone.npz"),
         (["--model", "other.npz"], "other.npz is not a bgsub model of version 1"),
         (["--model", "junk.npz"], "junk.npz is not a bgsub model"),
-        (["--model", "empty"], "empty is not a bgsub model"),
+        (["--model", "empty"], "the model empty cannot be read: Is a directory"),
         (
             ["--save-model", "gone/m.npz"],
             "--save-model takes a file in a folder that exists, got 'gone/m.npz'",
