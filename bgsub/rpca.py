@@ -155,9 +155,7 @@ class RobustPCA:
         """Set parameters by name and return self; raise ParameterError for a name that is not one."""
         for name, value in parameters.items():
             if name not in _parameter_names():
-                raise ParameterError(
-                    f"parameter must be one of {', '.join(_parameter_names())}, got {name!r}"
-                )
+                raise ParameterError(f"parameter must be one of {', '.join(_parameter_names())}, got {name!r}")
             setattr(self, name, value)
         return self
 
@@ -185,9 +183,7 @@ class RobustPCA:
         mus = self._check_parameters()
         X, observed = _check_samples(X, observed)
         if not 1 <= self.rank <= min(X.shape):
-            raise ParameterError(
-                f"rank must be in 1..{min(X.shape)} for samples of shape {X.shape}, got {self.rank}"
-            )
+            raise ParameterError(f"rank must be in 1..{min(X.shape)} for samples of shape {X.shape}, got {self.rank}")
         U, Y = truncated_svd(_fill_missing(X, observed), self.rank)
         fit = RobustFit(X, observed, self.surrogate, self.p)
         U, Y = self._alternate(fit, U, Y, mus)
@@ -264,9 +260,7 @@ class RobustPCA:
                     return U, Y
         return U, Y
 
-    def _half(
-        self, kind: type, fit: RobustFit, U: np.ndarray, Y: np.ndarray, mu: float, t: float
-    ) -> tuple[Any, Any]:
+    def _half(self, kind: type, fit: RobustFit, U: np.ndarray, Y: np.ndarray, mu: float, t: float) -> tuple[Any, Any]:
         fit.mu = float(mu)
         half = kind(fit, U, Y)
         descent = minimise(
@@ -288,9 +282,7 @@ class RobustPCA:
         if not 0 <= self.tolerance < 1:
             raise ParameterError(f"tolerance must be in [0, 1), got {self.tolerance!r}")
         if self.conjugate not in CONJUGATE_RULES:
-            raise ParameterError(
-                f"conjugate must be one of {', '.join(CONJUGATE_RULES)}, got {self.conjugate!r}"
-            )
+            raise ParameterError(f"conjugate must be one of {', '.join(CONJUGATE_RULES)}, got {self.conjugate!r}")
         first, last = _DEFAULT_MU.get(self.surrogate, (1.0, 1.0))
         first = first if self.mu_start is None else self.mu_start
         last = last if self.mu_end is None else self.mu_end
@@ -353,9 +345,7 @@ def _check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarr
         raise ParameterError(f"X must be a real array of shape (n_samples, n_features), got type {X.dtype}")
     X = np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
     if X.ndim != 2 or X.size == 0:
-        raise ParameterError(
-            f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}"
-        )
+        raise ParameterError(f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}")
     mask = ~np.isnan(X)
     if observed is not None:
         observed = np.asarray(observed)

@@ -30,9 +30,7 @@ def surrogate_influence(name, r, mu, p=0.5):
 def surrogate_weight(name, r, mu, p=0.5):
     """psi(r) / r, entry by entry; its limit 1 at zero."""
     psi = surrogate_influence(name, r, mu, p)
-    return np.array([s / x if x else 1.0 for s, x in zip(psi.flat, np.asarray(r).flat, strict=True)]).reshape(
-        psi.shape
-    )
+    return np.array([s / x if x else 1.0 for s, x in zip(psi.flat, np.asarray(r).flat, strict=True)]).reshape(psi.shape)
 
 
 def _entrywise(function, r):

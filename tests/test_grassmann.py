@@ -147,9 +147,7 @@ def test_coefficients_are_those_of_the_projected_matrix(drawn, t, seed):
     Y = np.random.default_rng(seed).standard_normal((U.shape[1], 4))
     curve = Retraction(U, B)
     U_new = curve.point(t)
-    np.testing.assert_allclose(
-        U_new @ curve.coefficients(Y, t), reference.projector(U_new) @ (U @ Y), atol=1e-10
-    )
+    np.testing.assert_allclose(U_new @ curve.coefficients(Y, t), reference.projector(U_new) @ (U @ Y), atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -161,9 +159,7 @@ def test_retraction_leaves_the_geodesic_at_least_quadratically(seed):
     curve = Retraction(U, B)
     t = np.geomspace(1e-3, 1e-1, 8)
     gaps = [
-        np.linalg.norm(
-            reference.projector(curve.point(s)) - reference.projector(reference.exponential(U, B, s))
-        )
+        np.linalg.norm(reference.projector(curve.point(s)) - reference.projector(reference.exponential(U, B, s)))
         for s in t
     ]
     slope = np.polyfit(np.log(t), np.log(gaps), 1)[0]

@@ -86,6 +86,7 @@ def test_the_first_mask_is_empty_and_no_mask_is_ever_full():
             assert result.share == 0
 
 
+@pytest.mark.large
 def test_the_lobby_without_lamps_is_separated():
     total = Confusion()
     subtractor = BackgroundSubtractor(start_frames=20)

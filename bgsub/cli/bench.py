@@ -19,9 +19,7 @@ from bgsub.cli.options import MethodCommand, make_subtractor, method_options
     metavar="N",
     help="Frames to take at most.",
 )
-@click.option(
-    "--threads", type=click.IntRange(1), metavar="N", help="Threads of OpenCV; by default it decides itself."
-)
+@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of OpenCV; by default it decides itself.")
 @method_options
 def bench(source: str | None, frames: int, threads: int | None, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.

@@ -22,13 +22,9 @@ from bgsub.cli.options import (
 
 @click.command(cls=MethodCommand, short_help="Separate a camera's picture in a window, into files, or both.")
 @click.argument("camera", default="0")
-@click.option(
-    "--view", type=click.Choice(VIEWS), default="panel", show_default=True, help="What the window shows."
-)
+@click.option("--view", type=click.Choice(VIEWS), default="panel", show_default=True, help="What the window shows.")
 @click.option("--no-window", is_flag=True, help="Show nothing; needs --output.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="Folder for recordings of the --save views."
-)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for recordings of the --save views.")
 @save_option("mask")
 @format_option
 @click.option("--frames", "limit", type=click.IntRange(1), metavar="N", help="Stop after so many frames.")
@@ -70,9 +66,7 @@ def live(
         with open_source(camera, on_error=on_error) as source:
             files = create_sinks(output, views, source, kind) if output is not None else []
             sinks: list[Sink] = [*files, *window]
-            run_pipeline(
-                source, subtractor, sinks, quiet=quiet, limit=limit, controls=controls, save_model=save_model
-            )
+            run_pipeline(source, subtractor, sinks, quiet=quiet, limit=limit, controls=controls, save_model=save_model)
     finally:
         for sink in window:
             sink.close()

@@ -137,9 +137,7 @@ def save_option(default: str) -> Decorator:
 
 def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add ``--model`` and ``--save-model``."""
-    load = click.option(
-        "--model", type=click.Path(path_type=Path), help="Go on with a model that --save-model wrote."
-    )
+    load = click.option("--model", type=click.Path(path_type=Path), help="Go on with a model that --save-model wrote.")
     save = click.option(
         "--save-model",
         type=click.Path(path_type=Path),

@@ -22,9 +22,7 @@ from bgsub.cli.options import (
 
 @click.command(cls=MethodCommand, short_help="Separate a video, images or a stream into files.")
 @click.argument("source")
-@click.option(
-    "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
-)
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
 @save_option("mask")
 @format_option
 @on_error_option

@@ -18,9 +18,7 @@ WITH_PARAMETERS = ("run", "live", "evaluate", "bench")
 
 
 def start(*words, **options):
-    return subprocess.Popen(
-        [sys.executable, "-m", "bgsub", *words], text=True, stderr=subprocess.PIPE, **options
-    )
+    return subprocess.Popen([sys.executable, "-m", "bgsub", *words], text=True, stderr=subprocess.PIPE, **options)
 
 
 def test_the_version(cli):

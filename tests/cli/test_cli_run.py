@@ -32,9 +32,7 @@ def test_an_image_folder_keeps_its_numbers(cli, tmp_path, frames):
     assert (answer.code, answer.err) == (0, "")
     names = [path.name for path in sorted((tmp_path / "out" / "mask").iterdir())]
     assert names == [f"bin{number:06d}.png" for number in range(4, 31)]
-    np.testing.assert_array_equal(
-        read_masks(tmp_path / "out" / "mask"), expected_masks(frames[3:], start_frames=10)
-    )
+    np.testing.assert_array_equal(read_masks(tmp_path / "out" / "mask"), expected_masks(frames[3:], start_frames=10))
 
 
 def test_a_video_gives_a_video_without_loss(cli, tmp_path, video, frames):
@@ -143,9 +141,7 @@ def test_a_saved_model_goes_on_where_it_stood(cli, tmp_path, frames, cut):
     assert first.out.endswith(f"wrote {tmp_path / 'b' / 'mask'}, {model}\n")
     assert cli("run", tmp_path / "second", "-o", tmp_path / "c", "--model", model).code == 0
     whole = read_masks(tmp_path / "a" / "mask")
-    np.testing.assert_array_equal(
-        [*read_masks(tmp_path / "b" / "mask"), *read_masks(tmp_path / "c" / "mask")], whole
-    )
+    np.testing.assert_array_equal([*read_masks(tmp_path / "b" / "mask"), *read_masks(tmp_path / "c" / "mask")], whole)
 
 
 def test_every_parameter_reaches_the_method(cli, tmp_path, folder):

@@ -115,6 +115,4 @@ def test_bench_prints_a_table(cli, sequence, own):
         assert 0 < median <= p99 <= max(first, longest) + 0.1
         # The printed numbers are rounded to two digits.
         assert rate == pytest.approx(1000 / median, rel=0.006 / (median - 0.005), abs=1)
-        assert ratio == pytest.approx(
-            median / mog2, rel=0.006 / (median - 0.005) + 0.006 / (mog2 - 0.005), abs=0.01
-        )
+        assert ratio == pytest.approx(median / mog2, rel=0.006 / (median - 0.005) + 0.006 / (mog2 - 0.005), abs=0.01)

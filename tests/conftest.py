@@ -1,0 +1,23 @@
+"""Shared by all tests: without the JIT, kernels are plain Python and whole frames take minutes."""
+
+from pathlib import Path
+
+import pytest
+from numba import config
+
+ROOT = Path(__file__).parent
+WHOLE_FRAMES = (ROOT / "cli", ROOT / "test_readme.py")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "large: too large for kernels in plain Python (NUMBA_DISABLE_JIT=1)")
+
+
+def pytest_collection_modifyitems(items):
+    if not config.DISABLE_JIT:
+        return
+    skip = pytest.mark.skip(reason="too large for kernels in plain Python; run without NUMBA_DISABLE_JIT")
+    for item in items:
+        whole = any(item.path.is_relative_to(path) for path in WHOLE_FRAMES)
+        if whole or item.get_closest_marker("large"):
+            item.add_marker(skip)
