@@ -8,6 +8,7 @@ pass over the frames.
 from __future__ import annotations
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from bgsub import _kernels
 from bgsub.rpca import RobustPCA
@@ -45,7 +46,9 @@ def batch_start(
     Y : ndarray, (n, k), float64
         Coefficients: ``scale * X ~ Y U``.
     """
-    Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
+    # Small products: threads of the BLAS gain nothing, and beside busy cores they wait for each other for seconds.
+    with threadpool_limits(limits=1, user_api="blas"):
+        Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
     mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
     rows = np.empty((Y.shape[1], X.shape[1]), np.float32)
     _kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, np.float32(surrogate.p), rows)

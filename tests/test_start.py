@@ -25,6 +25,7 @@ def planted_frames(n, m, k, seed, share=0.15):
     return (frames * 255).round().astype(np.uint8), clean
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("surrogate", [ATAN, Surrogate("log", 0.0025), Surrogate("lp", 0.00125)], ids=lambda s: s.name)
 @pytest.mark.parametrize(("n", "m", "k"), [(50, 4000, 3), (20, 900, 1), (30, 700, 5)])
 def test_planted_background_is_recovered(surrogate, n, m, k):

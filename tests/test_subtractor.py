@@ -12,6 +12,10 @@ from bgsub.synthetic import scene
 QUICK = {"start_frames": 10, "subset": 500}
 
 
+def large(value):
+    return pytest.param(value, marks=pytest.mark.large)
+
+
 def still(shape=(24, 32, 3), dtype=np.uint8, seed=0):
     """Yield noisy frames of a still picture without end."""
     rng = np.random.default_rng(seed)
@@ -27,7 +31,7 @@ def feed(subtractor, frames, n):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(24, 32, 3), (24, 32), (23, 31, 1), (17, 19, 4), (3, 1), (2, 2, 3)])
+@pytest.mark.parametrize("shape", [*map(large, [(24, 32, 3), (24, 32), (23, 31, 1), (17, 19, 4)]), (3, 1), (2, 2, 3)])
 def test_every_kind_of_frame(shape, dtype):
     subtractor, frames = BackgroundSubtractor(**QUICK), still(shape, dtype)
     for result in feed(subtractor, frames, 20):
@@ -51,6 +55,7 @@ def test_one_pixel_is_a_frame():
     assert subtractor.tracker.rank == 1
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("value", [0, 255])
 def test_a_constant_video_has_no_foreground(value):
     subtractor = BackgroundSubtractor(**QUICK)
@@ -61,6 +66,7 @@ def test_a_constant_video_has_no_foreground(value):
     assert np.abs(subtractor.getBackgroundImage().astype(int) - value).max() <= 1
 
 
+@pytest.mark.large
 def test_an_object_is_found_in_the_start_phase_and_after_it():
     for warm in (5, 30):
         subtractor, frames = BackgroundSubtractor(**QUICK), still((60, 80, 3))
@@ -74,6 +80,7 @@ def test_an_object_is_found_in_the_start_phase_and_after_it():
         assert (subtractor.phase == "start") == (warm == 5)
 
 
+@pytest.mark.large
 def test_the_first_mask_is_empty_and_no_mask_is_ever_full():
     subtractor = BackgroundSubtractor(**QUICK)
     rng = np.random.default_rng(1)
@@ -95,6 +102,7 @@ def test_the_lobby_without_lamps_is_separated():
     assert total.f_measure > 0.9
 
 
+@pytest.mark.large
 def test_memory_of_a_result_is_its_own():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     first = feed(subtractor, frames, 15)[-1]
@@ -104,6 +112,7 @@ def test_memory_of_a_result_is_its_own():
         np.testing.assert_array_equal(before, now)
 
 
+@pytest.mark.large
 def test_the_interface_of_opencv():
     ours, theirs = BackgroundSubtractor(**QUICK), cv2.createBackgroundSubtractorMOG2()
     frames = still()
@@ -125,6 +134,7 @@ def test_the_interface_of_opencv():
         ours.apply(next(frames), np.empty((2, 2), np.uint8))
 
 
+@pytest.mark.large
 def test_learning_rates():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 20)
@@ -150,6 +160,7 @@ def test_a_frozen_start_takes_one_frame_only():
     assert subtractor._buffer.count == 1
 
 
+@pytest.mark.large
 def test_known_foreground_is_shown_and_not_learned():
     known = np.zeros((24, 32), np.uint8)
     known[5:15, 5:15] = 1
@@ -168,6 +179,7 @@ def test_known_foreground_is_shown_and_not_learned():
         subtractor.apply(next(frames), knownForegroundMask=np.zeros((2, 2)))
 
 
+@pytest.mark.large
 def test_a_frame_unlike_the_first_raises_and_does_no_harm():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 12)
@@ -188,6 +200,7 @@ def test_bad_parameters_show_at_once():
         BackgroundSubtractor().getBackgroundImage()
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("seen", [0, 4, 25])
 def test_a_saved_model_goes_on_as_if_nothing_had_happened(tmp_path, seen):
     subtractor, frames = BackgroundSubtractor(**QUICK, rank=2), still()
@@ -217,6 +230,7 @@ def test_model_files_that_are_none(tmp_path):
         BackgroundSubtractor().save(tmp_path / "missing" / "model.npz")
 
 
+@pytest.mark.large
 def test_several_subtractors_do_not_share_anything():
     one, other = BackgroundSubtractor(**QUICK), BackgroundSubtractor(**QUICK)
     frames, brighter = still(seed=1), still(seed=2)

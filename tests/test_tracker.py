@@ -16,7 +16,7 @@ VARIANTS = [
         ("scaled", "canonical"), ("objective", "sample"), ("model", "unchanged")
     )
 ]
-UPDATES = 300 if config.DISABLE_JIT else 5000
+UPDATES, STEPS = (60, 8) if config.DISABLE_JIT else (5000, 60)
 
 
 def stream(m, k, n, seed, outliers=0.1, noise=0.005, turn=0.0):
@@ -45,14 +45,14 @@ def orthonormality(tracker):
 @pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
 def test_every_step_keeps_the_laws(variant, surrogate):
     tracker = SubspaceTracker(3, surrogate, **variant)
-    for x, _ in stream(200, 3, 60, seed=1):
+    for x, _ in stream(200, 3, STEPS, seed=1):
         tracker.partial_fit(x)
         before, after = tracker.objective_
         assert after <= before + 1e-6 * abs(before)
         assert tracker.step_length_ >= 0
         assert orthonormality(tracker) < 1e-4
         assert tracker._R.shape[0] <= 3
-    assert tracker.n_samples_seen_ == 60
+    assert tracker.n_samples_seen_ == STEPS
 
 
 def test_orthonormal_after_thousands_of_float32_updates():
@@ -74,6 +74,7 @@ def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
     assert tracker._R.shape[0] == 0 or lengths[-1] < 1
 
 
+@pytest.mark.large
 @given(k=st.integers(1, 5), seed=st.integers(0, 999))
 @settings(max_examples=8, deadline=None)
 def test_a_static_subspace_is_found_from_nothing(k, seed):
@@ -83,6 +84,7 @@ def test_a_static_subspace_is_found_from_nothing(k, seed):
     assert angle(tracker.components_, U) < 0.05
 
 
+@pytest.mark.large
 def test_a_turning_subspace_is_followed():
     tracker = SubspaceTracker(2, mu=0.2, forgetting=0.1)
     for x, U in stream(300, 2, 600, seed=4, turn=2e-3):  # noqa: B007
@@ -90,6 +92,7 @@ def test_a_turning_subspace_is_followed():
     assert angle(tracker.components_, U) < 0.1
 
 
+@pytest.mark.large
 def test_incomplete_vectors_suffice():
     rng = np.random.default_rng(5)
     tracker = SubspaceTracker(2, mu=0.2, forgetting=0.05)
@@ -109,6 +112,7 @@ def test_missing_entries_have_no_influence():
     np.testing.assert_array_equal(one.components_, other.components_)
 
 
+@pytest.mark.large
 def test_outliers_do_not_move_the_subspace():
     clean = [x for x, _ in stream(500, 2, 60, seed=7, outliers=0.0)]
     tracker = SubspaceTracker(2).fit(np.array(clean))
@@ -119,6 +123,7 @@ def test_outliers_do_not_move_the_subspace():
     assert angle(before, tracker.components_.T) < 0.02
 
 
+@pytest.mark.large
 def test_stream_and_batch_agree():
     samples, bases = zip(*stream(300, 3, 120, seed=8), strict=True)
     U = bases[0]
@@ -137,6 +142,7 @@ def test_low_rank_is_the_basis_times_the_coefficients():
     np.testing.assert_allclose(tracker.low_rank_, tracker.components_.T @ tracker.coefficients_, atol=1e-5)
 
 
+@pytest.mark.large
 def test_a_step_in_light_is_followed_by_the_coefficients_at_once():
     rng = np.random.default_rng(10)
     image = 0.2 + 0.6 * rng.random(5000)
