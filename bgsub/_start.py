@@ -1,7 +1,7 @@
 """Batch start of the subspace for tall matrices: few frames, very many pixels.
 
 The row space of the frames is found by robust PCA on a random subset of the pixels; given the coefficients, every
-pixel's row of U is a small robust problem of its own (`bgsub._kernels.fit_rows`). The cost is O(m n k^2) with one
+pixel's row of U is a small robust problem of its own (`bgsub._row_kernels.fit_rows`). The cost is O(m n k^2) with one
 pass over the frames.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from bgsub import _kernels
+from bgsub import _row_kernels
 from bgsub.rpca import RobustPCA
 from bgsub.surrogates import Surrogate
 
@@ -51,7 +51,9 @@ def batch_start(
         Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
     mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
     rows = np.empty((Y.shape[1], X.shape[1]), np.float32)
-    _kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, np.float32(surrogate.p), rows)
+    _row_kernels.fit_rows(
+        X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, np.float32(surrogate.p), rows
+    )
     return orthonormalise(rows, Y, rank)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bgsub import _kernels
+from bgsub import _pixel_kernels
 from bgsub.errors import ParameterError
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
@@ -90,7 +90,7 @@ class FrameFormat:
         pixels = frame.reshape(-1)
         if frame.dtype == np.float16:  # no arithmetic on half precision in kernels
             pixels = pixels.astype(np.float32)
-        _kernels.to_unit(pixels, np.float32(self.scale), x)
+        _pixel_kernels.to_unit(pixels, np.float32(self.scale), x)
         return x
 
     def to_image(self, x: np.ndarray) -> np.ndarray:
@@ -99,5 +99,5 @@ class FrameFormat:
             return (x * np.float32(self.max_value)).astype(self.dtype).reshape(self.shape)
         image = np.empty(self.size, self.dtype)
         top = min(self.max_value, _FULL_SCALE[self.dtype])
-        _kernels.to_integers(x, np.float32(top), image)
+        _pixel_kernels.to_integers(x, np.float32(top), image)
         return image.reshape(self.shape)

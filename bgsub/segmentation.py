@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub import _kernels
+from bgsub import _pixel_kernels
 from bgsub._opencv import cv2
 from bgsub.parameters import SEGMENTER, check_all
 from bgsub.separation import FOREGROUND
@@ -60,13 +60,13 @@ class Segmenter:
         """
         mask = np.empty(self.shape, np.uint8)
         d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
-        _kernels.exceeds_noise(d, sigma, self._threshold, self._factor, mask.reshape(-1))
+        _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, mask.reshape(-1))
         mask = self._without_small_regions(self._vote(mask))
         return mask
 
     def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
         """Update the noise scale from a residual, (h, w) float32, and its final mask, (h, w) uint8."""
-        _kernels.learn_noise(
+        _pixel_kernels.learn_noise(
             residual.reshape(-1),
             mask.reshape(-1),
             np.float32(_NOISE_RATE),

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub import _kernels, _storage
+from bgsub import _pixel_kernels, _storage
 from bgsub._provisional import StartBuffer
 from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat
@@ -221,7 +221,7 @@ class BackgroundSubtractor:
             observed = _NOTHING if known is None else np.repeat(~known, frames.channels).astype(np.float32)
             low_rank = self._tracker.separate(x, observed)
         residual = np.empty(frames.shape[:2], np.float32)
-        _kernels.joint_residual(x, low_rank, frames.channels, residual.reshape(-1))
+        _pixel_kernels.joint_residual(x, low_rank, frames.channels, residual.reshape(-1))
         return frames.to_image(low_rank), residual, self._segmenter.segment(residual)
 
     def _provisional(self, frame: np.ndarray, rate: float) -> np.ndarray:

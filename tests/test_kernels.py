@@ -6,7 +6,7 @@ import reference_tracking as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub import _kernels
+from bgsub import _kernels, _pixel_kernels, _row_kernels
 from bgsub.surrogates import Surrogate
 
 F = np.float32
@@ -119,7 +119,7 @@ def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, 
     X = (rng.random((n, m)) * top).astype(dtype)
     mus = np.geomspace(0.5, max(surrogate.mu, 0.05), 4)
     U = np.empty((k, m), F)
-    _kernels.fit_rows(X, F(1 / top), Y.astype(F), mus.astype(F), surrogate.code, F(surrogate.p), U)
+    _row_kernels.fit_rows(X, F(1 / top), Y.astype(F), mus.astype(F), surrogate.code, F(surrogate.p), U)
     expected = reference.rows_given_coefficients(X / top, Y, mus, surrogate.name, surrogate.p)
     np.testing.assert_allclose(U, expected, atol=5e-3)
 
@@ -129,7 +129,7 @@ def test_joint_residual_is_the_distance_of_colours(channels):
     rng = np.random.default_rng(channels)
     frame, background = rng.random((2, 7, 5, channels))
     d = np.empty(35, F)
-    _kernels.joint_residual(frame.astype(F).ravel(), background.astype(F).ravel(), channels, d)
+    _pixel_kernels.joint_residual(frame.astype(F).ravel(), background.astype(F).ravel(), channels, d)
     np.testing.assert_allclose(d.reshape(7, 5), reference.joint_residual(frame, background), atol=1e-6)
 
 
@@ -137,7 +137,7 @@ def test_joint_residual_is_the_distance_of_colours(channels):
 def test_to_integers_rounds_and_clips(dtype, top):
     x = np.array([-1, 0, 0.4 / top, 0.6 / top, 0.5, 1, 7], F)
     out = np.empty(x.size, dtype)
-    _kernels.to_integers(x, F(top), out)
+    _pixel_kernels.to_integers(x, F(top), out)
     np.testing.assert_array_equal(out, np.floor(np.clip(x * F(top), 0, top) + 0.5))
 
 
@@ -146,8 +146,8 @@ def test_noise_is_learned_as_by_its_twin():
     d, sigma = rng.random((2, 6, 7)).astype(F)
     mask = (rng.random((6, 7)) < 0.5).astype(np.uint8)
     expected = reference.learn_noise(d, mask, 0.1, 0.01, 0.25, 0.3, sigma)
-    _kernels.learn_noise(d.ravel(), mask.ravel(), F(0.1), F(0.01), F(0.25), F(0.3), sigma.reshape(-1))
+    _pixel_kernels.learn_noise(d.ravel(), mask.ravel(), F(0.1), F(0.01), F(0.25), F(0.3), sigma.reshape(-1))
     np.testing.assert_allclose(sigma, expected, atol=1e-6)
     over = np.empty(42, np.uint8)
-    _kernels.exceeds_noise(d.ravel(), sigma.ravel(), F(0.4), F(1.5), over)
+    _pixel_kernels.exceeds_noise(d.ravel(), sigma.ravel(), F(0.4), F(1.5), over)
     np.testing.assert_array_equal(over.reshape(6, 7), d > np.maximum(0.4, 1.5 * sigma))
