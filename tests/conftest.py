@@ -1,9 +1,15 @@
 """Shared by all tests: without the JIT, kernels are plain Python and whole frames take minutes."""
 
+import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 from numba import config
+
+settings.register_profile("ci", derandomize=True)  # a landing does not depend on luck
+if os.environ.get("CI"):
+    settings.load_profile("ci")
 
 ROOT = Path(__file__).parent
 WHOLE_FRAMES = (ROOT / "cli", ROOT / "test_readme.py")

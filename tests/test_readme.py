@@ -55,5 +55,5 @@ def test_the_python_example_runs(monkeypatch):
 
 
 def test_the_pictures_and_files_it_names_exist():
-    for name in re.findall(r"\]\(([^)h][^)]*)\)", README) + re.findall(r"`(scripts/[^` ]+)`", README):
+    for name in re.findall(r"\]\(([^)h][^)]*)\)", README) + re.findall(r"(scripts/[^` ]+\.py)", README):
         assert (ROOT / name).exists(), name
