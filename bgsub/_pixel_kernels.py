@@ -17,10 +17,10 @@ def to_unit(pixels, scale, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def to_integers(l, top, out):  # type: ignore[no-untyped-def]
-    """Write ``top * l``, rounded and clipped to [0, top], into `out`, (m,) uint8 or uint16; `top` float32."""
+def to_integers(l, full, top, out):  # type: ignore[no-untyped-def]
+    """Write ``full * l``, rounded and clipped to [0, top], into `out`, (m,) uint8 or uint16; `full`, `top` float32."""
     for i in range(out.size):
-        out[i] = np.int32(min(max(l[i] * top, _ZERO), top) + np.float32(0.5))
+        out[i] = np.int32(min(max(l[i] * full, _ZERO), top) + np.float32(0.5))
 
 
 @kernel

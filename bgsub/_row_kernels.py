@@ -18,7 +18,7 @@ def fit_rows(X, scale, Y, mus, kind, p, U):  # type: ignore[no-untyped-def]
     """Fit each row of U to its pixel's history, given the coefficients: one small robust problem per pixel.
 
     Reweighted least squares with one weighted solve per entry of `mus`, vectorised over blocks of pixels (the rows of
-    U separate once Y is known, DESIGN of the batch start for tall matrices).
+    U separate once Y is known).
 
     Parameters
     ----------

@@ -18,6 +18,8 @@ _KIND = "bgsub model, version 1"
 
 def write(path: Path, parameters: dict[str, Any], state: dict[str, np.ndarray]) -> None:
     """Write `parameters` and the arrays of `state` to `path`; SinkError when that cannot be done."""
+    if not path.name:
+        raise SinkError(f"the model cannot be written to {path}: it is a folder")
     partial = path.with_name(f"{path.name}.partial")
     header = {"kind": np.array(_KIND), "parameters": np.array(json.dumps(parameters))}
     try:

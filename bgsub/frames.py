@@ -10,6 +10,7 @@ from bgsub import _pixel_kernels
 from bgsub.errors import ParameterError
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
+_FLOATS = ("float16", "float32", "float64")
 _MAX_CHANNELS = 4
 
 
@@ -47,13 +48,9 @@ class FrameFormat:
                 f"a frame must have shape (h, w) or (h, w, c) with c from 1 to 4 and hold pixels, got {frame.shape}"
             )
         name = frame.dtype.newbyteorder("=").name
-        if name not in _FULL_SCALE and frame.dtype.kind != "f":
+        if name not in _FULL_SCALE and name not in _FLOATS:
             raise ParameterError(f"a frame must be of type uint8, uint16 or floating point, got {frame.dtype}")
         full = _FULL_SCALE.get(name, 1.0) if max_value is None else max_value
-        if frame.dtype.kind == "f" and np.max(np.abs(frame)) > 2 * full:
-            raise ParameterError(
-                f"a floating-point frame must lie in [0, {full:g}] (set max_value), got {np.max(np.abs(frame)):g}"
-            )
         return cls(frame.shape, name, full)
 
     @property
@@ -81,8 +78,14 @@ class FrameFormat:
                 f"got {name} of shape {frame.shape}"
             )
         frame = np.ascontiguousarray(frame, dtype=self.dtype)
-        if frame.dtype.kind == "f" and not np.isfinite(frame).all():
-            raise ParameterError("a frame must be finite, got NaN or infinity")
+        if frame.dtype.kind == "f":
+            largest = float(np.max(np.abs(frame)))
+            if not np.isfinite(largest):
+                raise ParameterError("a frame must be finite, got NaN or infinity")
+            if largest > 2 * self.max_value:
+                raise ParameterError(
+                    f"a floating-point frame must lie in [0, {self.max_value:g}] (set max_value), got {largest:g}"
+                )
         return frame
 
     def to_vector(self, frame: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -98,6 +101,6 @@ class FrameFormat:
         if self.dtype not in _FULL_SCALE:
             return (x * np.float32(self.max_value)).astype(self.dtype).reshape(self.shape)
         image = np.empty(self.size, self.dtype)
-        top = min(self.max_value, _FULL_SCALE[self.dtype])
-        _pixel_kernels.to_integers(x, np.float32(top), image)
+        top = np.float32(_FULL_SCALE[self.dtype])
+        _pixel_kernels.to_integers(x, np.float32(self.max_value), top, image)
         return image.reshape(self.shape)

@@ -46,7 +46,7 @@ class Segmenter:
         self.sigma = np.zeros(shape, np.float32)
 
     def segment(self, residual: np.ndarray) -> np.ndarray:
-        """Return the mask of a residual image and learn the noise from it.
+        """Return the mask of a residual image; `learn` then learns the noise from it.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class Segmenter:
         return (count > n * n // 2).view(np.uint8) * np.uint8(FOREGROUND)
 
     def _without_small_regions(self, mask: np.ndarray) -> np.ndarray:
-        """Erase regions, 8-connected and counted with their holes, of less than the least area, in place.
+        """Erase outer regions, 8-connected and counted with their holes, of less than the least area, in place.
 
         By contours, which cost time where there is foreground only; labelling would visit every pixel.
         """

@@ -116,11 +116,10 @@ class BackgroundSubtractor:
         """The subspace tracker, None before the batch start."""
         return self._tracker
 
-    def _begin(self, frame: np.ndarray) -> FrameFormat:
-        self.format = FrameFormat.of(frame, self._parameters["max_value"])
-        self._x = np.empty(self.format.size, np.float32)
+    def _begin(self, frames: FrameFormat) -> None:
+        self.format = frames
+        self._x = np.empty(frames.size, np.float32)
         self._restart()
-        return self.format
 
     def _restart(self) -> None:
         """Return to the start phase, keeping the format of the frames."""
@@ -154,29 +153,27 @@ class BackgroundSubtractor:
             Filled with the mask when given.
         learningRate : float, default -1
             0 freezes the model, 1 restarts it with this frame, a negative value means the forgetting factor, a value
-            between 0 and 1 replaces it for this frame.
+            between 0 and 1 replaces it for this frame once the start phase is over.
         knownForegroundMask : ndarray, (h, w), optional
             Pixels known to be foreground (non-zero): the mask shows them and the model does not learn from them.
 
         Returns
         -------
         ndarray, (h, w), uint8
-            0 background, 127 shadow, 255 foreground.
+            0 background, 255 foreground; 127 is reserved for shadow.
 
         Raises
         ------
         ParameterError
             When the frame differs in shape or type from the first one, or an argument is out of range.
         """
-        mask = self.process(image, learningRate, knownForegroundMask).mask
         if fgmask is not None:
-            if fgmask.shape != mask.shape or fgmask.dtype != np.uint8:
-                raise ParameterError(
-                    f"fgmask must be uint8 of shape {mask.shape}, got {fgmask.dtype} of shape {fgmask.shape}"
-                )
-            fgmask[...] = mask
-            return fgmask
-        return mask
+            check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
+        mask = self.process(image, learningRate, knownForegroundMask).mask
+        if fgmask is None:
+            return mask
+        fgmask[...] = mask
+        return fgmask
 
     def process(
         self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
@@ -189,23 +186,26 @@ class BackgroundSubtractor:
             Mask, background, foreground, residual, coefficients, phase and event.
         """
         rate = self._checked_rate(learningRate)
-        frames = self._begin(image) if self.format is None else self.format
+        frames = FrameFormat.of(image, self._parameters["max_value"]) if self.format is None else self.format
         frame = frames.check(image)
-        known = self._checked_known(knownForegroundMask)
+        known = _checked_known(knownForegroundMask, frames)
+        if self.format is None:
+            self._begin(frames)
         if rate == 1:
             self._restart()
         x = frames.to_vector(frame, self._x)
         background, residual, mask = self._separate(frame, x, known, rate)
         event = None
-        if np.count_nonzero(mask) > _WHOLE_FRAME * mask.size and mask.size > 1 and rate != 0:
+        found = np.count_nonzero(mask if known is None else mask[~known])
+        if found > _WHOLE_FRAME * mask.size and mask.size > 1 and rate != 0:
             event = "scene-change"
             self._restart()
             background, residual, mask = self._separate(frame, x, known, rate)
         phase = self.phase  # before the last frame of the start makes the tracker
-        self._learn(frame, residual, mask, rate)
         if known is not None:
             mask[known] = FOREGROUND
-        self._background = background
+        self._learn(residual if known is None else np.where(known, self._segmenter.sigma, residual), mask, rate)
+        self._background = background.copy()
         tracker = self._tracker if phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
         return Separation(frame, mask, background, residual, y, phase, event)
@@ -216,7 +216,7 @@ class BackgroundSubtractor:
         """Return background image, joint residual and mask of a frame by the model as it stands."""
         frames = self._format
         if self._tracker is None:
-            low_rank = self._provisional(frame, rate)
+            low_rank = self._provisional(frame, known, rate)
         else:
             observed = _NOTHING if known is None else np.repeat(~known, frames.channels).astype(np.float32)
             low_rank = self._tracker.separate(x, observed)
@@ -224,9 +224,13 @@ class BackgroundSubtractor:
         _pixel_kernels.joint_residual(x, low_rank, frames.channels, residual.reshape(-1))
         return frames.to_image(low_rank), residual, self._segmenter.segment(residual)
 
-    def _provisional(self, frame: np.ndarray, rate: float) -> np.ndarray:
+    def _provisional(self, frame: np.ndarray, known: np.ndarray | None, rate: float) -> np.ndarray:
+        """Return the provisional background, (m,), with the frame in it unless the model is frozen."""
         buffer = self._start_buffer
-        if rate != 0 or buffer.count == 0:
+        if buffer.count and known is not None:
+            frame = frame.copy()
+            frame[known] = buffer.median.reshape(frame.shape)[known]
+        if not buffer.is_full and (rate != 0 or buffer.count == 0):
             buffer.add(frame.reshape(-1))
         background = np.empty(self._format.size, np.float32)
         return self._format.to_vector(buffer.median.reshape(self._format.shape), background)
@@ -237,7 +241,7 @@ class BackgroundSubtractor:
             raise ParameterError("the start phase is over")
         return self._buffer
 
-    def _learn(self, frame: np.ndarray, residual: np.ndarray, mask: np.ndarray, rate: float) -> None:
+    def _learn(self, residual: np.ndarray, mask: np.ndarray, rate: float) -> None:
         if rate == 0:
             return
         self._segmenter.learn(residual, mask)
@@ -250,7 +254,14 @@ class BackgroundSubtractor:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
         frames, parameters = self._format, self._part(TRACKER)
         parameters["rank"] = min(parameters["rank"], frames.size)
-        self._tracker = SubspaceTracker(**parameters).fit(self._start_buffer.frames, frames.scale)
+        buffered = self._start_buffer.frames
+        if buffered.dtype == np.float16:  # no arithmetic on half precision in kernels
+            buffered = buffered.astype(np.float32)
+        try:
+            self._tracker = SubspaceTracker(**parameters).fit(buffered, frames.scale)
+        except Exception:
+            self._restart()  # the stream can go on with a new start
+            raise
         self._buffer = None
 
     def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray:
@@ -264,6 +275,7 @@ class BackgroundSubtractor:
         if self._background is None:
             raise ParameterError("there is no background image before the first frame")
         if backgroundImage is not None:
+            check_like("backgroundImage", backgroundImage, self._background.shape, self._background.dtype.name)
             backgroundImage[...] = self._background
             return backgroundImage
         return self._background.copy()
@@ -274,14 +286,6 @@ class BackgroundSubtractor:
         if not good:
             raise ParameterError(f"learningRate must be a number in [0, 1] or negative for the default, got {rate!r}")
         return float(rate)
-
-    def _checked_known(self, known: np.ndarray | None) -> np.ndarray | None:
-        if known is None:
-            return None
-        known = np.asarray(known)
-        if known.shape != self._format.shape[:2]:
-            raise ParameterError(f"knownForegroundMask must have shape {self._format.shape[:2]}, got {known.shape}")
-        return known != 0
 
     # -- files ---------------------------------------------------------------------------------------------------
 
@@ -304,11 +308,11 @@ class BackgroundSubtractor:
         SourceError
             When the file is missing or is no model of this program.
         """
-        parameters, state = _storage.read(Path(path))
         try:
+            parameters, state = _storage.read(Path(path))
             subtractor = cls(**parameters)
             subtractor._set_state(state)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, IndexError) as error:
             raise SourceError(f"{path} is a damaged bgsub model: {error}") from None
         return subtractor
 
@@ -332,18 +336,39 @@ class BackgroundSubtractor:
         if not state:
             return
         shape = tuple(int(n) for n in state["format_shape"])
-        self.format = FrameFormat(shape, str(state["format_dtype"]), float(state["format_max_value"]))
-        self._x = np.empty(self.format.size, np.float32)
-        self._restart()
+        frames = FrameFormat(shape, str(state["format_dtype"]), float(state["format_max_value"]))
+        self._begin(frames)
+        check_like("sigma", state["sigma"], shape[:2], "float32")
         self._segmenter.sigma = state["sigma"]
-        self._background = state["background"] if state["background"].size else None
+        if state["background"].size:
+            check_like("background", state["background"], shape, frames.dtype)
+            self._background = state["background"]
         if "start_frames_seen" in state:
-            for frame in state["start_frames_seen"]:
+            seen = state["start_frames_seen"]
+            check_like("start_frames_seen", seen, (len(seen), frames.size), frames.dtype)
+            for frame in seen:
                 self._start_buffer.add(frame)
             return
         parameters = self._part(TRACKER)
-        parameters["rank"] = min(parameters["rank"], self.format.size)
+        parameters["rank"] = min(parameters["rank"], frames.size)
         tracker_state = {n.removeprefix("tracker_"): v for n, v in state.items() if n.startswith("tracker_")}
         self._tracker = SubspaceTracker(**parameters)
+        check_like("tracker_rows", tracker_state["rows"], (len(tracker_state["rows"]), frames.size), "float32")
         self._tracker.set_state(tracker_state)
         self._buffer = None
+
+
+def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> None:
+    """Raise ParameterError unless `array` has the shape and the type."""
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+        came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")
+
+
+def _checked_known(known: np.ndarray | None, frames: FrameFormat) -> np.ndarray | None:
+    if known is None:
+        return None
+    known = np.asarray(known)
+    if known.shape != frames.shape[:2]:
+        raise ParameterError(f"knownForegroundMask must have shape {frames.shape[:2]}, got {known.shape}")
+    return known != 0

@@ -24,6 +24,8 @@ _JUMP = 0.1  # change of y, relative to y, that is not believed at once
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 _EVERYTHING = np.empty(0, np.float32)
+_LARGEST = 1e12  # beyond it squares leave the range of float32
+_UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
 
 def default_mu(surrogate: str, p: float) -> float:
@@ -174,7 +176,7 @@ class SubspaceTracker:
         n = coefficients.shape[0]
         self._C = coefficients.T @ coefficients / n if n else np.zeros((k, k))
         self.coefficients_ = np.array(coefficients[-1] if n else np.zeros(k), np.float64)
-        self.step_length_, self.objective_ = 0.0, (0.0, 0.0)
+        self.step_length_, self.objective_, self.n_samples_seen_ = 0.0, (0.0, 0.0), 0
         self._cold_scale, self._warmth = 0.0, 0.0
         self._allocate(m)
         return self
@@ -191,7 +193,11 @@ class SubspaceTracker:
 
     def set_state(self, state: dict[str, np.ndarray]) -> SubspaceTracker:
         """Take over what `state` returned."""
-        rows = state["rows"]
+        rows, k = state["rows"], self.rank
+        r = len(rows) - k
+        shapes = {name: np.shape(state[name]) for name in ("R", "C", "coefficients", "counters")}
+        if not 0 <= r <= k or shapes != {"R": (r, k), "C": (k, k), "coefficients": (k,), "counters": (4,)}:
+            raise ParameterError(f"the saved arrays do not fit a tracker of rank {k}: {len(rows)} rows, {shapes}")
         self.initialise(rows[: self.rank], np.zeros((0, self.rank)))
         self._model()[: rows.shape[0]] = rows
         self._R, self._C, self.coefficients_ = state["R"], state["C"], state["coefficients"]
@@ -232,6 +238,10 @@ class SubspaceTracker:
             The tracker itself.
         """
         X = np.asarray(X)
+        if X.dtype.kind not in "buif" or not np.isfinite(X).all() or np.abs(X).max(initial=0) * scale > _LARGEST:
+            raise ParameterError(
+                f"the batch must hold real numbers, none beyond {_LARGEST:g}, got {X.dtype} with others"
+            )
         if X.ndim != 2 or min(X.shape) < self.rank:
             raise ParameterError(
                 f"the batch must have shape (n, m) with n and m at least the rank {self.rank}, got {X.shape}"
@@ -264,7 +274,10 @@ class SubspaceTracker:
                 raise ParameterError(f"rank must be at most the length {m} of the vectors, got {self.rank}")
             start = np.linalg.qr(rng.standard_normal((m, self.rank)))[0]
             self.initialise(start.T, np.zeros((0, self.rank)))
-            self._cold_scale = 2 * float(np.sqrt(np.mean(values**2)))
+            self._cold_scale = _UNKNOWN
+        if self._cold_scale == _UNKNOWN and np.any(values):
+            count = float(a.sum()) if a.size else float(values.size)
+            self._cold_scale = 2 * float(np.sqrt(np.sum(values.astype(np.float64) ** 2) / count))
         self.separate(values, a)
         self.update()
         self._fit_coefficients(values, a)
@@ -276,7 +289,8 @@ class SubspaceTracker:
         expected = (self._stack.shape[1],) if self._stack is not None else (values.size,)
         if values.ndim != 1 or values.shape != expected or values.size == 0:
             raise ParameterError(f"x must be a vector of shape {expected}, got shape {values.shape}")
-        values = values.astype(np.float32)
+        with np.errstate(over="ignore"):
+            values = values.astype(np.float32)
         if observed is None:
             a = _EVERYTHING
         else:
@@ -287,12 +301,12 @@ class SubspaceTracker:
                 )
             a = seen.astype(np.float32)
             values = np.where(seen, values, np.float32(0))
-        if not np.isfinite(values).all():
-            raise ParameterError("x must be finite where it is observed, got NaN or infinity")
+        if not np.abs(values).max() <= _LARGEST:
+            raise ParameterError(f"x must be finite where it is observed and within {_LARGEST:g}, got NaN or more")
         return values, a
 
     def separate(self, x: np.ndarray, a: np.ndarray = _EVERYTHING) -> np.ndarray:
-        """Split a vector by the model as it stands, without changing it; `update` then learns from it.
+        """Split a vector by the subspace as it stands, with coefficients of its own; `update` then learns from it.
 
         Parameters
         ----------
@@ -353,7 +367,7 @@ class SubspaceTracker:
         jump = np.linalg.norm(y - self.coefficients_) > _JUMP * np.linalg.norm(y)
         if jump or cost > _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale))):
             other = y.copy()
-            for mu in np.geomspace(first_mu(surrogate), self._current_mu(), _CONTINUATION):
+            for mu in np.geomspace(first_mu(surrogate, self._cold_scale), self._current_mu(), _CONTINUATION):
                 again = self._reweight(xs, observed, other, mu, _ITERATIONS)
             y = other if again < cost else y
         self.coefficients_ = y
@@ -372,6 +386,8 @@ class SubspaceTracker:
         forgetting : float, optional
             Weight w of this vector instead of the tracker's own.
         """
+        if self._stack is None or self._x is None:
+            raise ParameterError("update must follow a call of separate, one for one")
         w = self.forgetting if forgetting is None else forgetting
         k, y = self.rank, self.coefficients_
         step = make_step(self._products, self._R, self._C, y, w, self.metric)
@@ -387,6 +403,7 @@ class SubspaceTracker:
         if self.n_samples_seen_ % _HYGIENE == 0:
             self._orthonormalise()
         _kernels.gather(self._model(), self._index, self._rows)
+        self._x = None
 
     def _search(self, step: Step, w: float) -> tuple[float, np.ndarray]:
         """Step 5: backtracking; returns the accepted t (0 when none) and the rotation there.

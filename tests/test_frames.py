@@ -54,7 +54,7 @@ def test_views_and_foreign_byte_order_are_read_right():
         (np.zeros((2, 2, 5), np.uint8), r"c from 1 to 4 and hold pixels, got \(2, 2, 5\)"),
         (np.zeros((2, 2), np.int32), "of type uint8, uint16 or floating point, got int32"),
         (np.zeros((2, 2), bool), "of type uint8, uint16 or floating point, got bool"),
-        (np.full((2, 2), 200.0), r"must lie in \[0, 1\] \(set max_value\), got 200"),
+        (np.zeros((2, 2), np.longdouble), "of type uint8, uint16 or floating point, got float128"),
     ],
 )
 def test_what_is_no_frame_is_named(frame, message):
@@ -67,5 +67,7 @@ def test_a_frame_unlike_the_first_is_named_with_both():
     message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\)"
     with pytest.raises(ParameterError, match=message):
         frames.check(np.zeros((4, 5), np.uint16))
+    with pytest.raises(ParameterError, match=r"must lie in \[0, 1\] \(set max_value\), got 200"):
+        FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), 200.0))
     with pytest.raises(ParameterError, match="must be finite"):
         FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), np.nan))

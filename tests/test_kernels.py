@@ -139,8 +139,8 @@ def test_joint_residual_is_the_distance_of_colours(channels):
 def test_to_integers_rounds_and_clips(dtype, top):
     x = np.array([-1, 0, 0.4 / top, 0.6 / top, 0.5, 1, 7], F)
     out = np.empty(x.size, dtype)
-    _pixel_kernels.to_integers(x, F(top), out)
-    np.testing.assert_array_equal(out, np.floor(np.clip(x * F(top), 0, top) + 0.5))
+    _pixel_kernels.to_integers(x, F(top), F(np.iinfo(dtype).max), out)
+    np.testing.assert_array_equal(out, np.floor(np.clip(x * F(top), 0, np.iinfo(dtype).max) + 0.5))
 
 
 def test_noise_is_learned_as_by_its_twin():

@@ -248,3 +248,103 @@ def test_the_public_names_are_there():
     assert set(dir(bgsub)) >= set(bgsub.__all__)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = bgsub.nothing
+
+
+@pytest.mark.large
+def test_half_precision_frames_are_tracked():
+    subtractor, frames = BackgroundSubtractor(**QUICK), still((24, 32), np.float16)
+    assert all(result.share == 0 for result in feed(subtractor, frames, 25))
+    assert subtractor.phase == "tracking"
+
+
+@pytest.mark.large
+def test_a_value_out_of_range_is_refused_at_any_time_and_does_no_harm():
+    subtractor, frames = BackgroundSubtractor(**QUICK), still((24, 32), np.float64)
+    for n in (5, 10):
+        feed(subtractor, frames, n)
+        with pytest.raises(ParameterError, match=r"must lie in \[0, 1\]"):
+            subtractor.apply(np.full((24, 32), 1e300))
+    assert subtractor.process(next(frames)).share == 0
+
+
+@pytest.mark.large
+def test_a_failed_start_begins_anew(monkeypatch):
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    feed(subtractor, frames, 9)
+    with monkeypatch.context() as patch:
+        patch.setattr("bgsub.tracker.batch_start", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            subtractor.apply(next(frames))
+    feed(subtractor, frames, 12)
+    assert subtractor.phase == "tracking"
+
+
+def test_a_start_of_one_frozen_frame_goes_on():
+    subtractor = BackgroundSubtractor(start_frames=1, rank=1)
+    for rate in (0, 0, -1, -1):
+        subtractor.apply(np.full((3, 4), 90, np.uint8), learningRate=rate)
+    assert subtractor.phase == "tracking"
+
+
+@pytest.mark.large
+def test_known_foreground_of_the_start_does_not_become_background():
+    known = np.zeros((24, 32), np.uint8)
+    known[5:15, 5:15] = 1
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    background = next(frames)
+    subtractor.apply(background)
+    for _ in range(15):
+        frame = next(frames)
+        frame[5:15, 5:15] = 255
+        subtractor.apply(frame, knownForegroundMask=known)
+    assert subtractor.phase == "tracking"
+    difference = subtractor.getBackgroundImage().astype(int) - background
+    assert np.abs(difference[5:15, 5:15]).mean() < 5
+    assert subtractor._segmenter.sigma[5:15, 5:15].max() < 0.05
+
+
+@pytest.mark.large
+def test_a_result_can_be_written_to_without_harm():
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    result = feed(subtractor, frames, 12)[-1]
+    result.background[:] = 0
+    assert subtractor.getBackgroundImage().min() > 20
+
+
+def test_refused_arguments_leave_no_trace():
+    subtractor = BackgroundSubtractor()
+    frame = np.zeros((4, 5), np.uint8)
+    with pytest.raises(ParameterError, match="fgmask must be uint8 of shape"):
+        subtractor.apply(frame, [[0]])
+    with pytest.raises(ParameterError, match="knownForegroundMask must have shape"):
+        subtractor.apply(frame, knownForegroundMask=np.zeros(3))
+    assert subtractor.empty()
+    subtractor.apply(frame)
+    with pytest.raises(ParameterError, match=r"backgroundImage must be uint8 of shape \(4, 5\)"):
+        subtractor.getBackgroundImage(np.zeros((4, 5)))
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(
+    ("name", "shape"), [("sigma", (1, 1)), ("tracker_rows", (3, 5)), ("tracker_R", (7, 3)), ("background", (2, 2))]
+)
+def test_a_damaged_model_is_named(tmp_path, name, shape):
+    subtractor, frames = BackgroundSubtractor(**QUICK), still()
+    feed(subtractor, frames, 12)
+    subtractor.save(tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz") as archive:
+        content = dict(archive)
+    np.savez(tmp_path / "damaged.npz", **(content | {name: np.zeros(shape, content[name].dtype)}))
+    with pytest.raises(SourceError, match="is a damaged bgsub model"):
+        BackgroundSubtractor.load(tmp_path / "damaged.npz")
+    del content["parameters"]
+    np.savez(tmp_path / "other.npz", **content)
+    with pytest.raises(SourceError, match="is a damaged bgsub model"):
+        BackgroundSubtractor.load(tmp_path / "other.npz")
+
+
+def test_full_scale_above_the_types_own():
+    subtractor = BackgroundSubtractor(max_value=1020)
+    frame = np.full((6, 7), 116, np.uint8)
+    subtractor.apply(frame)
+    np.testing.assert_array_equal(subtractor.getBackgroundImage(), frame)

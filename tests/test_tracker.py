@@ -202,9 +202,22 @@ def test_bad_vectors_are_named():
     tracker.partial_fit(np.linspace(0, 1, 10))
     with pytest.raises(ParameterError, match=r"x must be a vector of shape \(10,\), got shape \(9,\)"):
         tracker.partial_fit(np.zeros(9))
-    with pytest.raises(ParameterError, match="finite where it is observed"):
+    with pytest.raises(ParameterError, match="finite where it is observed and within 1e"):
         tracker.partial_fit(np.full(10, np.nan))
     with pytest.raises(ParameterError, match=r"observed must be a boolean mask of shape \(10,\), got int64 \(10,\)"):
         tracker.partial_fit(np.zeros(10), np.ones(10, np.int64))
+    with pytest.raises(ParameterError, match="update must follow a call of separate"):
+        SubspaceTracker(2).update()
+    with pytest.raises(ParameterError, match="the batch must hold real numbers"):
+        SubspaceTracker(2).fit(np.full((5, 10), np.nan))
     with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
         SubspaceTracker(2).fit(np.zeros((1, 10)))
+
+
+@pytest.mark.large
+def test_a_first_vector_of_zeros_does_not_spoil_a_cold_start():
+    tracker = SubspaceTracker(2, mu=0.2)
+    tracker.partial_fit(np.zeros(250))
+    for x, U in stream(250, 2, 600, seed=12):  # noqa: B007
+        tracker.partial_fit(x)
+    assert angle(tracker.components_, U) < 0.05
