@@ -112,8 +112,6 @@ class SubspaceTracker:
     ) -> None:
         given = {name: value for name, value in locals().items() if name in TRACKER}
         self._parameters = check_all(TRACKER, given)
-        for name, value in self._parameters.items():
-            setattr(self, name, value)
         self.rank: int = self._parameters["rank"]
         self.forgetting: float = self._parameters["forgetting"]
         self.metric: str = self._parameters["metric"]
