@@ -312,6 +312,30 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
 
 
 @kernel
+def turn_rows(stack, k, y, target, low_rank, where):  # type: ignore[no-untyped-def]
+    """Add ``(target - low_rank) y' / |y|^2`` to the k leading rows where `where` is set, so that ``U y = target`` there.
+
+    `stack` (n_rows, m), `y` (k,), `target`, `low_rank` (m,) float32; `where` (m,) or (0,) uint8, empty for everywhere.
+    O(m k).
+    """
+    size = _ZERO
+    for j in range(k):
+        size += y[j] * y[j]
+    for begin in range(0, stack.shape[1], BLOCK):
+        end = min(begin + BLOCK, stack.shape[1])
+        for j in range(k):
+            row, factor = stack[j, begin:end], y[j] / size
+            t, l = target[begin:end], low_rank[begin:end]
+            if where.size > 0:
+                chosen = where[begin:end]
+                for i in range(row.size):
+                    row[i] += (t[i] - l[i]) * factor if chosen[i] else _ZERO
+            else:
+                for i in range(row.size):
+                    row[i] += (t[i] - l[i]) * factor
+
+
+@kernel
 def gather(stack, index, rows):  # type: ignore[no-untyped-def]
     """Copy the columns `index`, (n,), of the leading rows of `stack` into `rows`, (k, n)."""
     for j in range(rows.shape[0]):

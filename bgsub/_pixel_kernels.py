@@ -58,3 +58,45 @@ def learn_noise(d, mask, rate, foreground_rate, clip, floor, sigma):  # type: ig
     for i in range(sigma.size):
         a = rate if mask[i] == 0 else foreground_rate
         sigma[i] = max(sigma[i] + a * (min(d[i], clip) - sigma[i]), floor)
+
+
+@kernel
+def match_neighbours(x, l, sigma, threshold, moving, radius, over):  # type: ignore[no-untyped-def]
+    """Take back candidates that look like the background a few pixels away, where the background moves.
+
+    Where `over` is set and `sigma` exceeds `moving`, it is cleared when the background within `radius` pixels (a
+    square) is closer to the pixel's colour than `threshold`.
+
+    Parameters
+    ----------
+    x, l : ndarray, (h, w, c), float32
+        Frame and background.
+    sigma : ndarray, (h, w), float32
+        Noise scale.
+    threshold, moving : float32
+        Largest joint distance of a match; least noise scale of a pixel that is looked at.
+    radius : int
+        Half side of the square.
+    over : ndarray, (h, w), uint8
+        Candidates, changed in place.  O(radius^2 c) for each.
+    """
+    h, w, channels = x.shape
+    limit = threshold * threshold
+    for i in range(h):
+        for j in range(w):
+            if over[i, j] == 0 or sigma[i, j] <= moving:
+                continue
+            found = False
+            for a in range(max(i - radius, 0), min(i + radius + 1, h)):
+                for b in range(max(j - radius, 0), min(j + radius + 1, w)):
+                    total = _ZERO
+                    for c in range(channels):
+                        s = x[i, j, c] - l[a, b, c]
+                        total += s * s
+                    if total < limit:
+                        found = True
+                        break
+                if found:
+                    break
+            if found:
+                over[i, j] = 0

@@ -13,6 +13,8 @@ _NOISE_RATE = 0.02  # per frame, where the mask is background
 _FOREGROUND_RATE = 0.001  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
+import os
+RADIUS=int(os.environ.get('RADIUS',2)); MATCH=float(os.environ.get('MATCH',.08)); POST=int(os.environ.get('POST',0)); RATIO=float(os.environ.get('RATIO',.4)); WIN=int(os.environ.get('WIN',9)); MOVING=float(os.environ.get('MOVING',.02))
 
 
 class Segmenter:
@@ -45,7 +47,7 @@ class Segmenter:
         self._area = round(values["min_area"] * shape[0] * shape[1])
         self.sigma = np.zeros(shape, np.float32)
 
-    def segment(self, residual: np.ndarray) -> np.ndarray:
+    def segment(self, residual: np.ndarray, x=None, l=None) -> np.ndarray:
         """Return the mask of a residual image; `learn` then learns the noise from it.
 
         Parameters
@@ -61,6 +63,14 @@ class Segmenter:
         mask = np.empty(self.shape, np.uint8)
         d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
         _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, mask.reshape(-1))
+        if x is not None and RADIUS:
+            before = self._vote(mask) if POST else mask.copy()
+            if POST: mask = (before > 0).view(np.uint8).copy()
+            _pixel_kernels.match_neighbours(x, l, self.sigma, np.float32(MATCH), np.float32(MOVING), RADIUS, mask)
+            if RATIO:
+                a = cv2.boxFilter(mask, cv2.CV_32F, (WIN, WIN), normalize=False)
+                b = cv2.boxFilter((before > 0).view(np.uint8), cv2.CV_32F, (WIN, WIN), normalize=False)
+                mask = ((a > RATIO * b) & (before > 0)).view(np.uint8)
         mask = self._without_small_regions(self._vote(mask))
         return mask
 

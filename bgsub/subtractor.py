@@ -18,9 +18,12 @@ from bgsub.frames import FrameFormat
 from bgsub.parameters import SEGMENTER, SUBTRACTOR, TRACKER, check_all
 from bgsub.segmentation import Segmenter
 from bgsub.separation import FOREGROUND, Separation
+from bgsub.stabiliser import Stabiliser
 from bgsub.tracker import SubspaceTracker
 
 _WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
+import os
+STAB=int(os.environ.get("STAB",1))
 _NOTHING = np.empty(0, np.float32)
 
 
@@ -125,6 +128,7 @@ class BackgroundSubtractor:
         """Return to the start phase, keeping the format of the frames."""
         frames = self._format
         self._tracker = None
+        self._stabiliser = Stabiliser()
         self._buffer = StartBuffer(self._parameters["start_frames"], frames.size, frames.dtype)
         self._segmenter = Segmenter((frames.shape[0], frames.shape[1]), **self._part(SEGMENTER))
 
@@ -194,6 +198,15 @@ class BackgroundSubtractor:
         if rate == 1:
             self._restart()
         x = frames.to_vector(frame, self._x)
+        given = frame
+        cube = (*frames.shape[:2], frames.channels)
+        if self._background is not None and STAB:
+            if self._stabiliser.needs_reference():
+                unit = np.empty(frames.size, np.float32)
+                self._stabiliser.set_reference(frames.to_vector(self._background, unit).reshape(cube))
+            frame = self._stabiliser.align(frame, x.reshape(cube), self._background)
+            if frame is not given:
+                x = frames.to_vector(frame, self._x)
         background, residual, mask = self._separate(frame, x, known, rate)
         event = None
         found = np.count_nonzero(mask if known is None else mask[~known])
@@ -208,7 +221,11 @@ class BackgroundSubtractor:
         self._background = background.copy()
         tracker = self._tracker if phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        return Separation(frame, mask, background, residual, y, phase, event)
+        if frame is not given:
+            mask = self._stabiliser.back(mask, np.zeros_like(mask), smooth=False)
+            background = self._stabiliser.back(background, given, smooth=True)
+            residual = self._stabiliser.back(residual, np.zeros_like(residual), smooth=True)
+        return Separation(given, mask, background, residual, y, phase, event)
 
     def _separate(
         self, frame: np.ndarray, x: np.ndarray, known: np.ndarray | None, rate: float
@@ -222,7 +239,7 @@ class BackgroundSubtractor:
             low_rank = self._tracker.separate(x, observed)
         residual = np.empty(frames.shape[:2], np.float32)
         _pixel_kernels.joint_residual(x, low_rank, frames.channels, residual.reshape(-1))
-        return frames.to_image(low_rank), residual, self._segmenter.segment(residual)
+        return frames.to_image(low_rank), residual, self._segmenter.segment(residual, x.reshape(*frames.shape[:2], frames.channels), low_rank.reshape(*frames.shape[:2], frames.channels))
 
     def _provisional(self, frame: np.ndarray, known: np.ndarray | None, rate: float) -> np.ndarray:
         """Return the provisional background, (m,), with the frame in it unless the model is frozen."""

@@ -22,6 +22,7 @@ _TOLERANCE = 1e-5
 _CONTINUATION = 6
 _JUMP = 0.1  # change of y, relative to y, that is not believed at once
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
+_NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 _EVERYTHING = np.empty(0, np.float32)
 _LARGEST = 1e12  # beyond it squares leave the range of float32
@@ -400,6 +401,31 @@ class SubspaceTracker:
         self._warmth += w * (float(self._a.mean()) if self._a.size else 1.0)
         if self.n_samples_seen_ % _HYGIENE == 0:
             self._orthonormalise()
+        _kernels.gather(self._model(), self._index, self._rows)
+        self._x = None
+
+    def retarget(self, target: np.ndarray, where: np.ndarray | None = None) -> None:
+        """Make `target` the low-rank part of the vector of the last `separate`, which counts as not yet learned.
+
+        The smallest change of U that does it, ``(target - U y) y' / |y|^2``, and an orthonormal basis of the result.
+        What is known of the past is kept in its coefficients; the pending gradient, which belongs to the old
+        subspace, is dropped.
+
+        Parameters
+        ----------
+        target : ndarray, (m,), float32
+            The new low-rank part.
+        where : ndarray of uint8, (m,), optional
+            Entries to change (non-zero); by default all.
+        """
+        k, y = self.rank, self.coefficients_
+        size = float(y @ y)
+        if size <= _NEGLIGIBLE:
+            return
+        chosen = np.empty(0, np.uint8) if where is None else where
+        _kernels.turn_rows(self._model(), k, y.astype(np.float32), target, self.low_rank_, chosen)
+        self._R = self._R[:0]
+        self._orthonormalise()
         _kernels.gather(self._model(), self._index, self._rows)
         self._x = None
 

@@ -2,16 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.options import PEERS, MethodCommand, given, make_subtractor, method_options, names_from
+from bgsub.cli.options import MethodCommand, given, make_subtractor, method_options, names_from
 from bgsub.cli.report import progress_bar
+from bgsub.errors import BgsubError, ParameterError
 
 if TYPE_CHECKING:
-    from bgsub.evaluation import Score, Sequence
+    from bgsub.evaluation import Method, Score, Sheet
+
+# Written out here because importing them from where they live would import NumPy and OpenCV.
+OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
+
+
+def _output_file(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a place where no file can be before the work is done, not after it."""
+    if path is not None and path.is_dir():
+        raise ParameterError(f"{option.opts[0]} takes a file, got the folder '{path}'")
+    if path is not None and not path.parent.is_dir():
+        raise ParameterError(f"{option.opts[0]} takes a file in a folder that exists, got '{path}'")
+    return path
+
+
+def _file_option(flag: str, name: str, text: str) -> Any:
+    return click.option(flag, name, type=click.Path(path_type=Path), callback=_output_file, metavar="FILE", help=text)
 
 
 @click.command(cls=MethodCommand, short_help="Score the masks on sequences with known ones.")
@@ -20,41 +39,133 @@ if TYPE_CHECKING:
     "--against",
     "peers",
     default="",
-    callback=names_from(PEERS, optional=True),
+    callback=names_from(OPENCV_METHODS, optional=True),
     metavar="METHOD,...",
-    help=f"Peers to run on the same frames: {', '.join(PEERS)}.",
+    help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
+    "opencv-contrib-python.",
 )
 @click.option(
     "--results",
     type=click.Path(path_type=Path),
-    help="Score the masks bin000123.png in this folder instead of running the method; for one DIR.",
+    metavar="FOLDER",
+    help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder instead of running the method; for one "
+    "sequence, the folder may hold the masks themselves.",
+)
+@click.option(
+    "--masks",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, in one folder for "
+    "each method.",
+)
+@_file_option("--json", "json_file", "Write counts, metrics, averages, versions and parameters.")
+@_file_option("--csv", "csv_file", "Write a line for each video, category and overall.")
+@_file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png.")
+@click.option(
+    "--worst",
+    type=click.IntRange(1, 100),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
 @method_options
-def evaluate(directories: tuple[Path, ...], peers: list[str], results: Path | None, **options: Any) -> None:
-    """Run the method on the frames of each DIR and score its masks.
+def evaluate(
+    directories: tuple[Path, ...],
+    peers: list[str],
+    results: Path | None,
+    masks: Path | None,
+    json_file: Path | None,
+    csv_file: Path | None,
+    sheet_file: Path | None,
+    worst: int,
+    **options: Any,
+) -> None:
+    """Run the method on sequences with known masks and score its own.
 
-    DIR holds input/in000123.jpg, groundtruth/gt000123.png and, if wanted, temporalROI.txt and ROI.bmp, the
-    layout of changedetection.net. All frames are fed in order, those with a mask inside the temporal region
-    are scored: recall, specificity, rates of false positives and negatives, percentage of wrong
-    classifications, precision and F; with the median time of a frame in milliseconds.
+    DIR is a sequence, or a folder in which sequences are found at any depth: a category, or the whole tree of
+    changedetection.net. A sequence holds input/in000123.jpg, groundtruth/gt000123.png and, if wanted,
+    temporalROI.txt and ROI.bmp; its category is the folder that holds it. All frames are fed in order, those
+    with a mask inside the temporal region are scored: recall, specificity, rates of false positives and
+    negatives, percentage of wrong classifications, precision and F; with the median time of a frame in
+    milliseconds.
+
+    Of several sequences the averages follow: a category is the mean of its videos, overall the mean of the
+    categories. A metric that a video does not define is left out of the mean, and a line below the table says
+    so; the JSON file has null there, the CSV file an empty cell.
     """
-    from bgsub.evaluation import Sequence, format_table, score_results  # noqa: PLC0415
+    from bgsub.evaluation import compare, compare_results, find_sequences  # noqa: PLC0415
 
-    if results is not None and (len(directories) > 1 or peers or given(options)):
-        raise click.UsageError("--results scores one DIR as it is, without --against and method parameters")
-    sequences = [Sequence(directory) for directory in directories]
-    if results is not None:
-        scores = [score_results(sequences[0], results)]
+    if results is not None and (peers or masks or given(options)):
+        raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
+    if results is None:
+        makers, parameters = _methods(peers, options)
     else:
-        make_subtractor(options)  # a bad combination of parameters shows before the first sequence is run
-        scores = [_score(sequence, name, options) for sequence in sequences for name in ("bgsub", *peers)]
-    click.echo(format_table(scores))
+        makers, parameters = {}, {results.resolve().name: {"results": str(results)}}
+    sheet = _sheet(sheet_file)
+    sequences = find_sequences(directories)
+    if sheet is not None:
+        sheet.check(len(sequences) * len(parameters) * worst)
+    scores = _collect(
+        compare(sequences, makers, masks=masks, sheet=sheet, worst=worst, progress=progress_bar)
+        if results is None
+        else compare_results(sequences, results, sheet=sheet, worst=worst, progress=progress_bar)
+    )
+    _write(scores, parameters, json_file, csv_file, sheet)
 
 
-def _score(sequence: Sequence, name: str, options: dict[str, Any]) -> Score:
-    """Return the score of one method on one sequence."""
-    from bgsub.evaluation import evaluate as evaluate_method  # noqa: PLC0415
+def _methods(
+    peers: list[str], options: dict[str, Any]
+) -> tuple[dict[str, Callable[[], Method]], dict[str, dict[str, Any]]]:
+    """Return what makes each method, and its parameters; what cannot be made shows now, not after hours."""
+    from bgsub.evaluation import make_method  # noqa: PLC0415
 
-    method = make_subtractor(options) if name == "bgsub" else name
-    with progress_bar(f"{sequence.name}, {name}", len(sequence)) as bar:
-        return evaluate_method(sequence, method, name=name, on_frame=lambda *_: bar.update())
+    makers: dict[str, Callable[[], Method]] = {"bgsub": partial(make_subtractor, options)}
+    parameters = {"bgsub": make_subtractor(options).get_params()}
+    for name in peers:
+        make_method(name)
+        makers[name], parameters[name] = partial(make_method, name), {}
+    return makers, parameters
+
+
+def _sheet(path: Path | None) -> Sheet | None:
+    from bgsub.evaluation import Sheet  # noqa: PLC0415
+
+    return None if path is None else Sheet(path)
+
+
+def _collect(runs: Iterable[Score]) -> list[Score]:
+    """Return all scores; when a run fails or is stopped, the table of those before it is printed."""
+    scores: list[Score] = []
+    try:
+        for score in runs:
+            scores.append(score)
+    except (BgsubError, KeyboardInterrupt):
+        _print(scores)
+        raise
+    return scores
+
+
+def _write(
+    scores: list[Score],
+    parameters: dict[str, dict[str, Any]],
+    json_file: Path | None,
+    csv_file: Path | None,
+    sheet: Sheet | None,
+) -> None:
+    from bgsub.evaluation import write_csv, write_json  # noqa: PLC0415
+
+    _print(scores)  # first, so that a full disk costs the files only
+    if json_file is not None:
+        write_json(json_file, scores, parameters)
+    if csv_file is not None:
+        write_csv(csv_file, scores)
+    if sheet is not None:
+        sheet.write()
+
+
+def _print(scores: list[Score]) -> None:
+    from bgsub.evaluation import format_table, summarize  # noqa: PLC0415
+
+    if scores:
+        click.echo(format_table(scores, summarize(scores)))

@@ -11,7 +11,7 @@ from bgsub.errors import ParameterError
 
 STATIC, SHADOW, OUTSIDE, UNKNOWN, MOVING = 0, 50, 85, 170, 255
 
-_CODES = (STATIC, SHADOW, OUTSIDE, UNKNOWN, MOVING)
+CODES = (STATIC, SHADOW, OUTSIDE, UNKNOWN, MOVING)
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,8 @@ class Confusion:
     """Pixels by what they are and what they were called; confusions of frames add up with ``+``.
 
     A ratio without anything to divide by is nan: the recall where nothing moves, the precision where
-    nothing was marked, the F-measure where both hold.
+    nothing was marked, the F-measure where both hold. The F-measure is 0, not nan, where something moves
+    and nothing of it was found.
 
     Attributes
     ----------
@@ -132,9 +133,9 @@ def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None
     if roi is not None and roi.shape != mask.shape:
         raise ParameterError(f"roi must have the shape of the mask {mask.shape}, got {roi.shape}")
     counts = np.bincount(truth.ravel(), minlength=256)
-    strange = [int(v) for v in np.flatnonzero(counts) if v not in _CODES]
+    strange = [int(v) for v in np.flatnonzero(counts) if v not in CODES]
     if strange:
-        raise ParameterError(f"truth must hold only the values {_CODES}, got {strange[0]} as well")
+        raise ParameterError(f"truth must hold only the values {CODES}, got {strange[0]} as well")
     found = mask if mask.dtype == np.bool_ else mask > 127
     moving, shadow = truth == MOVING, truth == SHADOW
     negative = shadow | (truth == STATIC)

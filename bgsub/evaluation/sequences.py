@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import re
+import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
@@ -10,10 +11,10 @@ from typing import Protocol
 import numpy as np
 
 from bgsub.errors import SourceError
+from bgsub.evaluation.files import find_roi, numbered, read_picture, read_roi, read_temporal_roi, read_truth
 from bgsub.synthetic import Scene
 
-_IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"}
-_ROI_NAMES = ("ROI.bmp", "ROI.png", "ROI.tif", "ROI.jpg")
+_logger = logging.getLogger("bgsub")
 
 
 class Labelled(Protocol):
@@ -50,8 +51,10 @@ class Sequence:
 
     ``input/`` holds the frames, ``groundtruth/`` the masks, for all frames or for some. A mask belongs to the
     frame of the same number: the last digits of the name, ``input/in000470.jpg`` and
-    ``groundtruth/gt000470.png``. Optional: ``temporalROI.txt`` with the first and the last number to score,
-    and ``ROI.bmp`` (or .png, .tif, .jpg), zero where nothing is scored.
+    ``groundtruth/gt000470.png``. Optional: ``temporalROI.txt`` with the first and the last number to score
+    (without it, every frame that has a mask is scored), and ``ROI.bmp`` (or .png, .tif, .jpg), zero where
+    nothing is scored (without it, every pixel is). A frame inside the temporal region that lacks a mask is not
+    scored; a warning in the log tells how many there are.
 
     Parameters
     ----------
@@ -62,8 +65,8 @@ class Sequence:
     ----------
     folder : Path
         The folder.
-    name : str
-        Its name.
+    name, category : str
+        Its name, and that of the folder that holds it: on changedetection.net, video and category.
     temporal_roi : (int, int) or None
         First and last number to score.
     scored : list of int
@@ -77,10 +80,11 @@ class Sequence:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.name = self.folder.resolve().name
+        named = Path(os.path.abspath(self.folder))  # a link keeps its own name, which resolve() would lose
+        self.name, self.category = named.name, named.parent.name
         self._frames = numbered(self.folder / "input")
         self._masks = numbered(self.folder / "groundtruth")
-        self.temporal_roi = _temporal_roi(self.folder / "temporalROI.txt")
+        self.temporal_roi = read_temporal_roi(self.folder / "temporalROI.txt")
         first, last = self.temporal_roi or (min(self._frames), max(self._frames))
         self.scored = [n for n in self._frames if n in self._masks and first <= n <= last]
         if not self.scored:
@@ -89,7 +93,21 @@ class Sequence:
                 f"in input from {first} to {last}"
             )
         self._roi: np.ndarray | None = None
-        self._roi_path = next((p for p in map(self.folder.joinpath, _ROI_NAMES) if p.is_file()), None)
+        self._roi_path = find_roi(self.folder)
+        if self.temporal_roi is not None:
+            self._tell_gaps(first, last)
+
+    def _tell_gaps(self, first: int, last: int) -> None:
+        gaps = [n for n in self._frames if n not in self._masks and first <= n <= last]
+        if gaps:
+            _logger.warning(
+                "%s: %d of the frames from %d to %d have no mask and are not scored, the first is %d",
+                self.folder,
+                len(gaps),
+                first,
+                last,
+                gaps[0],
+            )
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -106,19 +124,27 @@ class Sequence:
         A picture of another size is scaled to the size of the first frame, as some sequences need.
         """
         if self._roi is None and self._roi_path is not None:
-            from bgsub._opencv import cv2  # noqa: PLC0415 - scenes need no OpenCV
-
-            image = read_codes(self._roi_path)
-            height, width = self.frame(next(iter(self._frames))).shape[:2]
-            if image.shape != (height, width):
-                image = cv2.resize(image, (width, height), interpolation=cv2.INTER_NEAREST)
-            # JPEG leaves a grey seam around black.
-            self._roi = image > (127 if self._roi_path.suffix == ".jpg" else 0)
+            self._roi = read_roi(self._roi_path, self.frame(next(iter(self._frames))).shape[:2])
         return self._roi
+
+    def check(self) -> None:
+        """Read the region of interest, the first frame and the first scored mask, before a long run does.
+
+        Raises
+        ------
+        SourceError
+            If one of them cannot be read, or the sizes of frame and mask differ.
+        """
+        number = self.scored[0]
+        self.roi  # noqa: B018 - reading it is the check
+        frame, truth = self.frame(number), self.truth(number)
+        assert truth is not None
+        if truth.shape != frame.shape[:2]:
+            raise SourceError(f"mask {self._masks[number]} is {size_of(truth)}, its frame is {size_of(frame)}")
 
     def frame(self, number: int) -> np.ndarray:
         """Return one frame as it is stored: (h, w, 3) BGR or (h, w), uint8 or uint16."""
-        return _read(self._frames[number])
+        return read_picture(self._frames[number])
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
         """Yield number and picture of all frames in order."""
@@ -129,7 +155,7 @@ class Sequence:
         first, last = self.temporal_roi or (number, number)
         if number not in self._masks or not first <= number <= last:
             return None
-        return read_codes(self._masks[number])
+        return read_truth(self._masks[number])
 
 
 class SceneSequence:
@@ -163,60 +189,6 @@ class SceneSequence:
         return mask if latest == number else self._scene[number - 1][1]
 
 
-def numbered(folder: Path, prefix: str = "") -> dict[int, Path]:
-    """Return the pictures of a folder by the number in their names, in the order of the numbers.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    prefix : str
-        Only names that start so.
-
-    Raises
-    ------
-    SourceError
-        If the folder is missing or empty, or two pictures have one number.
-    """
-    if not folder.is_dir():
-        raise SourceError(f"folder {folder} does not exist")
-    found: dict[int, Path] = {}
-    for path in sorted(folder.iterdir()):
-        digits = re.findall(r"[0-9]+", path.stem)
-        if path.suffix.lower() not in _IMAGES or not digits or not path.name.startswith(prefix):
-            continue
-        number = int(digits[-1])
-        if number in found:
-            raise SourceError(f"{found[number].name} and {path.name} in {folder} have the same number")
-        found[number] = path
-    if not found:
-        kinds = ", ".join(sorted(_IMAGES))
-        raise SourceError(f"folder {folder} holds no numbered pictures {prefix}*[0-9] ({kinds})")
-    return dict(sorted(found.items()))
-
-
-def read_codes(path: Path) -> np.ndarray:
-    """Return a mask file as it is coded, (h, w), uint8; palettes and colour files are grey in disguise."""
-    image = _read(path)
-    if image.dtype != np.uint8:
-        raise SourceError(f"mask {path} must have 8 bits, got {image.dtype}")
-    # A conversion to grey weighs three channels and may round a code away; one channel is exact.
-    return np.ascontiguousarray(image[..., 0]) if image.ndim == 3 else image
-
-
-def _read(path: Path) -> np.ndarray:
-    from bgsub._opencv import cv2  # noqa: PLC0415 - scenes need no OpenCV
-
-    image = cv2.imread(str(path), cv2.IMREAD_UNCHANGED)
-    if image is None:
-        raise SourceError(f"picture {path} cannot be read")
-    return image[..., :3] if image.ndim == 3 and image.shape[2] == 4 else image
-
-
-def _temporal_roi(path: Path) -> tuple[int, int] | None:
-    if not path.is_file():
-        return None
-    words = path.read_text(encoding="utf-8", errors="replace").split()
-    if len(words) != 2 or not all(w.isdecimal() for w in words) or int(words[0]) > int(words[1]):
-        raise SourceError(f"{path} must hold the first and the last number to score, got {' '.join(words)!r}")
-    return int(words[0]), int(words[1])
+def size_of(image: np.ndarray) -> str:
+    """Return the size of a picture as it is told to people: ``320x240``."""
+    return f"{image.shape[1]}x{image.shape[0]}"

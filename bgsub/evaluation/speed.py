@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.errors import SourceError
-from bgsub.evaluation.run import Method, make_method
+from bgsub.evaluation.methods import Method, make_method
 
 _SCENE_SIZE = (320, 240)
 

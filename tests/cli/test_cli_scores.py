@@ -9,8 +9,7 @@ from video_fakes import read_video, write_images
 
 import bgsub
 from bgsub._opencv import cv2
-from bgsub.cli.options import PEERS
-from bgsub.evaluation import Confusion, Sequence, confusion, make_method
+from bgsub.evaluation import Confusion, Sequence, confusion
 from bgsub.evaluation import evaluate as evaluate_method
 from bgsub.synthetic import scene
 
@@ -78,13 +77,13 @@ def test_the_sample_is_scored_as_from_python(cli):
         assert float(row["ms/frame"]) > 0
 
 
-def test_parameters_and_several_folders(cli, sequence):
-    answer = cli("evaluate", sequence, sequence, "--start-frames", 10, "--against", "knn,mog2,knn")
+def test_parameters_and_several_methods(cli, sequence):
+    answer = cli("evaluate", sequence, "--start-frames", 10, "--against", "knn,mog2,knn")
     assert answer.code == 0
     rows = table(answer.out)
-    assert [row["method"] for row in rows] == ["bgsub", "knn", "mog2"] * 2
+    assert [row["method"] for row in rows] == ["bgsub", "knn", "mog2"]
     score = evaluate_method(Sequence(sequence), bgsub.BackgroundSubtractor(start_frames=10))
-    assert rows[0]["F"] == rows[3]["F"] == f"{score.confusion.f_measure:.4f}"
+    assert rows[0]["F"] == f"{score.confusion.f_measure:.4f}"
     assert score.confusion.f_measure > 0.9
 
 
@@ -95,10 +94,6 @@ def test_written_masks_score_as_the_method_does(cli, tmp_path, sequence):
     assert (answer.code, answer.err) == (0, "")
     (results,) = table(answer.out)
     assert results == method | {"method": "mask", "ms/frame": "-"}
-
-
-def test_the_peers_exist():
-    assert all(hasattr(make_method(name), "apply") for name in PEERS)
 
 
 @pytest.mark.parametrize("own", [False, True])

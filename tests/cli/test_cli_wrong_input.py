@@ -196,19 +196,5 @@ def test_live_wants_a_screen_or_an_output(cli, place):
     refuse(cli("live", "0"), "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
 
 
-def test_evaluate_wants_the_layout_of_changedetection(cli, place):
-    refuse(cli("evaluate", "frames"), "folder frames/input does not exist")
-    write_images(place / "set", [])
-    write_images(place / "set" / "input", make_scene(3))
-    refuse(cli("evaluate", "set"), "folder set/groundtruth does not exist")
-    write_images(place / "set" / "groundtruth", np.zeros((1, 32, 48), np.uint8), "gt{:06d}.png")
-    refuse(cli("evaluate", "set", "--results", "gone"), "folder gone does not exist")
-    refuse(cli("evaluate", "set", "--against", "magic"), "--against takes mog2, knn, got 'magic'")
-    refuse(
-        cli("evaluate", "set", "--results", "set/groundtruth", "--rank", 2),
-        "--results scores one DIR as it is, without --against and method parameters; see bgsub evaluate --help",
-    )
-
-
 def test_bench_wants_frames(cli, place):
     refuse(cli("bench", "missing.mp4"), "no such file or folder: 'missing.mp4'")

@@ -149,7 +149,7 @@ def test_two_files_with_one_number(folder):
 def test_broken_picture(folder):
     (folder / "input" / "in000002.jpg").write_bytes(b"no picture")
     sequence = Sequence(folder)
-    with pytest.raises(SourceError, match=r"in000002\.jpg cannot be read"):
+    with pytest.raises(SourceError, match=r"in000002\.jpg' cannot be decoded"):
         list(sequence.frames())
 
 

@@ -1,0 +1,56 @@
+"""The methods that are compared: this package and OpenCV's subtractors, all with their defaults."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from bgsub.errors import DependencyError, ParameterError
+
+METHODS = ("bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
+"""Names for `make_method`; those after ``knn`` need OpenCV's extra modules (opencv-contrib-python)."""
+
+
+class Method(Protocol):
+    """A background subtractor: frame in, mask out."""
+
+    def apply(self, image: np.ndarray) -> np.ndarray:
+        """Return the mask (h, w), uint8, of the next frame."""
+
+
+def make_method(name: str) -> Method:
+    """Return a fresh method with its default settings.
+
+    Parameters
+    ----------
+    name : {"bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog"}
+        This package, or one of OpenCV's subtractors.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such method.
+    DependencyError
+        If it needs OpenCV's extra modules and they are not installed.
+    """
+    if name not in METHODS:
+        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {name!r}")
+    if name == "bgsub":
+        from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
+
+        return BackgroundSubtractor()
+    return _from_opencv(name)
+
+
+def _from_opencv(name: str) -> Any:
+    from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
+
+    constructor = f"createBackgroundSubtractor{name.upper()}"
+    home = cv2 if name in ("mog2", "knn") else getattr(cv2, "bgsegm", None)
+    if not hasattr(home, constructor):
+        raise DependencyError(
+            f"{name} needs OpenCV's extra modules, which OpenCV {cv2.__version__} here lacks; "
+            "install opencv-contrib-python in the place of opencv-python"
+        )
+    return getattr(home, constructor)()

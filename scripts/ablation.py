@@ -1,0 +1,43 @@
+"""Print the ablation table: F per condition with everything on and with each mechanism off, milliseconds per frame.
+
+A switch is "label:name=value,...": the settings that turn one mechanism off. Usage:
+python scripts/ablation.py DIR... [--synthetic] [--switch "no shadows:shadows=off"]; without --switch, all of SWITCHES.
+"""
+
+from __future__ import annotations
+
+import click
+from stress import print_grid, rows_of, sources
+
+from bgsub.errors import BgsubError, ParameterError
+from bgsub.evaluation.conditions import grid
+
+SWITCHES: dict[str, dict[str, object]] = {}
+
+
+def parse_switch(text: str) -> tuple[str, dict[str, object]]:
+    """Return label and settings of a switch."""
+    label, colon, settings = text.partition(":")
+    if not colon or not label.strip():
+        raise ParameterError(f"switch must be label:name=value,..., got {text!r}")
+    return label.strip(), grid.parse_settings(settings.split(","))
+
+
+@click.command()
+@sources
+@click.option("--switch", "switches", multiple=True, metavar="LABEL:NAME=VALUE,...", help="Settings of a column.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help="A parameter of all columns.")
+def main(switches, settings, jobs, json_path, **chosen) -> None:
+    """Print F per condition with all mechanisms on and with each one off."""
+    try:
+        common = grid.parse_settings(settings)
+        off = dict(map(parse_switch, switches)) if switches else SWITCHES
+        runs = [grid.Run("all on", settings=common)]
+        runs += [grid.Run(label, settings={**common, **changed}) for label, changed in off.items()]
+        print_grid(rows_of(**chosen), runs, jobs, json_path)
+    except BgsubError as error:
+        raise click.ClickException(str(error)) from None
+
+
+if __name__ == "__main__":
+    main()

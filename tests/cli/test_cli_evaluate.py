@@ -1,0 +1,151 @@
+"""``bgsub evaluate`` on trees: averages, files, results on disk, and what it refuses before it runs."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from cli_inputs import make_scene
+from video_fakes import write_images
+
+from bgsub._opencv import cv2
+from bgsub.cli.evaluate import OPENCV_METHODS
+from bgsub.evaluation import METHODS, Sheet, make_method
+from bgsub.evaluation import evaluate as evaluate_method
+from bgsub.parameters import SUBTRACTOR
+
+START = ("--start-frames", 10)
+
+
+@pytest.fixture
+def dataset(tmp_path, monkeypatch):
+    """Three sequences of 30 frames in two categories; nothing moves in the last one."""
+    monkeypatch.chdir(tmp_path)
+    for name, empty in (("busy/one", 12), ("busy/two", 20), ("calm/still", 30)):
+        frames = make_scene(30, empty=empty)
+        root = tmp_path / "dataset" / name
+        root.mkdir(parents=True)
+        write_images(root / "input", frames)
+        truths = np.where(frames.min(axis=3) > 200, 255, 0).astype(np.uint8)
+        write_images(root / "groundtruth", truths, "gt{:06d}.png")
+        (root / "temporalROI.txt").write_text("11 30")
+    return tmp_path / "dataset"
+
+
+def refuse(answer, message, code=2):
+    assert (answer.code, answer.out, answer.err) == (code, "", f"bgsub: error: {message}\n")
+
+
+def test_the_methods_are_those_there_are():
+    assert list(METHODS) == ["bgsub", *OPENCV_METHODS]
+    assert all(hasattr(make_method(name), "apply") for name in ("mog2", "knn"))
+
+
+def test_a_tree_gives_videos_categories_overall_and_all_files(cli, dataset):
+    answer = cli(
+        "evaluate", dataset, *START, "--against", "mog2", "--json", "o.json", "--csv", "o.csv", "--sheet", "o.html"
+    )
+    assert (answer.code, answer.err) == (0, "")
+    rows = [line.split("  ")[0] for line in answer.out.splitlines()]
+    assert rows[1:7:2] == rows[2:7:2] == ["busy/one", "busy/two", "calm/still"]
+    assert rows[7:13:2] == rows[8:13:2] == ["mean of busy", "mean of calm", "overall"]
+    assert rows[13].startswith("overall, bgsub: recall is the mean of the 1 of 2 categories")
+    content = json.loads((dataset.parent / "o.json").read_text())
+    assert set(content["parameters"]["bgsub"]) == set(SUBTRACTOR)
+    assert content["parameters"]["bgsub"]["start_frames"] == 10
+    assert content["parameters"]["mog2"] == {}
+    ours = [video for video in content["videos"] if video["method"] == "bgsub"]
+    assert [(video["frames"], video["scored_frames"]) for video in ours] == [(30, 20)] * 3
+    assert [video["f_measure"] is None for video in ours] == [False, False, True]
+    (overall,) = (mean for mean in content["overall"] if mean["method"] == "bgsub")
+    assert overall["f_measure"] == pytest.approx((ours[0]["f_measure"] + ours[1]["f_measure"]) / 2)
+    assert overall["f_measure"] > 0.9
+    assert f" {overall['f_measure']:.4f} " in answer.out
+    with (dataset.parent / "o.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["level"] == "overall"]
+    assert float(rows[0]["f_measure"]) == overall["f_measure"]
+    assert "busy/one, bgsub" in (dataset.parent / "o.html").read_text()
+
+
+def test_masks_that_were_written_score_the_same(cli, dataset):
+    live = cli("evaluate", dataset, *START, "--masks", "masks")
+    stored = cli("evaluate", dataset, "--results", "masks", "--sheet", "o.png", "--worst", 2)
+    assert (live.code, stored.code, stored.err) == (0, 0, "")
+    cells = [
+        [line.replace("bgsub", "masks").split()[:-1] for line in answer.out.splitlines()] for answer in (live, stored)
+    ]
+    assert cells[0] == cells[1]
+    assert len(list((dataset.parent / "masks").glob("*/*/bin*.png"))) == 90
+    assert cv2.imread("o.png").shape[1] == 4 * 48 + 12
+
+
+def test_a_run_that_fails_in_the_middle_shows_what_it_has_and_writes_no_file(cli, dataset):
+    broken = dataset / "busy" / "two" / "input" / "in000020.png"
+    broken.write_bytes(b"no image")
+    answer = cli("evaluate", "dataset", *START, "--json", "o.json", "--sheet", "o.png")
+    assert answer.code == 2
+    assert answer.err == "bgsub: error: image 'dataset/busy/two/input/in000020.png' cannot be decoded\n"
+    assert [line.split()[0] for line in answer.out.splitlines()] == ["sequence", "one"]
+    assert not list(dataset.parent.glob("o.*"))
+
+
+def test_what_is_done_when_the_user_stops_is_shown(cli, dataset, monkeypatch):
+    def stop(sequence, *words, **options):
+        if sequence.name == "two":
+            raise KeyboardInterrupt
+        return evaluate_method(sequence, *words, **options)
+
+    monkeypatch.setattr("bgsub.evaluation.batch.evaluate", stop)
+    answer = cli("evaluate", "dataset", *START, "--csv", "o.csv")
+    assert (answer.code, answer.err.strip()) == (1, "bgsub: error: stopped by the user")
+    assert [line.split()[0] for line in answer.out.splitlines()] == ["sequence", "one"]
+    assert not list(dataset.parent.glob("o.*"))
+
+
+def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
+    monkeypatch.setattr("bgsub.evaluation.batch.evaluate", lambda *_, **__: pytest.fail("a run began"))
+    monkeypatch.setattr("bgsub.evaluation.batch.score_results", lambda *_, **__: pytest.fail("a run began"))
+    monkeypatch.setattr(cv2, "bgsegm", None, raising=False)
+    (dataset / "empty").mkdir()
+    refuse(cli("evaluate", "gone"), "folder gone does not exist")
+    refuse(
+        cli("evaluate", "dataset/empty"),
+        "no sequence in dataset/empty: a sequence is a folder that holds input and groundtruth",
+    )
+    refuse(
+        cli("evaluate", "dataset", "--json", "gone/o.json"),
+        "--json takes a file in a folder that exists, got 'gone/o.json'",
+    )
+    refuse(cli("evaluate", "dataset", "--csv", "dataset"), "--csv takes a file, got the folder 'dataset'")
+    refuse(cli("evaluate", "dataset", "--sheet", "o.pdf"), "a sheet is a file .html or .png, got 'o.pdf'")
+    refuse(
+        cli("evaluate", "dataset", "--sheet", "o.png", "--worst", 100),
+        "a PNG sheet holds at most 200 frames, wanted are 300; use .html or fewer frames",
+    )
+    refuse(
+        cli("evaluate", "dataset", "--against", "magic"),
+        "--against takes " + ", ".join(OPENCV_METHODS) + ", got 'magic'",
+    )
+    refuse(
+        cli("evaluate", "dataset", "--against", "gsoc"),
+        f"gsoc needs OpenCV's extra modules, which OpenCV {cv2.__version__} here lacks; "
+        "install opencv-contrib-python in the place of opencv-python",
+        code=1,
+    )
+    refuse(cli("evaluate", "dataset", "--results", "gone"), "folder gone does not exist")
+    refuse(
+        cli("evaluate", "dataset", "--results", "dataset", "--rank", 2),
+        "--results scores masks as they are, without --against, --masks and method parameters; "
+        "see bgsub evaluate --help",
+    )
+    shutil.rmtree(dataset / "calm" / "still" / "groundtruth")
+    refuse(cli("evaluate", "dataset"), "folder dataset/calm/still/groundtruth does not exist")
+
+
+def test_a_sheet_that_cannot_be_written_does_not_cost_the_scores(cli, dataset, monkeypatch):
+    monkeypatch.setattr(Sheet, "_page", lambda _: 1 / 0)
+    answer = cli("evaluate", dataset / "busy" / "one", *START, "--sheet", "o.html", "--json", "o.json")
+    assert answer.code == 1
+    assert answer.out.startswith("sequence ")
+    assert (dataset.parent / "o.json").exists()

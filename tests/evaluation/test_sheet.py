@@ -1,0 +1,154 @@
+"""The worst frames: which are kept, and the sheet that shows them."""
+
+from __future__ import annotations
+
+import base64
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
+from bgsub.evaluation import Sheet, WorstFrames, error_image
+
+FRAME = np.full((24, 32, 3), 100, np.uint8)
+TRUTH = np.zeros((24, 32), np.uint8)
+TRUTH[:10, :10] = 255
+
+
+def mask_with(wrong):
+    """The true mask with `wrong` false alarms."""
+    mask = TRUTH.copy()
+    mask[20:].reshape(-1)[:wrong] = 255
+    return mask
+
+
+def collect(wrongs, **options):
+    worst = WorstFrames(**options)
+    for number, wrong in enumerate(wrongs, start=1):
+        worst(number, FRAME, mask_with(wrong), TRUTH)
+    return worst.frames()
+
+
+def test_the_frames_with_most_wrong_pixels_are_kept_worst_first():
+    frames = collect([3, 50, 7, 0, 20, 50, 1], count=3)
+    assert [(frame.number, frame.wrong) for frame in frames] == [(2, 50), (6, 50), (5, 20)]
+    assert frames[0].confusion.fp == 50
+
+
+def test_frames_without_a_wrong_pixel_or_a_mask_are_never_kept():
+    assert collect([0, 0], count=3) == []
+    worst = WorstFrames(3)
+    worst(1, FRAME, mask_with(9), None)
+    assert worst.frames() == []
+
+
+def test_of_neighbours_only_the_worst_is_kept():
+    frames = collect([10, 30, 20, 5, 5, 9, 8, 8, 40], count=8, gap=3)
+    assert [frame.number for frame in frames] == [9, 2, 6]
+
+
+def test_the_strip_shows_input_truth_mask_and_errors_inside_the_region():
+    roi = np.ones(TRUTH.shape, bool)
+    roi[20:, :2] = False
+    worst = WorstFrames(1, roi)
+    worst(1, FRAME, mask_with(5), TRUTH)
+    (frame,) = worst.frames()
+    assert frame.wrong == 3
+    first, truth, mask, errors = (frame.strip[:, x : x + 32] for x in (0, 36, 72, 108))
+    assert frame.strip.shape == (24, 140, 3)
+    assert np.array_equal(first, FRAME)
+    inside = np.where(roi, TRUTH, 85).astype(np.uint8)
+    assert np.array_equal(truth[..., 0], inside)
+    assert np.array_equal(mask[..., 1], mask_with(5))
+    assert np.array_equal(errors, error_image(FRAME, mask_with(5), inside))
+    assert (errors[20, :2] == 50).all()
+    assert errors[20, 3].argmax() == 2
+
+
+def test_grey_frames_of_16_bit_and_boolean_masks_are_shown():
+    worst = WorstFrames(1)
+    worst(1, np.full(TRUTH.shape, 100 * 257, np.uint16), mask_with(5) > 0, TRUTH)
+    (frame,) = worst.frames()
+    assert (frame.strip[:, :32] == 100).all()
+    assert np.array_equal(frame.strip[:, 72:104, 0], mask_with(5))
+
+
+class Page(HTMLParser):
+    def __init__(self, text):
+        super().__init__()
+        self.images, self.text, self.tags = [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        if tag == "img":
+            self.images.append(dict(attributes)["src"])
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_page_holds_its_pictures_and_escapes_names(tmp_path):
+    sheet = Sheet(tmp_path / "sheet.html")
+    frames = collect([3, 50], count=2)
+    sheet.add('a <script>&"b', frames)
+    sheet.add("perfect", [])
+    sheet.write()
+    page = Page((tmp_path / "sheet.html").read_text(encoding="utf-8"))
+    assert "script" not in page.tags
+    assert 'a <script>&"b' in page.text
+    assert "No wrong pixel." in page.text
+    assert "frame 2: F 0.800, 50 false alarms, 0 misses, 100 hits" in page.text
+    assert len(page.images) == 2
+    kind, data = page.images[0].split(",")
+    assert kind == "data:image/jpeg;base64"
+    image = cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)
+    assert image.shape == frames[0].strip.shape
+    assert np.abs(image.astype(int) - frames[0].strip).mean() < 8
+
+
+def test_the_picture_holds_all_strips_in_order(tmp_path):
+    sheet = Sheet(tmp_path / "sheet.png")
+    frames = collect([3, 50], count=2)
+    sheet.add("first", frames)
+    sheet.add("perfect", [])
+    sheet.write()
+    image = cv2.imread(str(tmp_path / "sheet.png"))
+    assert image.shape[1] == 140
+    heights = []
+    for frame in frames:
+        # JPEG changes pixels a little; a strip is where the picture differs least from it.
+        errors = [np.abs(image[y : y + 24].astype(int) - frame.strip).mean() for y in range(image.shape[0] - 23)]
+        heights.append(int(np.argmin(errors)))
+        assert min(errors) < 8
+    assert heights[0] + 24 < heights[1]
+
+
+def test_large_frames_are_made_smaller(tmp_path):
+    sheet = Sheet(tmp_path / "sheet.png")
+    worst = WorstFrames(1)
+    large = cv2.resize(TRUTH, (1600, 1200), interpolation=cv2.INTER_NEAREST)
+    worst(1, np.zeros((1200, 1600, 3), np.uint8), np.zeros_like(large), large)
+    sheet.add("large", worst.frames())
+    sheet.write()
+    height, width = cv2.imread(str(tmp_path / "sheet.png")).shape[:2]
+    assert width == 1292
+    assert 240 < height < 340
+
+
+def test_what_cannot_be_a_sheet(tmp_path):
+    with pytest.raises(ParameterError, match=r"a sheet is a file \.html or \.png, got '.*sheet\.pdf'"):
+        Sheet(tmp_path / "sheet.pdf")
+    with pytest.raises(ParameterError, match="at most 200 frames, wanted are 201"):
+        Sheet(tmp_path / "sheet.PNG").check(201)
+    Sheet(tmp_path / "sheet.html").check(201)
+
+
+def test_arrays_may_be_used_again_by_the_caller():
+    worst = WorstFrames(1)
+    mask = mask_with(5)
+    worst(1, FRAME, mask, TRUTH)
+    mask[:] = 255
+    assert np.array_equal(worst.frames()[0].mask, mask_with(5))
