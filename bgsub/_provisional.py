@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 _SPREAD = 9  # frames in the median
@@ -37,6 +39,12 @@ class StartBuffer:
         # every frame at first, then rarely: the median of a longer time changes slowly
         if self._median is None or self.count <= _SPREAD or self.count % _SPREAD == 0:
             self._median = median_of(self.spread())
+
+    def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Replace every frame, (m,), by what `change` makes of it."""
+        for i in range(self.count):
+            self.frames[i] = change(self.frames[i])
+        self._median = median_of(self.spread())
 
     def spread(self) -> np.ndarray:
         """Return an odd number of frames, at most nine, evenly spread over the buffer: (q, m)."""

@@ -71,7 +71,7 @@ class Parameter:
         }[self.kind]
         if good and self.kind in (int, float):
             inside = self.low < value < self.high if self.is_open else self.low <= value <= self.high
-            good = math.isfinite(value) and inside
+            good = inside and (math.isfinite(value) or (value == self.high and not self.is_open))
         elif good and self.choices:
             good = value in self.choices
         if not good:
@@ -118,6 +118,9 @@ SEGMENTER = {
     "threshold": Parameter(0.08, "least residual of a foreground pixel, full scale is 1", float, 0, 2, is_open=True),
     "noise_factor": Parameter(3.0, "threshold of a pixel in units of its own noise scale", float, 0, 100),
     "median": Parameter(5, "side of the majority vote in pixels; 1 switches it off", int, 1, 31),
+    "neighbours": Parameter(
+        1, "reach in pixels within which a moving background is recognised; 0 switches it off", int, 0, 5
+    ),
     "min_area": Parameter(0.0002, "least area of a foreground region as a share of the frame", float, 0, 1),
 }
 
@@ -125,6 +128,11 @@ SUBTRACTOR = {
     **TRACKER,
     **SEGMENTER,
     "start_frames": Parameter(50, "frames of the batch start", int, 1, 1000),
+    "fps": Parameter(25.0, "frames per second of the stream, for all that is set in seconds", float, 0, 10000, True),
+    "stabilise": Parameter(True, "undo small movements of the camera", bool),
+    "light": Parameter(True, "explain sudden changes of the light", bool),
+    "ghosts": Parameter(True, "release the places that an object has left", bool),
+    "absorb_after": Parameter(60.0, "seconds until a standing object is background; inf for never", float, 0, math.inf),
     "max_value": Parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",

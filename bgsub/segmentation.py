@@ -13,9 +13,7 @@ _NOISE_RATE = 0.02  # per frame, where the mask is background
 _FOREGROUND_RATE = 0.001  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
-import os
-RADIUS=int(os.environ.get('RADIUS',2)); MATCH=float(os.environ.get('MATCH',.08)); POST=int(os.environ.get('POST',0)); RATIO=float(os.environ.get('RATIO',.4)); WIN=int(os.environ.get('WIN',9)); MOVING=float(os.environ.get('MOVING',.02))
-
+_MOVING = 0.02  # noise scale from which the background counts as moving
 
 class Segmenter:
     """Turn joint colour residuals into foreground masks.
@@ -34,6 +32,9 @@ class Segmenter:
         Threshold in units of the pixel's noise scale.
     median : int, default 5
         Side of the majority vote in pixels, made odd; 1 switches it off.
+    neighbours : int, default 1
+        Where the background moves, a candidate that looks like the background within so many pixels is none; 0
+        switches it off.
     min_area : float, default 0.0002
         Least area of a region as a share of the frame.
     """
@@ -45,34 +46,42 @@ class Segmenter:
         self._factor = np.float32(values["noise_factor"])
         self._side = values["median"] | 1
         self._area = round(values["min_area"] * shape[0] * shape[1])
+        self._radius = values["neighbours"]
         self.sigma = np.zeros(shape, np.float32)
 
-    def segment(self, residual: np.ndarray, x=None, l=None) -> np.ndarray:
-        """Return the mask of a residual image; `learn` then learns the noise from it.
+    def candidates(self, residual: np.ndarray) -> np.ndarray:
+        """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
 
         Parameters
         ----------
         residual : ndarray, (h, w), float32
             Joint colour residual, full scale is 1.
+        """
+        over = np.empty(self.shape, np.uint8)
+        d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
+        _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, over.reshape(-1))
+        return over
+
+    def segment(self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray) -> np.ndarray:
+        """Return the mask of a frame; `learn` then learns the noise from it.
+
+        Parameters
+        ----------
+        candidates : ndarray, (h, w), uint8
+            What `candidates` returned; changed in place.
+        x, background : ndarray, (h, w, c), float32
+            Frame and background.
 
         Returns
         -------
         ndarray, (h, w), uint8
             0 background, 255 foreground.
         """
-        mask = np.empty(self.shape, np.uint8)
-        d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
-        _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, mask.reshape(-1))
-        if x is not None and RADIUS:
-            before = self._vote(mask) if POST else mask.copy()
-            if POST: mask = (before > 0).view(np.uint8).copy()
-            _pixel_kernels.match_neighbours(x, l, self.sigma, np.float32(MATCH), np.float32(MOVING), RADIUS, mask)
-            if RATIO:
-                a = cv2.boxFilter(mask, cv2.CV_32F, (WIN, WIN), normalize=False)
-                b = cv2.boxFilter((before > 0).view(np.uint8), cv2.CV_32F, (WIN, WIN), normalize=False)
-                mask = ((a > RATIO * b) & (before > 0)).view(np.uint8)
-        mask = self._without_small_regions(self._vote(mask))
-        return mask
+        if self._radius:
+            _pixel_kernels.match_neighbours(
+                x, background, self.sigma, self._threshold, np.float32(_MOVING), self._radius, candidates
+            )
+        return self._without_small_regions(self._vote(candidates))
 
     def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
         """Update the noise scale from a residual, (h, w) float32, and its final mask, (h, w) uint8."""

@@ -49,6 +49,14 @@ class Stabiliser:
             return frame
         return _warped(frame, background, self.movement.matrix(frame.shape), cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP)
 
+    def forth(self, known: np.ndarray) -> np.ndarray:
+        """Return a boolean image, (h, w), of the last frame in the coordinates of the background."""
+        if self.movement is None:
+            return known
+        flags = cv2.INTER_NEAREST | cv2.WARP_INVERSE_MAP
+        image = known.astype(np.uint8)
+        return _warped(image, np.zeros_like(image), self.movement.matrix(image.shape), flags) != 0
+
     def back(self, image: np.ndarray, outside: np.ndarray, *, smooth: bool) -> np.ndarray:
         """Return an image of the background's coordinates in those of the last frame.
 

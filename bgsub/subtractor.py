@@ -11,20 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from bgsub import _pixel_kernels, _storage
-from bgsub._provisional import StartBuffer
+from bgsub import _storage
 from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat
-from bgsub.parameters import SEGMENTER, SUBTRACTOR, TRACKER, check_all
-from bgsub.segmentation import Segmenter
+from bgsub.parameters import SUBTRACTOR, TRACKER, check_all
+from bgsub.scene_model import SceneModel, View, foreground_share
 from bgsub.separation import FOREGROUND, Separation
-from bgsub.stabiliser import Stabiliser
 from bgsub.tracker import SubspaceTracker
 
 _WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
-import os
-STAB=int(os.environ.get("STAB",1))
-_NOTHING = np.empty(0, np.float32)
 
 
 class BackgroundSubtractor:
@@ -101,8 +96,7 @@ class BackgroundSubtractor:
     def clear(self) -> None:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
-        self._tracker: SubspaceTracker | None = None
-        self._buffer: StartBuffer | None = None
+        self._model: SceneModel | None = None
         self._background: np.ndarray | None = None
 
     def empty(self) -> bool:
@@ -112,25 +106,26 @@ class BackgroundSubtractor:
     @property
     def phase(self) -> str:
         """Return "start" while the provisional model serves, "tracking" afterwards."""
-        return "start" if self._tracker is None else "tracking"
+        return "start" if self.tracker is None else "tracking"
 
     @property
     def tracker(self) -> SubspaceTracker | None:
         """The subspace tracker, None before the batch start."""
-        return self._tracker
+        return None if self._model is None else self._model.tracker
 
     def _begin(self, frames: FrameFormat) -> None:
         self.format = frames
-        self._x = np.empty(frames.size, np.float32)
         self._restart()
 
     def _restart(self) -> None:
         """Return to the start phase, keeping the format of the frames."""
-        frames = self._format
-        self._tracker = None
-        self._stabiliser = Stabiliser()
-        self._buffer = StartBuffer(self._parameters["start_frames"], frames.size, frames.dtype)
-        self._segmenter = Segmenter((frames.shape[0], frames.shape[1]), **self._part(SEGMENTER))
+        self._model = SceneModel(self._format, self._parameters)
+
+    @property
+    def _scene(self) -> SceneModel:
+        if self._model is None:
+            raise ParameterError("the subtractor has seen no frame yet")
+        return self._model
 
     @property
     def _format(self) -> FrameFormat:
@@ -197,89 +192,32 @@ class BackgroundSubtractor:
             self._begin(frames)
         if rate == 1:
             self._restart()
-        x = frames.to_vector(frame, self._x)
-        given = frame
-        cube = (*frames.shape[:2], frames.channels)
-        if self._background is not None and STAB:
-            if self._stabiliser.needs_reference():
-                unit = np.empty(frames.size, np.float32)
-                self._stabiliser.set_reference(frames.to_vector(self._background, unit).reshape(cube))
-            frame = self._stabiliser.align(frame, x.reshape(cube), self._background)
-            if frame is not given:
-                x = frames.to_vector(frame, self._x)
-        background, residual, mask = self._separate(frame, x, known, rate)
-        event = None
-        found = np.count_nonzero(mask if known is None else mask[~known])
-        if found > _WHOLE_FRAME * mask.size and mask.size > 1 and rate != 0:
-            event = "scene-change"
-            self._restart()
-            background, residual, mask = self._separate(frame, x, known, rate)
+        view, event = self._view(frame, known, rate)
         phase = self.phase  # before the last frame of the start makes the tracker
+        if rate != 0:
+            self._learn(None if rate < 0 or rate == 1 else rate)
         if known is not None:
-            mask[known] = FOREGROUND
-        self._learn(residual if known is None else np.where(known, self._segmenter.sigma, residual), mask, rate)
-        self._background = background.copy()
-        tracker = self._tracker if phase == "tracking" else None
+            view.mask[known] = FOREGROUND
+        self._background = view.background
+        tracker = self._scene.tracker if phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        if frame is not given:
-            mask = self._stabiliser.back(mask, np.zeros_like(mask), smooth=False)
-            background = self._stabiliser.back(background, given, smooth=True)
-            residual = self._stabiliser.back(residual, np.zeros_like(residual), smooth=True)
-        return Separation(given, mask, background, residual, y, phase, event)
+        return Separation(frame, view.mask, view.background.copy(), view.residual, y, phase, event)
 
-    def _separate(
-        self, frame: np.ndarray, x: np.ndarray, known: np.ndarray | None, rate: float
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return background image, joint residual and mask of a frame by the model as it stands."""
-        frames = self._format
-        if self._tracker is None:
-            low_rank = self._provisional(frame, known, rate)
-        else:
-            observed = _NOTHING if known is None else np.repeat(~known, frames.channels).astype(np.float32)
-            low_rank = self._tracker.separate(x, observed)
-        residual = np.empty(frames.shape[:2], np.float32)
-        _pixel_kernels.joint_residual(x, low_rank, frames.channels, residual.reshape(-1))
-        return frames.to_image(low_rank), residual, self._segmenter.segment(residual, x.reshape(*frames.shape[:2], frames.channels), low_rank.reshape(*frames.shape[:2], frames.channels))
+    def _view(self, frame: np.ndarray, known: np.ndarray | None, rate: float) -> tuple[View, str | None]:
+        """Return what the model makes of a frame, after a new start if it shows another scene, and the event."""
+        view = self._scene.separate(frame, known, rate == 0)
+        share = foreground_share(view.mask, known)
+        if share <= _WHOLE_FRAME or view.mask.size == 1 or rate == 0:
+            return view, "light-change" if view.light else None
+        self._restart()
+        return self._scene.separate(frame, known, False), "scene-change"
 
-    def _provisional(self, frame: np.ndarray, known: np.ndarray | None, rate: float) -> np.ndarray:
-        """Return the provisional background, (m,), with the frame in it unless the model is frozen."""
-        buffer = self._start_buffer
-        if buffer.count and known is not None:
-            frame = frame.copy()
-            frame[known] = buffer.median.reshape(frame.shape)[known]
-        if not buffer.is_full and (rate != 0 or buffer.count == 0):
-            buffer.add(frame.reshape(-1))
-        background = np.empty(self._format.size, np.float32)
-        return self._format.to_vector(buffer.median.reshape(self._format.shape), background)
-
-    @property
-    def _start_buffer(self) -> StartBuffer:
-        if self._buffer is None:
-            raise ParameterError("the start phase is over")
-        return self._buffer
-
-    def _learn(self, residual: np.ndarray, mask: np.ndarray, rate: float) -> None:
-        if rate == 0:
-            return
-        self._segmenter.learn(residual, mask)
-        if self._tracker is not None:
-            self._tracker.update(None if rate < 0 or rate == 1 else rate)
-        elif self._start_buffer.is_full:
-            self._finish_start()
-
-    def _finish_start(self) -> None:
-        """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
-        frames, parameters = self._format, self._part(TRACKER)
-        parameters["rank"] = min(parameters["rank"], frames.size)
-        buffered = self._start_buffer.frames
-        if buffered.dtype == np.float16:  # no arithmetic on half precision in kernels
-            buffered = buffered.astype(np.float32)
+    def _learn(self, rate: float | None) -> None:
         try:
-            self._tracker = SubspaceTracker(**parameters).fit(buffered, frames.scale)
+            self._scene.learn(rate)
         except Exception:
             self._restart()  # the stream can go on with a new start
             raise
-        self._buffer = None
 
     def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray:
         """Return the background of the newest frame, shape and type of the frames.

@@ -1,0 +1,240 @@
+"""One scene: its background model and everything that turns a frame into a mask by it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bgsub import _pixel_kernels
+from bgsub._provisional import StartBuffer
+from bgsub.errors import ParameterError
+from bgsub.frames import FrameFormat
+from bgsub.illumination import Illumination, Light
+from bgsub.objects import StandingObjects
+from bgsub.parameters import SEGMENTER, TRACKER
+from bgsub.segmentation import Segmenter
+from bgsub.separation import BACKGROUND, FOREGROUND
+from bgsub.stabiliser import Stabiliser
+from bgsub.tracker import SubspaceTracker
+
+_SUDDEN = 0.04  # share of the frame that must turn into candidates at once before light is asked for
+_EXPLAINS = 0.6  # light must leave at most this share of what was unexplained
+_CALM_RATE = 0.1  # of the running share of candidates, per frame
+_NOTHING = np.empty(0, np.float32)
+
+
+@dataclass
+class View:
+    """What a scene model makes of one frame, in the coordinates of the frame.
+
+    Attributes
+    ----------
+    mask, residual : ndarray, (h, w), uint8 and float32
+    background : ndarray, like the frame
+    light : bool
+        Whether the light changed in this frame.
+    """
+
+    mask: np.ndarray
+    residual: np.ndarray
+    background: np.ndarray
+    light: bool
+
+
+class SceneModel:
+    """Background model of one scene: start, subspace, camera, light, noise, standing objects.
+
+    Parameters
+    ----------
+    frames : FrameFormat
+        What the frames look like.
+    parameters : dict
+        All parameters of the subtractor, checked.
+    """
+
+    def __init__(self, frames: FrameFormat, parameters: dict[str, Any]) -> None:
+        self.frames, self._parameters = frames, parameters
+        h, w = frames.shape[:2]
+        self._cube = (h, w, frames.channels)
+        self.tracker: SubspaceTracker | None = None
+        self.buffer: StartBuffer | None = StartBuffer(parameters["start_frames"], frames.size, frames.dtype)
+        self.segmenter = Segmenter((h, w), **{name: parameters[name] for name in SEGMENTER})
+        self._illumination = Illumination(self._cube, parameters["threshold"])
+        self.objects = StandingObjects(
+            self._cube, parameters["fps"], parameters["absorb_after"], parameters["ghosts"]
+        )
+        self._stabiliser = Stabiliser()
+        self.background: np.ndarray | None = None  # picture in the model's own coordinates
+        self._x = np.empty(frames.size, np.float32)
+        self._low_rank = np.empty(frames.size, np.float32)
+        self._mask = np.zeros((h, w), np.uint8)
+        self._usual, self._waiting, self._patience = 0.0, 0, 1
+
+    # -- one frame -----------------------------------------------------------------------------------------------
+
+    def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> View:
+        """Return mask, residual and background of a checked frame by the model as it stands."""
+        x = self.frames.to_vector(frame, self._x)
+        aligned = self._aligned(frame)
+        moved = aligned is not frame
+        if moved:
+            self.frames.to_vector(aligned, x)
+            known = known if known is None else self._stabiliser.forth(known)
+        self._known = known
+        self._fit(aligned, frozen)
+        over = self._candidates()
+        share = np.count_nonzero(over) / over.size
+        light = False
+        if self._parameters["light"] and not frozen and share > self._usual + _SUDDEN:
+            light = self._change_light()
+            if light:
+                over = self._candidates()
+                share = np.count_nonzero(over) / over.size
+        else:
+            self._waiting, self._patience = 0, 1
+        self._usual += _CALM_RATE * (min(share, self._usual + _SUDDEN) - self._usual)
+        mask = self.segmenter.segment(over, x.reshape(self._cube), self._low_rank.reshape(self._cube))
+        self.background = self.frames.to_image(self._low_rank)
+        self._mask = mask
+        if not moved:
+            return View(mask.copy(), self._residual, self.background, light)
+        return View(
+            self._stabiliser.back(mask, np.zeros_like(mask), smooth=False),
+            self._stabiliser.back(self._residual, np.zeros_like(self._residual), smooth=True),
+            self._stabiliser.back(self.background, frame, smooth=True),
+            light,
+        )
+
+    def _aligned(self, frame: np.ndarray) -> np.ndarray:
+        """Return the frame in the coordinates of the background."""
+        if not self._parameters["stabilise"] or self.background is None:
+            return frame
+        if self._stabiliser.needs_reference():
+            self._stabiliser.set_reference(self._low_rank.reshape(self._cube))
+        return self._stabiliser.align(frame, self._x.reshape(self._cube), self.background)
+
+    def _fit(self, frame: np.ndarray, frozen: bool) -> None:
+        """Write the background of a frame into the low-rank part."""
+        if self.tracker is not None:
+            weights = self._weights()
+            self._low_rank[:] = self.tracker.separate(self._x, weights)
+            return
+        buffer = self.start_buffer
+        if buffer.count and self._known is not None:
+            frame = frame.copy()
+            frame[self._known] = buffer.median.reshape(frame.shape)[self._known]
+        if not buffer.is_full and (not frozen or buffer.count == 0):
+            buffer.add(frame.reshape(-1))
+        self.frames.to_vector(buffer.median.reshape(self.frames.shape), self._low_rank)
+
+    def _weights(self) -> np.ndarray:
+        """Return the entries that the tracker looks at: all, or all but those of known foreground."""
+        if self._known is None:
+            return _NOTHING
+        return np.repeat(~self._known.reshape(-1), self.frames.channels).astype(np.float32)
+
+    def _candidates(self) -> np.ndarray:
+        """Write the residual image and return which pixels it makes candidates, (h, w) uint8 of 0 and 1."""
+        self._residual = np.empty(self._cube[:2], np.float32)
+        _pixel_kernels.joint_residual(self._x, self._low_rank, self.frames.channels, self._residual.reshape(-1))
+        return self.segmenter.candidates(self._residual)
+
+    @property
+    def start_buffer(self) -> StartBuffer:
+        """The frames of the start phase."""
+        if self.buffer is None:
+            raise ParameterError("the start phase is over")
+        return self.buffer
+
+    # -- light ---------------------------------------------------------------------------------------------------
+
+    def _change_light(self) -> bool:
+        """Try to explain a sudden change of much of the picture by light; return whether that went well.
+
+        When it does not, the next tries come after 1, 2, 4, ... frames.
+        """
+        if self._waiting > 0:
+            self._waiting -= 1
+            return False
+        before = self._illumination.explained(self._x, self._low_rank)
+        bases = [self._low_rank]
+        if self.background is not None:
+            previous = np.empty_like(self._low_rank)
+            bases.append(self.frames.to_vector(self.background, previous))
+        light = self._illumination.explain(self._x, bases)
+        if 1 - light.explained > _EXPLAINS * (1 - before):
+            self._waiting, self._patience = self._patience, min(2 * self._patience, 32)
+            return False
+        self._waiting, self._patience = 0, 1
+        self._illumination.remember(bases[-1])
+        self.objects.light_changed(self._mask)
+        self._take_over(light)
+        return True
+
+    def _take_over(self, light: Light) -> None:
+        """Make the explained background the model's own."""
+        target = self._illumination.render(light)
+        if self.tracker is None:
+            self.start_buffer.map(lambda frame: self._relit(frame, light))
+            self._low_rank[:] = target
+            return
+        self.tracker.retarget(target)
+        self._low_rank[:] = self.tracker.separate(self._x, self._weights())
+
+    def _relit(self, frame: np.ndarray, light: Light) -> np.ndarray:
+        """Return a frame of the start phase, (m,), as it would look under another light."""
+        x = self.frames.to_vector(frame.reshape(self.frames.shape), np.empty(self.frames.size, np.float32))
+        lit = Light(x, light.grid, light.tone, 0.0)
+        return self.frames.to_image(self._illumination.render(lit)).reshape(-1)
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def learn(self, rate: float | None) -> None:
+        """Learn from the last frame; `rate` replaces the forgetting factor when given."""
+        residual = self._residual
+        if self._known is not None:
+            residual = np.where(self._known, self.segmenter.sigma, residual)
+        self.segmenter.learn(residual, self._mask)
+        if self.tracker is not None:
+            self.tracker.update(rate)
+            self._release()
+        elif self.start_buffer.is_full:
+            self._finish_start()
+
+    def _release(self) -> None:
+        """Give standing pixels to the background that are due."""
+        tracker = self.tracker
+        mask = self._mask if self._known is None else np.where(self._known, BACKGROUND, self._mask)
+        due = self.objects.released(self._x, self._low_rank, mask)
+        if due is None or tracker is None:
+            return
+        where = np.repeat(due.reshape(-1).view(np.uint8), self.frames.channels)
+        tracker.retarget(self._x, where)
+        self.objects.age[due] = 0
+
+    def _finish_start(self) -> None:
+        """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
+        parameters = {name: self._parameters[name] for name in TRACKER}
+        parameters["rank"] = min(parameters["rank"], self.frames.size)
+        buffered = self.start_buffer.frames
+        if buffered.dtype == np.float16:  # no arithmetic on half precision in kernels
+            buffered = buffered.astype(np.float32)
+        self.tracker = SubspaceTracker(**parameters).fit(buffered, self.frames.scale)
+        self.buffer = None
+
+    # -- other scenes --------------------------------------------------------------------------------------------
+
+    def fits(self, frame: np.ndarray) -> bool:
+        """Return whether a frame shows this scene, in whatever light."""
+        if self.background is None:
+            return False
+        x = self.frames.to_vector(frame, np.empty_like(self._x))
+        return self._illumination.explain(x, [self._low_rank]).explained > 0.5
+
+
+def foreground_share(mask: np.ndarray, known: np.ndarray | None) -> float:
+    """Return the share of the frame that is foreground and not known to be."""
+    found = mask if known is None else mask[~known]
+    return float(np.count_nonzero(found == FOREGROUND)) / mask.size
