@@ -121,6 +121,12 @@ SEGMENTER = {
     "neighbours": Parameter(
         1, "reach in pixels within which a moving background is recognised; 0 switches it off", int, 0, 5
     ),
+    "shadows": Parameter(
+        "on",
+        "label of cast shadows: 127 (on), that of the background (off) or that of the foreground (merged)",
+        str,
+        choices=("on", "off", "merged"),
+    ),
     "min_area": Parameter(0.0002, "least area of a foreground region as a share of the frame", float, 0, 1),
 }
 

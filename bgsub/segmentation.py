@@ -7,7 +7,8 @@ import numpy as np
 from bgsub import _pixel_kernels
 from bgsub._opencv import cv2
 from bgsub.parameters import SEGMENTER, check_all
-from bgsub.separation import FOREGROUND
+from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
+from bgsub.shadows import find_shadows
 
 _NOISE_RATE = 0.02  # per frame, where the mask is background
 _FOREGROUND_RATE = 0.001  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
@@ -35,6 +36,9 @@ class Segmenter:
     neighbours : int, default 1
         Where the background moves, a candidate that looks like the background within so many pixels is none; 0
         switches it off.
+    shadows : {"on", "off", "merged"}, default "on"
+        Cast shadows get the label 127, that of the background, or that of the foreground; see `find_shadows`.
+        In grey frames, where colour cannot help, there are none.
     min_area : float, default 0.0002
         Least area of a region as a share of the frame.
     """
@@ -46,6 +50,7 @@ class Segmenter:
         self._factor = np.float32(values["noise_factor"])
         self._side = values["median"] | 1
         self._area = round(values["min_area"] * shape[0] * shape[1])
+        self._shadows = values["shadows"]
         self._radius = values["neighbours"]
         self.sigma = np.zeros(shape, np.float32)
 
@@ -75,13 +80,21 @@ class Segmenter:
         Returns
         -------
         ndarray, (h, w), uint8
-            0 background, 255 foreground.
+            0 background, 127 shadow, 255 foreground.
         """
         if self._radius:
             _pixel_kernels.match_neighbours(
                 x, background, self.sigma, self._threshold, np.float32(_MOVING), self._radius, candidates
             )
-        return self._without_small_regions(self._vote(candidates))
+        mask = self._without_small_regions(self._vote(candidates))
+        if self._shadows == "merged" or x.shape[2] == 1 or not mask.any():
+            return mask
+        shadow = find_shadows(x, background, mask)
+        mask[shadow] = BACKGROUND
+        mask = self._without_small_regions(mask)
+        if self._shadows == "on":
+            mask[shadow] = SHADOW
+        return mask
 
     def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
         """Update the noise scale from a residual, (h, w) float32, and its final mask, (h, w) uint8."""

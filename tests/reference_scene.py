@@ -1,0 +1,167 @@
+"""Naive dense twins in float64 of everything that looks at whole pictures, and pictures whose truth is known."""
+
+import math
+
+import numpy as np
+
+# ---- pictures ----------------------------------------------------------------------------------------------------
+
+
+class Texture:
+    """A picture as a formula of the place, so that it can be seen from anywhere: waves, and tiles with soft edges.
+
+    `finest` is the shortest wavelength in pixels.
+    """
+
+    def __init__(self, seed, channels=1, finest=9.0, waves=24, tiles=12, side=160):
+        rng = np.random.default_rng(seed)
+        length = finest * 8 ** rng.random(waves)
+        direction = 2 * np.pi * rng.random(waves)
+        self._kx, self._ky = 2 * np.pi / length * np.cos(direction), 2 * np.pi / length * np.sin(direction)
+        self._phase = 2 * np.pi * rng.random(waves)
+        self._amplitude = rng.normal(0, 0.5 / np.sqrt(waves), (waves, channels))
+        self._tiles = side * rng.random((tiles, 2)), side * (0.05 + 0.15 * rng.random((tiles, 2)))
+        self._colour = rng.uniform(-0.25, 0.25, (tiles, channels))
+
+    def at(self, x, y):
+        """The picture at places of any shape s: (*s, channels), within (0.1, 0.9)."""
+        waves = np.sin(self._kx * x[..., None] + self._ky * y[..., None] + self._phase) @ self._amplitude
+        total = waves
+        for (cx, cy), (a, b), colour in zip(*self._tiles, self._colour, strict=True):
+            soft = _step(a - np.abs(x - cx)) * _step(b - np.abs(y - cy))
+            total = total + soft[..., None] * colour
+        return 0.5 + 0.4 * np.tanh(1.5 * total)
+
+    def seen(self, h, w, dx=0.0, dy=0.0, angle=0.0):
+        """The frame, (h, w, channels) float32, of a camera that shows the place (x, y) at (x, y) turned and shifted."""
+        rows, columns = np.mgrid[:h, :w].astype(float)
+        cx, cy = (w - 1) / 2, (h - 1) / 2
+        px, py = columns - cx - dx, rows - cy - dy
+        c, s = math.cos(angle), math.sin(angle)
+        return self.at(cx + c * px + s * py, cy - s * px + c * py).astype(np.float32)
+
+
+def _step(t):
+    return 1 / (1 + np.exp(-np.clip(1.5 * t, -50, 50)))
+
+
+# ---- registration ------------------------------------------------------------------------------------------------
+
+
+def hat(t):
+    """The linear hat function: 1 at 0, 0 from 1 on."""
+    return np.maximum(0.0, 1 - np.abs(t))
+
+
+def sample(image, x, y):
+    """Mean of the channels at (x, y), as a sum of hat functions over the whole picture; None outside."""
+    h, w, _ = image.shape
+    if not (0 <= x < w - 1 and 0 <= y < h - 1):
+        return None
+    weights = np.outer(hat(np.arange(h) - y), hat(np.arange(w) - x))
+    return float((weights * image.astype(float).mean(axis=2)).sum())
+
+
+def align_step(image, points, values, gradient, soft, movement):
+    """One reweighted Gauss-Newton step as a dense least-squares problem: the new movement, the cost before, the length.
+
+    Unknowns: translation, angle in pixels at the corner, gain and offset with a little inertia.
+    """
+    h, w, _ = image.shape
+    n = len(points)
+    centre = np.array([(w - 1) / 2, (h - 1) / 2])
+    unit = max(np.linalg.norm(centre), 1.0)
+    dx, dy, angle, gain, offset = movement
+    rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    J, r, omega, cost = [], [], [], 0.0
+    for point, value, slope in zip(points.astype(float), values.astype(float), gradient.astype(float), strict=True):
+        p = point - centre
+        seen = sample(image, *(centre + rotation @ p + [dx, dy]))
+        if seen is None:
+            cost += 1 / n
+            continue
+        residual = seen - gain * value - offset
+        J.append([*slope, slope @ [-p[1], p[0]] / unit, -value, -1.0])
+        r.append(residual)
+        omega.append((1 + (residual / soft) ** 2) ** -2)
+        cost += residual**2 / (soft**2 + residual**2) / n
+    root = np.sqrt(np.array([*omega, 1e-3 * n, 1e-3 * n]))
+    J = np.array([*J, [0, 0, 0, 1, 0], [0, 0, 0, 0, 1]], float)
+    target = -np.array([*r, gain - 1, offset], float)
+    step = np.linalg.lstsq(J * root[:, None], target * root, rcond=None)[0]
+    return movement + step / [1, 1, unit, 1, 1], cost, float(np.linalg.norm(step[:3]))
+
+
+# ---- light -------------------------------------------------------------------------------------------------------
+
+
+def node_weights(shape, u, v):
+    """Values of all hat functions of a grid of nodes, `shape`, at (u, v)."""
+    return np.outer(hat(np.arange(shape[0]) - v), hat(np.arange(shape[1]) - u))
+
+
+def knot_weights(knots, value):
+    """Values of all hat functions of a tone curve on [0, 1]."""
+    return hat(np.arange(knots) - min(max(value, 0.0), 1.0) * (knots - 1))
+
+
+def lit(base, places, grid, tone):
+    """``(gain at the place) * base + tone(base)`` at sites, saturated: (n, c)."""
+    out = np.empty(base.shape)
+    for k, (u, v) in enumerate(places.astype(float)):
+        phi = node_weights(grid.shape[:2], u, v)
+        for c, l in enumerate(base[k].astype(float)):
+            out[k, c] = (phi * grid[:, :, c]).sum() * l + knot_weights(len(tone), l) @ tone[:, c]
+    return out.clip(0, 1)
+
+
+def light_equations(x, base, places, shape, knots, d, mu, channel):
+    """Normal equations of one channel from the dense design matrix; sites in saturation count nothing."""
+    design, target, omega = [], [], []
+    for k, (u, v) in enumerate(places.astype(float)):
+        l = float(base[k, channel])
+        design.append(np.r_[node_weights(shape, u, v).ravel() * l, knot_weights(knots, l)])
+        target.append(float(x[k, channel]))
+        omega.append(0.0 if x[k, channel] > 0.98 else (1 + (float(d[k]) / mu) ** 2) ** -2)
+    design, weighted = np.array(design), np.array(design) * np.array(omega)[:, None]
+    return weighted.T @ design, weighted.T @ np.array(target)
+
+
+def places_of(h, w, shape):
+    """(u, v) of every pixel, row by row, in cells of the grid of nodes that spans the picture."""
+    rows, columns = np.divmod(np.arange(h * w), w)
+    return np.stack([columns * (shape[1] - 1) / max(w - 1, 1), rows * (shape[0] - 1) / max(h - 1, 1)], 1)
+
+
+# ---- objects and pixels ------------------------------------------------------------------------------------------
+
+
+class Ages:
+    """For every pixel, how long it has been foreground of one colour."""
+
+    def __init__(self, n, channels, tolerance):
+        self.age, self._anchor, self._tolerance = np.zeros(n, int), np.zeros((n, channels)), tolerance
+
+    def see(self, x, mask):
+        x = x.astype(float)
+        same = (self.age > 0) & (np.linalg.norm(x - self._anchor, axis=1) < self._tolerance)
+        self._anchor = np.where(same[:, None], 0.9 * self._anchor + 0.1 * x, x)
+        self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
+
+
+def without_neighbours(x, l, sigma, threshold, moving, radius, over):
+    """Candidates less those that some shift of the background explains where it moves."""
+    h, w, _ = x.shape
+    padded = np.full((h + 2 * radius, w + 2 * radius, l.shape[2]), np.inf)
+    padded[radius : radius + h, radius : radius + w] = l
+    matched = np.zeros((h, w), bool)
+    for a in range(2 * radius + 1):
+        for b in range(2 * radius + 1):
+            matched |= np.linalg.norm(x.astype(float) - padded[a : a + h, b : b + w], axis=2) < threshold
+    return np.where(matched & (sigma > moving), 0, over)
+
+
+def turned(rows, y, target, low_rank, where=None):
+    """The rows U', (k, m), changed as little as possible so that ``U y = target`` where `where` is set."""
+    change = np.outer(y, target - low_rank) / (y @ y)
+    return rows + (change if where is None else change * (where != 0))
