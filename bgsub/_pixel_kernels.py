@@ -61,30 +61,33 @@ def learn_noise(d, mask, rate, foreground_rate, clip, floor, sigma):  # type: ig
 
 
 @kernel
-def match_neighbours(x, l, sigma, threshold, moving, radius, over):  # type: ignore[no-untyped-def]
-    """Take back candidates that look like the background a few pixels away, where the background moves.
+def match_neighbours(x, l, threshold, rate, belief, radius, displaced, over):  # type: ignore[no-untyped-def]
+    """Take back candidates that look like the background a few pixels away, where most candidates do.
 
-    Where `over` is set and `sigma` exceeds `moving`, it is cleared when the background within `radius` pixels (a
-    square) is closer to the pixel's colour than `threshold`.
+    A candidate is displaced background when the background within `radius` pixels (a square) is closer to its colour
+    than `threshold`. `displaced` is the running share of such candidates among those of a pixel; where it exceeds
+    `belief`, they are cleared.
 
     Parameters
     ----------
     x, l : ndarray, (h, w, c), float32
         Frame and background.
-    sigma : ndarray, (h, w), float32
-        Noise scale.
-    threshold, moving : float32
-        Largest joint distance of a match; least noise scale of a pixel that is looked at.
+    threshold : float32
+        Largest joint distance of a match.
+    rate, belief : float32
+        Weight of a new candidate in the share; least share.
     radius : int
         Half side of the square.
+    displaced : ndarray, (h, w), float32
+        The shares, changed in place.
     over : ndarray, (h, w), uint8
-        Candidates, changed in place.  O(radius^2 c) for each.
+        Candidates, changed in place.  O(h w + radius^2 c candidates).
     """
     h, w, channels = x.shape
     limit = threshold * threshold
     for i in range(h):
         for j in range(w):
-            if over[i, j] == 0 or sigma[i, j] <= moving:
+            if over[i, j] == 0:
                 continue
             found = False
             for a in range(max(i - radius, 0), min(i + radius + 1, h)):
@@ -98,5 +101,6 @@ def match_neighbours(x, l, sigma, threshold, moving, radius, over):  # type: ign
                         break
                 if found:
                     break
-            if found:
+            displaced[i, j] += rate * ((np.float32(1) if found else _ZERO) - displaced[i, j])
+            if found and displaced[i, j] > belief:
                 over[i, j] = 0

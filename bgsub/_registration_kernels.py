@@ -9,14 +9,12 @@ import numpy as np
 from bgsub._jit import kernel
 from bgsub._kernels import solve_spd
 
-_ZERO = np.float32(0)
-
 
 @kernel
 def sample(image, x, y):  # type: ignore[no-untyped-def]
     """Return the mean over the channels of `image`, (h, w, c), at (x, y), bilinear; -1 outside."""
     h, w, channels = image.shape
-    j, i = int(math.floor(x)), int(math.floor(y))
+    j, i = math.floor(x), math.floor(y)
     if j < 0 or i < 0 or j + 1 >= w or i + 1 >= h:
         return -1.0
     u, v = x - j, y - i

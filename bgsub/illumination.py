@@ -61,7 +61,7 @@ class Illumination:
     def __init__(self, shape: tuple[int, int, int], threshold: float) -> None:
         self._shape = shape
         self._threshold = threshold
-        h, w, channels = shape
+        h, w, _ = shape
         rng = np.random.default_rng(0)
         self._index = np.sort(rng.choice(h * w, min(_SITES, h * w), replace=False))
         rows, columns = np.divmod(self._index, w)

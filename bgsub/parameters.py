@@ -116,7 +116,7 @@ TRACKER = {
 
 SEGMENTER = {
     "threshold": Parameter(0.08, "least residual of a foreground pixel, full scale is 1", float, 0, 2, is_open=True),
-    "noise_factor": Parameter(3.0, "threshold of a pixel in units of its own noise scale", float, 0, 100),
+    "noise_factor": Parameter(2.5, "threshold of a pixel in units of its own noise scale", float, 0, 100),
     "median": Parameter(5, "side of the majority vote in pixels; 1 switches it off", int, 1, 31),
     "neighbours": Parameter(
         1, "reach in pixels within which a moving background is recognised; 0 switches it off", int, 0, 5

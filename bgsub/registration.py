@@ -25,6 +25,7 @@ _SOFTEST = 0.25  # of full scale, where outliers begin on the coarse scale; the 
 _FITS = 0.08  # cost of a picture in place, hardly any point an outlier; far away one step is short as well
 _PROBE = 3  # every third point tells whether the camera moved
 _GAIN = 0.9  # a movement must lower the cost to this share of the cost at rest
+_FAINTEST = 0.25  # gain; a picture with less contrast than that shows no place
 _FEWEST = 24  # points that determine three numbers
 
 
@@ -73,10 +74,20 @@ class _Scale:
         self.gradient = np.stack([gx[rows, columns], gy[rows, columns]], 1)
         self._work = np.empty((5, 5)), np.empty(5)
 
-    def align(self, image: np.ndarray, soft: float, iterations: int, movement: np.ndarray, stride: int = 1) -> tuple[float, float]:
+    def align(
+        self, image: np.ndarray, soft: float, iterations: int, movement: np.ndarray, stride: int = 1
+    ) -> tuple[float, float]:
         """Refine `movement`, (5,), in pixels of this scale; return the cost and the length of the last step."""
         cost, step = _registration_kernels.align(
-            image, self.points[::stride], self.values[::stride], self.gradient[::stride], soft, iterations, _CONVERGED, movement, *self._work
+            image,
+            self.points[::stride],
+            self.values[::stride],
+            self.gradient[::stride],
+            soft,
+            iterations,
+            _CONVERGED,
+            movement,
+            *self._work,
         )
         return float(cost), float(step)
 
@@ -114,7 +125,6 @@ class Registration:
         cost, step = fine.align(image, _SOFTEST, 1, at_rest, _PROBE)
         if step < _STILL and cost < _FITS:
             return None
-        still, _ = fine.align(image, _SOFTEST / 3, 1, _identity())
         near = cost < _FITS and step < _NEAR
         found = at_rest if near else _identity()
         for factor, scale in () if near else self._coarse:
@@ -123,9 +133,11 @@ class Registration:
                 scale.align(_shrunk(image, factor), _SOFTEST, _ITERATIONS[0], found)
                 found[:2] *= factor
         cost, _ = fine.align(image, _SOFTEST / 3, _ITERATIONS[1], found)
-        movement = Movement(*found[:3])
+        movement = Movement(*found[:3].tolist())
+        at_rest = np.concatenate([np.zeros(3), found[3:]])  # compared in the same light
+        still, _ = fine.align(image, _SOFTEST / 3, 1, at_rest)
         far = movement.reach(self._shape)
-        if cost > _GAIN * still or not _STILL <= far <= _FARTHEST * min(self._shape):
+        if found[3] < _FAINTEST or cost > _GAIN * still or not _STILL <= far <= _FARTHEST * min(self._shape):
             return None
         return movement
 

@@ -11,10 +11,11 @@ from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.shadows import find_shadows
 
 _NOISE_RATE = 0.02  # per frame, where the mask is background
-_FOREGROUND_RATE = 0.001  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
+_FOREGROUND_RATE = 0.0005  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
-_MOVING = 0.02  # noise scale from which the background counts as moving
+_DISPLACED_RATE = 0.05  # per candidate
+_DISPLACED = 0.5  # share of a pixel's candidates that look like displaced background, from which they are
 
 class Segmenter:
     """Turn joint colour residuals into foreground masks.
@@ -53,6 +54,7 @@ class Segmenter:
         self._shadows = values["shadows"]
         self._radius = values["neighbours"]
         self.sigma = np.zeros(shape, np.float32)
+        self.displaced = np.full(shape, _DISPLACED, np.float32)
 
     def candidates(self, residual: np.ndarray) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
@@ -84,7 +86,14 @@ class Segmenter:
         """
         if self._radius:
             _pixel_kernels.match_neighbours(
-                x, background, self.sigma, self._threshold, np.float32(_MOVING), self._radius, candidates
+                x,
+                background,
+                self._threshold,
+                np.float32(_DISPLACED_RATE),
+                np.float32(_DISPLACED),
+                self._radius,
+                self.displaced,
+                candidates,
             )
         mask = self._without_small_regions(self._vote(candidates))
         if self._shadows == "merged" or x.shape[2] == 1 or not mask.any():

@@ -19,9 +19,10 @@ class Texture:
         direction = 2 * np.pi * rng.random(waves)
         self._kx, self._ky = 2 * np.pi / length * np.cos(direction), 2 * np.pi / length * np.sin(direction)
         self._phase = 2 * np.pi * rng.random(waves)
-        self._amplitude = rng.normal(0, 0.5 / np.sqrt(waves), (waves, channels))
+        tint = 1 + 0.3 * rng.standard_normal((2, max(waves, tiles), channels))
+        self._amplitude = rng.normal(0, 0.5 / np.sqrt(waves), (waves, 1)) * tint[0, :waves]
         self._tiles = side * rng.random((tiles, 2)), side * (0.05 + 0.15 * rng.random((tiles, 2)))
-        self._colour = rng.uniform(-0.25, 0.25, (tiles, channels))
+        self._colour = rng.uniform(-0.25, 0.25, (tiles, 1)) * tint[1, :tiles]
 
     def at(self, x, y):
         """The picture at places of any shape s: (*s, channels), within (0.1, 0.9)."""
