@@ -44,11 +44,15 @@ class StandingObjects:
         self._settling = 0
         self._frame = 0
 
-    def light_changed(self, mask: np.ndarray) -> None:
-        """Expect that what the light leaves behind outside `mask`, the foreground before it, stands still."""
+    def light_changed(self, before: np.ndarray, after: np.ndarray) -> None:
+        """Expect that what a change of light leaves behind stands still: foreground of `after` away from `before`.
+
+        Both are masks, (h, w) uint8; pixels count until they turn background once.
+        """
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
-        near = cv2.dilate(mask, np.ones((reach, reach), np.uint8))
-        self._hasty = near != FOREGROUND
+        near = cv2.dilate(before, np.ones((reach, reach), np.uint8))
+        self._hasty = (near != FOREGROUND) & (after == FOREGROUND)
+        self.age[self._hasty] = 0
         self._settling = max(round(_SETTLING * self._fps), 2)
 
     def released(self, x: np.ndarray, low_rank: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
@@ -67,6 +71,7 @@ class StandingObjects:
         self._frame += 1
         chosen = np.zeros(mask.shape, bool)
         if self._hasty is not None:
+            self._hasty &= mask == FOREGROUND
             chosen |= self._hasty & (self.age >= max(round(_LEFT_OVER * self._fps), 2))
             self._settling -= 1
             if self._settling <= 0:

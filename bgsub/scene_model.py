@@ -97,6 +97,8 @@ class SceneModel:
         self._usual += _CALM_RATE * (min(share, self._usual + _SUDDEN) - self._usual)
         mask = self.segmenter.segment(over, x.reshape(self._cube), self._low_rank.reshape(self._cube))
         self.background = self.frames.to_image(self._low_rank)
+        if light:
+            self.objects.light_changed(self._mask, mask)
         self._mask = mask
         if not moved:
             return View(mask.copy(), self._residual, self.background, light)
@@ -169,7 +171,6 @@ class SceneModel:
             return False
         self._waiting, self._patience = 0, 1
         self._illumination.remember(bases[-1])
-        self.objects.light_changed(self._mask)
         self._take_over(light)
         return True
 
@@ -199,8 +200,8 @@ class SceneModel:
         self.segmenter.learn(residual, self._mask)
         if self.tracker is not None:
             self.tracker.update(rate)
-            self._release()
-        elif self.start_buffer.is_full:
+        self._release()
+        if self.tracker is None and self.start_buffer.is_full:
             self._finish_start()
 
     def _release(self) -> None:
@@ -208,10 +209,14 @@ class SceneModel:
         tracker = self.tracker
         mask = self._mask if self._known is None else np.where(self._known, BACKGROUND, self._mask)
         due = self.objects.released(self._x, self._low_rank, mask)
-        if due is None or tracker is None:
+        if due is None:
             return
-        where = np.repeat(due.reshape(-1).view(np.uint8), self.frames.channels)
-        tracker.retarget(self._x, where)
+        entries = np.repeat(due.reshape(-1), self.frames.channels)
+        if self.tracker is not None:
+            self.tracker.retarget(self._x, entries.view(np.uint8))
+        else:
+            newest = self.start_buffer.frames[self.start_buffer.count - 1, entries]
+            self.start_buffer.map(lambda frame: _with(frame, entries, newest))
         self.objects.age[due] = 0
 
     def _finish_start(self) -> None:
@@ -232,6 +237,13 @@ class SceneModel:
             return False
         x = self.frames.to_vector(frame, np.empty_like(self._x))
         return self._illumination.explain(x, [self._low_rank]).explained > 0.5
+
+
+def _with(frame: np.ndarray, entries: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Return a copy of `frame`, (m,), with other values at some entries."""
+    changed = frame.copy()
+    changed[entries] = values
+    return changed
 
 
 def foreground_share(mask: np.ndarray, known: np.ndarray | None) -> float:

@@ -150,8 +150,8 @@ class Ages:
         self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
 
 
-def without_neighbours(x, l, sigma, threshold, moving, radius, over):
-    """Candidates less those that some shift of the background explains where it moves."""
+def without_neighbours(x, l, threshold, rate, belief, radius, displaced, over):
+    """Running shares of candidates that some shift of the background explains, and the candidates less those."""
     h, w, _ = x.shape
     padded = np.full((h + 2 * radius, w + 2 * radius, l.shape[2]), np.inf)
     padded[radius : radius + h, radius : radius + w] = l
@@ -159,7 +159,8 @@ def without_neighbours(x, l, sigma, threshold, moving, radius, over):
     for a in range(2 * radius + 1):
         for b in range(2 * radius + 1):
             matched |= np.linalg.norm(x.astype(float) - padded[a : a + h, b : b + w], axis=2) < threshold
-    return np.where(matched & (sigma > moving), 0, over)
+    displaced = np.where(over != 0, (1 - rate) * displaced + rate * matched, displaced)
+    return displaced, np.where(matched & (displaced > belief), 0, over)
 
 
 def turned(rows, y, target, low_rank, where=None):
