@@ -313,7 +313,7 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
 
 @kernel
 def turn_rows(stack, k, y, target, low_rank, where):  # type: ignore[no-untyped-def]
-    """Add ``(target - low_rank) y' / |y|^2`` to the k leading rows where `where` is set, so that ``U y = target`` there.
+    """Add ``(target - low_rank) y' / |y|^2`` to the k leading rows where `where` is set: ``U y`` is `target` there.
 
     `stack` (n_rows, m), `y` (k,), `target`, `low_rank` (m,) float32; `where` (m,) or (0,) uint8, empty for everywhere.
     O(m k).

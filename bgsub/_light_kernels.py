@@ -7,6 +7,7 @@ import numpy as np
 from bgsub._jit import kernel
 
 _ONE = np.float32(1)
+_SATURATED = 0.98  # of full scale
 
 
 @kernel
@@ -51,7 +52,8 @@ def accumulate(x, base, places, grid, tone, d, mu, channel, gram, right):  # typ
     """Write the normal equations of one channel: unknowns are the nodes of the gain field, then those of the tone.
 
     ``x ~ sum_j a_j phi_j base + sum_b t_b psi_b(base)``, weights ``1 / (1 + (d / mu)^2)^2`` with the joint residual
-    `d` of all channels; saturated sites do not count.  `gram` (p q + b, p q + b), `right` (p q + b,) float64.
+    `d` of all channels; sites in saturation do not count where the light as it stands, `grid` and `tone`, saturates
+    them too.  `gram` (p q + b, p q + b), `right` (p q + b,) float64.
     """
     rows, columns = grid.shape[0], grid.shape[1]
     nodes = rows * columns
@@ -61,9 +63,11 @@ def accumulate(x, base, places, grid, tone, d, mu, channel, gram, right):  # typ
     value = np.empty(6)
     for k in range(x.shape[0]):
         target = x[k, channel]
-        if target > 0.98:
-            continue
         l = base[k, channel]
+        if target > _SATURATED:  # more light than the sensor shows: only too little of it is wrong
+            gain = gain_at(grid, places[k, 0], places[k, 1], channel)
+            if gain * l + tone_at(tone, l, channel) >= target:
+                continue
         s = d[k] / mu
         omega = 1 / ((1 + s * s) * (1 + s * s))
         u, v = places[k, 0], places[k, 1]

@@ -41,8 +41,8 @@ class StartBuffer:
             self._median = median_of(self.spread())
 
     def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace every frame, (m,), by what `change` makes of it."""
-        for i in range(self.count):
+        """Replace every frame but the newest one, (m,), by what `change` makes of it."""
+        for i in range(self.count - 1):
             self.frames[i] = change(self.frames[i])
         self._median = median_of(self.spread())
 

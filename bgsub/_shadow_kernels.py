@@ -27,7 +27,7 @@ def darkened(x, l, mask, darkest, faintest, colour, dark):  # type: ignore[no-un
             ll += l[i, c] * l[i, c]
             xx += x[i, c] * x[i, c]
         g = xl / ll
-        dark[i] = darkest < g and g < faintest and xx - g * xl < colour * colour
+        dark[i] = darkest < g < faintest and xx - g * xl < colour * colour
 
 
 @kernel

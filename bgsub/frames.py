@@ -104,3 +104,10 @@ class FrameFormat:
         top = np.float32(_FULL_SCALE[self.dtype])
         _pixel_kernels.to_integers(x, np.float32(self.max_value), top, image)
         return image.reshape(self.shape)
+
+
+def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> None:
+    """Raise ParameterError unless `array` has the shape and the type."""
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+        came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")

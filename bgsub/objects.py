@@ -39,7 +39,7 @@ class StandingObjects:
         self._fps, self._ghosts = fps, ghosts
         self._absorb = math.inf if math.isinf(absorb_after) else max(absorb_after * fps, 1)
         self.age = np.zeros((h, w), np.int32)
-        self._anchor = np.zeros((h * w, channels), np.float32)
+        self.anchor = np.zeros((h * w, channels), np.float32)
         self._hasty: np.ndarray | None = None
         self._settling = 0
         self._frame = 0
@@ -66,15 +66,15 @@ class StandingObjects:
             Foreground where it is 255.
         """
         _object_kernels.grow_old(
-            x.reshape(self._anchor.shape), mask.reshape(-1), np.float32(_SAME), self._anchor, self.age.reshape(-1)
+            x.reshape(self.anchor.shape), mask.reshape(-1), np.float32(_SAME), self.anchor, self.age.reshape(-1)
         )
         self._frame += 1
+        self._settling = max(self._settling - 1, 0)
         chosen = np.zeros(mask.shape, bool)
         if self._hasty is not None:
             self._hasty &= mask == FOREGROUND
             chosen |= self._hasty & (self.age >= max(round(_LEFT_OVER * self._fps), 2))
-            self._settling -= 1
-            if self._settling <= 0:
+            if self._settling == 0:
                 self._hasty = None
         if self._frame % max(round(_INTERVAL * self._fps), 1) == 0:
             chosen |= self.age >= self._absorb

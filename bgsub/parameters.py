@@ -137,6 +137,7 @@ SUBTRACTOR = {
     "fps": Parameter(25.0, "frames per second of the stream, for all that is set in seconds", float, 0, 10000, True),
     "stabilise": Parameter(True, "undo small movements of the camera", bool),
     "light": Parameter(True, "explain sudden changes of the light", bool),
+    "events": Parameter(True, "recognise a covered lens and a cut to another scene", bool),
     "ghosts": Parameter(True, "release the places that an object has left", bool),
     "absorb_after": Parameter(60.0, "seconds until a standing object is background; inf for never", float, 0, math.inf),
     "max_value": Parameter(

@@ -10,7 +10,7 @@ import numpy as np
 from bgsub import _pixel_kernels
 from bgsub._provisional import StartBuffer
 from bgsub.errors import ParameterError
-from bgsub.frames import FrameFormat
+from bgsub.frames import FrameFormat, check_like
 from bgsub.illumination import Illumination, Light
 from bgsub.objects import StandingObjects
 from bgsub.parameters import SEGMENTER, TRACKER
@@ -20,7 +20,8 @@ from bgsub.stabiliser import Stabiliser
 from bgsub.tracker import SubspaceTracker
 
 _SUDDEN = 0.04  # share of the frame that must turn into candidates at once before light is asked for
-_EXPLAINS = 0.6  # light must leave at most this share of what was unexplained
+_LEAVES = 0.6  # light must leave at most this share of what was unexplained
+_LONGEST_WAIT = 16  # frames between two questions that were answered with no
 _CALM_RATE = 0.1  # of the running share of candidates, per frame
 _NOTHING = np.empty(0, np.float32)
 
@@ -62,9 +63,7 @@ class SceneModel:
         self.buffer: StartBuffer | None = StartBuffer(parameters["start_frames"], frames.size, frames.dtype)
         self.segmenter = Segmenter((h, w), **{name: parameters[name] for name in SEGMENTER})
         self._illumination = Illumination(self._cube, parameters["threshold"])
-        self.objects = StandingObjects(
-            self._cube, parameters["fps"], parameters["absorb_after"], parameters["ghosts"]
-        )
+        self.objects = StandingObjects(self._cube, parameters["fps"], parameters["absorb_after"], parameters["ghosts"])
         self._stabiliser = Stabiliser()
         self.background: np.ndarray | None = None  # picture in the model's own coordinates
         self._x = np.empty(frames.size, np.float32)
@@ -76,6 +75,7 @@ class SceneModel:
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> View:
         """Return mask, residual and background of a checked frame by the model as it stands."""
+        self._blank = False
         x = self.frames.to_vector(frame, self._x)
         aligned = self._aligned(frame)
         moved = aligned is not frame
@@ -87,13 +87,12 @@ class SceneModel:
         over = self._candidates()
         share = np.count_nonzero(over) / over.size
         light = False
-        if self._parameters["light"] and not frozen and share > self._usual + _SUDDEN:
+        self._waiting = max(self._waiting - 1, 0)
+        if self._parameters["light"] and not frozen and self._waiting == 0 and share > self._usual + _SUDDEN:
             light = self._change_light()
             if light:
                 over = self._candidates()
                 share = np.count_nonzero(over) / over.size
-        else:
-            self._waiting, self._patience = 0, 1
         self._usual += _CALM_RATE * (min(share, self._usual + _SUDDEN) - self._usual)
         mask = self.segmenter.segment(over, x.reshape(self._cube), self._low_rank.reshape(self._cube))
         self.background = self.frames.to_image(self._low_rank)
@@ -108,6 +107,17 @@ class SceneModel:
             self._stabiliser.back(self.background, frame, smooth=True),
             light,
         )
+
+    def blank(self) -> View:
+        """Return an empty view of a frame that shows nothing; the model stays as it is and learns nothing."""
+        assert self.background is not None
+        shape = self._cube[:2]
+        self._blank = True
+        return View(np.zeros(shape, np.uint8), np.zeros(shape, np.float32), self.background, False)
+
+    def contrast(self, frame: np.ndarray) -> float:
+        """Return the standard deviation of a frame's brightness at some thousand pixels, full scale is 1."""
+        return float(self._illumination.at_sites(frame).mean(axis=1, dtype=np.float64).std()) * self.frames.scale
 
     def _aligned(self, frame: np.ndarray) -> np.ndarray:
         """Return the frame in the coordinates of the background."""
@@ -155,19 +165,16 @@ class SceneModel:
     def _change_light(self) -> bool:
         """Try to explain a sudden change of much of the picture by light; return whether that went well.
 
-        When it does not, the next tries come after 1, 2, 4, ... frames.
+        When it does not, the next tries come after 1, 2, 4, ... frames: a tree in the wind is not asked every time.
         """
-        if self._waiting > 0:
-            self._waiting -= 1
-            return False
         before = self._illumination.explained(self._x, self._low_rank)
         bases = [self._low_rank]
         if self.background is not None:
             previous = np.empty_like(self._low_rank)
             bases.append(self.frames.to_vector(self.background, previous))
         light = self._illumination.explain(self._x, bases)
-        if 1 - light.explained > _EXPLAINS * (1 - before):
-            self._waiting, self._patience = self._patience, min(2 * self._patience, 32)
+        if 1 - light.explained > _LEAVES * (1 - before):
+            self._waiting, self._patience = self._patience, min(2 * self._patience, _LONGEST_WAIT)
             return False
         self._waiting, self._patience = 0, 1
         self._illumination.remember(bases[-1])
@@ -194,6 +201,8 @@ class SceneModel:
 
     def learn(self, rate: float | None) -> None:
         """Learn from the last frame; `rate` replaces the forgetting factor when given."""
+        if self._blank:
+            return
         residual = self._residual
         if self._known is not None:
             residual = np.where(self._known, self.segmenter.sigma, residual)
@@ -206,7 +215,6 @@ class SceneModel:
 
     def _release(self) -> None:
         """Give standing pixels to the background that are due."""
-        tracker = self.tracker
         mask = self._mask if self._known is None else np.where(self._known, BACKGROUND, self._mask)
         due = self.objects.released(self._x, self._low_rank, mask)
         if due is None:
@@ -221,12 +229,64 @@ class SceneModel:
 
     def _finish_start(self) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
-        parameters = {name: self._parameters[name] for name in TRACKER}
-        parameters["rank"] = min(parameters["rank"], self.frames.size)
         buffered = self.start_buffer.frames
         if buffered.dtype == np.float16:  # no arithmetic on half precision in kernels
             buffered = buffered.astype(np.float32)
-        self.tracker = SubspaceTracker(**parameters).fit(buffered, self.frames.scale)
+        self.tracker = self._new_tracker().fit(buffered, self.frames.scale)
+        self.buffer = None
+
+    def _new_tracker(self) -> SubspaceTracker:
+        parameters = {name: self._parameters[name] for name in TRACKER}
+        parameters["rank"] = min(parameters["rank"], self.frames.size)
+        return SubspaceTracker(**parameters)
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> dict[str, np.ndarray]:
+        """Return what the next frame depends on, as arrays by name."""
+        state: dict[str, np.ndarray] = {
+            "sigma": self.segmenter.sigma,
+            "displaced": self.segmenter.displaced,
+            "age": self.objects.age,
+            "anchor": self.objects.anchor,
+            "model_mask": self._mask,
+            "model_background": self.background if self.background is not None else np.empty(0),
+            "low_rank": self._low_rank,
+            "usual": np.array([self._usual, self._waiting, self._patience]),
+        }
+        if self.tracker is not None:
+            return state | {f"tracker_{name}": value for name, value in self.tracker.state().items()}
+        return state | {"start_frames_seen": self.start_buffer.frames[: self.start_buffer.count]}
+
+    def set_state(self, state: dict[str, np.ndarray]) -> None:
+        """Take over what `state` returned; ParameterError when it does not fit the frames."""
+        frames, shape = self.frames, self._cube[:2]
+        for name, like, dtype in (
+            ("sigma", shape, "float32"),
+            ("displaced", shape, "float32"),
+            ("age", shape, "int32"),
+            ("anchor", self.objects.anchor.shape, "float32"),
+            ("model_mask", shape, "uint8"),
+            ("low_rank", (frames.size,), "float32"),
+            ("usual", (3,), "float64"),
+        ):
+            check_like(name, state[name], like, dtype)
+        self.segmenter.sigma, self.segmenter.displaced = state["sigma"], state["displaced"]
+        self.objects.age, self.objects.anchor = state["age"], state["anchor"]
+        self._mask, self._low_rank = state["model_mask"], state["low_rank"]
+        self._usual, self._waiting, self._patience = float(state["usual"][0]), *(int(n) for n in state["usual"][1:])
+        if state["model_background"].size:
+            check_like("model_background", state["model_background"], frames.shape, frames.dtype)
+            self.background = state["model_background"]
+        if "start_frames_seen" in state:
+            seen = state["start_frames_seen"]
+            check_like("start_frames_seen", seen, (len(seen), frames.size), frames.dtype)
+            for frame in seen:
+                self.start_buffer.add(frame)
+            return
+        saved = {name.removeprefix("tracker_"): value for name, value in state.items() if name.startswith("tracker_")}
+        check_like("tracker_rows", saved["rows"], (len(saved["rows"]), frames.size), "float32")
+        self.tracker = self._new_tracker().set_state(saved)
         self.buffer = None
 
     # -- other scenes --------------------------------------------------------------------------------------------

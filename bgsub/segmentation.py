@@ -14,8 +14,10 @@ _NOISE_RATE = 0.02  # per frame, where the mask is background
 _FOREGROUND_RATE = 0.0005  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
+_PRIOR = 0.3  # share that a pixel begins with: a few candidates must have looked displaced before one is cleared
 _DISPLACED_RATE = 0.05  # per candidate
 _DISPLACED = 0.5  # share of a pixel's candidates that look like displaced background, from which they are
+
 
 class Segmenter:
     """Turn joint colour residuals into foreground masks.
@@ -54,7 +56,7 @@ class Segmenter:
         self._shadows = values["shadows"]
         self._radius = values["neighbours"]
         self.sigma = np.zeros(shape, np.float32)
-        self.displaced = np.full(shape, _DISPLACED, np.float32)
+        self.displaced = np.full(shape, _PRIOR, np.float32)
 
     def candidates(self, residual: np.ndarray) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.

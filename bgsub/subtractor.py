@@ -13,13 +13,11 @@ import numpy as np
 
 from bgsub import _storage
 from bgsub.errors import ParameterError, SourceError
-from bgsub.frames import FrameFormat
+from bgsub.frames import FrameFormat, check_like
 from bgsub.parameters import SUBTRACTOR, TRACKER, check_all
-from bgsub.scene_model import SceneModel, View, foreground_share
+from bgsub.scenes import Scenes
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.tracker import SubspaceTracker
-
-_WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
 
 
 class BackgroundSubtractor:
@@ -96,7 +94,7 @@ class BackgroundSubtractor:
     def clear(self) -> None:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
-        self._model: SceneModel | None = None
+        self._scenes: Scenes | None = None
         self._background: np.ndarray | None = None
 
     def empty(self) -> bool:
@@ -111,27 +109,11 @@ class BackgroundSubtractor:
     @property
     def tracker(self) -> SubspaceTracker | None:
         """The subspace tracker, None before the batch start."""
-        return None if self._model is None else self._model.tracker
+        return None if self._scenes is None else self._scenes.model.tracker
 
     def _begin(self, frames: FrameFormat) -> None:
         self.format = frames
-        self._restart()
-
-    def _restart(self) -> None:
-        """Return to the start phase, keeping the format of the frames."""
-        self._model = SceneModel(self._format, self._parameters)
-
-    @property
-    def _scene(self) -> SceneModel:
-        if self._model is None:
-            raise ParameterError("the subtractor has seen no frame yet")
-        return self._model
-
-    @property
-    def _format(self) -> FrameFormat:
-        if self.format is None:
-            raise ParameterError("the subtractor has seen no frame yet")
-        return self.format
+        self._scenes = Scenes(frames, self._parameters)
 
     # -- frames --------------------------------------------------------------------------------------------------
 
@@ -191,32 +173,26 @@ class BackgroundSubtractor:
         if self.format is None:
             self._begin(frames)
         if rate == 1:
-            self._restart()
-        view, event = self._view(frame, known, rate)
+            self._begin(frames)
+        scenes = self._scenes
+        assert scenes is not None
+        view, event = scenes.view(frame, known, rate == 0)
         phase = self.phase  # before the last frame of the start makes the tracker
         if rate != 0:
-            self._learn(None if rate < 0 or rate == 1 else rate)
+            self._learn(scenes, None if rate < 0 or rate == 1 else rate)
         if known is not None:
             view.mask[known] = FOREGROUND
         self._background = view.background
-        tracker = self._scene.tracker if phase == "tracking" else None
+        tracker = self.tracker if phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
         return Separation(frame, view.mask, view.background.copy(), view.residual, y, phase, event)
 
-    def _view(self, frame: np.ndarray, known: np.ndarray | None, rate: float) -> tuple[View, str | None]:
-        """Return what the model makes of a frame, after a new start if it shows another scene, and the event."""
-        view = self._scene.separate(frame, known, rate == 0)
-        share = foreground_share(view.mask, known)
-        if share <= _WHOLE_FRAME or view.mask.size == 1 or rate == 0:
-            return view, "light-change" if view.light else None
-        self._restart()
-        return self._scene.separate(frame, known, False), "scene-change"
-
-    def _learn(self, rate: float | None) -> None:
+    @staticmethod
+    def _learn(scenes: Scenes, rate: float | None) -> None:
         try:
-            self._scene.learn(rate)
+            scenes.model.learn(rate)
         except Exception:
-            self._restart()  # the stream can go on with a new start
+            scenes.restart()  # the stream can go on with a new start
             raise
 
     def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray:
@@ -274,18 +250,14 @@ class BackgroundSubtractor:
     def _state(self) -> dict[str, np.ndarray]:
         if self.format is None:
             return {}
-        state = {
+        assert self._scenes is not None
+        return {
             "format_shape": np.array(self.format.shape),
             "format_dtype": np.array(self.format.dtype),
             "format_max_value": np.array(self.format.max_value),
-            "sigma": self._segmenter.sigma,
             "background": self._background if self._background is not None else np.empty(0),
+            **self._scenes.model.state(),
         }
-        if self._tracker is not None:
-            state |= {f"tracker_{name}": value for name, value in self._tracker.state().items()}
-        else:
-            state["start_frames_seen"] = self._start_buffer.frames[: self._start_buffer.count]
-        return state
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
         if not state:
@@ -293,31 +265,11 @@ class BackgroundSubtractor:
         shape = tuple(int(n) for n in state["format_shape"])
         frames = FrameFormat(shape, str(state["format_dtype"]), float(state["format_max_value"]))
         self._begin(frames)
-        check_like("sigma", state["sigma"], shape[:2], "float32")
-        self._segmenter.sigma = state["sigma"]
+        assert self._scenes is not None
         if state["background"].size:
             check_like("background", state["background"], shape, frames.dtype)
             self._background = state["background"]
-        if "start_frames_seen" in state:
-            seen = state["start_frames_seen"]
-            check_like("start_frames_seen", seen, (len(seen), frames.size), frames.dtype)
-            for frame in seen:
-                self._start_buffer.add(frame)
-            return
-        parameters = self._part(TRACKER)
-        parameters["rank"] = min(parameters["rank"], frames.size)
-        tracker_state = {n.removeprefix("tracker_"): v for n, v in state.items() if n.startswith("tracker_")}
-        self._tracker = SubspaceTracker(**parameters)
-        check_like("tracker_rows", tracker_state["rows"], (len(tracker_state["rows"]), frames.size), "float32")
-        self._tracker.set_state(tracker_state)
-        self._buffer = None
-
-
-def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> None:
-    """Raise ParameterError unless `array` has the shape and the type."""
-    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
-        came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
-        raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")
+        self._scenes.model.set_state(state)
 
 
 def _checked_known(known: np.ndarray | None, frames: FrameFormat) -> np.ndarray | None:

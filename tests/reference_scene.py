@@ -107,23 +107,30 @@ def knot_weights(knots, value):
 
 
 def lit(base, places, grid, tone):
-    """``(gain at the place) * base + tone(base)`` at sites, saturated: (n, c)."""
+    """The light at sites as a sensor shows it: (n, c)."""
+    return brightness(base, places, grid, tone).clip(0, 1)
+
+
+def brightness(base, places, grid, tone):
+    """``(gain at the place) * base + tone(base)`` at sites: (n, c)."""
     out = np.empty(base.shape)
     for k, (u, v) in enumerate(places.astype(float)):
         phi = node_weights(grid.shape[:2], u, v)
         for c, l in enumerate(base[k].astype(float)):
             out[k, c] = (phi * grid[:, :, c]).sum() * l + knot_weights(len(tone), l) @ tone[:, c]
-    return out.clip(0, 1)
+    return out
 
 
-def light_equations(x, base, places, shape, knots, d, mu, channel):
-    """Normal equations of one channel from the dense design matrix; sites in saturation count nothing."""
+def light_equations(x, base, places, grid, tone, d, mu, channel):
+    """Normal equations of one channel from the dense design matrix; what is rightly in saturation counts nothing."""
     design, target, omega = [], [], []
+    shape, knots = grid.shape[:2], len(tone)
+    bright = (x > 0.98) & (brightness(base, places, grid, tone) >= x)
     for k, (u, v) in enumerate(places.astype(float)):
         l = float(base[k, channel])
         design.append(np.r_[node_weights(shape, u, v).ravel() * l, knot_weights(knots, l)])
         target.append(float(x[k, channel]))
-        omega.append(0.0 if x[k, channel] > 0.98 else (1 + (float(d[k]) / mu) ** 2) ** -2)
+        omega.append(0.0 if bright[k, channel] else (1 + (float(d[k]) / mu) ** 2) ** -2)
     design, weighted = np.array(design), np.array(design) * np.array(omega)[:, None]
     return weighted.T @ design, weighted.T @ np.array(target)
 

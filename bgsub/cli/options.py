@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # Written out here because importing them from where they live would import NumPy and OpenCV.
 VIEWS = ("mask", "background", "foreground", "residual", "panel")
-PEERS = ("mog2", "knn")
+_TRUTH = {"true": True, "false": False}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -49,7 +49,7 @@ class MethodParameter(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value in the parameter's own type, or raise ParameterError naming the option."""
         with suppress(ValueError):  # the check below says what is allowed
-            value = self._parameter.kind(value)
+            value = _TRUTH.get(value, value) if self._parameter.kind is bool else self._parameter.kind(value)
         try:
             return self._parameter.check(self._option, value)
         except ParameterError as error:
@@ -72,7 +72,7 @@ def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _metavar(parameter: Parameter) -> str:
-    return "|".join(parameter.choices) or {int: "N", float: "X"}[parameter.kind]
+    return "|".join(parameter.choices) or {int: "N", float: "X", bool: "true|false"}[parameter.kind]
 
 
 def _help(parameter: Parameter) -> str:

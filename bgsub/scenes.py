@@ -1,0 +1,65 @@
+"""Events of the whole frame: a covered lens, a broken frame, a cut to another scene, the way back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bgsub.frames import FrameFormat
+from bgsub.scene_model import SceneModel, View, foreground_share
+
+_WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
+_FLAT = 0.25  # of the background's contrast, below which a frame shows nothing
+_CONTRAST = 0.02  # least contrast of a background that can be covered, full scale is 1
+
+
+class Scenes:
+    """The model of the scene in view and the one of the scene before it.
+
+    A mask that covers most of the frame starts a new model with that frame; the old one is kept and taken up again
+    when its scene returns, be it after one broken frame or after an hour.
+
+    Parameters
+    ----------
+    frames : FrameFormat
+        What the frames look like.
+    parameters : dict
+        All parameters of the subtractor, checked.
+    """
+
+    def __init__(self, frames: FrameFormat, parameters: dict[str, Any]) -> None:
+        self._frames, self._parameters = frames, parameters
+        self._parked: SceneModel | None = None
+        self.model = SceneModel(frames, parameters)
+
+    def restart(self) -> None:
+        """Begin with a new model, keeping none."""
+        self._parked = None
+        self.model = SceneModel(self._frames, self._parameters)
+
+    def view(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[View, str | None]:
+        """Return what is made of a checked frame, and the event that it is."""
+        watch = self._parameters["events"] and not frozen and self._frames.shape[:2] != (1, 1)
+        if watch and self._is_covered(frame):
+            return self.model.blank(), "covered"
+        view = self.model.separate(frame, known, frozen)
+        if not watch or foreground_share(view.mask, known) <= _WHOLE_FRAME:
+            return view, "light-change" if view.light else None
+        if self._parked is not None and self._parked.fits(frame):
+            self.model, self._parked = self._parked, None
+            view = self.model.separate(frame, known, frozen)
+            if foreground_share(view.mask, known) <= _WHOLE_FRAME:
+                return view, "scene-return"
+        if self.model.tracker is not None or self._parked is None:
+            self._parked = self.model
+        self.model = SceneModel(self._frames, self._parameters)
+        return self.model.separate(frame, known, frozen), "scene-change"
+
+    def _is_covered(self, frame: np.ndarray) -> bool:
+        """Return whether the frame is nearly uniform where the background is not."""
+        background = self.model.background
+        if background is None:
+            return False
+        usual = self.model.contrast(background)
+        return usual > _CONTRAST and self.model.contrast(frame) < _FLAT * usual
