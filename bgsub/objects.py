@@ -13,6 +13,7 @@ from bgsub.separation import FOREGROUND
 _SAME = 0.06  # joint distance up to which a pixel shows the same colour
 _SETTLING = 1.0  # seconds after a change of light in which new foreground that stands still is light
 _LEFT_OVER = 0.12  # seconds it must stand still for that
+_HELD = 0.5  # seconds after which a standing pixel no longer is learned, until it is absorbed
 _GHOST_AGE = 0.5  # seconds
 _INTERVAL = 0.2  # seconds between two looks
 _OLD_SHARE = 0.6  # of a region that must have stood still
@@ -55,6 +56,11 @@ class StandingObjects:
         self.age[self._hasty] = 0
         self._settling = max(round(_SETTLING * self._fps), 2)
 
+    def held(self) -> np.ndarray | None:
+        """Return where objects stand, (h, w) bool, which the background must not learn; None when nowhere."""
+        standing: np.ndarray = self.age >= max(round(_HELD * self._fps), 2)
+        return standing if standing.any() else None
+
     def released(self, x: np.ndarray, low_rank: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None.
 
@@ -87,13 +93,14 @@ class StandingObjects:
         old = (self.age >= max(round(_GHOST_AGE * self._fps), 2)).view(np.uint8)
         if not old.any():
             return
-        outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+        foreground = (mask == FOREGROUND).view(np.uint8)
+        outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
             box = np.s_[max(top - 3, 0) : top + height + 3, max(left - 3, 0) : left + width + 3]
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
-            region &= mask[box]
+            region &= foreground[box]
             inside = region != 0
             if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
                 continue

@@ -29,6 +29,8 @@ class Parameter:
         Range; the ends belong to it unless `is_open`.
     is_open : bool
         Whether the ends are excluded.
+    may_be_infinite : bool
+        Whether "inf" is a value.
     choices : tuple of str
         Allowed words.
     symbol : str
@@ -41,6 +43,7 @@ class Parameter:
     low: float = -math.inf
     high: float = math.inf
     is_open: bool = False
+    may_be_infinite: bool = False
     choices: tuple[str, ...] = ()
     symbol: str = ""
 
@@ -71,7 +74,7 @@ class Parameter:
         }[self.kind]
         if good and self.kind in (int, float):
             inside = self.low < value < self.high if self.is_open else self.low <= value <= self.high
-            good = inside and (math.isfinite(value) or (value == self.high and not self.is_open))
+            good = inside and (math.isfinite(value) or (self.may_be_infinite and value > 0))
         elif good and self.choices:
             good = value in self.choices
         if not good:
@@ -139,7 +142,7 @@ SUBTRACTOR = {
     "light": Parameter(True, "explain sudden changes of the light", bool),
     "events": Parameter(True, "recognise a covered lens and a cut to another scene", bool),
     "ghosts": Parameter(True, "release the places that an object has left", bool),
-    "absorb_after": Parameter(60.0, "seconds until a standing object is background; inf for never", float, 0, math.inf),
+    "absorb_after": Parameter(60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True),
     "max_value": Parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",

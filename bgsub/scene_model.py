@@ -142,10 +142,13 @@ class SceneModel:
         self.frames.to_vector(buffer.median.reshape(self.frames.shape), self._low_rank)
 
     def _weights(self) -> np.ndarray:
-        """Return the entries that the tracker looks at: all, or all but those of known foreground."""
-        if self._known is None:
+        """Return the entries that the tracker looks at: not those of known foreground and of standing objects."""
+        hidden = self.objects.held()
+        if self._known is not None:
+            hidden = self._known if hidden is None else self._known | hidden
+        if hidden is None:
             return _NOTHING
-        return np.repeat(~self._known.reshape(-1), self.frames.channels).astype(np.float32)
+        return np.repeat(~hidden.reshape(-1), self.frames.channels).astype(np.float32)
 
     def _candidates(self) -> np.ndarray:
         """Write the residual image and return which pixels it makes candidates, (h, w) uint8 of 0 and 1."""

@@ -14,6 +14,7 @@ _NOISE_RATE = 0.02  # per frame, where the mask is background
 _FOREGROUND_RATE = 0.0005  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
+_NOISE_FIRST = 0.1  # most that every pixel begins with: the median of the first residual image
 _PRIOR = 0.3  # share that a pixel begins with: a few candidates must have looked displaced before one is cleared
 _DISPLACED_RATE = 0.05  # per candidate
 _DISPLACED = 0.5  # share of a pixel's candidates that look like displaced background, from which they are
@@ -66,6 +67,8 @@ class Segmenter:
         residual : ndarray, (h, w), float32
             Joint colour residual, full scale is 1.
         """
+        if self.sigma.max() <= _NOISE_FLOOR and residual.any():  # a noisy camera must not be all foreground at first
+            self.sigma[:] = np.clip(np.median(residual), _NOISE_FLOOR, _NOISE_FIRST)
         over = np.empty(self.shape, np.uint8)
         d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
         _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, over.reshape(-1))

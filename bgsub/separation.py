@@ -29,7 +29,7 @@ class Separation:
         The coefficients ``y`` of the background in the subspace; empty before the batch start.
     phase : {"start", "tracking"}
         Which model made the mask: the provisional one or the tracked subspace.
-    event : {None, "scene-change"}
+    event : {None, "light-change", "covered", "scene-change", "scene-return"}
         Something that happened to the whole frame.
     """
 

@@ -43,10 +43,22 @@ class BackgroundSubtractor:
         Weight w of the newest frame.
     metric, line_search, gradient_carry, subset, random_state
         See `SubspaceTracker`.
-    threshold, noise_factor, median, min_area
+    threshold, noise_factor, median, neighbours, shadows, min_area
         See `bgsub.segmentation.Segmenter`.
     start_frames : int, default 50
         Frames n of the batch start, at least `rank`.
+    fps : float, default 25
+        Frames per second of the stream; everything set in seconds refers to it.
+    stabilise : bool, default True
+        Undo small movements of the camera; see `bgsub.stabiliser`.
+    light : bool, default True
+        Explain sudden changes of the light; see `bgsub.illumination`.
+    events : bool, default True
+        Recognise a covered lens and a cut to another scene; see `bgsub.scenes`.
+    ghosts : bool, default True
+        Release the places that an object has left; see `bgsub.objects`.
+    absorb_after : float, default 60
+        Seconds until a standing object is background; inf for never.
     max_value : float, optional
         Full scale of the frames: by default 255 for uint8, 65535 for uint16, 1 for floating point. A camera with
         12 bits in 16 wants 4095.
@@ -141,7 +153,7 @@ class BackgroundSubtractor:
         Returns
         -------
         ndarray, (h, w), uint8
-            0 background, 255 foreground; 127 is reserved for shadow.
+            0 background, 127 shadow, 255 foreground.
 
         Raises
         ------

@@ -28,7 +28,7 @@ def noisy(image, seed=0):
 
 def lamp(image):
     """A coloured lamp that lights the right half, with a soft border."""
-    h, w, channels = image.shape
+    _, w, channels = image.shape
     share = 1 / (1 + np.exp(-(np.arange(w) - w / 2) / (0.07 * w)))
     return image * (1 + 0.6 * share[None, :, None] * np.array([1.0, 0.7, 0.4])[:channels])
 

@@ -138,16 +138,16 @@ def test_the_interface_of_opencv():
 def test_learning_rates():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 20)
-    before, sigma = subtractor.tracker.components_.copy(), subtractor._segmenter.sigma.copy()
+    before, sigma = subtractor.tracker.components_.copy(), subtractor._scenes.model.segmenter.sigma.copy()
     subtractor.apply(next(frames), learningRate=0)
     np.testing.assert_array_equal(subtractor.tracker.components_, before)
-    np.testing.assert_array_equal(subtractor._segmenter.sigma, sigma)
+    np.testing.assert_array_equal(subtractor._scenes.model.segmenter.sigma, sigma)
     subtractor.apply(next(frames), learningRate=0.5)
     strong = np.abs(subtractor.tracker.components_ - before).max()
     assert strong > 0
     subtractor.apply(next(frames), learningRate=1)
     assert subtractor.phase == "start"
-    assert subtractor._buffer.count == 1
+    assert subtractor._scenes.model.buffer.count == 1
     for bad in (1.5, float("nan"), "fast"):
         with pytest.raises(ParameterError, match="learningRate must be a number"):
             subtractor.apply(next(frames), learningRate=bad)
@@ -157,7 +157,7 @@ def test_a_frozen_start_takes_one_frame_only():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     for _ in range(20):
         subtractor.apply(next(frames), learningRate=0)
-    assert subtractor._buffer.count == 1
+    assert subtractor._scenes.model.buffer.count == 1
 
 
 @pytest.mark.large
@@ -300,7 +300,7 @@ def test_known_foreground_of_the_start_does_not_become_background():
     assert subtractor.phase == "tracking"
     difference = subtractor.getBackgroundImage().astype(int) - background
     assert np.abs(difference[5:15, 5:15]).mean() < 5
-    assert subtractor._segmenter.sigma[5:15, 5:15].max() < 0.05
+    assert subtractor._scenes.model.segmenter.sigma[5:15, 5:15].max() < 0.05
 
 
 @pytest.mark.large

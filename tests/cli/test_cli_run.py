@@ -150,15 +150,19 @@ def test_every_parameter_reaches_the_method(cli, tmp_path, folder):
         "metric": "canonical",
         "line_search": "sample",
         "gradient_carry": "unchanged",
+        "shadows": "merged",
     }
-    values = {name: other.get(name) or _another(parameter) for name, parameter in SUBTRACTOR.items()}
-    words = [word for name, value in values.items() for word in (f"--{name.replace('_', '-')}", value)]
+    values = {name: other[name] if name in other else _another(parameter) for name, parameter in SUBTRACTOR.items()}
+    typed = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
+    words = [word for name, value in typed.items() for word in (f"--{name.replace('_', '-')}", value)]
     model = tmp_path / "m.npz"
     assert cli("run", folder, "-o", tmp_path / "out", "--save-model", model, *words).code == 0
     assert bgsub.BackgroundSubtractor.load(model).get_params() == values
 
 
 def _another(parameter):
+    if parameter.kind is bool:
+        return not parameter.default
     value = 0.07 if parameter.default is None else parameter.default
     return value + 1 if parameter.kind is int else value * 1.5
 

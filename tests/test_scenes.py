@@ -1,0 +1,238 @@
+"""Whole mechanisms on planted scenes: light, camera, shadows, standing objects, events of the whole frame."""
+
+import cv2
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor
+
+pytestmark = pytest.mark.large
+H, W = 96, 128
+QUICK = {"start_frames": 12, "fps": 10.0}
+
+
+def picture(seed=0, channels=3):
+    """Return a textured picture with edges on several scales, (H, W, channels) float in [30, 220]."""
+    rng = np.random.default_rng(seed)
+    image = np.zeros((H, W, channels))
+    for scale in (4, 8, 16):
+        small = rng.uniform(-1, 1, (H // scale, W // scale, channels)).astype(np.float32)
+        image += cv2.resize(small, (W, H), interpolation=cv2.INTER_NEAREST).reshape(H, W, channels)
+    return 125 + 30 * image
+
+
+class Camera:
+    """Noisy frames of a picture."""
+
+    def __init__(self, background, seed=1):
+        self.background, self.rng = background, np.random.default_rng(seed)
+
+    def frame(self, image=None, noise=2.0):
+        image = self.background if image is None else image
+        return np.clip(image + self.rng.normal(0, noise, image.shape), 0, 255).astype(np.uint8)
+
+
+def started(camera, **parameters):
+    subtractor = BackgroundSubtractor(**{**QUICK, **parameters})
+    for _ in range(20):
+        assert subtractor.process(camera.frame()).event is None
+    assert subtractor.phase == "tracking"
+    return subtractor
+
+
+def with_object(image, left=40, top=30, width=24, height=30, seed=9):
+    changed = image.copy()
+    changed[top : top + height, left : left + width] = 255 - picture(seed)[:height, :width]
+    return changed, np.s_[top : top + height, left : left + width]
+
+
+def share(mask, where=np.s_[:]):
+    return np.mean(mask[where] == 255)
+
+
+LIGHTS = {
+    "gain": lambda b: 1.35 * b,
+    "dim": lambda b: 0.5 * b,
+    "offset": lambda b: b + 40,
+    "gamma": lambda b: 255 * (b / 255) ** 0.6,
+    "half the room": lambda b: b * (1 - 0.5 / (1 + np.exp((np.arange(W) - W / 2) / 8)))[None, :, None],
+    "coloured": lambda b: b * np.array([1.3, 1.0, 0.7]),
+}
+
+
+FOLLOWED = ("gain", "dim")  # the coefficients alone follow a common factor
+
+
+@pytest.mark.parametrize("name", LIGHTS)
+def test_light_is_explained_in_its_frame_and_objects_stay(name):
+    camera = Camera(picture())
+    subtractor = started(camera)
+    image, where = with_object(camera.background)
+    for _ in range(3):
+        subtractor.process(camera.frame(image))
+    result = subtractor.process(camera.frame(LIGHTS[name](image)))
+    assert result.event == (None if name in FOLLOWED else "light-change")
+    masks = [result.mask] + [subtractor.apply(camera.frame(LIGHTS[name](image))) for _ in range(5)]
+    for mask in masks:
+        assert share(mask, where) > 0.7
+        mask[where] = 0
+        assert share(mask) < 0.03
+    subtractor.apply(camera.frame(image))
+    assert share(subtractor.apply(camera.frame(image))) < 0.15
+
+
+def test_light_without_the_switch_is_foreground():
+    camera = Camera(picture())
+    subtractor = started(camera, light=False, events=False)
+    assert share(subtractor.apply(camera.frame(LIGHTS["gamma"](camera.background)))) > 0.3
+
+
+def test_light_in_the_start_phase_is_explained():
+    camera = Camera(picture())
+    subtractor = BackgroundSubtractor(**QUICK)
+    for _ in range(5):
+        subtractor.apply(camera.frame())
+    image = LIGHTS["coloured"](camera.background)
+    result = subtractor.process(camera.frame(image))
+    assert (result.event, result.phase) == ("light-change", "start")
+    for _ in range(15):
+        assert share(subtractor.apply(camera.frame(image))) < 0.02
+    assert subtractor.phase == "tracking"
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bus_over_60_percent_is_not_light(seed):
+    camera = Camera(picture(seed))
+    subtractor = started(camera)
+    bus = np.full((int(H * 0.75), int(W * 0.8), 3), (60.0, 120.0, 200.0))
+    bus[10:24] = 40  # windows
+    image = camera.background.copy()
+    where = np.s_[12 : 12 + bus.shape[0], 10 : 10 + bus.shape[1]]
+    image[where] = bus
+    for _ in range(5):
+        result = subtractor.process(camera.frame(image))
+        assert result.event is None
+        assert share(result.mask, where) > 0.8
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_a_shaking_camera_is_held_still(dtype):
+    camera = Camera(picture())
+    rng = np.random.default_rng(3)
+    masks = {}
+    for stabilise in (True, False):
+        rng = np.random.default_rng(3)
+        subtractor = BackgroundSubtractor(**QUICK, stabilise=stabilise, light=False)
+        masks[stabilise] = []
+        for i in range(40):
+            image, _ = with_object(camera.background) if i >= 20 else (camera.background, None)
+            shift = np.float32([[1, 0, rng.normal(0, 1.5)], [0, 1, rng.normal(0, 1.5)]])
+            moved = cv2.warpAffine(image, shift, (W, H), flags=cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
+            truth = np.zeros((H, W), np.uint8)
+            truth[30:60, 40:64] = 255
+            truth = cv2.warpAffine(truth, shift, (W, H), flags=cv2.INTER_NEAREST)
+            frame = camera.frame(moved)
+            scale = {"uint8": 1, "uint16": 257, "float32": 1 / 255}[dtype]
+            result = subtractor.process((frame * np.float64(scale)).astype(dtype))
+            assert result.background.dtype == dtype
+            if i >= 20:
+                masks[stabilise].append(np.mean((result.mask == 255) != (truth == 255)))
+    assert np.mean(masks[True]) < 0.02
+    assert np.mean(masks[True]) < np.mean(masks[False]) / 2
+
+
+@pytest.mark.parametrize(("shadows", "label"), [("on", 127), ("off", 0), ("merged", 255)])
+def test_a_cast_shadow_has_its_label_and_a_dark_object_is_none(shadows, label):
+    camera = Camera(picture())
+    subtractor = started(camera, shadows=shadows)
+    image = camera.background.copy()
+    image[20:60, 20:50] *= 0.6
+    image[40:80, 80:110] = picture(5)[40:80, 80:110] * 0.4
+    mask = subtractor.apply(camera.frame(image))
+    assert np.mean(mask[24:56, 24:46] == label) > 0.8
+    assert share(mask, np.s_[44:76, 84:106]) > 0.9
+
+
+def test_a_standing_object_stays_until_its_time_and_its_ghost_goes():
+    camera = Camera(picture())
+    subtractor = started(camera, absorb_after=4.0)
+    image, where = with_object(camera.background)
+    shares = [share(subtractor.apply(camera.frame(image)), where) for _ in range(60)]
+    assert min(shares[:38]) > 0.8
+    assert max(shares[46:]) < 0.05
+    shares = [share(subtractor.apply(camera.frame()), where) for _ in range(25)]
+    assert shares[0] > 0.8
+    assert max(shares[12:]) < 0.05
+
+
+def test_a_standing_object_may_stay_for_ever():
+    camera = Camera(picture())
+    subtractor = started(camera, absorb_after=float("inf"))
+    image, where = with_object(camera.background)
+    shares = [share(subtractor.apply(camera.frame(image)), where) for _ in range(150)]
+    assert min(shares) > 0.8
+
+
+def test_who_stands_through_the_start_leaves_no_lasting_ghost():
+    camera = Camera(picture())
+    image, where = with_object(camera.background)
+    subtractor = BackgroundSubtractor(**QUICK)
+    for _ in range(20):
+        subtractor.apply(camera.frame(image))
+    shares = [share(subtractor.apply(camera.frame()), where) for _ in range(25)]
+    assert max(shares[12:]) < 0.05
+
+
+@pytest.mark.parametrize("level", [0, 12, 250])
+def test_a_covered_lens_is_an_event_and_changes_nothing(level):
+    camera = Camera(picture())
+    subtractor = started(camera)
+    image, where = with_object(camera.background)
+    cover = np.full_like(camera.background, level)
+    for _ in range(15):
+        result = subtractor.process(camera.frame(cover))
+        assert result.event == "covered"
+        assert not result.mask.any()
+    result = subtractor.process(camera.frame(image))
+    assert result.event is None
+    assert share(result.mask, where) > 0.8
+    result.mask[where] = 0
+    assert share(result.mask) < 0.02
+
+
+def test_a_cut_starts_anew_and_the_way_back_is_known():
+    camera, other = Camera(picture()), Camera(255 - picture(7))
+    subtractor = started(camera)
+    result = subtractor.process(other.frame())
+    assert result.event == "scene-change"
+    assert share(result.mask) < 0.02
+    for _ in range(20):
+        assert share(subtractor.apply(other.frame())) < 0.02
+    result = subtractor.process(camera.frame())
+    assert (result.event, result.phase) == ("scene-return", "tracking")
+    assert share(result.mask) < 0.02
+    assert subtractor.process(camera.frame()).event is None
+
+
+def test_one_broken_frame_costs_one_frame():
+    camera = Camera(picture())
+    subtractor = started(camera)
+    broken = np.random.default_rng(0).integers(0, 255, (H, W, 3)).astype(np.uint8)
+    assert subtractor.process(broken).event == "scene-change"
+    result = subtractor.process(camera.frame())
+    assert (result.event, result.phase) == ("scene-return", "tracking")
+    assert share(result.mask) < 0.02
+
+
+@pytest.mark.parametrize("frames", [5, 30])
+def test_a_saved_model_goes_on_the_same(tmp_path, frames):
+    camera = Camera(picture())
+    image, _ = with_object(camera.background)
+    subtractor = BackgroundSubtractor(**QUICK, stabilise=False)
+    for _ in range(frames):
+        subtractor.apply(camera.frame(image if frames > 20 else None))
+    subtractor.save(tmp_path / "m.npz")
+    loaded = BackgroundSubtractor.load(tmp_path / "m.npz")
+    for _ in range(20):
+        frame = camera.frame(image)
+        np.testing.assert_array_equal(loaded.apply(frame), subtractor.apply(frame))
