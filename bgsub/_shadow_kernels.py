@@ -50,10 +50,13 @@ def disagrees(x, l, mask, dark, texture, other):  # type: ignore[no-untyped-def]
             if i == 0 or j == 0 or i == h - 1 or j == w - 1:
                 continue
             inside = True
+            for a in range(i - 1, i + 2):
+                inside = inside and mask[a, j - 1] != 0 and mask[a, j] != 0 and mask[a, j + 1] != 0
+            if not inside:
+                continue
             xl, ll, xx = _ZERO, _TINY, _ZERO
             for a in range(i - 1, i + 2):
                 for b in range(j - 1, j + 2):
-                    inside = inside and mask[a, b] != 0
                     p, q = _ZERO, _ZERO
                     for c in range(channels):
                         p += x[a, b, c]
@@ -61,4 +64,4 @@ def disagrees(x, l, mask, dark, texture, other):  # type: ignore[no-untyped-def]
                     xl += p * q
                     ll += q * q
                     xx += p * p
-            other[i, j] = inside and xx - xl * xl / ll > limit
+            other[i, j] = xx - xl * xl / ll > limit

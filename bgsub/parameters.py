@@ -142,7 +142,9 @@ SUBTRACTOR = {
     "light": Parameter(True, "explain sudden changes of the light", bool),
     "events": Parameter(True, "recognise a covered lens and a cut to another scene", bool),
     "ghosts": Parameter(True, "release the places that an object has left", bool),
-    "absorb_after": Parameter(60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True),
+    "absorb_after": Parameter(
+        60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True
+    ),
     "max_value": Parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",

@@ -26,22 +26,39 @@ _CALM_RATE = 0.1  # of the running share of candidates, per frame
 _NOTHING = np.empty(0, np.float32)
 
 
-@dataclass
+@dataclass(frozen=True)
 class View:
-    """What a scene model makes of one frame, in the coordinates of the frame.
+    """What a scene model makes of one frame; valid until the model sees the next one.
 
     Attributes
     ----------
-    mask, residual : ndarray, (h, w), uint8 and float32
-    background : ndarray, like the frame
+    model : SceneModel
+        The model.
+    frame : ndarray
+        The frame.
+    mask : ndarray, (h, w), uint8
+        In the coordinates of the frame.
+    is_blank : bool
+        Whether the frame shows nothing.
     light : bool
         Whether the light changed in this frame.
     """
 
+    model: SceneModel
+    frame: np.ndarray
     mask: np.ndarray
-    residual: np.ndarray
-    background: np.ndarray
-    light: bool
+    is_blank: bool = False
+    light: bool = False
+
+    def background(self) -> np.ndarray:
+        """Return the background, like the frame, in the coordinates of the frame."""
+        picture = self.model.picture()
+        return picture if self.is_blank else self.model.stabiliser.back(picture, self.frame, smooth=True)
+
+    def residual(self) -> np.ndarray:
+        """Return the joint colour residual, (h, w), float32."""
+        nothing = np.zeros(self.mask.shape, np.float32)
+        return nothing if self.is_blank else self.model.stabiliser.back(self.model.residual, nothing, smooth=True)
 
 
 class SceneModel:
@@ -64,8 +81,9 @@ class SceneModel:
         self.segmenter = Segmenter((h, w), **{name: parameters[name] for name in SEGMENTER})
         self._illumination = Illumination(self._cube, parameters["threshold"])
         self.objects = StandingObjects(self._cube, parameters["fps"], parameters["absorb_after"], parameters["ghosts"])
-        self._stabiliser = Stabiliser()
+        self.stabiliser = Stabiliser()
         self.background: np.ndarray | None = None  # picture in the model's own coordinates
+        self.residual = np.zeros((h, w), np.float32)
         self._x = np.empty(frames.size, np.float32)
         self._low_rank = np.empty(frames.size, np.float32)
         self._mask = np.zeros((h, w), np.uint8)
@@ -81,7 +99,7 @@ class SceneModel:
         moved = aligned is not frame
         if moved:
             self.frames.to_vector(aligned, x)
-            known = known if known is None else self._stabiliser.forth(known)
+            known = known if known is None else self.stabiliser.forth(known)
         self._known = known
         self._fit(aligned, frozen)
         over = self._candidates()
@@ -99,21 +117,18 @@ class SceneModel:
         if light:
             self.objects.light_changed(self._mask, mask)
         self._mask = mask
-        if not moved:
-            return View(mask.copy(), self._residual, self.background, light)
-        return View(
-            self._stabiliser.back(mask, np.zeros_like(mask), smooth=False),
-            self._stabiliser.back(self._residual, np.zeros_like(self._residual), smooth=True),
-            self._stabiliser.back(self.background, frame, smooth=True),
-            light,
-        )
+        if moved:
+            mask = self.stabiliser.back(mask, np.zeros_like(mask), smooth=False)
+        return View(self, frame, mask if moved else mask.copy(), light=light)
 
-    def blank(self) -> View:
+    def blank(self, frame: np.ndarray) -> View:
         """Return an empty view of a frame that shows nothing; the model stays as it is and learns nothing."""
-        assert self.background is not None
-        shape = self._cube[:2]
         self._blank = True
-        return View(np.zeros(shape, np.uint8), np.zeros(shape, np.float32), self.background, False)
+        return View(self, frame, np.zeros(self._cube[:2], np.uint8), is_blank=True)
+
+    def picture(self) -> np.ndarray:
+        """Return the background as a picture like the frames, in the model's own coordinates."""
+        return self.background if self.background is not None else self.frames.to_image(self._low_rank)
 
     def contrast(self, frame: np.ndarray) -> float:
         """Return the standard deviation of a frame's brightness at some thousand pixels, full scale is 1."""
@@ -123,9 +138,9 @@ class SceneModel:
         """Return the frame in the coordinates of the background."""
         if not self._parameters["stabilise"] or self.background is None:
             return frame
-        if self._stabiliser.needs_reference():
-            self._stabiliser.set_reference(self._low_rank.reshape(self._cube))
-        return self._stabiliser.align(frame, self._x.reshape(self._cube), self.background)
+        if self.stabiliser.needs_reference():
+            self.stabiliser.set_reference(self._low_rank.reshape(self._cube))
+        return self.stabiliser.align(frame, self._x.reshape(self._cube), self.background)
 
     def _fit(self, frame: np.ndarray, frozen: bool) -> None:
         """Write the background of a frame into the low-rank part."""
@@ -152,9 +167,9 @@ class SceneModel:
 
     def _candidates(self) -> np.ndarray:
         """Write the residual image and return which pixels it makes candidates, (h, w) uint8 of 0 and 1."""
-        self._residual = np.empty(self._cube[:2], np.float32)
-        _pixel_kernels.joint_residual(self._x, self._low_rank, self.frames.channels, self._residual.reshape(-1))
-        return self.segmenter.candidates(self._residual)
+        self.residual = np.empty(self._cube[:2], np.float32)
+        _pixel_kernels.joint_residual(self._x, self._low_rank, self.frames.channels, self.residual.reshape(-1))
+        return self.segmenter.candidates(self.residual)
 
     @property
     def start_buffer(self) -> StartBuffer:
@@ -206,7 +221,7 @@ class SceneModel:
         """Learn from the last frame; `rate` replaces the forgetting factor when given."""
         if self._blank:
             return
-        residual = self._residual
+        residual = self.residual
         if self._known is not None:
             residual = np.where(self._known, self.segmenter.sigma, residual)
         self.segmenter.learn(residual, self._mask)
@@ -274,7 +289,7 @@ class SceneModel:
             ("usual", (3,), "float64"),
         ):
             check_like(name, state[name], like, dtype)
-        self.segmenter.sigma, self.segmenter.displaced = state["sigma"], state["displaced"]
+        self.segmenter.set_state(state["sigma"], state["displaced"])
         self.objects.age, self.objects.anchor = state["age"], state["anchor"]
         self._mask, self._low_rank = state["model_mask"], state["low_rank"]
         self._usual, self._waiting, self._patience = float(state["usual"][0]), *(int(n) for n in state["usual"][1:])

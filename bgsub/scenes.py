@@ -42,7 +42,7 @@ class Scenes:
         """Return what is made of a checked frame, and the event that it is."""
         watch = self._parameters["events"] and not frozen and self._frames.shape[:2] != (1, 1)
         if watch and self._is_covered(frame):
-            return self.model.blank(), "covered"
+            return self.model.blank(frame), "covered"
         view = self.model.separate(frame, known, frozen)
         if not watch or foreground_share(view.mask, known) <= _WHOLE_FRAME:
             return view, "light-change" if view.light else None

@@ -58,6 +58,12 @@ class Segmenter:
         self._radius = values["neighbours"]
         self.sigma = np.zeros(shape, np.float32)
         self.displaced = np.full(shape, _PRIOR, np.float32)
+        self._knows_nothing = True
+
+    def set_state(self, sigma: np.ndarray, displaced: np.ndarray) -> None:
+        """Take over the noise scale and the share of displaced candidates, both (h, w) float32."""
+        self.sigma, self.displaced = sigma, displaced
+        self._knows_nothing = bool(sigma.max() <= _NOISE_FLOOR)
 
     def candidates(self, residual: np.ndarray) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
@@ -67,7 +73,8 @@ class Segmenter:
         residual : ndarray, (h, w), float32
             Joint colour residual, full scale is 1.
         """
-        if self.sigma.max() <= _NOISE_FLOOR and residual.any():  # a noisy camera must not be all foreground at first
+        if self._knows_nothing and residual.any():  # a noisy camera must not be all foreground at first
+            self._knows_nothing = False
             self.sigma[:] = np.clip(np.median(residual), _NOISE_FLOOR, _NOISE_FIRST)
         over = np.empty(self.shape, np.uint8)
         d, sigma = residual.reshape(-1), self.sigma.reshape(-1)

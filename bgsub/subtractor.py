@@ -15,6 +15,7 @@ from bgsub import _storage
 from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat, check_like
 from bgsub.parameters import SUBTRACTOR, TRACKER, check_all
+from bgsub.scene_model import View
 from bgsub.scenes import Scenes
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.tracker import SubspaceTracker
@@ -74,9 +75,10 @@ class BackgroundSubtractor:
 
     Notes
     -----
-    C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 5 and 6. A mask that covers more than 70 % of a
-    frame tells of the scene, not of objects in it: it is reported as the event "scene-change", comes out empty, and
-    the model starts again with that frame.
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 5 and 6. What is not in the
+    paper: light, shadows, camera movements and standing objects, each with its switch, and the events of the whole
+    frame: "light-change", "covered" (the lens), "scene-change" (a cut or a broken frame: a new model begins with that
+    frame) and "scene-return" (the model of the scene before goes on).
     """
 
     __signature__ = inspect.Signature(
@@ -107,6 +109,7 @@ class BackgroundSubtractor:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
         self._scenes: Scenes | None = None
+        self._view: View | None = None
         self._background: np.ndarray | None = None
 
     def empty(self) -> bool:
@@ -162,7 +165,7 @@ class BackgroundSubtractor:
         """
         if fgmask is not None:
             check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
-        mask = self.process(image, learningRate, knownForegroundMask).mask
+        mask = self._see(image, learningRate, knownForegroundMask)[0].mask
         if fgmask is None:
             return mask
         fgmask[...] = mask
@@ -178,26 +181,29 @@ class BackgroundSubtractor:
         Separation
             Mask, background, foreground, residual, coefficients, phase and event.
         """
-        rate = self._checked_rate(learningRate)
+        view, event, phase = self._see(image, learningRate, knownForegroundMask)
+        tracker = self.tracker if phase == "tracking" else None
+        y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
+        return Separation(view.frame, view.mask, self.getBackgroundImage(), view.residual(), y, phase, event)
+
+    def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[View, str | None, str]:
+        """Check, separate and learn the next frame; return the view of it, the event and the phase it was seen in."""
+        rate = self._checked_rate(rate)
         frames = FrameFormat.of(image, self._parameters["max_value"]) if self.format is None else self.format
         frame = frames.check(image)
-        known = _checked_known(knownForegroundMask, frames)
-        if self.format is None:
-            self._begin(frames)
-        if rate == 1:
+        known = _checked_known(known, frames)
+        if self._scenes is None or rate == 1:
             self._begin(frames)
         scenes = self._scenes
         assert scenes is not None
         view, event = scenes.view(frame, known, rate == 0)
+        self._view, self._background = view, None
         phase = self.phase  # before the last frame of the start makes the tracker
         if rate != 0:
             self._learn(scenes, None if rate < 0 or rate == 1 else rate)
         if known is not None:
             view.mask[known] = FOREGROUND
-        self._background = view.background
-        tracker = self.tracker if phase == "tracking" else None
-        y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        return Separation(frame, view.mask, view.background.copy(), view.residual, y, phase, event)
+        return view, event, phase
 
     @staticmethod
     def _learn(scenes: Scenes, rate: float | None) -> None:
@@ -215,13 +221,19 @@ class BackgroundSubtractor:
         backgroundImage : ndarray, optional
             Filled with the background when given.
         """
-        if self._background is None:
+        background = self._newest_background()
+        if background is None:
             raise ParameterError("there is no background image before the first frame")
         if backgroundImage is not None:
-            check_like("backgroundImage", backgroundImage, self._background.shape, self._background.dtype.name)
-            backgroundImage[...] = self._background
+            check_like("backgroundImage", backgroundImage, background.shape, background.dtype.name)
+            backgroundImage[...] = background
             return backgroundImage
-        return self._background.copy()
+        return background.copy()
+
+    def _newest_background(self) -> np.ndarray | None:
+        if self._background is None and self._view is not None:
+            self._background = self._view.background()
+        return self._background
 
     @staticmethod
     def _checked_rate(rate: float) -> float:
@@ -263,11 +275,12 @@ class BackgroundSubtractor:
         if self.format is None:
             return {}
         assert self._scenes is not None
+        background = self._newest_background()
         return {
             "format_shape": np.array(self.format.shape),
             "format_dtype": np.array(self.format.dtype),
             "format_max_value": np.array(self.format.max_value),
-            "background": self._background if self._background is not None else np.empty(0),
+            "background": np.empty(0) if background is None else background,
             **self._scenes.model.state(),
         }
 
