@@ -12,7 +12,18 @@ from stress import print_grid, rows_of, sources
 from bgsub.errors import BgsubError, ParameterError
 from bgsub.evaluation.conditions import grid
 
-SWITCHES: dict[str, dict[str, object]] = {}
+SWITCHES: dict[str, dict[str, object]] = {
+    "no light": {"light": False},
+    "no stabiliser": {"stabilise": False},
+    "no shadows": {"shadows": "merged"},
+    "no neighbours": {"neighbours": 0},
+    "no noise scale": {"noise_factor": 0.0},
+    "no vote": {"median": 1},
+    "no least area": {"min_area": 0.0},
+    "no ghosts": {"ghosts": False},
+    "absorbed in 1 s": {"absorb_after": 1.0},
+    "no events": {"events": False},
+}
 
 
 def parse_switch(text: str) -> tuple[str, dict[str, object]]:

@@ -75,7 +75,7 @@ def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
     with ArraySource(pictures, rate=scene.rate) as source:
         source.name = f"scene '{name}'"
         sinks = create_sinks(output, ["mask", "panel"], source, "video")
-        run_pipeline(source, BackgroundSubtractor(), sinks, quiet=quiet, callback=referee)
+        run_pipeline(source, BackgroundSubtractor(fps=float(scene.rate)), sinks, quiet=quiet, callback=referee)
     strip = output / "strip.png"
     write_png(strip, referee.strip())
     if not quiet:

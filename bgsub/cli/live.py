@@ -15,6 +15,7 @@ from bgsub.cli.options import (
     method_options,
     model_options,
     on_error_option,
+    paced,
     quiet_option,
     save_option,
 )
@@ -59,11 +60,13 @@ def live(
     from bgsub.cli.pipeline import run_pipeline  # noqa: PLC0415
     from bgsub.video import Controls, Sink, WindowSink, create_sinks, open_source  # noqa: PLC0415
 
-    subtractor = make_subtractor(options, model)
+    subtractor = make_subtractor(options, model)  # what is wrong shows before the source is opened
     controls = Controls()
     window = [] if no_window else [WindowSink(view, title=f"bgsub: {camera}", controls=controls)]
     try:
         with open_source(camera, on_error=on_error) as source:
+            if model is None:
+                subtractor = make_subtractor(paced(options, source.rate))
             files = create_sinks(output, views, source, kind) if output is not None else []
             sinks: list[Sink] = [*files, *window]
             run_pipeline(source, subtractor, sinks, quiet=quiet, limit=limit, controls=controls, save_model=save_model)

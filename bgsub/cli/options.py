@@ -80,7 +80,8 @@ def _help(parameter: Parameter) -> str:
     if not parameter.choices:  # they are listed already, as what may follow the option
         notes.append(parameter.allowed.removesuffix(" or None"))
     if parameter.default is not None:
-        notes.append(f"default: {parameter.default}")
+        default = parameter.default
+        notes.append(f"default: {str(default).lower() if parameter.kind is bool else default}")
     return f"{parameter.help[0].upper()}{parameter.help[1:]}.  [{'; '.join(notes)}]"
 
 
@@ -104,6 +105,11 @@ def make_subtractor(options: dict[str, Any], model: Path | None = None) -> Backg
     from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
 
     return BackgroundSubtractor(**parameters) if model is None else BackgroundSubtractor.load(model)
+
+
+def paced(options: dict[str, Any], rate: Any) -> dict[str, Any]:
+    """Return the options with the frame rate of the source for ``fps``, unless that was given or is not known."""
+    return {**options, "fps": float(rate)} if options.get("fps") is None and rate else options
 
 
 def names_from(

@@ -14,6 +14,7 @@ from bgsub.cli.options import (
     method_options,
     model_options,
     on_error_option,
+    paced,
     quiet_option,
     rate_option,
     save_option,
@@ -52,7 +53,9 @@ def run(
     from bgsub.cli.pipeline import run_pipeline  # noqa: PLC0415
     from bgsub.video import create_sinks, open_source  # noqa: PLC0415
 
-    subtractor = make_subtractor(options, model)
+    subtractor = make_subtractor(options, model)  # what is wrong shows before the source is opened
     with open_source(source, on_error=on_error, rate=rate) as frames:
+        if model is None:
+            subtractor = make_subtractor(paced(options, frames.rate))
         sinks = create_sinks(output, views, frames, kind)
         run_pipeline(frames, subtractor, sinks, quiet=quiet, save_model=save_model)
