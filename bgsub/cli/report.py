@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -53,7 +54,7 @@ class Progress:
         self._shape: tuple[int, ...] = ()
         self._share = 0.0
         self._tracked = False
-        self._events = 0
+        self._events: Counter[str] = Counter()
 
     def __enter__(self) -> Progress:
         self._bar = self._bar_context.__enter__()
@@ -70,7 +71,8 @@ class Progress:
         self._shape = separation.mask.shape
         self._share += separation.share
         self._tracked |= separation.phase == "tracking"
-        self._events += separation.event is not None
+        if separation.event is not None:
+            self._events[separation.event] += 1
         self._bar.update()
 
     def tell(self, summary: Summary, outputs: Sequence[Path], limited: bool = False) -> None:
@@ -99,8 +101,8 @@ class Progress:
     def _remarks(self, summary: Summary) -> Iterator[str]:
         if self.frames and not self._tracked:
             yield "too short to leave the start phase, masks by the provisional model"
-        if self._events:
-            yield _counted(self._events, "scene change")
+        for event, number in self._events.items():
+            yield _counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
         if summary.dropped:
             yield f"{_counted(summary.dropped, 'frame')} dropped"
         if summary.skipped:

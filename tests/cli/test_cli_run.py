@@ -123,10 +123,12 @@ def test_a_video_longer_than_the_start_phase_is_not_called_short(cli, tmp_path):
     assert SHORT not in cli("run", tmp_path / "in", "-o", tmp_path / "out").out
 
 
-def test_scene_changes_are_counted(cli, tmp_path):
+def test_events_are_counted_by_name(cli, tmp_path):
     frames = make_scene(30, empty=60)
     write_images(tmp_path / "in", np.concatenate([frames, 255 - frames]))
     assert "; 1 scene change; wrote" in cli("run", tmp_path / "in", "-o", tmp_path / "out", *QUICK).out
+    write_images(tmp_path / "dark", np.concatenate([frames, np.zeros_like(frames[:3]), frames]))
+    assert "; 3 covered frames; wrote" in cli("run", tmp_path / "dark", "-o", tmp_path / "out2", *QUICK).out
 
 
 @pytest.mark.parametrize("cut", [5, 10, 20])
