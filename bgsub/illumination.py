@@ -23,6 +23,7 @@ _RIDGE = 1e-4  # penalty on the gain's distance from 1
 _TONE_RIDGE = 3e-3
 _MUS = np.geomspace(0.5, 0.05, 8)
 _STEPS = 2  # reweightings at each mu
+_FALLS = 0.02  # most that the tone may fall from knot to knot
 _MEMORY = 4  # backgrounds
 _ALIKE = 0.9  # share of explained sites that makes two backgrounds one
 
@@ -118,7 +119,13 @@ class Illumination:
                 grid[..., c] = solution[:nodes].reshape(_GRID)
                 tone[:, c] = solution[nodes:]
             _light_kernels.site_residuals(x, l, self._places, grid, tone, d)
-        return Light(base, grid, tone, float(np.mean(d < self._threshold)))
+        return Light(base, grid, tone, float(np.mean(d < self._threshold)) if _rises(grid, tone) else 0.0)
+
+
+def _rises(grid: np.ndarray, tone: np.ndarray) -> bool:
+    """Return whether brighter places of the background stay brighter, as under any light: a negative is none."""
+    steps = grid.mean(axis=(0, 1)) / (_KNOTS - 1) + np.diff(tone, axis=0)
+    return bool((steps > -_FALLS).all())
 
 
 def _smoothness(sites: int) -> np.ndarray:

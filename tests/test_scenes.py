@@ -236,3 +236,9 @@ def test_a_saved_model_goes_on_the_same(tmp_path, frames):
     for _ in range(20):
         frame = camera.frame(image)
         np.testing.assert_array_equal(loaded.apply(frame), subtractor.apply(frame))
+
+
+def test_a_negative_is_not_light():
+    camera = Camera(picture())
+    subtractor = started(camera)
+    assert subtractor.process(camera.frame(255 - camera.background)).event == "scene-change"

@@ -55,7 +55,8 @@ def test_every_parameter_is_an_option_with_its_symbol(command, name):
     assert parameter.help[1:] in option.help
     assert (f"{parameter.symbol} in the paper" in option.help) == bool(parameter.symbol)
     if parameter.default is not None:
-        assert f"default: {parameter.default}]" in option.help
+        default = str(parameter.default).lower() if parameter.kind is bool else parameter.default
+        assert f"default: {default}]" in option.help
     assert "None" not in option.help
 
 
