@@ -24,8 +24,8 @@ class Segmenter:
     """Turn joint colour residuals into foreground masks.
 
     A pixel is a candidate when its residual exceeds ``max(threshold, noise_factor * sigma)``, sigma the running mean
-    of its clipped residual; a majority vote over a square removes speckle and fills holes; connected areas below
-    `min_area` are dropped.
+    of its clipped residual; a majority vote over a square removes speckle; connected areas below `min_area` are
+    dropped and holes below it filled.
 
     Parameters
     ----------
@@ -138,14 +138,21 @@ class Segmenter:
         return (count > n * n // 2).view(np.uint8) * np.uint8(FOREGROUND)
 
     def _without_small_regions(self, mask: np.ndarray) -> np.ndarray:
-        """Erase outer regions, 8-connected and counted with their holes, of less than the least area, in place.
+        """Erase regions, 8-connected and counted with their holes, and fill holes of less than the least area, in place.
 
         By contours, which cost time where there is foreground only; labelling would visit every pixel.
         """
         if self._area > 1:
-            outlines, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
-            small = [outline for outline in outlines if _pixels_inside(outline) < self._area]
-            cv2.drawContours(mask, small, -1, 0, cv2.FILLED)
+            outlines, tree = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
+            holes, small = [], []
+            for i, outline in enumerate(outlines):
+                if tree[0, i, 3] < 0:  # the outline of a region; that of a hole lies on the region around it
+                    if _pixels_inside(outline) < self._area:
+                        small.append(outline)
+                elif _pixels_inside(outline) - len(outline) < self._area:
+                    holes.append(outline)
+            cv2.drawContours(mask, holes, -1, FOREGROUND, cv2.FILLED)
+            cv2.drawContours(mask, small, -1, BACKGROUND, cv2.FILLED)
         return mask
 
 

@@ -85,3 +85,15 @@ def test_a_region_is_dropped_below_the_least_area_and_kept_from_it_on(height, wi
     for least, kept in ((area, area), (area + 1, 0)):
         mask = segment(Segmenter((40, 50), median=1, min_area=least / 2000), d)
         assert np.count_nonzero(mask) == kept
+
+
+def test_small_holes_are_filled_and_specks_in_large_ones_dropped():
+    d = np.zeros((60, 60), np.float32)
+    d[10:50, 10:50] = 0.3
+    d[20:40, 20:40] = 0
+    d[28:30, 28:30] = 0.3
+    d[44:46, 44:46] = 0
+    mask = segment(Segmenter((60, 60), min_area=10 / 3600, median=1), d)
+    assert (mask[44:46, 44:46] == 255).all()
+    assert (mask[21:39, 21:39] == 0).all()
+    assert mask[15, 15] == 255
