@@ -270,7 +270,7 @@ class SceneModel:
             "model_mask": self._mask,
             "model_background": self.background if self.background is not None else np.empty(0),
             "low_rank": self._low_rank,
-            "usual": np.array([self._usual, self._waiting, self._patience]),
+            "usual": np.array([self._usual, self._waiting, self._patience, self.segmenter.learned]),
         }
         if self.tracker is not None:
             return state | {f"tracker_{name}": value for name, value in self.tracker.state().items()}
@@ -286,13 +286,13 @@ class SceneModel:
             ("anchor", self.objects.anchor.shape, "float32"),
             ("model_mask", shape, "uint8"),
             ("low_rank", (frames.size,), "float32"),
-            ("usual", (3,), "float64"),
+            ("usual", (4,), "float64"),
         ):
             check_like(name, state[name], like, dtype)
-        self.segmenter.set_state(state["sigma"], state["displaced"])
+        self.segmenter.set_state(state["sigma"], state["displaced"], int(state["usual"][3]))
         self.objects.age, self.objects.anchor = state["age"], state["anchor"]
         self._mask, self._low_rank = state["model_mask"], state["low_rank"]
-        self._usual, self._waiting, self._patience = float(state["usual"][0]), *(int(n) for n in state["usual"][1:])
+        self._usual, self._waiting, self._patience = float(state["usual"][0]), *(int(n) for n in state["usual"][1:3])
         if state["model_background"].size:
             check_like("model_background", state["model_background"], frames.shape, frames.dtype)
             self.background = state["model_background"]

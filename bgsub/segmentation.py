@@ -59,11 +59,13 @@ class Segmenter:
         self.sigma = np.zeros(shape, np.float32)
         self.displaced = np.full(shape, _PRIOR, np.float32)
         self._knows_nothing = True
+        self.learned = 1
 
-    def set_state(self, sigma: np.ndarray, displaced: np.ndarray) -> None:
-        """Take over the noise scale and the share of displaced candidates, both (h, w) float32."""
+    def set_state(self, sigma: np.ndarray, displaced: np.ndarray, learned: int) -> None:
+        """Take over the noise scale, the share of displaced candidates, both (h, w) float32, and the frames learned."""
         self.sigma, self.displaced = sigma, displaced
         self._knows_nothing = bool(sigma.max() <= _NOISE_FLOOR)
+        self.learned = learned
 
     def candidates(self, residual: np.ndarray) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
@@ -119,10 +121,11 @@ class Segmenter:
 
     def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
         """Update the noise scale from a residual, (h, w) float32, and its final mask, (h, w) uint8."""
+        self.learned += 1
         _pixel_kernels.learn_noise(
             residual.reshape(-1),
             mask.reshape(-1),
-            np.float32(_NOISE_RATE),
+            np.float32(max(_NOISE_RATE, 1 / (self.learned + 1))),  # at first the plain mean
             np.float32(_FOREGROUND_RATE),
             np.float32(_NOISE_CLIP),
             np.float32(_NOISE_FLOOR),
@@ -138,7 +141,7 @@ class Segmenter:
         return (count > n * n // 2).view(np.uint8) * np.uint8(FOREGROUND)
 
     def _without_small_regions(self, mask: np.ndarray) -> np.ndarray:
-        """Erase regions, 8-connected and counted with their holes, and fill holes of less than the least area, in place.
+        """Erase regions, 8-connected and with their holes, and fill holes of less than the least area, in place.
 
         By contours, which cost time where there is foreground only; labelling would visit every pixel.
         """
