@@ -11,7 +11,7 @@ from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.shadows import find_shadows
 
 _NOISE_RATE = 0.02  # per frame, where the mask is background
-_FOREGROUND_RATE = 0.0005  # per frame, where it is not: a pixel that keeps flickering raises its own threshold
+_FOREGROUND_RATE = 0.001  # per frame, where it is not, times the share of candidates that are no objects
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
 _NOISE_FIRST = 0.1  # most that every pixel begins with: the median of the first residual image
@@ -125,6 +125,7 @@ class Segmenter:
         _pixel_kernels.learn_noise(
             residual.reshape(-1),
             mask.reshape(-1),
+            self.displaced.reshape(-1),
             np.float32(max(_NOISE_RATE, 1 / (self.learned + 1))),  # at first the plain mean
             np.float32(_FOREGROUND_RATE),
             np.float32(_NOISE_CLIP),

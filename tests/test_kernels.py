@@ -145,10 +145,11 @@ def test_to_integers_rounds_and_clips(dtype, top):
 
 def test_noise_is_learned_as_by_its_twin():
     rng = np.random.default_rng(0)
-    d, sigma = rng.random((2, 6, 7)).astype(F)
+    d, sigma, displaced = rng.random((3, 6, 7)).astype(F)
     mask = (rng.random((6, 7)) < 0.5).astype(np.uint8)
-    expected = reference.learn_noise(d, mask, 0.1, 0.01, 0.25, 0.3, sigma)
-    _pixel_kernels.learn_noise(d.ravel(), mask.ravel(), F(0.1), F(0.01), F(0.25), F(0.3), sigma.reshape(-1))
+    expected = reference.learn_noise(d, mask, displaced, 0.1, 0.01, 0.25, 0.3, sigma)
+    rates = F(0.1), F(0.01), F(0.25), F(0.3)
+    _pixel_kernels.learn_noise(d.ravel(), mask.ravel(), displaced.ravel(), *rates, sigma.reshape(-1))
     np.testing.assert_allclose(sigma, expected, atol=1e-6)
     over = np.empty(42, np.uint8)
     _pixel_kernels.exceeds_noise(d.ravel(), sigma.ravel(), F(0.4), F(1.5), over)
