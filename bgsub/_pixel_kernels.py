@@ -54,7 +54,8 @@ def learn_noise(d, mask, displaced, rate, foreground_rate, clip, floor, sigma): 
     """Move `sigma` towards the clipped residual, at `rate` where `mask` is 0, elsewhere at `foreground_rate` times
     `displaced`, the share of a pixel's candidates that are moving background and no objects.
 
-    `d`, `displaced`, `sigma` (n,) float32, `mask` (n,) uint8, the other ones float32. `floor` keeps sigma out of the denormals.
+    `d`, `displaced`, `sigma` (n,) float32, `mask` (n,) uint8, the other ones float32. `floor` keeps sigma
+    out of the denormals.
     """
     for i in range(sigma.size):
         a = rate if mask[i] == 0 else foreground_rate * displaced[i]

@@ -68,7 +68,7 @@ def joint_residual(frame, background):
 
 
 def learn_noise(d, mask, displaced, rate, foreground_rate, clip, floor, sigma):
-    """Running mean of the clipped residual, slower where the mask is foreground, by the share of displaced candidates."""
+    """Running mean of the clipped residual, slower on foreground, by the share of displaced candidates."""
     out = np.empty_like(sigma)
     for i in np.ndindex(sigma.shape):
         a = foreground_rate * displaced[i] if mask[i] else rate
