@@ -29,11 +29,12 @@ def find_shadows(x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.
         0 background, others foreground.
     """
     channels = x.shape[2]
-    dark, other = np.empty_like(mask), np.empty_like(mask)
+    dark, other = np.zeros_like(mask), np.zeros_like(mask)
+    index = np.flatnonzero(mask)
     _shadow_kernels.darkened(
         x.reshape(-1, channels),
         background.reshape(-1, channels),
-        mask.reshape(-1),
+        index,
         _DARKEST,
         _FAINTEST,
         _COLOUR,
@@ -41,7 +42,7 @@ def find_shadows(x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.
     )
     if not dark.any():
         return dark.view(bool)
-    _shadow_kernels.disagrees(x, background, mask, dark, _TEXTURE, other)
+    _shadow_kernels.disagrees(x, background, index, mask, dark, _TEXTURE, other)
     return (dark != 0) & (_count(other) <= _OBJECT * _count((mask != 0).view(np.uint8)))
 
 

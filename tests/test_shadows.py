@@ -39,12 +39,13 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     x = (l * rng.choice([0.2, 0.6, 0.6, 1.0], (h, w, 1)) + rng.normal(0, 0.02, l.shape)).astype(F)
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
-    dark, other = np.empty_like(mask), np.empty_like(mask)
-    flat = x.reshape(-1, channels), l.reshape(-1, channels), mask.ravel()
+    dark, other = np.zeros_like(mask), np.zeros_like(mask)
+    index = np.flatnonzero(mask)
+    flat = x.reshape(-1, channels), l.reshape(-1, channels), index
     _shadow_kernels.darkened(*flat, F(0.35), F(0.97), F(0.05), dark.reshape(-1))
     wide = x.astype(float), l.astype(float)
     assert np.mean(dark != darkened(*wide, mask, 0.35, 0.97, 0.05)) < 0.02
-    _shadow_kernels.disagrees(x, l, mask, dark, F(0.04), other)
+    _shadow_kernels.disagrees(x, l, index, mask, dark, F(0.04), other)
     assert np.mean(other != disagrees(*wide, mask, dark, 0.04)) < 0.02
 
 
