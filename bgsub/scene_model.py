@@ -111,8 +111,9 @@ class SceneModel:
             if light:
                 over = self._candidates()
                 share = np.count_nonzero(over) / over.size
-        self._usual += _CALM_RATE * (min(share, self._usual + _SUDDEN) - self._usual)
-        mask = self.segmenter.segment(over, x.reshape(self._cube), self._low_rank.reshape(self._cube))
+        if not frozen:
+            self._usual += _CALM_RATE * (min(share, self._usual + _SUDDEN) - self._usual)
+        mask = self.segmenter.segment(over, x.reshape(self._cube), self._low_rank.reshape(self._cube), frozen)
         self.background = self.frames.to_image(self._low_rank)
         if light:
             self.objects.light_changed(self._mask, mask)

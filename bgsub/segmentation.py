@@ -83,7 +83,9 @@ class Segmenter:
         _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, over.reshape(-1))
         return over
 
-    def segment(self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray) -> np.ndarray:
+    def segment(
+        self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False
+    ) -> np.ndarray:
         """Return the mask of a frame; `learn` then learns the noise from it.
 
         Parameters
@@ -92,6 +94,8 @@ class Segmenter:
             What `candidates` returned; changed in place.
         x, background : ndarray, (h, w, c), float32
             Frame and background.
+        frozen : bool, default False
+            Whether nothing is to be learned of how the background moves.
 
         Returns
         -------
@@ -103,7 +107,7 @@ class Segmenter:
                 x,
                 background,
                 self._threshold,
-                np.float32(_DISPLACED_RATE),
+                np.float32(0 if frozen else _DISPLACED_RATE),
                 np.float32(_DISPLACED),
                 self._radius,
                 self.displaced,
