@@ -74,7 +74,7 @@ def test_light_is_explained_in_its_frame_and_objects_stay(name):
     assert result.event == (None if name in FOLLOWED else "light-change")
     masks = [result.mask] + [subtractor.apply(camera.frame(LIGHTS[name](image))) for _ in range(5)]
     for mask in masks:
-        assert share(mask, where) > 0.7
+        assert share(mask, where) > (0.7 if name == "half the room" else 0.8)  # the object has half its contrast there
         mask[where] = 0
         assert share(mask) < 0.03
     subtractor.apply(camera.frame(image))
