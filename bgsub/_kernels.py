@@ -12,8 +12,10 @@ import numpy as np
 
 from bgsub._jit import kernel
 from bgsub.surrogates import (
+    ATAN,
     LOG,
     LP,
+    arctan,
     atan_influence,
     atan_value,
     log_influence,
@@ -24,6 +26,7 @@ from bgsub.surrogates import (
 
 BLOCK = 2048
 _ZERO = np.float32(0)
+_HALF = np.float32(0.5)
 _TINY = np.float32(1e-12)
 
 
@@ -64,6 +67,20 @@ def value_of(r, kind, mu, p):  # type: ignore[no-untyped-def]
         for i in range(r.size):
             total += atan_value(r[i], mu, p)
     return total
+
+
+@kernel
+def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``psi(r)`` into `e`, which must not be `r`, and return the sum of ``h(r)`` over the block; both (n,)."""
+    if kind != ATAN:
+        influence_of(r, e, kind, mu, p)
+        return value_of(r, kind, mu, p)
+    total = _ZERO
+    for i in range(r.size):
+        z = mu * arctan(r[i] / mu)  # the costly part, shared by both
+        e[i] = z * (mu * mu / (mu * mu + r[i] * r[i]))
+        total += z * z
+    return _HALF * total
 
 
 @kernel
@@ -312,27 +329,58 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
 
 
 @kernel
-def turn_rows(stack, k, y, target, low_rank, where):  # type: ignore[no-untyped-def]
-    """Add ``(target - low_rank) y' / |y|^2`` to the k leading rows where `where` is set: ``U y`` is `target` there.
+def turn_rows(stack, c, g, target, where, gram, work):  # type: ignore[no-untyped-def]
+    """Change ``V + e g'`` where `where` is set by the least that makes ``(V + e g') c`` the target there.
 
-    `stack` (n_rows, m), `y` (k,), `target`, `low_rank` (m,) float32; `where` (m,) or (0,) uint8, empty for everywhere.
-    O(m k).
+    That is ``(target - l) c' / |c|^2``. `stack` (> k, >= m) holds V' and, in row k, e; `c`, `g` (k,), `target` (m,)
+    float32; `where` (m,) or (0,) uint8, empty for everywhere; `work` (>= 2, BLOCK) float32. The change of the Gram
+    matrix of ``V + e g'`` is added to `gram`, (k, k) float64.  O(m k), and O(k^2) per block and entry that changes.
     """
+    k = c.size
     size = _ZERO
     for j in range(k):
-        size += y[j] * y[j]
-    for begin in range(0, stack.shape[1], BLOCK):
-        end = min(begin + BLOCK, stack.shape[1])
+        size += c[j] * c[j]
+    for begin in range(0, target.size, BLOCK):
+        end = min(begin + BLOCK, target.size)
+        delta, low_rank = work[0, : end - begin], work[1, : end - begin]
+        changes = where.size == 0
+        for i in range(begin, end if where.size else begin):
+            changes |= where[i] != 0
+        if not changes:
+            continue
+        e = stack[k, begin:end]
+        combine(stack, begin, c, low_rank)
+        add_scaled(low_rank, dot(g, c), e)
+        difference(target[begin:end], low_rank, target[:0], delta)
+        if where.size > 0:
+            chosen = where[begin:end]
+            for i in range(delta.size):
+                delta[i] = delta[i] if chosen[i] else _ZERO
         for j in range(k):
-            row, factor = stack[j, begin:end], y[j] / size
-            t, l = target[begin:end], low_rank[begin:end]
-            if where.size > 0:
-                chosen = where[begin:end]
-                for i in range(row.size):
-                    row[i] += (t[i] - l[i]) * factor if chosen[i] else _ZERO
-            else:
-                for i in range(row.size):
-                    row[i] += (t[i] - l[i]) * factor
+            projection = dot(stack[j, begin:end], delta) + g[j] * dot(e, delta)
+            for i in range(k):
+                gram[i, j] += projection * c[i] / size
+                gram[j, i] += projection * c[i] / size
+        square = dot(delta, delta) / (size * size)
+        for j in range(k):
+            for i in range(k):
+                gram[i, j] += square * c[i] * c[j]
+            add_scaled(stack[j, begin:end], c[j] / size, delta)
+
+
+@kernel
+def gram_of(stack, k, m):  # type: ignore[no-untyped-def]
+    """Return the Gram matrix of the first m entries of the first k rows of `stack`, (k, k) float64.  O(m k^2)."""
+    gram = np.zeros((k, k))
+    for begin in range(0, m, BLOCK):
+        end = min(begin + BLOCK, m)
+        for i in range(k):
+            for j in range(i + 1):
+                gram[i, j] += dot(stack[i, begin:end], stack[j, begin:end])
+    for i in range(k):
+        for j in range(i):
+            gram[j, i] = gram[i, j]
+    return gram
 
 
 @kernel

@@ -5,41 +5,67 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub._jit import kernel
+from bgsub._pixel_kernels import CHUNK, any_set
 
 _ZERO = np.float32(0)
+_FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def grow_old(x, mask, tolerance, anchor, age):  # type: ignore[no-untyped-def]
-    """Count for how many frames each foreground pixel has shown the same colour.
+def grow_old(x, mask, before, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
+    """Count for how many ticks each foreground pixel has shown the same colour.
 
     Parameters
     ----------
-    x : ndarray, (n, c), float32
+    x : ndarray, (n, c), any real dtype
         Frame.
-    mask : ndarray, (n,), uint8
-        Foreground where it is 255.
+    mask, before : ndarray, (n,), uint8
+        Foreground of this frame and of the frame before where it is 255; elsewhere in both, age is 0 already.
     tolerance : float32
-        Joint distance up to which a colour is the same.
-    anchor : ndarray, (n, c), float32
+        Joint distance, in the frame's unit, up to which a colour is the same.
+    older : int
+        What a frame adds to the age of a colour, 0 or 1.
+    half : float32
+        Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
+    anchor : ndarray, (n, c), type of `x`
         Colour that a pixel is compared with; follows slowly while it stands.
-    age : ndarray, (n,), int32
-        0 off the foreground, 1 in the first frame of a colour; changed in place.  O(n + c foreground).
+    age : ndarray, (n,), integer
+        0 off the foreground, 1 in the first frame of a colour; changed in place, never beyond 65535.
+
+    Returns
+    -------
+    int
+        The largest age.  O(n + c foreground).
     """
     limit = tolerance * tolerance
-    for i in range(age.size):
-        if mask[i] != 255:
-            age[i] = 0
+    oldest = 0
+    for a in range(0, age.size, CHUNK):
+        b = min(a + CHUNK, age.size)
+        if not any_set(mask[a:b]) and not any_set(before[a:b]):
             continue
-        total = _ZERO
-        for c in range(x.shape[1]):
-            s = x[i, c] - anchor[i, c]
-            total += s * s
-        if age[i] > 0 and total < limit:
-            age[i] += 1
+        for i in range(a, b):
+            if mask[i] != 255:
+                age[i] = 0
+                continue
+            total = _ZERO
             for c in range(x.shape[1]):
-                anchor[i, c] += np.float32(0.1) * (x[i, c] - anchor[i, c])
-        else:
-            age[i] = 1
-            for c in range(x.shape[1]):
-                anchor[i, c] = x[i, c]
+                s = np.float32(x[i, c]) - np.float32(anchor[i, c])
+                total += s * s
+            if age[i] > 0 and total < limit:
+                age[i] = min(age[i] + older, 65535)
+                for c in range(x.shape[1]):
+                    old = np.float32(anchor[i, c])
+                    anchor[i, c] = old + _FOLLOWS * (np.float32(x[i, c]) - old) + half
+            else:
+                age[i] = 1
+                for c in range(x.shape[1]):
+                    anchor[i, c] = x[i, c]
+            oldest = max(oldest, age[i])
+    return oldest
+
+
+@kernel
+def at_least(age, least, flags):  # type: ignore[no-untyped-def]
+    """Write 1 into `flags`, uint8, where an age has reached `least` and 0 elsewhere; both (n,)."""
+    for i in range(flags.size):
+        flags[i] = age[i] >= least

@@ -5,58 +5,144 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub._jit import kernel
+from bgsub._pixel_kernels import CHUNK, any_set, sum_windows
 
 _ZERO = np.float32(0)
 _TINY = np.float32(1e-4)
 
 
 @kernel
-def darkened(x, l, index, darkest, faintest, colour, dark):  # type: ignore[no-untyped-def]
-    """Write 1 into `dark` where a foreground pixel is its background times one factor in all channels.
+def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, dark, other, box):  # type: ignore[no-untyped-def]
+    """Tell which foreground pixels are darkened background and which are something else.
 
-    The factor ``g = <x, l> / |l|^2`` must lie in (`darkest`, `faintest`), ``|x - g l|`` below `colour`.
-    `x`, `l` (n, c), thresholds float32, `index` (f,) int64 the foreground pixels, `dark` (n,) uint8.  O(c f).
+    Parameters
+    ----------
+    begin, end : int
+        The band of rows.
+    x, l : ndarray, (h, w, c), any real dtype
+        Frame and background; `scale` times them is in [0, 1].
+    scale : float32
+        Factor to the unit range.
+    mask : ndarray, (h, w), uint8
+        Foreground where it is not zero.
+    darkest, faintest, colour, texture : float32
+        Limits of `is_darkened` and `has_other_texture`.
+    dark, other : ndarray, (h, w), uint8, output
+        1 where a pixel is darkened; 1 where it is not, or where the texture around it is not the background's.
+    box : ndarray, (4,), int64, output
+        Rows and columns of the darkened pixels: first and one after the last of either; widened, not set anew.
+        O(h w + c foreground).
     """
-    for i in index:
-        xl, ll, xx = _ZERO, _TINY, _ZERO
-        for c in range(x.shape[1]):
-            xl += x[i, c] * l[i, c]
-            ll += l[i, c] * l[i, c]
-            xx += x[i, c] * x[i, c]
-        g = xl / ll
-        dark[i] = darkest < g < faintest and xx - g * xl < colour * colour
+    h, w, channels = x.shape
+    colours, others = x.reshape(-1), l.reshape(-1)
+    flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
+    for a in range(begin * w, end * w, CHUNK):
+        b = min(a + CHUNK, end * w)
+        flat_dark[a:b] = 0
+        flat_other[a:b] = 0
+        if not any_set(flat[a:b]):
+            continue
+        for pixel in range(a, b):
+            if flat[pixel] == 0:
+                continue
+            if not is_darkened(colours, others, pixel, channels, scale, darkest, faintest, colour):
+                flat_other[pixel] = 1
+                continue
+            i = pixel // w
+            j = pixel - i * w
+            flat_dark[pixel] = 1
+            box[0], box[1] = min(box[0], i), max(box[1], i + 1)
+            box[2], box[3] = min(box[2], j), max(box[3], j + 1)
+            if 0 < i < h - 1 and 0 < j < w - 1:
+                flat_other[pixel] = has_other_texture(colours, others, flat, pixel, w, channels, scale, texture)
 
 
 @kernel
-def disagrees(x, l, index, mask, dark, texture, other):  # type: ignore[no-untyped-def]
-    """Write 1 into `other` where a foreground pixel is no shadow by itself or by the texture around it.
+def is_darkened(x, l, pixel, channels, scale, darkest, faintest, colour):  # type: ignore[no-untyped-def]
+    """Return whether a pixel is its background times one factor; `x`, `l` (n * c,).
 
-    Inside the foreground, the brightness of the 3x3 neighbours must be that of the background times one factor, up to
-    a root mean square of `texture`.  `x`, `l` (h, w, c) float32; `index` (f,) int64 the foreground pixels; `mask`,
-    `dark`, `other` (h, w) uint8.  O(c f).
+    The factor ``g = <x, l> / |l|^2`` must lie in (`darkest`, `faintest`), ``|x - g l|`` below `colour`.
     """
-    h, w, channels = x.shape
-    limit = texture * texture * 9 * channels * channels
-    for pixel in index:
-        i, j = pixel // w, pixel % w
-        if dark[i, j] == 0:
-            other[i, j] = 1
+    xl, ll, xx = _ZERO, _ZERO, _ZERO
+    for c in range(pixel * channels, (pixel + 1) * channels):
+        p, q = np.float32(x[c]), np.float32(l[c])
+        xl += p * q
+        ll += q * q
+        xx += p * p
+    g = xl / (ll + _TINY / (scale * scale))
+    return darkest < g < faintest and (xx - g * xl) * scale * scale < colour * colour
+
+
+@kernel
+def has_other_texture(x, l, mask, pixel, w, channels, scale, texture):  # type: ignore[no-untyped-def]
+    """Return whether the brightness in the 3x3 pixels around is not the background's times one factor.
+
+    Up to a root mean square of `texture`; only where all nine are foreground, elsewhere false. Flat arrays; the pixel
+    is not on the border.
+    """
+    for row in range(pixel - w, pixel + w + 1, w):
+        if mask[row - 1] == 0 or mask[row] == 0 or mask[row + 1] == 0:
+            return False
+    xl, ll, xx = _ZERO, _ZERO, _ZERO
+    for row in range(pixel - w, pixel + w + 1, w):
+        for k in range(row - 1, row + 2):
+            p, q = _ZERO, _ZERO
+            for c in range(k * channels, (k + 1) * channels):
+                p += np.float32(x[c])
+                q += np.float32(l[c])
+            xl += p * q
+            ll += q * q
+            xx += p * p
+    rest = xx - xl * xl / (ll + _TINY / (scale * scale))
+    return rest * scale * scale > texture * texture * 9 * channels * channels
+
+
+@kernel
+def outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ignore[no-untyped-def]
+    """Clear `dark` where the foreground of the square around a pixel is object by more than `share`.
+
+    Parameters
+    ----------
+    box : ndarray, (4,), int64
+        Rows and columns of `dark` to look at: first and one after the last of either.
+    mask, other, dark : ndarray, (h, w), uint8
+        Foreground (non-zero), objects and shadow candidates (1); `dark` is changed in place.
+    side : int
+        Side of the square, odd; beyond the border there is nothing.
+    share : float32
+        Of the foreground.
+    columns, counts : ndarray, (2, w + side - 1), (2, w), uint16
+        Workspaces.  O(rows columns side).
+    """
+    h, w = mask.shape
+    half = side // 2
+    begin, end, left, right = box[0], box[1], box[2], box[3]
+    first, last = max(left - half, 0), min(right + half, w)
+    columns[:] = 0
+    offset = half + first - left  # of the first column in the padded stretch
+    objects = columns[0, offset : offset + last - first]
+    foreground = columns[1, offset : offset + last - first]
+    for row in range(begin - half, end + half):
+        if 0 <= row < h:
+            add_line(other[row, first:last], np.uint16(1), objects)
+            add_line(mask[row, first:last], np.uint16(1), foreground)
+        gone = row - side
+        if gone >= max(begin - half, 0):
+            add_line(other[gone, first:last], np.uint16(65535), objects)
+            add_line(mask[gone, first:last], np.uint16(65535), foreground)
+        i = row - half
+        if i < begin:
             continue
-        if i == 0 or j == 0 or i == h - 1 or j == w - 1:
-            continue
-        inside = True
-        for a in range(i - 1, i + 2):
-            inside = inside and mask[a, j - 1] != 0 and mask[a, j] != 0 and mask[a, j + 1] != 0
-        if not inside:
-            continue
-        xl, ll, xx = _ZERO, _TINY, _ZERO
-        for a in range(i - 1, i + 2):
-            for b in range(j - 1, j + 2):
-                p, q = _ZERO, _ZERO
-                for c in range(channels):
-                    p += x[a, b, c]
-                    q += l[a, b, c]
-                xl += p * q
-                ll += q * q
-                xx += p * p
-        other[i, j] = xx - xl * xl / ll > limit
+        n = right - left
+        o, f, target = counts[0, :n], counts[1, :n], dark[i, left:right]
+        sum_windows(columns[0, : n + side - 1], side, o)
+        sum_windows(columns[1, : n + side - 1], side, f)
+        for j in range(n):
+            target[j] = target[j] if o[j] <= share * f[j] else 0
+
+
+@kernel
+def add_line(flags, one, counts):  # type: ignore[no-untyped-def]
+    """Add `one`, uint16 and 65535 for minus one, to `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
+    for j in range(counts.size):
+        counts[j] += one if flags[j] != 0 else np.uint16(0)

@@ -2,7 +2,7 @@
 
 The row space of the frames is found by robust PCA on a random subset of the pixels; given the coefficients, every
 pixel's row of U is a small robust problem of its own (`bgsub._row_kernels.fit_rows`). The cost is O(m n k^2) with one
-pass over the frames.
+pass over the frames, on all cores.
 """
 
 from __future__ import annotations
@@ -11,13 +11,16 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from bgsub import _row_kernels
+from bgsub._threads import cores
 from bgsub.rpca import RobustPCA
 from bgsub.surrogates import Surrogate
 
-_ALTERNATIONS = 20
+_ALTERNATIONS_STILL = 20
+_ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at most (root mean square)
 _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
 _MOST = 0.7  # share of the entries that a still picture must explain to be believed
+_COLUMNS = 8192  # of a block of the tall products
 _FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any residual is an outlier
 
 
@@ -49,12 +52,11 @@ def batch_start(
     # Small products: threads of the BLAS gain nothing, and beside busy cores they wait for each other for seconds.
     with threadpool_limits(limits=1, user_api="blas"):
         Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
-    mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
-    rows = np.empty((Y.shape[1], X.shape[1]), np.float32)
-    _row_kernels.fit_rows(
-        X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, np.float32(surrogate.p), rows
-    )
-    return orthonormalise(rows, Y, rank)
+        mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
+        U = np.empty((Y.shape[1], X.shape[1]), np.float32)
+        p = np.float32(surrogate.p)
+        _row_kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, p, U, cores())
+        return orthonormalise(U, Y, rank)
 
 
 def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
@@ -80,18 +82,20 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
         Columns of norm ``sqrt(n)``; directions below a hundred-thousandth of the first are left out.
     """
 
-    def fit(data: np.ndarray, k: int, mu: float) -> RobustPCA:
+    def fit(data: np.ndarray, k: int, mu: float, alternations: int) -> RobustPCA:
         return RobustPCA(
-            k, surrogate=surrogate.name, p=surrogate.p, mu_start=mu, mu_end=surrogate.mu, iterations=_ALTERNATIONS
+            k, surrogate=surrogate.name, p=surrogate.p, mu_start=mu, mu_end=surrogate.mu, iterations=alternations
         ).fit(data)
 
+    if not np.ptp(sample, axis=0).any():  # exactly still: every line search would end in the rounding of its cost
+        return np.ones((len(sample), int(sample.any())))
     rank = min(rank, *sample.shape)
-    still = fit(sample, 1, first_mu(surrogate)).low_rank_
+    still = fit(sample, 1, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
     deviation = sample - still
     if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
-        model = fit(still + surrogate.influence(deviation).astype(np.float32), rank, surrogate.mu)
+        model = fit(still + surrogate.influence(deviation).astype(np.float32), rank, surrogate.mu, _ALTERNATIONS)
     else:
-        model = fit(sample, rank, first_mu(surrogate))
+        model = fit(sample, rank, first_mu(surrogate), _ALTERNATIONS_STILL)
     P, s, _ = np.linalg.svd(model.coefficients_.astype(np.float64), full_matrices=False)
     return P[:, s > _NEGLIGIBLE * max(s[0], np.finfo(float).tiny)] * np.sqrt(sample.shape[0])
 
@@ -122,25 +126,45 @@ def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray,
     V : ndarray, (k, m), float32
     Z : ndarray, (n, k), float64
     """
-    wide = U.astype(np.float64)  # the Gram matrix squares the condition: float32 would keep noise as a direction
-    values, vectors = np.linalg.eigh(wide @ wide.T) if len(U) else (np.zeros(0), np.zeros((0, 0)))
+    values, vectors = np.linalg.eigh(gram_of(U))
     keep = values > 1e-10 * max(values.max(initial=0), 1e-9)
     whiten = vectors[:, keep] / np.sqrt(values[keep])
     Z = Y @ vectors[:, keep] * np.sqrt(values[keep])
     rotation = np.linalg.svd(Z, full_matrices=True)[2]
-    V = (rotation @ whiten.T @ wide).astype(np.float32)
     Z = Z @ rotation.T
-    missing = rank - V.shape[0]
-    if missing:
-        noise = np.random.default_rng(0).standard_normal((missing, U.shape[1]))
-        V = np.vstack([V, noise.astype(np.float32)])
-        Z = np.hstack([Z, np.zeros((Z.shape[0], missing))])
+    known = Z.shape[1]
+    V = np.empty((rank, U.shape[1]), np.float32)
+    transform_rows(rotation @ whiten.T, U, V[:known])
     # once more: whitening by the Gram matrix loses half of the digits
-    Q, R = np.linalg.qr(V.T.astype(np.float64)) if missing else cholesky_qr(V)
-    return np.ascontiguousarray(Q.T, np.float32), Z @ R.T
+    if known < rank:
+        V[known:] = np.random.default_rng(0).standard_normal((rank - known, U.shape[1]), np.float32)
+        V[known:] /= np.float32(np.sqrt(U.shape[1]))
+        Z = np.hstack([Z, np.zeros((Z.shape[0], rank - known))])
+        Z = cholesky_qr(V, Z)  # far from orthonormal: the first pass rounds more than the second
+    return V, cholesky_qr(V, Z)
 
 
-def cholesky_qr(V: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return Q, (m, k), and R, (k, k), with ``V' = Q R`` for nearly orthonormal rows of V, (k, m)."""
-    L = np.linalg.cholesky((V @ V.T).astype(np.float64))
-    return (np.linalg.inv(L).astype(np.float32) @ V).T, L.T
+def cholesky_qr(V: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Orthonormalise the rows of V, (k, m), in place; return the (n, k) matrix by which ``Z V`` stays the same."""
+    L = np.linalg.cholesky(gram_of(V))
+    transform_rows(np.linalg.inv(L), V, V)
+    return Z @ L
+
+
+def gram_of(U: np.ndarray) -> np.ndarray:
+    """Return ``U U'``, (k, k), float64, of float32 rows.
+
+    In float64, since it squares the condition: float32 would keep noise as a direction. By blocks, lest a copy of the
+    rows in twice the size be made.
+    """
+    gram = np.zeros((len(U), len(U)))
+    for begin in range(0, U.shape[1], _COLUMNS):
+        block = U[:, begin : begin + _COLUMNS].astype(np.float64)
+        gram += block @ block.T
+    return gram
+
+
+def transform_rows(T: np.ndarray, U: np.ndarray, out: np.ndarray) -> None:
+    """Write ``T U`` into `out`, which may be U itself, by blocks of columns and in float64 as `gram_of`."""
+    for begin in range(0, U.shape[1], _COLUMNS):
+        out[:, begin : begin + _COLUMNS] = T @ U[:, begin : begin + _COLUMNS].astype(np.float64)

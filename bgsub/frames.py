@@ -11,7 +11,7 @@ from bgsub.errors import ParameterError
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
 _FLOATS = ("float16", "float32", "float64")
-_MAX_CHANNELS = 4
+MAX_CHANNELS = 4
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class FrameFormat:
             When it is no grey or colour image of uint8, uint16 or floating point, or is empty.
         """
         frame = np.asarray(frame)
-        good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= _MAX_CHANNELS)
+        good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
         if not good_shape or frame.size == 0:
             raise ParameterError(
                 f"a frame must have shape (h, w) or (h, w, c) with c from 1 to 4 and hold pixels, got {frame.shape}"
@@ -68,6 +68,21 @@ class FrameFormat:
         """Reciprocal of the full scale."""
         return 1.0 / self.max_value
 
+    @property
+    def cube(self) -> tuple[int, int, int]:
+        """(h, w, c), c = 1 for a grey frame."""
+        return self.shape[0], self.shape[1], self.channels
+
+    @property
+    def pixels_dtype(self) -> str:
+        """Type of what `to_pixels` returns: "uint8" for frames of that type, "float32" for all others."""
+        return self.dtype if self.dtype == "uint8" else "float32"
+
+    @property
+    def pixels_full(self) -> float:
+        """Full scale of what `to_pixels` returns."""
+        return self.max_value if self.dtype == "uint8" else 1.0
+
     def check(self, frame: np.ndarray) -> np.ndarray:
         """Return `frame` as a contiguous array in native byte order, or raise ParameterError naming both formats."""
         frame = np.asarray(frame)
@@ -88,6 +103,20 @@ class FrameFormat:
                 )
         return frame
 
+    def to_pixels(self, frame: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Return a checked frame in the type that the engine works on, (h, w, c).
+
+        A uint8 frame is returned itself; others are written into `out`, float32, scaled to [0, 1].
+        """
+        if self.dtype == "uint8":
+            return frame.reshape(self.cube)
+        self.to_vector(frame, out.reshape(-1))
+        return out
+
+    def from_pixels(self, pixels: np.ndarray) -> np.ndarray:
+        """Return a new frame of this format from what the engine works on, (h, w, c)."""
+        return pixels.reshape(self.shape).copy() if self.dtype == "uint8" else self.to_image(pixels.reshape(-1))
+
     def to_vector(self, frame: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Write a checked frame into the vector `x`, (m,), float32, intensities scaled to [0, 1]."""
         pixels = frame.reshape(-1)
@@ -102,7 +131,7 @@ class FrameFormat:
             return (x * np.float32(self.max_value)).astype(self.dtype).reshape(self.shape)
         image = np.empty(self.size, self.dtype)
         top = np.float32(_FULL_SCALE[self.dtype])
-        _pixel_kernels.to_integers(x, np.float32(self.max_value), top, image)
+        _pixel_kernels.to_picture(x, np.float32(self.max_value), top, image)
         return image.reshape(self.shape)
 
 

@@ -17,6 +17,7 @@ _HELD = 0.5  # seconds after which a standing pixel no longer is learned, until 
 _GHOST_AGE = 0.5  # seconds
 _INTERVAL = 0.2  # seconds between two looks
 _OLD_SHARE = 0.6  # of a region that must have stood still
+_OLDEST = 65000  # ticks
 
 
 class StandingObjects:
@@ -32,18 +33,45 @@ class StandingObjects:
         Seconds after which a standing object is background; may be infinite.
     ghosts : bool
         Whether ghosts are released.
+    dtype : str, default "float32"
+        Type of the frames.
+    full : float, default 1
+        Intensity of full scale.
     """
 
-    def __init__(self, shape: tuple[int, int, int], fps: float, absorb_after: float, ghosts: bool) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        fps: float,
+        absorb_after: float,
+        ghosts: bool,
+        dtype: str = "float32",
+        full: float = 1.0,
+    ) -> None:
         h, w, channels = shape
         self._shape = shape
         self._fps, self._ghosts = fps, ghosts
         self._absorb = math.inf if math.isinf(absorb_after) else max(absorb_after * fps, 1)
-        self.age = np.zeros((h, w), np.int32)
-        self.anchor = np.zeros((h * w, channels), np.float32)
+        # ages are counted in ticks of so many frames that the longest one fits into 16 bits
+        self._tick = 1 if math.isinf(self._absorb) else math.ceil(self._absorb / _OLDEST)
+        self._same, self._half = np.float32(_SAME * full), np.float32(0.5 if np.dtype(dtype).kind == "u" else 0)
+        self.age = np.zeros((h, w), np.uint16)
+        self.anchor = np.zeros((h * w, channels), dtype)
+        self._before = np.zeros((h, w), np.uint8)
+        self._held = np.zeros((h, w), np.uint8)
+        self._oldest = 0
         self._hasty: np.ndarray | None = None
         self._settling = 0
         self._frame = 0
+
+    def set_state(self, age: np.ndarray, anchor: np.ndarray) -> None:
+        """Take over ages, (h, w) uint16, and colours, (h * w, c), as the attributes `age` and `anchor` hold them."""
+        self.age, self.anchor = age, anchor
+        self._oldest = int(age.max(initial=0))
+        self._before[:] = np.where(age > 0, np.uint8(FOREGROUND), np.uint8(0))
+
+    def _ticks(self, seconds: float) -> int:
+        return max(round(seconds * self._fps / self._tick), 2)
 
     def light_changed(self, before: np.ndarray, after: np.ndarray) -> None:
         """Expect that what a change of light leaves behind stands still: foreground of `after` away from `before`.
@@ -57,42 +85,64 @@ class StandingObjects:
         self._settling = max(round(_SETTLING * self._fps), 2)
 
     def held(self) -> np.ndarray | None:
-        """Return where objects stand, (h, w) bool, which the background must not learn; None when nowhere."""
-        standing: np.ndarray = self.age >= max(round(_HELD * self._fps), 2)
-        return standing if standing.any() else None
+        """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
+        least = self._ticks(_HELD)
+        if self._oldest < least:
+            return None
+        _object_kernels.at_least(self.age.reshape(-1), least, self._held.reshape(-1))
+        return self._held
 
-    def released(self, x: np.ndarray, low_rank: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
-        """Return which pixels become background now, (h, w) bool, or None.
+    def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+        """Return which pixels become background now, (h, w) bool, or None; their ages begin anew.
 
         Parameters
         ----------
-        x, low_rank : ndarray, (m,), float32
+        x, background : ndarray, (h, w, c) or (m,)
             Frame and background.
         mask : ndarray, (h, w), uint8
-            Foreground where it is 255.
+            Foreground where it is 255; kept by reference until the next call.
         """
-        _object_kernels.grow_old(
-            x.reshape(self.anchor.shape), mask.reshape(-1), np.float32(_SAME), self.anchor, self.age.reshape(-1)
-        )
         self._frame += 1
+        older = 1 if self._frame % self._tick == 0 else 0
+        self._oldest = _object_kernels.grow_old(
+            x.reshape(self.anchor.shape),
+            mask.reshape(-1),
+            self._before.reshape(-1),
+            self._same,
+            older,
+            self._half,
+            self.anchor,
+            self.age.reshape(-1),
+        )
+        self._before = mask
         self._settling = max(self._settling - 1, 0)
-        chosen = np.zeros(mask.shape, bool)
+        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
+        if chosen is None or not chosen.any():
+            return None
+        self.age[chosen] = 0
+        return chosen
+
+    def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+        """Return which pixels are due, (h, w) bool; None, at no cost, when nothing is old enough."""
+        chosen: np.ndarray | None = None
         if self._hasty is not None:
             self._hasty &= mask == FOREGROUND
-            chosen |= self._hasty & (self.age >= max(round(_LEFT_OVER * self._fps), 2))
+            chosen = self._hasty & (self.age >= self._ticks(_LEFT_OVER))
             if self._settling == 0:
                 self._hasty = None
         if self._frame % max(round(_INTERVAL * self._fps), 1) == 0:
-            chosen |= self.age >= self._absorb
-            if self._ghosts:
-                self._add_ghosts(x, low_rank, mask, chosen)
-        return chosen if chosen.any() else None
+            absorbed = self._oldest * self._tick >= self._absorb
+            if absorbed:
+                due = self.age >= math.ceil(self._absorb / self._tick)
+                chosen = due if chosen is None else chosen | due
+            if self._ghosts and self._oldest >= self._ticks(_GHOST_AGE):
+                chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
+                self._add_ghosts(x, background, mask, chosen)
+        return chosen
 
-    def _add_ghosts(self, x: np.ndarray, low_rank: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
+    def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose the standing regions whose outline is an edge of the background, not of the frame."""
-        old = (self.age >= max(round(_GHOST_AGE * self._fps), 2)).view(np.uint8)
-        if not old.any():
-            return
+        old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
         for outline in outlines:
@@ -104,7 +154,7 @@ class StandingObjects:
             inside = region != 0
             if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
                 continue
-            if edge_along(x.reshape(self._shape)[box], region) < edge_along(low_rank.reshape(self._shape)[box], region):
+            if edge_along(x[box], region) < edge_along(background[box], region):
                 chosen[box] |= inside
 
 
@@ -121,7 +171,7 @@ def edge_along(image: np.ndarray, region: np.ndarray) -> float:
     where = (inner != 0) & (counts[1] > 0)
     if not where.any():
         return 0.0
-    channels = np.atleast_3d(image).transpose(2, 0, 1)
+    channels = np.atleast_3d(image).astype(np.float32, copy=False).transpose(2, 0, 1)
     step = np.zeros(region.shape, np.float32)
     for channel in channels:
         sums = [cv2.boxFilter(channel * part, -1, (7, 7), normalize=False) for part in weights]

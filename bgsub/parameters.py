@@ -145,6 +145,7 @@ SUBTRACTOR = {
     "absorb_after": Parameter(
         60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True
     ),
+    "threads": Parameter(None, "threads of the kernels; by default all cores, for large frames", int, 1, 256),
     "max_value": Parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",

@@ -10,8 +10,6 @@ from bgsub.frames import FrameFormat
 from bgsub.scene_model import SceneModel, View, foreground_share
 
 _WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
-_FLAT = 0.25  # of the background's contrast, below which a frame shows nothing
-_CONTRAST = 0.02  # least contrast of a background that can be covered, full scale is 1
 
 
 class Scenes:
@@ -41,7 +39,7 @@ class Scenes:
     def view(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[View, str | None]:
         """Return what is made of a checked frame, and the event that it is."""
         watch = self._parameters["events"] and not frozen and self._frames.shape[:2] != (1, 1)
-        if watch and self._is_covered(frame):
+        if watch and self.model.is_covered_by(frame):
             return self.model.blank(frame), "covered"
         view = self.model.separate(frame, known, frozen)
         if not watch or foreground_share(view.mask, known) <= _WHOLE_FRAME:
@@ -55,11 +53,3 @@ class Scenes:
             self._parked = self.model
         self.model = SceneModel(self._frames, self._parameters)
         return self.model.separate(frame, known, frozen), "scene-change"
-
-    def _is_covered(self, frame: np.ndarray) -> bool:
-        """Return whether the frame is nearly uniform where the background is not."""
-        background = self.model.background
-        if background is None:
-            return False
-        usual = self.model.contrast(background)
-        return usual > _CONTRAST and self.model.contrast(frame) < _FLAT * usual

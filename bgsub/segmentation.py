@@ -8,15 +8,17 @@ from bgsub import _pixel_kernels
 from bgsub._opencv import cv2
 from bgsub.parameters import SEGMENTER, check_all
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
-from bgsub.shadows import find_shadows
+from bgsub.shadows import ShadowDetector
 
 _NOISE_RATE = 0.02  # per frame, where the mask is background
 _FOREGROUND_RATE = 0.001  # per frame, where it is not, times the share of candidates that are no objects
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _NOISE_FLOOR = 1e-6
+_ROUNDING = 1e-5  # a frame may differ by that from itself
 _NOISE_FIRST = 0.1  # most that every pixel begins with: the median of the first residual image
 _PRIOR = 0.3  # share that a pixel begins with: a few candidates must have looked displaced before one is cleared
 _DISPLACED_RATE = 0.05  # per candidate
+_FULL = 255  # what stands for a share of one
 _DISPLACED = 0.5  # share of a pixel's candidates that look like displaced background, from which they are
 
 
@@ -41,7 +43,7 @@ class Segmenter:
         Where the background moves, a candidate that looks like the background within so many pixels is none; 0
         switches it off.
     shadows : {"on", "off", "merged"}, default "on"
-        Cast shadows get the label 127, that of the background, or that of the foreground; see `find_shadows`.
+        Cast shadows get the label 127, that of the background, or that of the foreground; see `bgsub.shadows`.
         In grey frames, where colour cannot help, there are none.
     min_area : float, default 0.0002
         Least area of a region as a share of the frame.
@@ -57,34 +59,49 @@ class Segmenter:
         self._shadows = values["shadows"]
         self._radius = values["neighbours"]
         self.sigma = np.zeros(shape, np.float32)
-        self.displaced = np.full(shape, _PRIOR, np.float32)
-        self._knows_nothing = True
+        self.displaced = np.full(shape, round(_PRIOR * _FULL), np.uint8)
+        self.knows_nothing = True
         self.learned = 1
+        self._shadow_detector = ShadowDetector(shape)
+        self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        self._lines = np.empty(shape[1] + self._side - 1, np.uint16), np.empty(shape[1], np.uint16)
+
+    @property
+    def limits(self) -> tuple[np.float32, np.float32]:
+        """Least residual of a candidate, and the factor of its noise scale that it must exceed as well."""
+        return self._threshold, self._factor
 
     def set_state(self, sigma: np.ndarray, displaced: np.ndarray, learned: int) -> None:
-        """Take over the noise scale, the share of displaced candidates, both (h, w) float32, and the frames learned."""
+        """Take over noise scale (float32), share of displaced candidates (uint8), both (h, w), and frames learned."""
         self.sigma, self.displaced = sigma, displaced
-        self._knows_nothing = bool(sigma.max() <= _NOISE_FLOOR)
+        self.knows_nothing = bool(sigma.max() <= _NOISE_FLOOR)
         self.learned = learned
 
-    def candidates(self, residual: np.ndarray) -> np.ndarray:
+    def candidates(self, residual: np.ndarray, over: np.ndarray | None = None) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
 
         Parameters
         ----------
         residual : ndarray, (h, w), float32
             Joint colour residual, full scale is 1.
+        over : ndarray, (h, w), uint8, optional
+            Filled with the result when given.
         """
-        if self._knows_nothing and residual.any():  # a noisy camera must not be all foreground at first
-            self._knows_nothing = False
+        if self.knows_nothing and residual.max() > _ROUNDING:  # a noisy camera must not be all foreground at first
+            self.knows_nothing = False
             self.sigma[:] = np.clip(np.median(residual), _NOISE_FLOOR, _NOISE_FIRST)
-        over = np.empty(self.shape, np.uint8)
+        over = np.empty(self.shape, np.uint8) if over is None else over
         d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
         _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, over.reshape(-1))
         return over
 
     def segment(
-        self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool = False
+        self,
+        candidates: np.ndarray,
+        x: np.ndarray,
+        background: np.ndarray,
+        frozen: bool = False,
+        scale: float = 1.0,
     ) -> np.ndarray:
         """Return the mask of a frame; `learn` then learns the noise from it.
 
@@ -92,35 +109,35 @@ class Segmenter:
         ----------
         candidates : ndarray, (h, w), uint8
             What `candidates` returned; changed in place.
-        x, background : ndarray, (h, w, c), float32
+        x, background : ndarray, (h, w, c), uint8 or float32
             Frame and background.
         frozen : bool, default False
             Whether nothing is to be learned of how the background moves.
+        scale : float, default 1
+            ``scale`` times frame and background is in [0, 1].
 
         Returns
         -------
         ndarray, (h, w), uint8
-            0 background, 127 shadow, 255 foreground.
+            0 background, 127 shadow, 255 foreground; a buffer that the call after the next one overwrites.
         """
         if self._radius:
+            rates = np.float32(0 if frozen else _DISPLACED_RATE), np.float32(_DISPLACED)
             _pixel_kernels.match_neighbours(
-                x,
-                background,
-                self._threshold,
-                np.float32(0 if frozen else _DISPLACED_RATE),
-                np.float32(_DISPLACED),
-                self._radius,
-                self.displaced,
-                candidates,
-            )
-        mask = self._without_small_regions(self._vote(candidates))
-        if self._shadows == "merged" or x.shape[2] == 1 or not mask.any():
+                0, self.shape[0], x, background, np.float32(scale), self._threshold, *rates, self._radius,
+                np.float32(_FULL), self.displaced, candidates,
+            )  # fmt: skip
+        mask = self._vote(candidates)
+        is_empty = not self._without_small_regions(mask)
+        if self._shadows == "merged" or x.shape[2] == 1 or is_empty:
             return mask
-        shadow = find_shadows(x, background, mask)
-        mask[shadow] = BACKGROUND
-        mask = self._without_small_regions(mask)
+        shadow = self._shadow_detector.find(x, background, mask, scale)
+        if shadow is None:
+            return mask
+        _pixel_kernels.paint(shadow.reshape(-1), BACKGROUND, mask.reshape(-1))
+        self._without_small_regions(mask)
         if self._shadows == "on":
-            mask[shadow] = SHADOW
+            _pixel_kernels.paint(shadow.reshape(-1), SHADOW, mask.reshape(-1))
         return mask
 
     def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
@@ -131,7 +148,7 @@ class Segmenter:
             mask.reshape(-1),
             self.displaced.reshape(-1),
             np.float32(max(_NOISE_RATE, 1 / (self.learned + 1))),  # at first the plain mean
-            np.float32(_FOREGROUND_RATE),
+            np.float32(_FOREGROUND_RATE / _FULL),
             np.float32(_NOISE_CLIP),
             np.float32(_NOISE_FLOOR),
             self.sigma.reshape(-1),
@@ -139,29 +156,33 @@ class Segmenter:
 
     def _vote(self, candidates: np.ndarray) -> np.ndarray:
         """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""
-        n = self._side
-        if n == 1:
-            return candidates * np.uint8(FOREGROUND)
-        count = cv2.boxFilter(candidates, cv2.CV_16U, (n, n), normalize=False, borderType=cv2.BORDER_REPLICATE)
-        return (count > n * n // 2).view(np.uint8) * np.uint8(FOREGROUND)
+        self._masks = self._masks[::-1]
+        mask = self._masks[0]
+        _pixel_kernels.majority(0, mask.shape[0], candidates, self._side, mask, *self._lines)
+        return mask
 
-    def _without_small_regions(self, mask: np.ndarray) -> np.ndarray:
+    def _without_small_regions(self, mask: np.ndarray) -> bool:
         """Erase regions, 8-connected and with their holes, and fill holes of less than the least area, in place.
+
+        Returns whether there may be foreground.
 
         By contours, which cost time where there is foreground only; labelling would visit every pixel.
         """
-        if self._area > 1:
-            outlines, tree = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
-            holes, small = [], []
-            for i, outline in enumerate(outlines):
-                if tree[0, i, 3] < 0:  # the outline of a region; that of a hole lies on the region around it
-                    if _pixels_inside(outline) < self._area:
-                        small.append(outline)
-                elif _pixels_inside(outline) - len(outline) < self._area:
-                    holes.append(outline)
+        if self._area <= 1:
+            return True
+        outlines, tree = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
+        holes, small = [], []
+        for i, outline in enumerate(outlines):
+            if tree[0, i, 3] < 0:  # the outline of a region; that of a hole lies on the region around it
+                if _pixels_inside(outline) < self._area:
+                    small.append(outline)
+            elif _pixels_inside(outline) - len(outline) < self._area:
+                holes.append(outline)
+        if holes:
             cv2.drawContours(mask, holes, -1, FOREGROUND, cv2.FILLED)
+        if small:
             cv2.drawContours(mask, small, -1, BACKGROUND, cv2.FILLED)
-        return mask
+        return len(outlines) > len(small)
 
 
 def _pixels_inside(outline: np.ndarray) -> float:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub import _shadow_kernels
-from bgsub._opencv import cv2
 
 _DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factor; a black object is darker than shadows are
 _COLOUR = np.float32(0.02)  # joint distance from the background times the factor
 _TEXTURE = np.float32(0.04)  # root mean square disagreement of the brightness nearby
 _SIDE = 11  # pixels of the vote
-_OBJECT = 0.6  # share of the foreground nearby that must be object for a dark pixel to belong to it
+_OBJECT = np.float32(0.6)  # share of the foreground nearby that must be object for a dark pixel to belong to it
 
 
-def find_shadows(x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Return which foreground pixels are shadow, (h, w) bool.
+class ShadowDetector:
+    """Find the foreground pixels that are cast shadows.
 
     A pixel is dark when it is its background times one factor in all channels (Horprasert et al., 1999), and object
     when it is not, or when the texture around it disagrees. Dark parts of objects have objects around them: a dark
@@ -23,29 +22,34 @@ def find_shadows(x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.
 
     Parameters
     ----------
-    x, background : ndarray, (h, w, c), float32
-        Frame and background in [0, 1].
-    mask : ndarray, (h, w), uint8
-        0 background, others foreground.
+    shape : tuple of int
+        (h, w) of the frames.
     """
-    channels = x.shape[2]
-    dark, other = np.zeros_like(mask), np.zeros_like(mask)
-    index = np.flatnonzero(mask)
-    _shadow_kernels.darkened(
-        x.reshape(-1, channels),
-        background.reshape(-1, channels),
-        index,
-        _DARKEST,
-        _FAINTEST,
-        _COLOUR,
-        dark.reshape(-1),
-    )
-    if not dark.any():
-        return dark.view(bool)
-    _shadow_kernels.disagrees(x, background, index, mask, dark, _TEXTURE, other)
-    return (dark != 0) & (_count(other) <= _OBJECT * _count((mask != 0).view(np.uint8)))
 
+    def __init__(self, shape: tuple[int, int]) -> None:
+        self._dark, self._other = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        self._box = np.empty(4, np.int64)
+        self._columns = np.empty((2, shape[1] + _SIDE - 1), np.uint16)
+        self._counts = np.empty((2, shape[1]), np.uint16)
 
-def _count(image: np.ndarray) -> np.ndarray:
-    """Return how many pixels of an image of 0 and 1 are set in the square around each."""
-    return cv2.boxFilter(image, cv2.CV_16U, (_SIDE, _SIDE), normalize=False, borderType=cv2.BORDER_CONSTANT)
+    def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
+        """Return where the foreground is shadow, (h, w) uint8 of 0 and 1, a buffer; None when nowhere.
+
+        Parameters
+        ----------
+        x, background : ndarray, (h, w, c), any real dtype
+            Frame and background.
+        mask : ndarray, (h, w), uint8
+            0 background, others foreground.
+        scale : float, default 1
+            ``scale`` times frame and background is in [0, 1].
+        """
+        dark, other, box = self._dark, self._other, self._box
+        height, width = mask.shape
+        box[:] = height, 0, width, 0
+        limits = _DARKEST, _FAINTEST, _COLOUR, _TEXTURE
+        _shadow_kernels.classify(0, height, x, background, np.float32(scale), mask, *limits, dark, other, box)
+        if box[1] == 0:
+            return None
+        _shadow_kernels.outvoted(box, mask, other, dark, _SIDE, _OBJECT, self._columns, self._counts)
+        return dark

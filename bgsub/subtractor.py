@@ -27,8 +27,8 @@ class BackgroundSubtractor:
     The first frames are served by a provisional model, their median; after `start_frames` frames a subspace is fitted
     to them by robust PCA and from then on tracked on the Grassmannian. The interface is that of OpenCV's
     BackgroundSubtractor, so that existing programs change their constructor only. One instance serves one stream and
-    one thread at a time; it takes about ``4 m (2 k + 5)`` bytes, m the entries of a frame, and during the start
-    `start_frames` frames besides.
+    one thread at a time. Its model takes ``4 c (k + 1) + c + 7`` bytes per pixel for c channels of uint8, 58 in colour
+    at rank 3, and some 20 more for the images of the newest frame; during the start `start_frames` frames besides.
 
     Parameters
     ----------
@@ -60,6 +60,8 @@ class BackgroundSubtractor:
         Release the places that an object has left; see `bgsub.objects`.
     absorb_after : float, default 60
         Seconds until a standing object is background; inf for never.
+    threads : int, optional
+        Threads of the kernels for frames that are large enough for more than one; by default all cores.
     max_value : float, optional
         Full scale of the frames: by default 255 for uint8, 65535 for uint16, 1 for floating point. A camera with
         12 bits in 16 wants 4095.
@@ -165,11 +167,9 @@ class BackgroundSubtractor:
         """
         if fgmask is not None:
             check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
-        mask = self._see(image, learningRate, knownForegroundMask)[0].mask
-        if fgmask is None:
-            return mask
-        fgmask[...] = mask
-        return fgmask
+        view, _, _ = self._see(image, learningRate, knownForegroundMask)
+        out = np.empty(view.mask.shape, np.uint8) if fgmask is None else fgmask
+        return _finished(view.mask, knownForegroundMask, out)
 
     def process(
         self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
@@ -184,7 +184,8 @@ class BackgroundSubtractor:
         view, event, phase = self._see(image, learningRate, knownForegroundMask)
         tracker = self.tracker if phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        return Separation(view.frame, view.mask, self.getBackgroundImage(), view.residual(), y, phase, event)
+        mask = _finished(view.mask, knownForegroundMask, np.empty(view.mask.shape, np.uint8))
+        return Separation(view.frame, mask, self.getBackgroundImage(), view.residual(), y, phase, event)
 
     def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[View, str | None, str]:
         """Check, separate and learn the next frame; return the view of it, the event and the phase it was seen in."""
@@ -201,8 +202,6 @@ class BackgroundSubtractor:
         phase = self.phase  # before the last frame of the start makes the tracker
         if rate != 0:
             self._learn(scenes, None if rate < 0 or rate == 1 else rate)
-        if known is not None:
-            view.mask[known] = FOREGROUND
         return view, event, phase
 
     @staticmethod
@@ -295,6 +294,14 @@ class BackgroundSubtractor:
             check_like("background", state["background"], shape, frames.dtype)
             self._background = state["background"]
         self._scenes.model.set_state(state)
+
+
+def _finished(mask: np.ndarray, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
+    """Return `out`, filled with a mask, (h, w) uint8, and with the pixels known to be foreground."""
+    np.copyto(out, mask)
+    if known is not None:
+        out[np.asarray(known) != 0] = FOREGROUND
+    return out
 
 
 def _checked_known(known: np.ndarray | None, frames: FrameFormat) -> np.ndarray | None:

@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 
 from bgsub import _kernels
+from bgsub._deferred import DeferredStep
 from bgsub._start import batch_start, first_mu
 from bgsub._step import Step, carried, make_step
+from bgsub._subset import PixelSubset
 from bgsub.errors import ParameterError
 from bgsub.parameters import TRACKER, check_all
 from bgsub.surrogates import Surrogate
@@ -17,15 +19,11 @@ _FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
 _ARMIJO = 1e-4
 _BACKTRACKS = 20
 _HYGIENE = 100  # updates between two re-orthonormalisations
-_ITERATIONS = 15
-_TOLERANCE = 1e-5
-_CONTINUATION = 6
-_JUMP = 0.1  # change of y, relative to y, that is not believed at once
-_BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 _NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 _EVERYTHING = np.empty(0, np.float32)
 _LARGEST = 1e12  # beyond it squares leave the range of float32
+_SKEWED = 4.0  # condition number of the change of basis from which it is carried out
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
 
@@ -122,6 +120,9 @@ class SubspaceTracker:
         self.surrogate_ = Surrogate(surrogate, self.mu, self._parameters["p"])
         self.n_samples_seen_ = 0
         self._stack: np.ndarray | None = None
+        self._deferred = DeferredStep(self.rank)
+        self._m = 0
+        self._x: np.ndarray | None = None
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
@@ -132,13 +133,15 @@ class SubspaceTracker:
     @property
     def components_(self) -> np.ndarray:
         """Orthonormal rows, (k, m), float32; a view of the model."""
-        return self._model()[: self.rank]
+        self._carry_out()
+        return self._model()[: self.rank, : self._m]
 
     @property
     def low_rank_(self) -> np.ndarray:
         """Low-rank part ``l = U y`` of the newest vector, (m,), float32."""
-        out = np.empty(self._model().shape[1], np.float32)
-        _kernels.combine(self._model(), 0, self.coefficients_.astype(np.float32), out)
+        stack, out = self._model(), np.empty(self._m, np.float32)
+        c = self.coefficients_ @ self._deferred.rows()
+        _kernels.combine(stack, 0, c.astype(np.float32), out)
         return out
 
     def _model(self) -> np.ndarray:
@@ -169,8 +172,10 @@ class SubspaceTracker:
             )
         if m < k:
             raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")
-        self._stack = np.zeros((2 * k + 2, m), np.float32)
-        self._stack[:k] = components
+        self._m = m
+        self._stack = _aligned_rows(2 * k + 2, m)
+        self._stack[:k, :m] = components
+        self._deferred = DeferredStep(k)
         self._R = np.zeros((0, k))
         n = coefficients.shape[0]
         self._C = coefficients.T @ coefficients / n if n else np.zeros((k, k))
@@ -182,8 +187,9 @@ class SubspaceTracker:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return everything that the next vector depends on, as arrays by name."""
+        self._carry_out()
         return {
-            "rows": self._active()[:-1].copy(),
+            "rows": self._active()[:-1, : self._m].copy(),
             "R": self._R,
             "C": self._C,
             "coefficients": self.coefficients_,
@@ -198,7 +204,8 @@ class SubspaceTracker:
         if not 0 <= r <= k or shapes != {"R": (r, k), "C": (k, k), "coefficients": (k,), "counters": (4,)}:
             raise ParameterError(f"the saved arrays do not fit a tracker of rank {k}: {len(rows)} rows, {shapes}")
         self.initialise(rows[: self.rank], np.zeros((0, self.rank)))
-        self._model()[: rows.shape[0]] = rows
+        self._model()[: rows.shape[0], : self._m] = rows
+        self._subset.gather(self._model())
         self._R, self._C, self.coefficients_ = state["R"], state["C"], state["coefficients"]
         seen, self.step_length_, self._cold_scale, self._warmth = (float(number) for number in state["counters"])
         self.n_samples_seen_ = int(seen)
@@ -206,14 +213,12 @@ class SubspaceTracker:
 
     def _allocate(self, m: int) -> None:
         k = self.rank
-        self._index = self.subset_of(m)
-        self._low_rank = np.zeros(m, np.float32)
-        self._x: np.ndarray | None = None
-        self._rows = np.empty((k, self._index.size), np.float32)
-        self._subset_work = np.empty((3, self._index.size), np.float32)
+        self._subset = PixelSubset(self.subset_of(m), k, self.surrogate_)
+        self._low_rank = np.empty(0, np.float32)
+        self._values, self._subset_observed = np.empty(0, np.float32), _EVERYTHING
+        self._ready = False
         self._block_work = np.empty((2 * k + 2, _kernels.BLOCK), np.float32)
-        self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
-        _kernels.gather(self._model(), self._index, self._rows)
+        self._subset.gather(self._model())
 
     def subset_of(self, m: int) -> np.ndarray:
         """Return the fixed random subset of the entries 0..m-1 that the coefficients are estimated from, sorted."""
@@ -237,7 +242,7 @@ class SubspaceTracker:
             The tracker itself.
         """
         X = np.asarray(X)
-        if X.dtype.kind not in "buif" or not np.isfinite(X).all() or np.abs(X).max(initial=0) * scale > _LARGEST:
+        if X.dtype.kind not in "buif" or not _largest(X) * scale <= _LARGEST:  # a NaN is not <= either
             raise ParameterError(
                 f"the batch must hold real numbers, none beyond {_LARGEST:g}, got {X.dtype} with others"
             )
@@ -279,13 +284,13 @@ class SubspaceTracker:
             self._cold_scale = 2 * float(np.sqrt(np.sum(values.astype(np.float64) ** 2) / count))
         self.separate(values, a)
         self.update()
-        self._fit_coefficients(values, a)
+        self._fit_coefficients(self._values, self._subset_observed)
         return self
 
     def _checked(self, x: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return `x` as float32 and the observed entries as 0/1 float32; missing entries of x become 0."""
         values = np.asarray(x)
-        expected = (self._stack.shape[1],) if self._stack is not None else (values.size,)
+        expected = (self._m,) if self._stack is not None else (values.size,)
         if values.ndim != 1 or values.shape != expected or values.size == 0:
             raise ParameterError(f"x must be a vector of shape {expected}, got shape {values.shape}")
         with np.errstate(over="ignore"):
@@ -319,7 +324,10 @@ class SubspaceTracker:
         ndarray, (m,), float32
             The low-rank part ``l = U y``, a buffer that the next call overwrites.
         """
-        self._fit_coefficients(x, a)
+        self._carry_out()
+        self._fit_coefficients(x[self._subset.index], a[self._subset.index] if a.size else a)
+        if not self._low_rank.size:
+            self._low_rank = np.empty(self._m, np.float32)
         self._x, self._a = x, a
         self._used = self._active()
         self._products = np.empty(self.rank + self._R.shape[0] + 1)
@@ -334,15 +342,62 @@ class SubspaceTracker:
             self._products,
             self._block_work[0],
         )
+        self._ready = True
         return self._low_rank
+
+    def begin_sweep(self, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """Fit the coefficients of a vector of which a kernel will make everything else in its one pass.
+
+        Parameters
+        ----------
+        values, a : ndarray, (s,), float32
+            The vector on the subset of `subset_of` and what is observed of it; `a` may be empty.
+
+        Returns
+        -------
+        stack : ndarray, (> k, >= m), float32
+            Rows 0..k-1 hold V', row k the influence e of the vector before, to be replaced by that of this vector.
+        g, c : ndarray, (k,), float32
+            The kernel adds ``e g'`` to V; the low-rank part is ``V c`` then.
+
+        None instead of all that when a gradient is pending in more than one direction: only `separate` does then.
+        """
+        if self._R.shape[0]:
+            return None
+        self._fit_coefficients(values, a)
+        c = self._deferred.N @ self.coefficients_
+        return self._model(), self._deferred.g.astype(np.float32), c.astype(np.float32)
+
+    def end_sweep(self, products: np.ndarray, cost: float) -> None:
+        """Take over what the pass found: `update` then learns from it.
+
+        Parameters
+        ----------
+        products : ndarray, (k + 1,), float64
+            Inner products of the new e with the rows of V' and with itself.
+        cost : float
+            ``h(A(x - U y))``.
+        """
+        k = self.rank
+        self._deferred.g[:] = 0.0
+        self._products = np.append(products[:k] @ self._deferred.N, products[k])
+        self._cost, self._x, self._a, self._ready = cost, None, _EVERYTHING, True
+
+    def _carry_out(self) -> None:
+        """Carry the deferred step out: the first rows of the model are U' itself then."""
+        if self._stack is not None and not self._deferred.is_trivial():
+            used = self._stack[: self.rank + 1]
+            _kernels.transform_rows(used, self._deferred.rows(), self._block_work)
+            self._deferred = DeferredStep(self.rank)
+            self._subset.gather(used)
 
     def _active(self) -> np.ndarray:
         """The rows in use: U', Q' and the row for the influence e."""
         return self._model()[: self.rank + self._R.shape[0] + 1]
 
-    def _surrogate_arguments(self, mu: float | None = None) -> tuple[int, np.float32, np.float32]:
+    def _surrogate_arguments(self) -> tuple[int, np.float32, np.float32]:
         s = self.surrogate_
-        return s.code, np.float32(self._current_mu() if mu is None else mu), np.float32(s.p)
+        return s.code, np.float32(self._current_mu()), np.float32(s.p)
 
     def _current_mu(self) -> float:
         """The smoothing parameter: after a cold start it shrinks from the scale of the data to its final value."""
@@ -352,40 +407,20 @@ class SubspaceTracker:
         first = first_mu(self.surrogate_, self._cold_scale)
         return float(first * (self.mu / first) ** share)
 
-    def _fit_coefficients(self, x: np.ndarray, a: np.ndarray) -> None:
-        """Step 1: y from the previous y on the pixel subset.
-
-        Where y jumps or the fit is bad, the cost may have held it in a local minimum: then once more with
-        continuation in mu from large to small, and the better of the two counts.
-        """
-        xs = x[self._index]
-        observed = a[self._index] if a.size else a
-        y = self.coefficients_.copy()
-        cost = self._reweight(xs, observed, y, self._current_mu(), _ITERATIONS)
-        surrogate = self.surrogate_
-        jump = np.linalg.norm(y - self.coefficients_) > _JUMP * np.linalg.norm(y)
-        if jump or cost > _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale))):
-            other = y.copy()
-            for mu in np.geomspace(first_mu(surrogate, self._cold_scale), self._current_mu(), _CONTINUATION):
-                again = self._reweight(xs, observed, other, mu, _ITERATIONS)
-            y = other if again < cost else y
-        self.coefficients_ = y
-
-    def _reweight(self, xs: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, iterations: int) -> float:
-        arguments = self._surrogate_arguments(mu)
-        return _kernels.subset_coefficients(
-            self._rows, xs, a, *arguments, iterations, _TOLERANCE, y, self._subset_work, *self._small
-        )
+    def _fit_coefficients(self, values: np.ndarray, a: np.ndarray) -> None:
+        """Step 1: y from the previous y on the pixel subset."""
+        self._values, self._subset_observed = values, a
+        self.coefficients_ = self._subset.fit(values, a, self.coefficients_, self._current_mu(), self._cold_scale)
 
     def update(self, forgetting: float | None = None) -> None:
-        """Learn from the vector of the last `separate`: steps 2 to 6 of the tracking algorithm.
+        """Learn from the vector of the last `separate` or sweep: steps 2 to 6 of the tracking algorithm.
 
         Parameters
         ----------
         forgetting : float, optional
             Weight w of this vector instead of the tracker's own.
         """
-        if self._stack is None or self._x is None:
+        if self._stack is None or not self._ready:
             raise ParameterError("update must follow a call of separate, one for one")
         w = self.forgetting if forgetting is None else forgetting
         k, y = self.rank, self.coefficients_
@@ -393,23 +428,37 @@ class SubspaceTracker:
         t, theta = self._search(step, w)
         self._C = (1 - w) * self._C + w * np.outer(y, y)
         R = carried(step.R, t, self._C, self.metric, self.gradient_carry)
-        self._R = R if np.any(R) else R[:0]
+        R_old, self._R = self._R, R if np.any(R) else R[:0]
         T = (step.basis @ theta).T[: k + self._R.shape[0]]
-        _kernels.transform_rows(self._used, np.ascontiguousarray(T, np.float32), self._block_work)
+        if len(R_old):
+            _kernels.transform_rows(self._used, np.ascontiguousarray(T, np.float32), self._block_work)
+            self._subset.gather(self._model())
+        else:
+            self._subset.step(T[:k], self._values, self._subset_observed, y, self._current_mu())
+            self._turn(T)
         self.coefficients_ = theta[:k, :k].T @ y
+        self._ready, self._x = False, None
         self.n_samples_seen_ += 1
         self._warmth += w * (float(self._a.mean()) if self._a.size else 1.0)
         if self.n_samples_seen_ % _HYGIENE == 0:
             self._orthonormalise()
-        _kernels.gather(self._model(), self._index, self._rows)
-        self._x = None
+
+    def _turn(self, T: np.ndarray) -> None:
+        """Replace U' by T times ``[U' e']``: deferred, or at once where T has rows for Q' as well."""
+        if not len(self._R):
+            self._deferred.compose(T)
+            return
+        k = self.rank
+        whole = np.column_stack([T[:, :k] @ self._deferred.N.T, T[:, k]])
+        _kernels.transform_rows(self._model()[: k + 1], whole.astype(np.float32), self._block_work)
+        self._deferred = DeferredStep(k)
 
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None) -> None:
-        """Make `target` the low-rank part of the vector of the last `separate`, which counts as not yet learned.
+        """Make `target` the low-rank part of the newest vector, which counts as not yet learned.
 
-        The smallest change of U that does it, ``(target - U y) y' / |y|^2``, and an orthonormal basis of the result.
-        What is known of the past is kept in its coefficients; the pending gradient, which belongs to the old
-        subspace, is dropped.
+        The smallest change of the basis that does it, ``(target - l) c' / |c|^2`` for ``l = V c``, and an orthonormal
+        basis of the result. What is known of the past is kept in its coefficients; a pending gradient, which belongs
+        to the old subspace, is dropped.
 
         Parameters
         ----------
@@ -418,16 +467,25 @@ class SubspaceTracker:
         where : ndarray of uint8, (m,), optional
             Entries to change (non-zero); by default all.
         """
-        k, y = self.rank, self.coefficients_
-        size = float(y @ y)
-        if size <= _NEGLIGIBLE:
+        y = self.coefficients_
+        if float(y @ y) <= _NEGLIGIBLE:
             return
         chosen = np.empty(0, np.uint8) if where is None else where
-        _kernels.turn_rows(self._model(), k, y.astype(np.float32), target, self.low_rank_, chosen)
         self._R = self._R[:0]
-        self._orthonormalise()
-        _kernels.gather(self._model(), self._index, self._rows)
-        self._x = None
+        gram = np.zeros((self.rank, self.rank))
+        _kernels.turn_rows(
+            self._model(),
+            (self._deferred.N @ y).astype(np.float32),
+            self._deferred.g.astype(np.float32),
+            target,
+            chosen,
+            gram,
+            self._block_work,
+        )
+        N = self._deferred.N
+        self._rotate(np.eye(self.rank) + N.T @ gram @ N)
+        self._subset.gather(self._model(), self._deferred.rows())
+        self._ready, self._x = False, None
 
     def _search(self, step: Step, w: float) -> tuple[float, np.ndarray]:
         """Step 5: backtracking; returns the accepted t (0 when none) and the rotation there.
@@ -440,14 +498,32 @@ class SubspaceTracker:
         t = 1.0 if whole else 2.0 * (self.step_length_ or 1.0)
         for _ in range(_BACKTRACKS if step.slope < 0 else 0):
             theta = step.rotation(t)
-            after = weight * self._trial(step.low_rank(theta, self.coefficients_))
-            after += (1 - w) * step.past(t) if whole else 0.0
-            if after <= before + (_ARMIJO * t * step.slope if whole else 0.0):
+            allowed = before + (_ARMIJO * t * step.slope if whole else 0.0)
+            past = (1 - w) * step.past(t) if whole else 0.0
+            coordinates = step.low_rank(theta, self.coefficients_)
+            after = past + weight * self._bound(coordinates)
+            if after > allowed and self._x is not None:
+                after = past + weight * self._trial(coordinates)
+            if after <= allowed:
                 self.step_length_, self.objective_ = t, (before, after)
                 return t, theta
             t /= 2
         self.step_length_, self.objective_ = 0.0, (before, before)
         return 0.0, np.eye(self.rank + step.K.shape[0])
+
+    def _bound(self, c: np.ndarray) -> float:
+        """Return an upper bound of the newest sample's cost when its low-rank part is ``l + d``, from `c` alone.
+
+        Curvature one everywhere: ``h(r - d) <= h(r) - <psi(r), d> + |d|^2 / 2``. `c` holds the coordinates of
+        ``l + d`` in ``[U Q e]``, whose Gram matrix is known: no pass over the frame.
+        """
+        k = self.rank
+        d = c.copy()
+        d[:k] -= self.coefficients_
+        along = float(self._products @ d)
+        square = float(d[:-1] @ d[:-1]) + float(d[-1]) * (2 * float(self._products[:-1] @ d[:-1]))
+        square += float(d[-1]) ** 2 * float(self._products[-1])
+        return self._cost - along + square / 2
 
     def _trial(self, c: np.ndarray) -> float:
         """Return the newest sample's cost when its low-rank part is the combination `c` of the stack's rows."""
@@ -458,9 +534,44 @@ class SubspaceTracker:
     def _orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
         k, r = self.rank, self._R.shape[0]
+        if self._deferred.condition() > _SKEWED:
+            self._carry_out()
+        if not r:
+            rows = self._deferred.rows().astype(np.float64)
+            gram = _kernels.gram_of(self._model(), k + 1, self._m)
+            self._rotate(rows @ gram @ rows.T)
+            self._subset.gather(self._model(), self._deferred.rows())
+            return
         rows = self._model()[: k + r]
         L = np.linalg.cholesky((rows @ rows.T).astype(np.float64))
         _kernels.transform_rows(rows, np.linalg.inv(L).astype(np.float32), self._block_work)
-        self.coefficients_ = L[:k, :k].T @ self.coefficients_
-        self._C = L[:k, :k].T @ self._C @ L[:k, :k]
+        self._change_coordinates(L[:k, :k])
         self._R = L[k:, k:].T @ self._R
+        self._subset.gather(self._model())
+
+    def _rotate(self, gram: np.ndarray) -> None:
+        """Make the basis with the Gram matrix `gram`, (k, k), orthonormal."""
+        L = np.linalg.cholesky(gram)
+        self._deferred.rotate(L)
+        self._change_coordinates(L)
+
+    def _change_coordinates(self, L: np.ndarray) -> None:
+        """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""
+        self.coefficients_ = L.T @ self.coefficients_
+        self._C = L.T @ self._C @ L
+
+
+def _largest(X: np.ndarray) -> float:
+    """Return the largest magnitude in a batch, (n, m), NaN when it holds one; for integers that of their type."""
+    if X.dtype.kind in "bui":
+        return 1.0 if X.dtype.kind == "b" else float(np.iinfo(X.dtype).max)
+    return max((float(np.abs(x).max(initial=0)) for x in X), default=0.0, key=lambda v: (np.isnan(v), v))
+
+
+def _aligned_rows(rows: int, m: int) -> np.ndarray:
+    """Return zeros, (rows, >= m) float32, every row at the beginning of a cache line: loads then never cross one."""
+    line = 16
+    width = -(-m // line) * line + line  # the extra line keeps equal columns out of one and the same cache set
+    flat = np.zeros(rows * width + line, np.float32)
+    first = -flat.ctypes.data % 64 // 4
+    return flat[first : first + rows * width].reshape(rows, width)

@@ -63,26 +63,58 @@ def sample(image, x, y):
     return float((weights * image.astype(float).mean(axis=2)).sum())
 
 
-def align_step(image, points, values, gradient, soft, movement):
+def sobel(image):
+    """Derivatives of the mean of the channels by x and y, (h, w) each; 0 on the rim."""
+    grey = image.astype(float).mean(axis=2)
+    gx, gy = np.zeros_like(grey), np.zeros_like(grey)
+    for i in range(1, grey.shape[0] - 1):
+        for j in range(1, grey.shape[1] - 1):
+            around = grey[i - 1 : i + 2, j - 1 : j + 2]
+            gx[i, j] = (around[:, 2] - around[:, 0]) @ [1, 2, 1] / 8
+            gy[i, j] = (around[2] - around[0]) @ [1, 2, 1] / 8
+    return gx, gy
+
+
+def shrunken(image, factor, stride):
+    """Means over squares of `factor` pixels and all channels, of every `stride`-th of their rows."""
+    h, w = image.shape[0] // factor, image.shape[1] // factor
+    out = np.empty((h, w))
+    for i in range(h):
+        for j in range(w):
+            out[i, j] = image[i * factor : (i + 1) * factor : stride, j * factor : (j + 1) * factor].mean(dtype=float)
+    return out
+
+
+def shifted(image, dx, dy, outside):
+    """Value of every channel at (x + dx, y + dy), or of `outside` where a neighbour of that place is missing."""
+    out = outside.astype(float)
+    for c in range(image.shape[2]):
+        for y in range(image.shape[0]):
+            for x in range(image.shape[1]):
+                seen = sample(image[:, :, c : c + 1], x + dx, y + dy)
+                out[y, x, c] = out[y, x, c] if seen is None else seen
+    return out
+
+
+def align_step(image, points, rows, soft, unit, movement):
     """One reweighted Gauss-Newton step as a dense least-squares problem: the new movement, the cost before, the length.
 
-    Unknowns: translation, angle in pixels at the corner, gain and offset with a little inertia.
+    Points from the centre of the picture. Unknowns: translation, angle in pixels at the corner, gain and offset with a
+    little inertia.
     """
     h, w, _ = image.shape
-    n = len(points)
+    n = points.shape[1]
     centre = np.array([(w - 1) / 2, (h - 1) / 2])
-    unit = max(np.linalg.norm(centre), 1.0)
     dx, dy, angle, gain, offset = movement
     rotation = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     J, r, omega, cost = [], [], [], 0.0
-    for point, value, slope in zip(points.astype(float), values.astype(float), gradient.astype(float), strict=True):
-        p = point - centre
-        seen = sample(image, *(centre + rotation @ p + [dx, dy]))
+    for point, row in zip(points.T.astype(float), rows.T.astype(float), strict=True):
+        seen = sample(image, *(centre + rotation @ point + [dx, dy]))
         if seen is None:
             cost += 1 / n
             continue
-        residual = seen - gain * value - offset
-        J.append([*slope, slope @ [-p[1], p[0]] / unit, -value, -1.0])
+        residual = seen + gain * row[3] - offset
+        J.append(row)
         r.append(residual)
         omega.append((1 + (residual / soft) ** 2) ** -2)
         cost += residual**2 / (soft**2 + residual**2) / n
@@ -121,14 +153,18 @@ def brightness(base, places, grid, tone):
     return out
 
 
-def light_equations(x, base, places, grid, tone, d, mu, channel):
-    """Normal equations of one channel from the dense design matrix; what is rightly in saturation counts nothing."""
+def light_equations(x, base, places, grid, tone, mu, channel):
+    """Normal equations of one channel from the dense design matrix; what is rightly in saturation counts nothing.
+
+    The unknowns are the nodes, down the columns of the grid, and the knots.
+    """
     design, target, omega = [], [], []
     shape, knots = grid.shape[:2], len(tone)
     bright = (x > 0.98) & (brightness(base, places, grid, tone) >= x)
+    d = np.linalg.norm(x - lit(base, places, grid, tone), axis=1)
     for k, (u, v) in enumerate(places.astype(float)):
         l = float(base[k, channel])
-        design.append(np.r_[node_weights(shape, u, v).ravel() * l, knot_weights(knots, l)])
+        design.append(np.r_[node_weights(shape, u, v).T.ravel() * l, knot_weights(knots, l)])
         target.append(float(x[k, channel]))
         omega.append(0.0 if bright[k, channel] else (1 + (float(d[k]) / mu) ** 2) ** -2)
     design, weighted = np.array(design), np.array(design) * np.array(omega)[:, None]

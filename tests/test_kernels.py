@@ -130,27 +130,39 @@ def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, 
 def test_joint_residual_is_the_distance_of_colours(channels):
     rng = np.random.default_rng(channels)
     frame, background = rng.random((2, 7, 5, channels))
-    d = np.empty(35, F)
-    _pixel_kernels.joint_residual(frame.astype(F).ravel(), background.astype(F).ravel(), channels, d)
+    r, d = np.empty(35 * channels, F), np.empty(35, F)
+    _pixel_kernels.residual_of(frame.astype(F).ravel(), F(1), background.astype(F).ravel(), r)
+    _pixel_kernels.norm_of(r, channels, d)
     np.testing.assert_allclose(d.reshape(7, 5), reference.joint_residual(frame, background), atol=1e-6)
 
 
 @pytest.mark.parametrize(("dtype", "top"), [(np.uint8, 255), (np.uint16, 65535), (np.uint16, 4095)])
-def test_to_integers_rounds_and_clips(dtype, top):
+def test_to_picture_rounds_and_clips(dtype, top):
     x = np.array([-1, 0, 0.4 / top, 0.6 / top, 0.5, 1, 7], F)
     out = np.empty(x.size, dtype)
-    _pixel_kernels.to_integers(x, F(top), F(np.iinfo(dtype).max), out)
+    _pixel_kernels.to_picture(x, F(top), F(np.iinfo(dtype).max), out)
     np.testing.assert_array_equal(out, np.floor(np.clip(x * F(top), 0, np.iinfo(dtype).max) + 0.5))
+
+
+def test_to_picture_leaves_floating_point_as_it_is():
+    x = np.array([-1, 0.25, 7], F)
+    out = np.empty(3, F)
+    _pixel_kernels.to_picture(x, F(2), F(0), out)
+    np.testing.assert_array_equal(out, [-2, 0.5, 14])
 
 
 def test_noise_is_learned_as_by_its_twin():
     rng = np.random.default_rng(0)
     d, sigma, displaced = rng.random((3, 6, 7)).astype(F)
     mask = (rng.random((6, 7)) < 0.5).astype(np.uint8)
+    mask[5] = _pixel_kernels.UNLEARNED
+    before = sigma.copy()
     expected = reference.learn_noise(d, mask, displaced, 0.1, 0.01, 0.25, 0.3, sigma)
     rates = F(0.1), F(0.01), F(0.25), F(0.3)
     _pixel_kernels.learn_noise(d.ravel(), mask.ravel(), displaced.ravel(), *rates, sigma.reshape(-1))
+    expected[5] = np.maximum(before[5], 0.3)
     np.testing.assert_allclose(sigma, expected, atol=1e-6)
     over = np.empty(42, np.uint8)
-    _pixel_kernels.exceeds_noise(d.ravel(), sigma.ravel(), F(0.4), F(1.5), over)
+    count = _pixel_kernels.exceeds_noise(d.ravel(), sigma.ravel(), F(0.4), F(1.5), over)
     np.testing.assert_array_equal(over.reshape(6, 7), d > np.maximum(0.4, 1.5 * sigma))
+    assert count == np.count_nonzero(over)

@@ -18,19 +18,22 @@ sizes = settings(max_examples=20, deadline=None)
 @pytest.mark.parametrize("chosen", [True, False])
 def test_turn_rows_is_its_twin(chosen, m, k, extra, seed):
     rng = np.random.default_rng(seed)
-    stack = rng.standard_normal((k + extra, m)).astype(F)
+    stack = rng.standard_normal((k + 1 + extra, m)).astype(F)
     y = (rng.choice([-1, 1], k) * rng.uniform(0.5, 2, k)).astype(F)
-    target, low_rank = rng.random((2, m)).astype(F)
+    g = rng.standard_normal(k).astype(F)
+    target = rng.random(m).astype(F)
     where = (rng.random(m) < 0.5).astype(np.uint8) * 255 if chosen else np.empty(0, np.uint8)
-    turned = stack.copy()
-    _kernels.turn_rows(turned, k, y, target, low_rank, where)
-    expected = reference.turned(stack[:k].astype(float), y.astype(float), target, low_rank, where if chosen else None)
-    np.testing.assert_allclose(turned[:k], expected, atol=1e-5)
+    turned, gram = stack.copy(), np.zeros((k, k))
+    _kernels.turn_rows(turned, y, g, target, where, gram, np.empty((2, _kernels.BLOCK), F))
+    wide = stack.astype(float)
+    before = wide[:k] + np.outer(g, wide[k])
+    expected = reference.turned(before, y.astype(float), target, before.T @ y, where if chosen else None)
+    np.testing.assert_allclose(turned[:k] + np.outer(g, stack[k]), expected, atol=2e-5)
     np.testing.assert_array_equal(turned[k:], stack[k:])
-    consistent = stack[:k].T @ y
-    _kernels.turn_rows(stack, k, y, target, consistent, where)
+    change = expected @ expected.T - before @ before.T
+    np.testing.assert_allclose(gram, change, atol=1e-5 * max(np.abs(expected @ expected.T).max(), 1))
     changed = where != 0 if chosen else np.ones(m, bool)
-    np.testing.assert_allclose((stack[:k].T @ y)[changed], target[changed], atol=2e-5)
+    np.testing.assert_allclose(((turned[:k] + np.outer(g, stack[k])).T @ y)[changed], target[changed], atol=5e-5)
 
 
 M = 240

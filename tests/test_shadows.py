@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub import _shadow_kernels
-from bgsub.shadows import find_shadows
+from bgsub.shadows import ShadowDetector
 
 F = np.float32
 
@@ -39,14 +39,45 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     x = (l * rng.choice([0.2, 0.6, 0.6, 1.0], (h, w, 1)) + rng.normal(0, 0.02, l.shape)).astype(F)
     mask = (255 * (rng.random((h, w)) < 0.9)).astype(np.uint8)
-    dark, other = np.zeros_like(mask), np.zeros_like(mask)
-    index = np.flatnonzero(mask)
-    flat = x.reshape(-1, channels), l.reshape(-1, channels), index
-    _shadow_kernels.darkened(*flat, F(0.35), F(0.97), F(0.05), dark.reshape(-1))
+    dark, other = np.ones_like(mask), np.ones_like(mask)
+    box = np.array([h, 0, w, 0])
+    limits = F(0.35), F(0.97), F(0.05), F(0.04)
+    _shadow_kernels.classify(0, h, x, l, F(1), mask, *limits, dark, other, box)
     wide = x.astype(float), l.astype(float)
     assert np.mean(dark != darkened(*wide, mask, 0.35, 0.97, 0.05)) < 0.02
-    _shadow_kernels.disagrees(x, l, index, mask, dark, F(0.04), other)
     assert np.mean(other != disagrees(*wide, mask, dark, 0.04)) < 0.02
+    rows, columns = np.nonzero(dark)
+    expected = [rows.min(), rows.max() + 1, columns.min(), columns.max() + 1] if dark.any() else [h, 0, w, 0]
+    np.testing.assert_array_equal(box, expected)
+    half = np.float32(0.5)  # a frame in another unit is the same frame
+    again = np.zeros_like(mask), np.zeros_like(mask), box.copy()
+    _shadow_kernels.classify(0, h, x / half, l / half, half, mask, *limits, *again)
+    assert np.mean(again[0] != dark) < 0.02
+
+
+@given(h=st.integers(1, 30), w=st.integers(1, 30), half=st.integers(0, 5), seed=st.integers(0, 99))
+@settings(max_examples=40, deadline=None)
+def test_the_vote_is_its_twin(h, w, half, seed):
+    rng = np.random.default_rng(seed)
+    side = 2 * half + 1
+    mask = np.where(rng.random((h, w)) < 0.7, np.uint8(255), np.uint8(0))
+    dark, other = ((mask != 0) & (rng.random((2, h, w)) < 0.5)).astype(np.uint8)
+    padded = [np.pad(image != 0, half) for image in (other, mask)]
+    expected = np.zeros_like(dark)
+    for i, j in np.argwhere(dark):
+        objects, foreground = (np.count_nonzero(image[i : i + side, j : j + side]) for image in padded)
+        expected[i, j] = objects <= 0.5 * foreground
+    rows, columns = np.nonzero(dark)
+    if dark.any():
+        box = np.array([rows.min(), rows.max() + 1, columns.min(), columns.max() + 1])
+        work = np.empty((2, w + side - 1), np.uint16), np.empty((2, w), np.uint16)
+        _shadow_kernels.outvoted(box, mask, other, dark, side, F(0.5), *work)
+    np.testing.assert_array_equal(dark, expected)
+
+
+def find_shadows(x, l, mask):
+    found = ShadowDetector(mask.shape).find(x, l, mask)
+    return np.zeros(mask.shape, bool) if found is None else found != 0
 
 
 @pytest.mark.parametrize(("factor", "is_shadow"), [(0.6, True), (0.9, True), (0.2, False), (1.3, False)])

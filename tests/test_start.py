@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from reference_tracking import rows_given_coefficients
 
+from bgsub import _row_kernels
 from bgsub._provisional import StartBuffer, median_of
 from bgsub._start import batch_start, orthonormalise
 from bgsub.surrogates import Surrogate
@@ -34,6 +36,37 @@ def test_planted_background_is_recovered(surrogate, n, m, k):
     np.testing.assert_allclose(U @ U.T, np.eye(k), atol=1e-5)
     error = np.linalg.norm(Y @ U - clean) / np.linalg.norm(clean)
     assert error < 0.02
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("k", [1, 3, 4, 5, 15])
+def test_the_rows_do_not_depend_on_the_number_of_threads(k):
+    rng = np.random.default_rng(k)
+    X = rng.integers(0, 255, (22, 5 * _row_kernels.BLOCK + 77), dtype=np.uint8)
+    Y = rng.standard_normal((22, k)).astype(np.float32)
+    mus = np.geomspace(0.5, 0.05, 4).astype(np.float32)
+    fits = np.full((3, k, X.shape[1]), np.nan, np.float32)
+    for U, threads in zip(fits, (1, 2, 4), strict=True):
+        _row_kernels.fit_rows(X, np.float32(1 / 255), Y, mus, ATAN.code, np.float32(0.5), U, threads)
+    np.testing.assert_array_equal(fits[1], fits[0])
+    np.testing.assert_array_equal(fits[2], fits[0])
+
+
+@pytest.mark.parametrize("surrogate", [ATAN, Surrogate("log", 0.0025), Surrogate("lp", 0.00125)], ids=lambda s: s.name)
+def test_reweightings_left_out_where_nothing_stands_out_change_next_to_nothing(surrogate):
+    rng = np.random.default_rng(7)
+    Y = rng.standard_normal((20, 2))
+    X = 0.4 + 0.05 * Y @ rng.standard_normal((2, 60)) + 0.006 * rng.standard_normal((20, 60))
+    Y = np.column_stack([np.ones(20), Y])
+    first = 0.5 if surrogate.name == "atan" else 0.25
+    mus = np.geomspace(first, surrogate.mu, 6)
+    U = np.empty((3, 60), np.float32)
+    _row_kernels.fit_rows(
+        X, np.float32(1), Y.astype(np.float32), mus.astype(np.float32), surrogate.code, np.float32(surrogate.p), U
+    )
+    expected = rows_given_coefficients(X, Y, mus, surrogate.name, surrogate.p)
+    np.testing.assert_allclose(Y @ U, Y @ expected, atol=0.5 / 255)
+    assert np.sqrt(np.mean((Y @ (U - expected)) ** 2)) < 0.05 / 255
 
 
 def test_an_all_black_start_gives_some_orthonormal_basis():

@@ -149,7 +149,7 @@ def test_learning_rates():
     assert strong > 0
     subtractor.apply(next(frames), learningRate=1)
     assert subtractor.phase == "start"
-    assert subtractor._scenes.model.buffer.count == 1
+    assert subtractor._scenes.model.start_buffer.count == 1
     for bad in (1.5, float("nan"), "fast"):
         with pytest.raises(ParameterError, match="learningRate must be a number"):
             subtractor.apply(next(frames), learningRate=bad)
@@ -159,7 +159,7 @@ def test_a_frozen_start_takes_one_frame_only():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     for _ in range(20):
         subtractor.apply(next(frames), learningRate=0)
-    assert subtractor._scenes.model.buffer.count == 1
+    assert subtractor._scenes.model.start_buffer.count == 1
 
 
 @pytest.mark.large

@@ -19,15 +19,14 @@ from bgsub.cli.options import MethodCommand, make_subtractor, method_options
     metavar="N",
     help="Frames to take at most.",
 )
-@click.option("--threads", type=click.IntRange(1), metavar="N", help="Threads of OpenCV; by default it decides itself.")
 @method_options
-def bench(source: str | None, frames: int, threads: int | None, **options: Any) -> None:
+def bench(source: str | None, frames: int, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
     The methods take turns on every frame; the first frames, at most 60, are not counted. The first frame
-    (compilation) and the longest one (the batch start) are reported apart.
+    (compilation) and the longest one (the batch start) are reported apart. --threads holds for OpenCV as well.
     """
     from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415
 
     pictures = load_frames(source, frames)
-    click.echo(format_speed(time_methods(pictures, lambda: make_subtractor(options), threads)))
+    click.echo(format_speed(time_methods(pictures, lambda: make_subtractor(options), options["threads"])))

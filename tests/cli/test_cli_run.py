@@ -165,7 +165,9 @@ def test_every_parameter_reaches_the_method(cli, tmp_path, folder):
 def _another(parameter):
     if parameter.kind is bool:
         return not parameter.default
-    value = 0.07 if parameter.default is None else parameter.default
+    if parameter.default is None:
+        return 2 if parameter.kind is int else 1.07
+    value = parameter.default
     return value + 1 if parameter.kind is int else value * 1.5
 
 

@@ -1,0 +1,86 @@
+"""Coefficients from a fixed random subset of the entries (paper, algorithm 6, the fit of y)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub import _kernels
+from bgsub._start import first_mu
+from bgsub.surrogates import Surrogate
+
+_ITERATIONS = 15
+_TOLERANCE = 1e-5
+_CONTINUATION = 6
+_JUMP = 0.1  # change of y, relative to y, that is not believed at once
+_BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
+
+
+class PixelSubset:
+    """The basis on some thousand entries.
+
+    Parameters
+    ----------
+    index : ndarray, (s,), int64
+        The entries.
+    k : int
+        Rank.
+    surrogate : Surrogate
+        Cost of the residual.
+    """
+
+    def __init__(self, index: np.ndarray, k: int, surrogate: Surrogate) -> None:
+        self.index, self._k, self._surrogate = index, k, surrogate
+        self._bad = _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale)))
+        self._stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
+        self._work = np.empty((3, index.size), np.float32)
+        self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
+        self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
+        self._products = np.empty(k + 1)
+
+    def gather(self, stack: np.ndarray, rows: np.ndarray | None = None) -> None:
+        """Read the basis anew: the first k rows of `stack`, or `rows`, (k, k + 1), times its first k + 1 rows."""
+        if rows is None:
+            _kernels.gather(stack, self.index, self._stack[: self._k])
+            return
+        _kernels.gather(stack, self.index, self._stack)
+        _kernels.transform_rows(self._stack, rows, self._block)
+
+    def step(self, T: np.ndarray, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float) -> None:
+        """Take the same step as the whole basis: row i becomes ``sum_j T[i, j] U'_j + T[i, k] e``; T (k, k + 1)."""
+        s = self._surrogate
+        low_rank, r = self._work[0], self._block[0]
+        arguments = s.code, np.float32(mu), np.float32(s.p)
+        y32 = y.astype(np.float32)
+        _kernels.residual_sweep(self._stack, self._k, y32, values, a, *arguments, low_rank, self._products, r)
+        _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
+
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, scale: float) -> np.ndarray:
+        """Return ``argmin_y h(A(x - U y))`` from a previous y, by reweighted least squares.
+
+        Where y jumps or the fit is bad, the cost may have held it in a local minimum: then once more with
+        continuation in mu from large to small, and the better of the two counts.
+
+        Parameters
+        ----------
+        values, a : ndarray, (s,), float32
+            The vector on the subset and what is observed of it; `a` may be empty.
+        y : ndarray, (k,), float64
+            Previous coefficients.
+        mu : float
+            Smoothing parameter.
+        scale : float
+            Intensity where the continuation begins, at least half the full scale of an image.
+        """
+        new = y.copy()
+        cost = self._reweight(values, a, new, mu)
+        if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > self._bad:
+            other = new.copy()
+            for large in np.geomspace(first_mu(self._surrogate, scale), mu, _CONTINUATION):
+                again = self._reweight(values, a, other, large)
+            new = other if again < cost else new
+        return new
+
+    def _reweight(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float) -> float:
+        s = self._surrogate
+        arguments = s.code, np.float32(mu), np.float32(s.p), _ITERATIONS, _TOLERANCE
+        return _kernels.subset_coefficients(self._stack[: self._k], values, a, *arguments, y, self._work, *self._small)

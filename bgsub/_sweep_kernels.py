@@ -1,0 +1,142 @@
+"""The one pass over the model per frame: all that is proportional to the pixels and belongs to the tracker.
+
+Blocked for the first-level cache: a block of the basis is read once, stepped, used for background, residual,
+candidates, influence and projections, and written once. Every inner loop runs over contiguous entries of slices that
+do not overlap, float32 loops apart from byte loops, so that all of them vectorise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub._jit import kernel
+from bgsub._kernels import dot, influence_and_value
+from bgsub._pixel_kernels import exceeds_noise, norm_of, residual_of, to_picture
+
+_ZERO = np.float32(0)
+
+
+@kernel
+def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
+    """Add ``e g'`` to the first ``len(g)`` rows of `stack`, entries from `begin` on, and write ``l = V c``.
+
+    `e`, `l` (n,), `g`, `c` (k,) float32. Three rows at a time, which keeps the registers, whatever the rank.
+    """
+    end = begin + e.size
+    first = g.size % 3
+    if first == 0:
+        l[:] = _ZERO
+    elif first == 1:
+        u = stack[0, begin:end]
+        for i in range(e.size):
+            u[i] += g[0] * e[i]
+            l[i] = c[0] * u[i]
+    else:
+        u, v = stack[0, begin:end], stack[1, begin:end]
+        for i in range(e.size):
+            a, b = u[i] + g[0] * e[i], v[i] + g[1] * e[i]
+            u[i], v[i] = a, b
+            l[i] = c[0] * a + c[1] * b
+    for j in range(first, g.size, 3):
+        u, v, s = stack[j, begin:end], stack[j + 1, begin:end], stack[j + 2, begin:end]
+        for i in range(e.size):
+            a, b, t = u[i] + g[j] * e[i], v[i] + g[j + 1] * e[i], s[i] + g[j + 2] * e[i]
+            u[i], v[i], s[i] = a, b, t
+            l[i] += c[j] * a + c[j + 1] * b + c[j + 2] * t
+
+
+@kernel
+def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
+    """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint8, is not zero to zero."""
+    for i in range(hidden.size):
+        if hidden[i] != 0:
+            for c in range(channels):
+                r[i * channels + c] = _ZERO
+
+
+@kernel
+def judge(l, pixels, scale, channels, full, top, sigma, threshold, factor, r, d, picture, over):  # type: ignore[no-untyped-def]
+    """Compare a block of a frame with its background `l`; return the number of candidates.
+
+    Writes the residual `r`, (n * channels,), its joint norm `d`, (n,), the background as a `picture` and the
+    candidates `over`; parameters as in `sweep`.
+    """
+    residual_of(pixels, scale, l, r)
+    to_picture(l, full, top, picture)
+    norm_of(r, channels, d)
+    return exceeds_noise(d, sigma, threshold, factor, over)
+
+
+@kernel
+def compare(begin, end, l, pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work):  # type: ignore[no-untyped-def]
+    """Compare the pixels `begin` to `end` of a frame with a background `l`, (m,) float32.
+
+    Parameters as in `sweep`; returns the number of candidates.  O(m).
+    """
+    count, pixels_per_block = 0, work.shape[1] // channels
+    for a in range(begin, end, pixels_per_block):
+        b = min(a + pixels_per_block, end)
+        first, last = a * channels, b * channels
+        count += judge(
+            l[first:last], pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
+            work[1, : last - first], d[a:b], picture[first:last], over[a:b],
+        )  # fmt: skip
+    return count
+
+
+@kernel
+def sweep(  # type: ignore[no-untyped-def]
+    begin, end, stack, g, c, hidden, kind, mu, p,
+    pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work, products,
+):  # fmt: skip
+    """Step the basis, then separate a frame by it: the pixels `begin` to `end`.
+
+    Parameters
+    ----------
+    begin, end : int
+        The band of pixels.
+    stack : ndarray, (k + 1, m), float32
+        Rows 0..k-1 hold V', the last row the influence e of the frame before; it receives that of this frame.
+    g : ndarray, (k,), float32
+        The pending step ``V + e g'``.
+    c : ndarray, (k,), float32
+        Coefficients of this frame in V: background ``l = V c``.
+    hidden : ndarray, (n,) or (0,), uint8
+        Pixels that are not observed (non-zero); empty when all are.
+    kind, mu, p : int, float32, float32
+        Surrogate.
+    pixels : ndarray, (m,), uint8 or float32
+        The frame; ``scale * pixels`` is in [0, 1].
+    scale, full, top : float32
+        Factor to the unit range, its reciprocal, and the largest value of an integer picture, 0 for another one.
+    channels : int
+        Entries per pixel.
+    sigma, threshold, factor : ndarray, (n,), float32, float32, float32
+        A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
+    d : ndarray, (n,), float32, output
+        Joint residual.
+    picture : ndarray, (m,), type of `pixels`, output
+        The background.
+    over : ndarray, (n,), uint8, output
+        Candidates.
+    work : ndarray, (2, channels * pixels of a block), float32
+    products : ndarray, (k + 3,), float64, output
+        Inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number of candidates.
+        O(m k).
+    """
+    k, pixels_per_block = g.size, work.shape[1] // channels
+    products[:] = 0.0
+    for a in range(begin, end, pixels_per_block):
+        b = min(a + pixels_per_block, end)
+        first, last = a * channels, b * channels
+        l, r, e = work[0, : last - first], work[1, : last - first], stack[k, first:last]
+        advance(stack, first, g, e, c, l)
+        products[k + 2] += judge(
+            l, pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
+            r, d[a:b], picture[first:last], over[a:b],
+        )  # fmt: skip
+        if hidden.size > 0:
+            hide(hidden[a:b], channels, r)
+        products[k + 1] += influence_and_value(r, e, kind, mu, p)
+        for j in range(k + 1):
+            products[j] += dot(stack[j, first:last], e)

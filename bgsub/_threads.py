@@ -1,0 +1,91 @@
+"""One small pool of threads for the kernels of the whole process.
+
+Kernels release the GIL, so that plain threads run them on all cores. The caller takes part itself and asks only for
+threads that are idle: several subtractors in one process share the cores and never wait for one another. Like the
+threads of OpenCV and the BLAS, they stay for the life of the process and wait without using a core.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class _Pool:
+    """Threads beside the caller's own, started at the first use."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._idle = max(cores() - 1, 0)
+        self._executor: ThreadPoolExecutor | None = None
+
+    def take(self, wanted: int) -> int:
+        """Reserve up to `wanted` idle threads; return how many."""
+        with self._lock:
+            taken = min(wanted, self._idle)
+            self._idle -= taken
+            return taken
+
+    def give_back(self, count: int) -> None:
+        """Return reserved threads."""
+        with self._lock:
+            self._idle += count
+
+    def submit(self, function: Callable[..., None], *arguments: int) -> Future[None]:
+        """Run `function` on a reserved thread."""
+        with self._lock:
+            if self._executor is None:
+                self._executor = ThreadPoolExecutor(max(cores() - 1, 1), "kernel-pool")
+            executor = self._executor
+        return executor.submit(function, *arguments)
+
+
+_pool = _Pool()
+
+
+def _after_fork() -> None:
+    global _pool  # noqa: PLW0603 - threads do not survive a fork
+    _pool = _Pool()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def in_bands(function: Callable[[int, int, int], None], length: int, threads: int, grain: int = 1) -> None:
+    """Call ``function(begin, end, band)`` on bands that cover ``range(length)``, on up to `threads` threads.
+
+    Parameters
+    ----------
+    function : callable
+        Calls kernels that release the GIL; `band` numbers the calls from 0, for workspaces of their own.
+    length : int
+        Length of the range.
+    threads : int
+        Most bands, the caller's own thread included; fewer when others use the cores.
+    grain : int, default 1
+        Bands begin at multiples of it.
+    """
+    pieces = -(-length // grain)
+    pool = _pool
+    helpers = pool.take(min(threads, pieces) - 1) if threads > 1 else 0
+    try:
+        bands = helpers + 1
+        cuts = [min(pieces * band // bands * grain, length) for band in range(bands)] + [length]
+        futures = [pool.submit(function, cuts[band], cuts[band + 1], band) for band in range(1, bands)]
+        try:
+            function(0, cuts[1], 0)
+        finally:
+            for future in futures:
+                future.exception()  # waits: no band may run on after the call
+        for future in futures:
+            future.result()
+    finally:
+        pool.give_back(helpers)
