@@ -14,8 +14,8 @@ import numpy as np
 from bgsub.grassmann import small_rank_one_update, small_rotation
 
 _DROP = 1e-6  # singular values of the gradient factor below this share of the largest are dropped
-_IN_SPAN = 1e-6  # share of the energy of e below which what is outside the span counts as rounding
-_FLOOR = 1e-6  # eigenvalues of the moment are kept above this share of its trace
+IN_SPAN = 1e-6  # share of the energy of e below which what is outside the span counts as rounding
+FLOOR = 1e-6  # eigenvalues of the moment are kept above this share of its trace
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ def make_step(products: np.ndarray, R_old: np.ndarray, C_old: np.ndarray, y: np.
     k, r = y.size, R_old.shape[0]
     inside, beta, energy = products[:k], -products[k:-1], float(products[-1])
     rest = energy - inside @ inside - beta @ beta
-    rho = float(np.sqrt(rest)) if rest > _IN_SPAN * energy else 0.0
+    rho = float(np.sqrt(rest)) if rest > IN_SPAN * energy else 0.0
     J, R = small_rank_one_update(R_old, beta, rho, y, w, _DROP)
     q = np.concatenate([inside, -beta, [-1.0]]) / rho if rho else np.zeros(k + r + 1)
     basis = np.zeros((k + r + 1, k + R.shape[0]))
@@ -101,7 +101,7 @@ def preconditioned(R: np.ndarray, C: np.ndarray, metric: str) -> np.ndarray:
         return np.zeros_like(R)
     if metric == "canonical":
         return R / values[-1]
-    return (R @ vectors) / np.maximum(values, _FLOOR * float(values.sum())) @ vectors.T
+    return (R @ vectors) / np.maximum(values, FLOOR * float(values.sum())) @ vectors.T
 
 
 def carried(R: np.ndarray, t: float, C: np.ndarray, metric: str, carry: str) -> np.ndarray:

@@ -45,13 +45,20 @@ class PixelSubset:
         _kernels.gather(stack, self.index, self._stack)
         _kernels.transform_rows(self._stack, rows, self._block)
 
-    def step(self, T: np.ndarray, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float) -> None:
-        """Take the same step as the whole basis: row i becomes ``sum_j T[i, j] U'_j + T[i, k] e``; T (k, k + 1)."""
+    def step(
+        self, T: np.ndarray, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, weights: np.ndarray | None
+    ) -> None:
+        """Take the same step as the whole basis: row i becomes ``sum_j T[i, j] U'_j + T[i, k] e``; T (k, k + 1).
+
+        `weights`, (s,) float32, are those of the influence e where they are not one.
+        """
         s = self._surrogate
         low_rank, r = self._work[0], self._block[0]
         arguments = s.code, np.float32(mu), np.float32(s.p)
         y32 = y.astype(np.float32)
         _kernels.residual_sweep(self._stack, self._k, y32, values, a, *arguments, low_rank, self._products, r)
+        if weights is not None:
+            self._stack[self._k] *= weights
         _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
 
     def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, scale: float) -> np.ndarray:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub._jit import kernel
-from bgsub._kernels import dot, influence_and_value
+from bgsub._kernels import combine, dot, influence_and_value
 from bgsub._pixel_kernels import exceeds_noise, norm_of, residual_of, to_picture
 
 _ZERO = np.float32(0)
@@ -86,7 +86,7 @@ def compare(begin, end, l, pixels, scale, channels, full, top, sigma, threshold,
 
 @kernel
 def sweep(  # type: ignore[no-untyped-def]
-    begin, end, stack, g, c, hidden, kind, mu, p,
+    begin, end, stack, g, c, hidden, kind, mu, p, period, turn, turn_before,
     pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work, products,
 ):  # fmt: skip
     """Step the basis, then separate a frame by it: the pixels `begin` to `end`.
@@ -105,6 +105,9 @@ def sweep(  # type: ignore[no-untyped-def]
         Pixels that are not observed (non-zero); empty when all are.
     kind, mu, p : int, float32, float32
         Surrogate.
+    period, turn, turn_before : int
+        Of every `period` blocks, this frame asks for a step in number `turn` only, with `period` times the weight;
+        the pending step is that of number `turn_before`. The influence of all other blocks is zero.
     pixels : ndarray, (m,), uint8 or float32
         The frame; ``scale * pixels`` is in [0, 1].
     scale, full, top : float32
@@ -130,13 +133,29 @@ def sweep(  # type: ignore[no-untyped-def]
         b = min(a + pixels_per_block, end)
         first, last = a * channels, b * channels
         l, r, e = work[0, : last - first], work[1, : last - first], stack[k, first:last]
-        advance(stack, first, g, e, c, l)
+        number = a // pixels_per_block % period
+        if number == turn_before:
+            advance(stack, first, g, e, c, l)
+            e[:] = _ZERO
+        else:
+            combine(stack, first, c, l)
         products[k + 2] += judge(
             l, pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
             r, d[a:b], picture[first:last], over[a:b],
         )  # fmt: skip
+        if number != turn:
+            continue
         if hidden.size > 0:
             hide(hidden[a:b], channels, r)
-        products[k + 1] += influence_and_value(r, e, kind, mu, p)
+        products[k + 1] += period * influence_and_value(r, e, kind, mu, p)
+        if period > 1:
+            multiply(e, np.float32(period))
         for j in range(k + 1):
             products[j] += dot(stack[j, first:last], e)
+
+
+@kernel
+def multiply(e, factor):  # type: ignore[no-untyped-def]
+    """Multiply `e`, (n,) float32, by a factor."""
+    for i in range(e.size):
+        e[i] *= factor

@@ -16,7 +16,8 @@ from bgsub.tracker import SubspaceTracker
 _NOTHING = np.empty(0, np.uint8)
 _EVERYTHING = np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band below which handing over costs more than it gains
-_BLOCK_BYTES = 32_768  # of basis and workspaces in the first-level cache
+_PERIOD = 1  # frames in which every block of the basis is stepped once: the others are only read
+_BLOCK_BYTES = 147_456  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
 
 
 class Canvas:
@@ -155,6 +156,9 @@ class TrackedBackground:
         self._index = self.tracker.subset_of(frames.size)
         self._values, self._seen = np.empty((2, self._index.size), np.float32)
         self._comparison = _Comparison(frames, limits, values["rank"], parameters["threads"])
+        blocks = self._index // frames.channels // self._comparison.block
+        self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
+        self._turn = 0
         self.one_pass = True  # False: every frame by the plain passes of the tracker, for comparison
 
     def separate(self, pixels: np.ndarray, hidden: np.ndarray | None, sigma: np.ndarray, canvas: Canvas) -> int:
@@ -182,16 +186,18 @@ class TrackedBackground:
         cost = surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p)
         outputs = canvas.residual.reshape(-1), canvas.picture.reshape(-1), canvas.over.reshape(-1)
         comparison.products[:] = 0.0
+        before, self._turn = self._turn, (self._turn + 1) % _PERIOD
+        turns = _PERIOD, self._turn, before
 
         def sweep(begin: int, end: int, band: int) -> None:
             _sweep_kernels.sweep(
-                begin, end, *begun, hidden, *cost, flat, *comparison.look, sigma.reshape(-1), *comparison.limits,
+                begin, end, *begun, hidden, *cost, *turns, flat, *comparison.look, sigma.reshape(-1), *comparison.limits,
                 *outputs, comparison.work[band], comparison.products[band],
             )  # fmt: skip
 
         in_bands(sweep, sigma.size, comparison.bands, comparison.block)
         products = comparison.products.sum(axis=0)
-        self.tracker.end_sweep(products[:-2], float(products[-2]))
+        self.tracker.end_sweep(products[:-2], float(products[-2]), self._weights[self._turn])
         return int(products[-1])
 
     def _separate_plainly(self, flat: np.ndarray, hidden: np.ndarray | None, sigma: np.ndarray, canvas: Canvas) -> int:

@@ -152,12 +152,6 @@ class Illumination:
         self._last = _Look(shape, sites, _GRID, _LAST_MUS, threshold)
         self._memory: list[np.ndarray] = []
 
-    def at_sites(self, picture: np.ndarray, scale: float = 1.0) -> np.ndarray:
-        """Return ``scale * picture`` at the sites, (n, c) float32; the picture is (m,), (h, w) or (h, w, c)."""
-        values = np.empty((len(self._index), self._shape[2]), np.float32)
-        _light_kernels.gather(_plain(picture), self._index, np.float32(scale), values)
-        return values
-
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at the sites."""
         return float(_light_kernels.contrast(_plain(picture), self._index, self._shape[2])) * scale

@@ -25,6 +25,7 @@ _LEAVES = 0.6  # light must leave at most this share of what was unexplained
 _LONGEST_WAIT = 16  # frames between two questions that were answered with no
 _FLAT = 0.25  # of the background's contrast, below which a frame shows nothing
 _CONTRAST = 0.02  # least contrast of a background that can be covered, full scale is 1
+_RETURNS = 0.5  # share of a frame that must be explained by a scene for it to be that scene
 _CALM_RATE = 0.1  # of the running share of candidates, per frame
 
 
@@ -204,8 +205,9 @@ class SceneModel:
         before = self._illumination.explained(x, bases[0])
         if self.canvas.before is not None:
             bases.append(self._unit(self.canvas.before))
-        light = self._illumination.explain(x, bases)
-        if 1 - light.explained > _LEAVES * (1 - before):
+        enough = 1 - _LEAVES * (1 - before)
+        light = self._illumination.explain(x, bases, enough=enough)
+        if light.explained < enough:
             self._waiting, self._patience = self._patience, min(2 * self._patience, _LONGEST_WAIT)
             return False
         self._waiting, self._patience = 0, 1
@@ -324,7 +326,7 @@ class SceneModel:
         if not self.canvas.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
-        return self._illumination.explain(x, [self._background().low_rank()]).explained > 0.5
+        return self._illumination.explain(x, [self._background().low_rank()], enough=_RETURNS).explained > _RETURNS
 
 
 def _with(frame: np.ndarray, entries: np.ndarray, values: np.ndarray) -> np.ndarray:

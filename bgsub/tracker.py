@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from bgsub import _kernels
+from bgsub import _kernels, _small_kernels
 from bgsub._deferred import DeferredStep
 from bgsub._start import batch_start, first_mu
-from bgsub._step import Step, carried, make_step
+from bgsub._step import FLOOR, IN_SPAN, Step, carried, make_step
 from bgsub._subset import PixelSubset
 from bgsub.errors import ParameterError
 from bgsub.parameters import TRACKER, check_all
@@ -215,6 +215,7 @@ class SubspaceTracker:
         k = self.rank
         self._subset = PixelSubset(self.subset_of(m), k, self.surrogate_)
         self._low_rank = np.empty(0, np.float32)
+        self._subset_weights: np.ndarray | None = None
         self._values, self._subset_observed = np.empty(0, np.float32), _EVERYTHING
         self._ready = False
         self._block_work = np.empty((2 * k + 2, _kernels.BLOCK), np.float32)
@@ -328,7 +329,7 @@ class SubspaceTracker:
         self._fit_coefficients(x[self._subset.index], a[self._subset.index] if a.size else a)
         if not self._low_rank.size:
             self._low_rank = np.empty(self._m, np.float32)
-        self._x, self._a = x, a
+        self._x, self._a, self._subset_weights = x, a, None
         self._used = self._active()
         self._products = np.empty(self.rank + self._R.shape[0] + 1)
         self._cost = _kernels.residual_sweep(
@@ -368,7 +369,7 @@ class SubspaceTracker:
         c = self._deferred.N @ self.coefficients_
         return self._model(), self._deferred.g.astype(np.float32), c.astype(np.float32)
 
-    def end_sweep(self, products: np.ndarray, cost: float) -> None:
+    def end_sweep(self, products: np.ndarray, cost: float, weights: np.ndarray | None = None) -> None:
         """Take over what the pass found: `update` then learns from it.
 
         Parameters
@@ -377,8 +378,11 @@ class SubspaceTracker:
             Inner products of the new e with the rows of V' and with itself.
         cost : float
             ``h(A(x - U y))``.
+        weights : ndarray, (s,), float32, optional
+            Weights of the entries of the subset in e and in the cost where they are not one.
         """
         k = self.rank
+        self._subset_weights = weights
         self._deferred.g[:] = 0.0
         self._products = np.append(products[:k] @ self._deferred.N, products[k])
         self._cost, self._x, self._a, self._ready = cost, None, _EVERYTHING, True
@@ -423,6 +427,32 @@ class SubspaceTracker:
         if self._stack is None or not self._ready:
             raise ParameterError("update must follow a call of separate, one for one")
         w = self.forgetting if forgetting is None else forgetting
+        if not self._full_step(w):
+            self._searched_step(w)
+        self._ready, self._x = False, None
+        self.n_samples_seen_ += 1
+        self._warmth += w * (float(self._a.mean()) if self._a.size else 1.0)
+        if self.n_samples_seen_ % _HYGIENE == 0:
+            self._orthonormalise()
+
+    def _full_step(self, w: float) -> bool:
+        """Take the full step of the usual case if it can be accepted at once; return whether it was."""
+        usual = self.metric == "scaled" and self.line_search == "objective" and self.gradient_carry == "model"
+        if not usual or len(self._R):
+            return False
+        k = self.rank
+        y, T, objective = self.coefficients_.copy(), np.empty((k, k + 1)), np.empty(2)
+        limits = IN_SPAN, FLOOR, _ARMIJO
+        if not _small_kernels.full_step(self._products, self._C, y, w, self._cost, *limits, T, objective):
+            return False
+        self._step_subset(T)
+        self._deferred.compose(T)
+        self.coefficients_ = y
+        self.step_length_, self.objective_ = 1.0, (float(objective[0]), float(objective[1]))
+        return True
+
+    def _searched_step(self, w: float) -> None:
+        """Take a step of the length that the line search finds."""
         k, y = self.rank, self.coefficients_
         step = make_step(self._products, self._R, self._C, y, w, self.metric)
         t, theta = self._search(step, w)
@@ -434,14 +464,14 @@ class SubspaceTracker:
             _kernels.transform_rows(self._used, np.ascontiguousarray(T, np.float32), self._block_work)
             self._subset.gather(self._model())
         else:
-            self._subset.step(T[:k], self._values, self._subset_observed, y, self._current_mu())
+            self._step_subset(T[:k])
             self._turn(T)
         self.coefficients_ = theta[:k, :k].T @ y
-        self._ready, self._x = False, None
-        self.n_samples_seen_ += 1
-        self._warmth += w * (float(self._a.mean()) if self._a.size else 1.0)
-        if self.n_samples_seen_ % _HYGIENE == 0:
-            self._orthonormalise()
+
+    def _step_subset(self, T: np.ndarray) -> None:
+        """Take the step T, (k, k + 1), on the pixel subset."""
+        mu = self._current_mu()
+        self._subset.step(T, self._values, self._subset_observed, self.coefficients_, mu, self._subset_weights)
 
     def _turn(self, T: np.ndarray) -> None:
         """Replace U' by T times ``[U' e']``: deferred, or at once where T has rows for Q' as well."""
