@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub._jit import kernel
 from bgsub._kernels import combine, dot, influence_and_value
-from bgsub._pixel_kernels import exceeds_noise, norm_of, residual_of, to_picture
+from bgsub._pixel_kernels import CHUNK, any_set, exceeds_noise, norm_of, residual_of, to_picture
 
 _ZERO = np.float32(0)
 
@@ -48,10 +48,14 @@ def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
 @kernel
 def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
     """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint8, is not zero to zero."""
-    for i in range(hidden.size):
-        if hidden[i] != 0:
-            for c in range(channels):
-                r[i * channels + c] = _ZERO
+    for first in range(0, hidden.size, CHUNK):
+        last = min(first + CHUNK, hidden.size)
+        if not any_set(hidden[first:last]):
+            continue
+        for i in range(first, last):
+            if hidden[i] != 0:
+                for c in range(channels):
+                    r[i * channels + c] = _ZERO
 
 
 @kernel

@@ -16,7 +16,7 @@ from bgsub.tracker import SubspaceTracker
 _NOTHING = np.empty(0, np.uint8)
 _EVERYTHING = np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band below which handing over costs more than it gains
-_PERIOD = 1  # frames in which every block of the basis is stepped once: the others are only read
+_PERIOD = 2  # frames in which every block of the basis is stepped once: the others are only read
 _BLOCK_BYTES = 147_456  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
 
 
@@ -191,8 +191,8 @@ class TrackedBackground:
 
         def sweep(begin: int, end: int, band: int) -> None:
             _sweep_kernels.sweep(
-                begin, end, *begun, hidden, *cost, *turns, flat, *comparison.look, sigma.reshape(-1), *comparison.limits,
-                *outputs, comparison.work[band], comparison.products[band],
+                begin, end, *begun, hidden, *cost, *turns, flat, *comparison.look, sigma.reshape(-1),
+                *comparison.limits, *outputs, comparison.work[band], comparison.products[band],
             )  # fmt: skip
 
         in_bands(sweep, sigma.size, comparison.bands, comparison.block)
