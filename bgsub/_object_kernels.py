@@ -12,19 +12,21 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def grow_old(x, mask, before, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
+def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
     """Count for how many ticks each foreground pixel has shown the same colour.
 
     Parameters
     ----------
+    begin, end : int
+        The band of pixels.
     x : ndarray, (n, c), any real dtype
         Frame.
-    mask, before : ndarray, (n,), uint8
-        Foreground of this frame and of the frame before where it is 255; elsewhere in both, age is 0 already.
+    mask : ndarray, (n,), uint8
+        Foreground where it is 255.
     tolerance : float32
         Joint distance, in the frame's unit, up to which a colour is the same.
     older : int
-        What a frame adds to the age of a colour, 0 or 1.
+        What this frame adds to the age of a colour.
     half : float32
         Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
     anchor : ndarray, (n, c), type of `x`
@@ -35,13 +37,14 @@ def grow_old(x, mask, before, tolerance, older, half, anchor, age):  # type: ign
     Returns
     -------
     int
-        The largest age.  O(n + c foreground).
+        The largest age of the band.  O(n + c foreground).
     """
     limit = tolerance * tolerance
     oldest = 0
-    for a in range(0, age.size, CHUNK):
-        b = min(a + CHUNK, age.size)
-        if not any_set(mask[a:b]) and not any_set(before[a:b]):
+    for a in range(begin, end, CHUNK):
+        b = min(a + CHUNK, end)
+        if not any_set(mask[a:b]):
+            age[a:b] = 0
             continue
         for i in range(a, b):
             if mask[i] != 255:

@@ -25,6 +25,7 @@ _RIDGE = 1e-4  # penalty on the gain's distance from 1
 _TONE_RIDGE = 3e-3
 _FALLS = 0.02  # most that the tone may fall from knot to knot
 _MEMORY = 4  # backgrounds
+_LOOKS = 500  # sites that tell the contrast of a picture
 _ALIKE = 0.9  # share of explained sites that makes two backgrounds one
 _LIKELY = 3  # bases at which the second look is
 
@@ -147,14 +148,15 @@ class Illumination:
         h, w, _ = shape
         sites = np.random.default_rng(0).choice(h * w, min(_LAST, h * w), replace=False)
         self._index = np.sort(sites)
+        self._few = np.ascontiguousarray(self._index[:: max(len(self._index) // _LOOKS, 1)])
         self._quick = _Look(shape, sites[:_QUICK], _QUICK_GRID, _QUICK_MUS, threshold)
         self._close = _Look(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
         self._last = _Look(shape, sites, _GRID, _LAST_MUS, threshold)
         self._memory: list[np.ndarray] = []
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
-        """Return the standard deviation of the brightness of ``scale * picture`` at the sites."""
-        return float(_light_kernels.contrast(_plain(picture), self._index, self._shape[2])) * scale
+        """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
+        return float(_light_kernels.contrast(_plain(picture), self._few, self._shape[2])) * scale
 
     def explain(self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, enough: float = 0.0) -> Light:
         """Return the best explanation of a frame by `backgrounds` and the remembered ones.

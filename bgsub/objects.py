@@ -57,9 +57,8 @@ class StandingObjects:
         self._same, self._half = np.float32(_SAME * full), np.float32(0.5 if np.dtype(dtype).kind == "u" else 0)
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
-        self._before = np.zeros((h, w), np.uint8)
         self._held = np.zeros((h, w), np.uint8)
-        self._oldest = 0
+        self._oldest = [0, 0]  # of the halves
         self._hasty: np.ndarray | None = None
         self._settling = 0
         self._frame = 0
@@ -67,8 +66,7 @@ class StandingObjects:
     def set_state(self, age: np.ndarray, anchor: np.ndarray) -> None:
         """Take over ages, (h, w) uint16, and colours, (h * w, c), as the attributes `age` and `anchor` hold them."""
         self.age, self.anchor = age, anchor
-        self._oldest = int(age.max(initial=0))
-        self._before[:] = np.where(age > 0, np.uint8(FOREGROUND), np.uint8(0))
+        self._oldest = [int(age.max(initial=0))] * 2
 
     def _ticks(self, seconds: float) -> int:
         return max(round(seconds * self._fps / self._tick), 2)
@@ -87,7 +85,7 @@ class StandingObjects:
     def held(self) -> np.ndarray | None:
         """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
         least = self._ticks(_HELD)
-        if self._oldest < least:
+        if max(self._oldest) < least:
             return None
         _object_kernels.at_least(self.age.reshape(-1), least, self._held.reshape(-1))
         return self._held
@@ -100,27 +98,33 @@ class StandingObjects:
         x, background : ndarray, (h, w, c) or (m,)
             Frame and background.
         mask : ndarray, (h, w), uint8
-            Foreground where it is 255; kept by reference until the next call.
+            Foreground where it is 255.
         """
         self._frame += 1
-        older = 1 if self._frame % self._tick == 0 else 0
-        self._oldest = _object_kernels.grow_old(
-            x.reshape(self.anchor.shape),
-            mask.reshape(-1),
-            self._before.reshape(-1),
-            self._same,
-            older,
-            self._half,
-            self.anchor,
-            self.age.reshape(-1),
-        )
-        self._before = mask
+        self._grow_old(x, mask)
         self._settling = max(self._settling - 1, 0)
         chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
         if chosen is None or not chosen.any():
             return None
         self.age[chosen] = 0
         return chosen
+
+    def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
+        """Let one half of the picture grow older by two frames, every half in its turn."""
+        half = self._frame % 2
+        older = 2 if self._frame // 2 % self._tick == 0 else 0
+        middle = mask.size // 2
+        self._oldest[half] = _object_kernels.grow_old(
+            half * middle,
+            mask.size if half else middle,
+            x.reshape(self.anchor.shape),
+            mask.reshape(-1),
+            self._same,
+            older,
+            self._half,
+            self.anchor,
+            self.age.reshape(-1),
+        )
 
     def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
         """Return which pixels are due, (h, w) bool; None, at no cost, when nothing is old enough."""
@@ -131,11 +135,11 @@ class StandingObjects:
             if self._settling == 0:
                 self._hasty = None
         if self._frame % max(round(_INTERVAL * self._fps), 1) == 0:
-            absorbed = self._oldest * self._tick >= self._absorb
+            absorbed = max(self._oldest) * self._tick >= self._absorb
             if absorbed:
                 due = self.age >= math.ceil(self._absorb / self._tick)
                 chosen = due if chosen is None else chosen | due
-            if self._ghosts and self._oldest >= self._ticks(_GHOST_AGE):
+            if self._ghosts and max(self._oldest) >= self._ticks(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
                 self._add_ghosts(x, background, mask, chosen)
         return chosen

@@ -28,6 +28,8 @@ _NEAR = 1.0  # pixels: up to here one step from rest lands where the fine scale 
 _CONVERGED = 0.02  # pixels
 _SOFTEST = 0.25  # of full scale, where outliers begin on the coarse scale; the fine one uses a third of it
 _FITS = 0.08  # cost of a picture in place, hardly any point an outlier; far away one step is short as well
+_LIKEWISE = 1.2  # times the cost at which a search found no movement: up to there none is made again for a while ...
+_FORGETS = 0.99  # ... as this limit falls, per frame: objects hide many points for many frames
 _PROBE = 3  # every third point tells whether the camera moved
 _GAIN = 0.9  # a movement must lower the cost to this share of the cost at rest
 _FAINTEST = 0.25  # gain; a picture with less contrast than that shows no place
@@ -186,6 +188,7 @@ class Registration:
 
     def __init__(self) -> None:
         self._shape: tuple[int, int, int] | None = None
+        self._usual = _FITS
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0) -> None:
         """Take the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], for the reference.
@@ -218,7 +221,8 @@ class Registration:
             return None
         at_rest = _identity()
         cost_at_rest, step = self._fine.probe(image, scale, _SOFTEST, at_rest, few=True)
-        if step < _STILL and cost_at_rest < _FITS:
+        self._usual = max(_FITS, _FORGETS * self._usual)
+        if step < _STILL and cost_at_rest < self._usual:
             return None
         found, cost = at_rest, 1.0
         near = cost_at_rest < _FITS and step < _NEAR
@@ -236,6 +240,8 @@ class Registration:
         still, _ = self._fine.probe(image, scale, _SOFTEST / 3, at_rest, few=False)
         far = movement.reach(self._shape)
         if found[3] < _FAINTEST or cost > _GAIN * still or not _STILL <= far <= _FARTHEST * min(self._shape[:2]):
+            if step < _STILL:
+                self._usual = max(_FITS, _LIKEWISE * cost_at_rest)
             return None
         return movement
 

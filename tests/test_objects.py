@@ -27,17 +27,16 @@ sizes = settings(max_examples=15, deadline=None)
 def test_ages_are_their_twin(n, c, seed):
     rng = np.random.default_rng(seed)
     anchor, age = np.zeros((n, c), F), np.zeros(n, np.int32)
-    twin, before = reference.Ages(n, c, 0.06), np.zeros(n, np.uint8)
+    twin = reference.Ages(n, c, 0.06)
     level = rng.integers(0, 5, (n, 1))
     for _ in range(12):
         level = np.where(rng.random((n, 1)) < 0.2, rng.integers(0, 5, (n, 1)), level)
         x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
         mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
-        oldest = _object_kernels.grow_old(x, mask, before, F(0.06), 1, F(0), anchor, age)
+        oldest = _object_kernels.grow_old(0, n, x, mask, F(0.06), 1, F(0), anchor, age)
         twin.see(x, mask)
         np.testing.assert_array_equal(age, twin.age)
         assert oldest == age.max()
-        before = mask
 
 
 @given(
@@ -57,7 +56,7 @@ def test_match_neighbours_is_its_twin(h, w, c, radius, seed):
         over = (rng.random((h, w)) < 0.7).astype(np.uint8)
         arguments = 0.1, 0.2, 0.5, radius
         expected, left = reference.without_neighbours(x, l, *arguments, expected, over)
-        numbers = F(1), F(0.1), F(0.2), F(0.5), radius, F(1)
+        numbers = F(1), F(0.1), F(0.2), F(0.5), radius, F(1), -1
         _pixel_kernels.match_neighbours(0, h, x, l, *numbers, displaced, over)
         np.testing.assert_array_equal(over, left)
         np.testing.assert_allclose(displaced, expected, atol=1e-6)
