@@ -1,52 +1,60 @@
-"""A basis whose last step is not yet carried out: ``U = (V + e g') N``, so that one pass per frame is enough.
+"""A basis whose last steps are not yet carried out, so that one look at a part of it per frame is enough.
 
-V, the tall matrix, is touched only where the frame is read anyway (`bgsub._sweep_kernels.sweep`). The step that a
-frame asks for, ``U_new = U M + e h'`` with the influence e of that frame, changes the small matrices N and g alone;
-the tall rank-one term waits for the pass of the next frame. O(k^3) per step.
+The pixels come in blocks; of every `period` blocks a frame steps and visits one. The basis is ``U = (V + D(e) G) N``:
+V, the tall matrix, is touched only where the frame is read anyway (`bgsub._sweep_kernels.sweep`); e holds for every
+block the influence at its last visit, and row i of G how the blocks of number i are to be stepped along it. The step
+that a frame asks for, ``U_new = U M + e h'`` with the e of the blocks visited, changes the small matrices N and G
+alone; the tall rank-one term waits for the next visit. O(k^3) per step.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+WHOLE = 1 << 60  # entries of a block that is larger than any vector
+
 
 class DeferredStep:
-    """The small matrices of ``U = (V + e g') N``.
+    """The small matrices of ``U = (V + D(e) G) N``.
 
     Parameters
     ----------
     k : int
         Rank.
+    period : int, default 1
+        Frames in which every block is visited once.
+    block : int, optional
+        Entries of a block.
 
     Attributes
     ----------
     N : ndarray, (k, k), float64
         Change of basis.
-    g : ndarray, (k,), float64
-        Coordinates of the pending rank-one term; zero once a pass has carried it out.
+    G : ndarray, (period, k), float64
+        Coordinates of the pending rank-one terms; zero for the blocks that have been stepped.
+    turn : int
+        Number of the blocks that the newest frame visits.
     """
 
-    def __init__(self, k: int) -> None:
+    def __init__(self, k: int, period: int = 1, block: int = WHOLE) -> None:
         self.N = np.eye(k)
-        self.g = np.zeros(k)
+        self.G = np.zeros((period, k))
+        self.block = block
+        self.turn = 0
+
+    def advance(self) -> None:
+        """Go on to the blocks that the next frame visits."""
+        self.turn = (self.turn + 1) % len(self.G)
 
     def compose(self, T: np.ndarray) -> None:
         """Take over a step: row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``; T is (k, k + 1)."""
         k = len(self.N)
         self.N = self.N @ T[:, :k].T
-        self.g = np.linalg.solve(self.N.T, T[:, k])
+        self.G[self.turn] = np.linalg.solve(self.N.T, T[:, k])
 
     def rotate(self, L: np.ndarray) -> None:
         """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""
         self.N = np.linalg.solve(L, self.N.T).T
-
-    def rows(self) -> np.ndarray:
-        """Return the rows of U' in the stack ``[V e]``, (k, k + 1), float32."""
-        return np.column_stack([self.N.T, self.N.T @ self.g]).astype(np.float32)
-
-    def is_trivial(self) -> bool:
-        """Return whether U is V."""
-        return not self.g.any() and np.array_equal(self.N, np.eye(len(self.N)))
 
     def condition(self) -> float:
         """Return the condition number of N."""

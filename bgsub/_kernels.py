@@ -329,35 +329,46 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
 
 
 @kernel
-def turn_rows(stack, c, g, target, where, gram, work):  # type: ignore[no-untyped-def]
-    """Change ``V + e g'`` where `where` is set by the least that makes ``(V + e g') c`` the target there.
+def settle(stack, m, block, G, newest):  # type: ignore[no-untyped-def]
+    """Carry out the pending steps: add ``e G[i]`` to V in the blocks of number i, and set e to zero there.
 
-    That is ``(target - l) c' / |c|^2``. `stack` (> k, >= m) holds V' and, in row k, e; `c`, `g` (k,), `target` (m,)
-    float32; `where` (m,) or (0,) uint8, empty for everywhere; `work` (>= 2, BLOCK) float32. The change of the Gram
-    matrix of ``V + e g'`` is added to `gram`, (k, k) float64.  O(m k), and O(k^2) per block and entry that changes.
+    `stack` (> k, >= m) holds V' and, in row k, e; block b of `block` entries has number ``b % len(G)``; those of
+    number `newest` are left alone.  O(m k).
+    """
+    period, k = G.shape
+    for first in range(0, m, block):
+        last = min(first + block, m)
+        number = first // block % period
+        if number != newest:
+            e = stack[k, first:last]
+            for j in range(k):
+                add_scaled(stack[j, first:last], G[number, j], e)
+            e[:] = _ZERO
+
+
+@kernel
+def turn_rows(stack, c, target, where, gram, work):  # type: ignore[no-untyped-def]
+    """Change V where `where` is set by the least that makes ``V c`` the target there: ``(target - V c) c' / |c|^2``.
+
+    `stack` (>= k, >= m) holds V'; `c` (k,), `target` (m,) float32; `where` (m,) or (0,) uint8, empty for everywhere;
+    `work` (>= 2, BLOCK) float32. The change of the Gram matrix of V is added to `gram`, (k, k) float64.  O(m k), and
+    only where something changes.
     """
     k = c.size
-    size = _ZERO
-    for j in range(k):
-        size += c[j] * c[j]
+    size = dot(c, c)
     for begin in range(0, target.size, BLOCK):
         end = min(begin + BLOCK, target.size)
-        delta, low_rank = work[0, : end - begin], work[1, : end - begin]
-        changes = where.size == 0
-        for i in range(begin, end if where.size else begin):
-            changes |= where[i] != 0
-        if not changes:
+        if where.size > 0 and not np.any(where[begin:end]):
             continue
-        e = stack[k, begin:end]
+        delta, low_rank = work[0, : end - begin], work[1, : end - begin]
         combine(stack, begin, c, low_rank)
-        add_scaled(low_rank, dot(g, c), e)
         difference(target[begin:end], low_rank, target[:0], delta)
         if where.size > 0:
             chosen = where[begin:end]
             for i in range(delta.size):
                 delta[i] = delta[i] if chosen[i] else _ZERO
         for j in range(k):
-            projection = dot(stack[j, begin:end], delta) + g[j] * dot(e, delta)
+            projection = dot(stack[j, begin:end], delta)
             for i in range(k):
                 gram[i, j] += projection * c[i] / size
                 gram[j, i] += projection * c[i] / size

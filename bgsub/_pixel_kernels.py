@@ -8,7 +8,6 @@ from bgsub._jit import kernel
 
 _ZERO = np.float32(0)
 UNLEARNED = 2  # in a mask: known foreground
-RARELY = 4  # see `match_neighbours`
 CHUNK = 64  # pixels that are looked at together to find out whether any is set
 
 
@@ -93,7 +92,7 @@ def any_set(flags):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, full, turn, displaced, over):  # type: ignore[no-untyped-def]
+def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, full, displaced, over):  # type: ignore[no-untyped-def]
     """Take back candidates that look like the background a few pixels away, where most candidates do.
 
     A candidate is displaced background when the background within `radius` pixels (a square) is closer to its colour
@@ -114,9 +113,6 @@ def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, f
         Half side of the square.
     full : float32
         The number that stands for a share of one: 1 for floating-point shares, 255 for bytes.
-    turn : int
-        Where the share is below half of `belief`, only every `RARELY`-th row is looked at, at so many times the rate:
-        the rows for which ``(row + turn) % RARELY`` is 0. Negative: all rows.
     displaced : ndarray, (h, w), float32 or uint8
         The shares, changed in place.
     over : ndarray, (h, w), uint8
@@ -127,7 +123,6 @@ def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, f
     shares, flags = displaced.reshape(-1), over.reshape(-1)
     limit = (threshold / scale) * (threshold / scale)
     half = np.float32(0.5) if full > 1 else _ZERO
-    rare = np.float32(0.5) * belief * full
     for a in range(begin * w, end * w, CHUNK):
         b = min(a + CHUNK, end * w)
         if not any_set(flags[a:b]):
@@ -136,11 +131,7 @@ def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, f
             if flags[pixel] == 0:
                 continue
             i = pixel // w
-            share, weight = np.float32(shares[pixel]), rate
-            if turn >= 0 and share < rare:
-                if (i + turn) % RARELY != 0:
-                    continue
-                weight = min(RARELY * rate, np.float32(1))
+            share = np.float32(shares[pixel])
             j = pixel - i * w
             top, bottom = max(i - radius, 0), min(i + radius + 1, h)
             left, right = max(j - radius, 0), min(j + radius + 1, w)
@@ -149,7 +140,7 @@ def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, f
             else:
                 nearest = nearest_of_any(colours, others, pixel, w, channels, top, bottom, left, right)
             found = nearest < limit
-            share += weight * ((full if found else _ZERO) - share)
+            share += rate * ((full if found else _ZERO) - share)
             shares[pixel] = share + half
             if found and share > belief * full:
                 flags[pixel] = 0

@@ -36,14 +36,14 @@ class PixelSubset:
         self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
         self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
         self._products = np.empty(k + 1)
+        self._low_rank, self._before = np.full((2, index.size), np.inf, np.float32)
 
     def gather(self, stack: np.ndarray, rows: np.ndarray | None = None) -> None:
-        """Read the basis anew: the first k rows of `stack`, or `rows`, (k, k + 1), times its first k + 1 rows."""
-        if rows is None:
-            _kernels.gather(stack, self.index, self._stack[: self._k])
-            return
-        _kernels.gather(stack, self.index, self._stack)
-        _kernels.transform_rows(self._stack, rows, self._block)
+        """Read the basis anew: the first k rows of `stack`, or `rows`, (k, k), times them."""
+        own = self._stack[: self._k]
+        _kernels.gather(stack, self.index, own)
+        if rows is not None:
+            _kernels.transform_rows(own, rows, self._block)
 
     def step(
         self, T: np.ndarray, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, weights: np.ndarray | None
@@ -78,6 +78,7 @@ class PixelSubset:
         scale : float
             Intensity where the continuation begins, at least half the full scale of an image.
         """
+        np.copyto(self._before, self._low_rank)
         new = y.copy()
         cost = self._reweight(values, a, new, mu)
         if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > self._bad:
@@ -85,7 +86,13 @@ class PixelSubset:
             for large in np.geomspace(first_mu(self._surrogate, scale), mu, _CONTINUATION):
                 again = self._reweight(values, a, other, large)
             new = other if again < cost else new
+        _kernels.combine(self._stack[: self._k], 0, new.astype(np.float32), self._low_rank)
         return new
+
+    def change(self) -> float:
+        """Return the root mean square change of the low-rank part between the last two fits."""
+        d = self._low_rank - self._before
+        return float(np.sqrt(np.dot(d, d) / d.size))
 
     def _reweight(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float) -> float:
         s = self._surrogate

@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub._jit import kernel
 from bgsub._kernels import combine, dot, influence_and_value
-from bgsub._pixel_kernels import CHUNK, any_set, exceeds_noise, norm_of, residual_of, to_picture
+from bgsub._pixel_kernels import CHUNK, any_set, exceeds_noise, norm_of, residual_of, to_picture, to_unit
 
 _ZERO = np.float32(0)
 
@@ -90,28 +90,26 @@ def compare(begin, end, l, pixels, scale, channels, full, top, sigma, threshold,
 
 @kernel
 def sweep(  # type: ignore[no-untyped-def]
-    begin, end, stack, g, c, hidden, kind, mu, p, period, turn, turn_before,
+    begin, end, stack, G, c, period, turn, kept, before, hidden, kind, mu, p,
     pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work, products,
 ):  # fmt: skip
-    """Step the basis, then separate a frame by it: the pixels `begin` to `end`.
+    """Step some blocks of the basis and separate a frame: the pixels `begin` to `end`.
 
     Parameters
     ----------
     begin, end : int
-        The band of pixels.
-    stack : ndarray, (k + 1, m), float32
-        Rows 0..k-1 hold V', the last row the influence e of the frame before; it receives that of this frame.
-    g : ndarray, (k,), float32
-        The pending step ``V + e g'``.
-    c : ndarray, (k,), float32
-        Coefficients of this frame in V: background ``l = V c``.
+        The band of pixels; `begin` is the first one of a block.
+    stack, G, c, period, turn : ndarray, ndarray, ndarray, int, int
+        See `bgsub.tracker.Sweep`. The blocks of number `turn` are visited: stepped, and their influence, weighted by
+        `period`, is found.
+    kept : bool
+        Whether the background of the other blocks is that of the frame before, so that the basis is not read there.
+    before : ndarray, (m,), type of `pixels`
+        Background of the frame before.
     hidden : ndarray, (n,) or (0,), uint8
         Pixels that are not observed (non-zero); empty when all are.
     kind, mu, p : int, float32, float32
         Surrogate.
-    period, turn, turn_before : int
-        Of every `period` blocks, this frame asks for a step in number `turn` only, with `period` times the weight;
-        the pending step is that of number `turn_before`. The influence of all other blocks is zero.
     pixels : ndarray, (m,), uint8 or float32
         The frame; ``scale * pixels`` is in [0, 1].
     scale, full, top : float32
@@ -131,23 +129,24 @@ def sweep(  # type: ignore[no-untyped-def]
         Inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number of candidates.
         O(m k).
     """
-    k, pixels_per_block = g.size, work.shape[1] // channels
+    k, pixels_per_block = c.size, work.shape[1] // channels
     products[:] = 0.0
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)
         first, last = a * channels, b * channels
         l, r, e = work[0, : last - first], work[1, : last - first], stack[k, first:last]
-        number = a // pixels_per_block % period
-        if number == turn_before:
-            advance(stack, first, g, e, c, l)
-            e[:] = _ZERO
+        is_visited = a // pixels_per_block % period == turn
+        if is_visited:
+            advance(stack, first, G[turn], e, c, l)
+        elif kept:
+            to_unit(before[first:last], scale, l)
         else:
             combine(stack, first, c, l)
         products[k + 2] += judge(
             l, pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
             r, d[a:b], picture[first:last], over[a:b],
         )  # fmt: skip
-        if number != turn:
+        if not is_visited:
             continue
         if hidden.size > 0:
             hide(hidden[a:b], channels, r)

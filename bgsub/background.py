@@ -11,12 +11,13 @@ from bgsub._provisional import StartBuffer
 from bgsub._threads import cores, in_bands
 from bgsub.frames import FrameFormat
 from bgsub.parameters import TRACKER
-from bgsub.tracker import SubspaceTracker
+from bgsub.tracker import SubspaceTracker, Sweep
 
 _NOTHING = np.empty(0, np.uint8)
 _EVERYTHING = np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band below which handing over costs more than it gains
-_PERIOD = 2  # frames in which every block of the basis is stepped once: the others are only read
+_PERIOD = 2  # frames in which every block of the basis is visited once
+_CALM = 0.003  # root mean square change of the background up to which it is kept where it is not visited
 _BLOCK_BYTES = 147_456  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
 
 
@@ -158,7 +159,6 @@ class TrackedBackground:
         self._comparison = _Comparison(frames, limits, values["rank"], parameters["threads"])
         blocks = self._index // frames.channels // self._comparison.block
         self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
-        self._turn = 0
         self.one_pass = True  # False: every frame by the plain passes of the tracker, for comparison
 
     def separate(self, pixels: np.ndarray, hidden: np.ndarray | None, sigma: np.ndarray, canvas: Canvas) -> int:
@@ -169,14 +169,15 @@ class TrackedBackground:
         if hidden is not None:
             seen = self._seen
             _pixel_kernels.seen_at(hidden.reshape(-1), self._index, channels, seen)
-        begun = self.tracker.begin_sweep(self._values, seen) if self.one_pass else None
+        entries = self._comparison.block * channels
+        begun = self.tracker.begin_sweep(self._values, seen, _PERIOD, entries) if self.one_pass else None
         if begun is None:
             return self._separate_plainly(flat, hidden, sigma, canvas)
         return self._sweep(begun, flat, _NOTHING if hidden is None else hidden.reshape(-1), sigma, canvas)
 
     def _sweep(
         self,
-        begun: tuple[np.ndarray, np.ndarray, np.ndarray],
+        begun: Sweep,
         flat: np.ndarray,
         hidden: np.ndarray,
         sigma: np.ndarray,
@@ -186,18 +187,18 @@ class TrackedBackground:
         cost = surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p)
         outputs = canvas.residual.reshape(-1), canvas.picture.reshape(-1), canvas.over.reshape(-1)
         comparison.products[:] = 0.0
-        before, self._turn = self._turn, (self._turn + 1) % _PERIOD
-        turns = _PERIOD, self._turn, before
+        kept = canvas.before is not None and self.tracker.change() < _CALM
+        before = canvas.picture if canvas.before is None else canvas.before
 
         def sweep(begin: int, end: int, band: int) -> None:
             _sweep_kernels.sweep(
-                begin, end, *begun, hidden, *cost, *turns, flat, *comparison.look, sigma.reshape(-1),
+                begin, end, *begun, kept, before.reshape(-1), hidden, *cost, flat, *comparison.look, sigma.reshape(-1),
                 *comparison.limits, *outputs, comparison.work[band], comparison.products[band],
             )  # fmt: skip
 
         in_bands(sweep, sigma.size, comparison.bands, comparison.block)
         products = comparison.products.sum(axis=0)
-        self.tracker.end_sweep(products[:-2], float(products[-2]), self._weights[self._turn])
+        self.tracker.end_sweep(products[:-2], float(products[-2]), self._weights[begun.turn])
         return int(products[-1])
 
     def _separate_plainly(self, flat: np.ndarray, hidden: np.ndarray | None, sigma: np.ndarray, canvas: Canvas) -> int:

@@ -125,7 +125,7 @@ class Segmenter:
             rates = np.float32(0 if frozen else _DISPLACED_RATE), np.float32(_DISPLACED)
             _pixel_kernels.match_neighbours(
                 0, self.shape[0], x, background, np.float32(scale), self._threshold, *rates, self._radius,
-                np.float32(_FULL), self.learned % _pixel_kernels.RARELY, self.displaced, candidates,
+                np.float32(_FULL), self.displaced, candidates,
             )  # fmt: skip
         mask = self._vote(candidates)
         is_empty = not self._without_small_regions(mask)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,6 +31,28 @@ def default_mu(surrogate: str, p: float) -> float:
     """Return the mu with which `surrogate` flattens at an intensity tau of 0.06: mu, ``tau^2`` or ``(1 - p) tau^2``."""
     tau = _FLATTENS_AT
     return {"atan": tau, "log": tau**2, "lp": (1 - p) * tau**2}[surrogate]
+
+
+class Sweep(NamedTuple):
+    """What a kernel needs for its one pass over the model (`bgsub._sweep_kernels.sweep`).
+
+    Attributes
+    ----------
+    stack : ndarray, (> k, >= m), float32
+        Rows 0..k-1 hold V'; row k holds for every block the influence e at its last visit, and receives the new one.
+    G : ndarray, (period, k), float32
+        The kernel adds ``e G[i]`` to the blocks of number i that it visits.
+    c : ndarray, (k,), float32
+        Coefficients: the low-rank part is ``V c``.
+    period, turn : int
+        Of every `period` blocks, number `turn` is to be visited.
+    """
+
+    stack: np.ndarray
+    G: np.ndarray
+    c: np.ndarray
+    period: int
+    turn: int
 
 
 class SubspaceTracker:
@@ -139,9 +161,9 @@ class SubspaceTracker:
     @property
     def low_rank_(self) -> np.ndarray:
         """Low-rank part ``l = U y`` of the newest vector, (m,), float32."""
+        self._settle()
         stack, out = self._model(), np.empty(self._m, np.float32)
-        c = self.coefficients_ @ self._deferred.rows()
-        _kernels.combine(stack, 0, c.astype(np.float32), out)
+        _kernels.combine(stack, 0, self._coordinates(), out)
         return out
 
     def _model(self) -> np.ndarray:
@@ -346,30 +368,37 @@ class SubspaceTracker:
         self._ready = True
         return self._low_rank
 
-    def begin_sweep(self, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    def begin_sweep(self, values: np.ndarray, a: np.ndarray, period: int, block: int) -> Sweep | None:
         """Fit the coefficients of a vector of which a kernel will make everything else in its one pass.
 
         Parameters
         ----------
         values, a : ndarray, (s,), float32
             The vector on the subset of `subset_of` and what is observed of it; `a` may be empty.
+        period, block : int
+            Of every `period` blocks of so many entries, the pass visits one.
 
         Returns
         -------
-        stack : ndarray, (> k, >= m), float32
-            Rows 0..k-1 hold V', row k the influence e of the vector before, to be replaced by that of this vector.
-        g, c : ndarray, (k,), float32
-            The kernel adds ``e g'`` to V; the low-rank part is ``V c`` then.
-
-        None instead of all that when a gradient is pending in more than one direction: only `separate` does then.
+        Sweep or None
+            What the kernel needs. None when a gradient is pending in more than one direction: only `separate` does
+            then.
         """
         if self._R.shape[0]:
             return None
+        if (len(self._deferred.G), self._deferred.block) != (period, block):
+            self._carry_out()
+            self._deferred = DeferredStep(self.rank, period, block)
         self._fit_coefficients(values, a)
-        c = self._deferred.N @ self.coefficients_
-        return self._model(), self._deferred.g.astype(np.float32), c.astype(np.float32)
+        deferred = self._deferred
+        deferred.advance()
+        return Sweep(self._model(), deferred.G.astype(np.float32), self._coordinates(), period, deferred.turn)
 
-    def end_sweep(self, products: np.ndarray, cost: float, weights: np.ndarray | None = None) -> None:
+    def change(self) -> float:
+        """Return the root mean square change of the low-rank part since the vector before, on the subset."""
+        return self._subset.change()
+
+    def end_sweep(self, products: np.ndarray, cost: float, weights: np.ndarray) -> None:
         """Take over what the pass found: `update` then learns from it.
 
         Parameters
@@ -378,22 +407,34 @@ class SubspaceTracker:
             Inner products of the new e with the rows of V' and with itself.
         cost : float
             ``h(A(x - U y))``.
-        weights : ndarray, (s,), float32, optional
-            Weights of the entries of the subset in e and in the cost where they are not one.
+        weights : ndarray, (s,), float32
+            Weights of the entries of the subset in e and in the cost.
         """
         k = self.rank
         self._subset_weights = weights
-        self._deferred.g[:] = 0.0
+        self._deferred.G[self._deferred.turn] = 0.0
         self._products = np.append(products[:k] @ self._deferred.N, products[k])
         self._cost, self._x, self._a, self._ready = cost, None, _EVERYTHING, True
 
+    def _coordinates(self) -> np.ndarray:
+        """Return the coefficients in V, (k,) float32."""
+        return (self._deferred.N @ self.coefficients_).astype(np.float32)
+
+    def _settle(self, newest: int = -1) -> None:
+        """Carry out the pending steps of all blocks but those of number `newest`, whose influence is kept."""
+        G = self._deferred.G
+        if self._stack is not None and (G.any() or newest >= 0):
+            _kernels.settle(self._stack, self._m, self._deferred.block, G.astype(np.float32), newest)
+            G[:] = 0.0
+
     def _carry_out(self) -> None:
-        """Carry the deferred step out: the first rows of the model are U' itself then."""
-        if self._stack is not None and not self._deferred.is_trivial():
-            used = self._stack[: self.rank + 1]
-            _kernels.transform_rows(used, self._deferred.rows(), self._block_work)
-            self._deferred = DeferredStep(self.rank)
-            self._subset.gather(used)
+        """Carry all steps out: the first rows of the model are U' itself then."""
+        self._settle()
+        k, N = self.rank, self._deferred.N
+        if self._stack is not None and not np.array_equal(N, np.eye(k)):
+            _kernels.transform_rows(self._stack[:k], np.ascontiguousarray(N.T, np.float32), self._block_work)
+            self._deferred = DeferredStep(k, len(self._deferred.G), self._deferred.block)
+            self._subset.gather(self._stack)
 
     def _active(self) -> np.ndarray:
         """The rows in use: U', Q' and the row for the influence e."""
@@ -446,7 +487,7 @@ class SubspaceTracker:
         if not _small_kernels.full_step(self._products, self._C, y, w, self._cost, *limits, T, objective):
             return False
         self._step_subset(T)
-        self._deferred.compose(T)
+        self._turn(T)
         self.coefficients_ = y
         self.step_length_, self.objective_ = 1.0, (float(objective[0]), float(objective[1]))
         return True
@@ -474,11 +515,13 @@ class SubspaceTracker:
         self._subset.step(T, self._values, self._subset_observed, self.coefficients_, mu, self._subset_weights)
 
     def _turn(self, T: np.ndarray) -> None:
-        """Replace U' by T times ``[U' e']``: deferred, or at once where T has rows for Q' as well."""
-        if not len(self._R):
+        """Replace U' by T times ``[U' e']``: deferred after a sweep, at once where T has rows for Q' as well."""
+        k, was_swept = self.rank, self._x is None
+        if was_swept and not len(self._R):
             self._deferred.compose(T)
             return
-        k = self.rank
+        if was_swept:
+            self._settle(newest=self._deferred.turn)
         whole = np.column_stack([T[:, :k] @ self._deferred.N.T, T[:, k]])
         _kernels.transform_rows(self._model()[: k + 1], whole.astype(np.float32), self._block_work)
         self._deferred = DeferredStep(k)
@@ -502,19 +545,11 @@ class SubspaceTracker:
             return
         chosen = np.empty(0, np.uint8) if where is None else where
         self._R = self._R[:0]
+        self._settle()
         gram = np.zeros((self.rank, self.rank))
-        _kernels.turn_rows(
-            self._model(),
-            (self._deferred.N @ y).astype(np.float32),
-            self._deferred.g.astype(np.float32),
-            target,
-            chosen,
-            gram,
-            self._block_work,
-        )
+        _kernels.turn_rows(self._model(), self._coordinates(), target, chosen, gram, self._block_work)
         N = self._deferred.N
         self._rotate(np.eye(self.rank) + N.T @ gram @ N)
-        self._subset.gather(self._model(), self._deferred.rows())
         self._ready, self._x = False, None
 
     def _search(self, step: Step, w: float) -> tuple[float, np.ndarray]:
@@ -567,10 +602,9 @@ class SubspaceTracker:
         if self._deferred.condition() > _SKEWED:
             self._carry_out()
         if not r:
-            rows = self._deferred.rows().astype(np.float64)
-            gram = _kernels.gram_of(self._model(), k + 1, self._m)
-            self._rotate(rows @ gram @ rows.T)
-            self._subset.gather(self._model(), self._deferred.rows())
+            self._settle()
+            N = self._deferred.N
+            self._rotate(N.T @ _kernels.gram_of(self._model(), k, self._m) @ N)
             return
         rows = self._model()[: k + r]
         L = np.linalg.cholesky((rows @ rows.T).astype(np.float64))
@@ -584,6 +618,7 @@ class SubspaceTracker:
         L = np.linalg.cholesky(gram)
         self._deferred.rotate(L)
         self._change_coordinates(L)
+        self._subset.gather(self._model(), np.ascontiguousarray(self._deferred.N.T, np.float32))
 
     def _change_coordinates(self, L: np.ndarray) -> None:
         """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""

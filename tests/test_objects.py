@@ -56,7 +56,7 @@ def test_match_neighbours_is_its_twin(h, w, c, radius, seed):
         over = (rng.random((h, w)) < 0.7).astype(np.uint8)
         arguments = 0.1, 0.2, 0.5, radius
         expected, left = reference.without_neighbours(x, l, *arguments, expected, over)
-        numbers = F(1), F(0.1), F(0.2), F(0.5), radius, F(1), -1
+        numbers = F(1), F(0.1), F(0.2), F(0.5), radius, F(1)
         _pixel_kernels.match_neighbours(0, h, x, l, *numbers, displaced, over)
         np.testing.assert_array_equal(over, left)
         np.testing.assert_allclose(displaced, expected, atol=1e-6)
