@@ -40,29 +40,32 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type:
         The largest age of the band.  O(n + c foreground).
     """
     limit = tolerance * tolerance
+    channels, colours, kept = x.shape[1], x.reshape(-1), anchor.reshape(-1)
     oldest = 0
     for a in range(begin, end, CHUNK):
         b = min(a + CHUNK, end)
         if not any_set(mask[a:b]):
             age[a:b] = 0
             continue
-        for i in range(a, b):
+        for pixel in range(a, b):
+            i = np.uint64(pixel)  # indices without a sign need no test for a negative one
             if mask[i] != 255:
                 age[i] = 0
                 continue
-            total = _ZERO
-            for c in range(x.shape[1]):
-                s = np.float32(x[i, c]) - np.float32(anchor[i, c])
+            total, first = _ZERO, i * np.uint64(channels)
+            for c in range(channels):
+                s = np.float32(colours[first + np.uint64(c)]) - np.float32(kept[first + np.uint64(c)])
                 total += s * s
             if age[i] > 0 and total < limit:
                 age[i] = min(age[i] + older, 65535)
-                for c in range(x.shape[1]):
-                    old = np.float32(anchor[i, c])
-                    anchor[i, c] = old + _FOLLOWS * (np.float32(x[i, c]) - old) + half
+                for c in range(channels):
+                    k = first + np.uint64(c)
+                    old = np.float32(kept[k])
+                    kept[k] = old + _FOLLOWS * (np.float32(colours[k]) - old) + half
             else:
                 age[i] = 1
-                for c in range(x.shape[1]):
-                    anchor[i, c] = x[i, c]
+                for c in range(channels):
+                    kept[first + np.uint64(c)] = colours[first + np.uint64(c)]
             oldest = max(oldest, age[i])
     return oldest
 

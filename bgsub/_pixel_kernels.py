@@ -123,50 +123,60 @@ def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, f
     shares, flags = displaced.reshape(-1), over.reshape(-1)
     limit = (threshold / scale) * (threshold / scale)
     half = np.float32(0.5) if full > 1 else _ZERO
-    for a in range(begin * w, end * w, CHUNK):
-        b = min(a + CHUNK, end * w)
-        if not any_set(flags[a:b]):
-            continue
-        for pixel in range(a, b):
-            if flags[pixel] == 0:
+    for i in range(begin, end):
+        for a in range(i * w, (i + 1) * w, CHUNK):
+            b = min(a + CHUNK, (i + 1) * w)
+            if not any_set(flags[a:b]):
                 continue
-            i = pixel // w
-            share = np.float32(shares[pixel])
-            j = pixel - i * w
-            top, bottom = max(i - radius, 0), min(i + radius + 1, h)
-            left, right = max(j - radius, 0), min(j + radius + 1, w)
-            if channels == 3:
-                nearest = nearest_of_three(colours, others, pixel, w, top, bottom, left, right)
-            else:
-                nearest = nearest_of_any(colours, others, pixel, w, channels, top, bottom, left, right)
-            found = nearest < limit
-            share += rate * ((full if found else _ZERO) - share)
-            shares[pixel] = share + half
-            if found and share > belief * full:
-                flags[pixel] = 0
+            for p in range(a, b):
+                pixel = np.uint64(p)  # indices without a sign need no test for a negative one
+                if flags[pixel] == 0:
+                    continue
+                j = p - i * w
+                if channels == 3 and radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
+                    nearest = nearest_of_nine(colours, others, pixel, np.uint64(w))
+                else:
+                    nearest = nearest_nearby(x, l, i, j, radius)
+                found = nearest < limit
+                share = np.float32(shares[pixel])
+                share += rate * ((full if found else _ZERO) - share)
+                shares[pixel] = share + half
+                if found and share > belief * full:
+                    flags[pixel] = 0
 
 
 @kernel
-def nearest_of_three(colours, others, pixel, w, top, bottom, left, right):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of a pixel's three channels from those of `others` in a box of pixels."""
-    x, y, z = np.float32(colours[3 * pixel]), np.float32(colours[3 * pixel + 1]), np.float32(colours[3 * pixel + 2])
+def nearest_of_nine(colours, others, pixel, w):  # type: ignore[no-untyped-def]
+    """Return the least squared distance of a pixel's three channels from those of the 3x3 pixels of `others` around.
+
+    `colours`, `others` (n * 3,), `pixel`, `w` uint64; not for pixels on the border.
+    """
+    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
+    k = three * pixel
+    x, y, z = np.float32(colours[k]), np.float32(colours[k + one]), np.float32(colours[k + two])
     nearest = np.float32(np.inf)
-    for row in range(top, bottom):
-        for k in range(3 * (row * w + left), 3 * (row * w + right), 3):
-            p, q, r = x - np.float32(others[k]), y - np.float32(others[k + 1]), z - np.float32(others[k + 2])
+    k = three * (pixel - w - one)
+    for _ in range(3):
+        for column in range(3):
+            m = k + three * np.uint64(column)
+            p = x - np.float32(others[m])
+            q = y - np.float32(others[m + one])
+            r = z - np.float32(others[m + two])
             nearest = min(nearest, p * p + q * q + r * r)
+        k += three * w
     return nearest
 
 
 @kernel
-def nearest_of_any(colours, others, pixel, w, channels, top, bottom, left, right):  # type: ignore[no-untyped-def]
-    """Return what `nearest_of_three` does, for any number of channels."""
+def nearest_nearby(x, l, i, j, radius):  # type: ignore[no-untyped-def]
+    """Return the least squared distance of ``x[i, j]`` from the pixels of `l` within `radius`; both (h, w, c)."""
+    h, w, channels = l.shape
     nearest = np.float32(np.inf)
-    for row in range(top, bottom):
-        for k in range(row * w + left, row * w + right):
+    for row in range(max(i - radius, 0), min(i + radius + 1, h)):
+        for column in range(max(j - radius, 0), min(j + radius + 1, w)):
             total = _ZERO
             for c in range(channels):
-                s = np.float32(colours[channels * pixel + c]) - np.float32(others[channels * k + c])
+                s = np.float32(x[i, j, c]) - np.float32(l[row, column, c])
                 total += s * s
             nearest = min(nearest, total)
     return nearest

@@ -36,65 +36,75 @@ def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, 
     h, w, channels = x.shape
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
-    for a in range(begin * w, end * w, CHUNK):
-        b = min(a + CHUNK, end * w)
-        flat_dark[a:b] = 0
-        flat_other[a:b] = 0
-        if not any_set(flat[a:b]):
-            continue
-        for pixel in range(a, b):
-            if flat[pixel] == 0:
+    tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
+    limit = texture * texture * 9 * channels * channels / (scale * scale)
+    for i in range(begin, end):
+        for a in range(i * w, (i + 1) * w, CHUNK):
+            b = min(a + CHUNK, (i + 1) * w)
+            flat_dark[a:b] = 0
+            flat_other[a:b] = 0
+            if not any_set(flat[a:b]):
                 continue
-            if not is_darkened(colours, others, pixel, channels, scale, darkest, faintest, colour):
-                flat_other[pixel] = 1
-                continue
-            i = pixel // w
-            j = pixel - i * w
-            flat_dark[pixel] = 1
-            box[0], box[1] = min(box[0], i), max(box[1], i + 1)
-            box[2], box[3] = min(box[2], j), max(box[3], j + 1)
-            if 0 < i < h - 1 and 0 < j < w - 1:
-                flat_other[pixel] = has_other_texture(colours, others, flat, pixel, w, channels, scale, texture)
+            for p in range(a, b):
+                pixel = np.uint64(p)  # indices without a sign need no test for a negative one
+                if flat[pixel] == 0:
+                    continue
+                if not is_darkened(colours, others, pixel, channels, tiny, darkest, faintest, square):
+                    flat_other[pixel] = 1
+                    continue
+                j = p - i * w
+                flat_dark[pixel] = 1
+                box[0], box[1] = min(box[0], i), max(box[1], i + 1)
+                box[2], box[3] = min(box[2], j), max(box[3], j + 1)
+                if 0 < i < h - 1 and 0 < j < w - 1:
+                    differs = has_other_texture(colours, others, flat, pixel, np.uint64(w), channels, tiny, limit)
+                    flat_other[pixel] = differs
 
 
 @kernel
-def is_darkened(x, l, pixel, channels, scale, darkest, faintest, colour):  # type: ignore[no-untyped-def]
-    """Return whether a pixel is its background times one factor; `x`, `l` (n * c,).
+def is_darkened(x, l, pixel, channels, tiny, darkest, faintest, square):  # type: ignore[no-untyped-def]
+    """Return whether a pixel is its background times one factor; `x`, `l` (n * c,), `pixel` uint64.
 
-    The factor ``g = <x, l> / |l|^2`` must lie in (`darkest`, `faintest`), ``|x - g l|`` below `colour`.
+    The factor ``g = <x, l> / |l|^2`` must lie in (`darkest`, `faintest`), ``|x - g l|^2`` below `square`; `tiny` is
+    added to ``|l|^2``.
     """
-    xl, ll, xx = _ZERO, _ZERO, _ZERO
-    for c in range(pixel * channels, (pixel + 1) * channels):
-        p, q = np.float32(x[c]), np.float32(l[c])
+    xl, ll, xx = _ZERO, tiny, _ZERO
+    first = pixel * np.uint64(channels)
+    for c in range(channels):
+        p, q = np.float32(x[first + np.uint64(c)]), np.float32(l[first + np.uint64(c)])
         xl += p * q
         ll += q * q
         xx += p * p
-    g = xl / (ll + _TINY / (scale * scale))
-    return darkest < g < faintest and (xx - g * xl) * scale * scale < colour * colour
+    return (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
 
 
 @kernel
-def has_other_texture(x, l, mask, pixel, w, channels, scale, texture):  # type: ignore[no-untyped-def]
+def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ignore[no-untyped-def]
     """Return whether the brightness in the 3x3 pixels around is not the background's times one factor.
 
-    Up to a root mean square of `texture`; only where all nine are foreground, elsewhere false. Flat arrays; the pixel
-    is not on the border.
+    Up to a sum of squares of `limit`; only where all nine are foreground, elsewhere false. Flat arrays; `pixel` and
+    the width `w` are uint64; not for pixels on the border. `tiny` as in `is_darkened`.
     """
-    for row in range(pixel - w, pixel + w + 1, w):
-        if mask[row - 1] == 0 or mask[row] == 0 or mask[row + 1] == 0:
+    one, c = np.uint64(1), np.uint64(channels)
+    row = pixel - w
+    for _ in range(3):
+        if mask[row - one] == 0 or mask[row] == 0 or mask[row + one] == 0:
             return False
-    xl, ll, xx = _ZERO, _ZERO, _ZERO
-    for row in range(pixel - w, pixel + w + 1, w):
-        for k in range(row - 1, row + 2):
+        row += w
+    xl, ll, xx = _ZERO, tiny, _ZERO
+    k = (pixel - w - one) * c
+    for _ in range(3):
+        for column in range(3):
+            first = k + np.uint64(column) * c
             p, q = _ZERO, _ZERO
-            for c in range(k * channels, (k + 1) * channels):
-                p += np.float32(x[c])
-                q += np.float32(l[c])
+            for channel in range(channels):
+                p += np.float32(x[first + np.uint64(channel)])
+                q += np.float32(l[first + np.uint64(channel)])
             xl += p * q
             ll += q * q
             xx += p * p
-    rest = xx - xl * xl / (ll + _TINY / (scale * scale))
-    return rest * scale * scale > texture * texture * 9 * channels * channels
+        k += w * c
+    return (xx - limit) * ll > xl * xl
 
 
 @kernel
