@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from bgsub import _small_kernels
+
 WHOLE = 1 << 60  # entries of a block that is larger than any vector
 
 
@@ -48,13 +50,11 @@ class DeferredStep:
 
     def compose(self, T: np.ndarray) -> None:
         """Take over a step: row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``; T is (k, k + 1)."""
-        k = len(self.N)
-        self.N = self.N @ T[:, :k].T
-        self.G[self.turn] = np.linalg.solve(self.N.T, T[:, k])
+        _small_kernels.compose(self.N, np.ascontiguousarray(T), self.G[self.turn])
 
     def rotate(self, L: np.ndarray) -> None:
         """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""
-        self.N = np.linalg.solve(L, self.N.T).T
+        self.N = np.ascontiguousarray(np.linalg.solve(L, self.N.T).T)
 
     def condition(self) -> float:
         """Return the condition number of N."""

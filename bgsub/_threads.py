@@ -18,6 +18,21 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def bands_for(pixels: int, least: int, threads: int | None) -> int:
+    """Return the number of bands that are worth their while.
+
+    Parameters
+    ----------
+    pixels : int
+        Pixels of the frame.
+    least : int
+        Pixels of a band below which handing it over, some 25 microseconds, costs more than it gains.
+    threads : int or None
+        Most bands; None for all cores.
+    """
+    return max(min(cores() if threads is None else threads, pixels // least), 1)
+
+
 class _Pool:
     """Threads beside the caller's own, started at the first use."""
 

@@ -8,14 +8,14 @@ import numpy as np
 
 from bgsub import _pixel_kernels, _sweep_kernels
 from bgsub._provisional import StartBuffer
-from bgsub._threads import cores, in_bands
+from bgsub._threads import bands_for, in_bands
 from bgsub.frames import FrameFormat
 from bgsub.parameters import TRACKER
 from bgsub.tracker import SubspaceTracker, Sweep
 
 _NOTHING = np.empty(0, np.uint8)
 _EVERYTHING = np.empty(0, np.float32)
-_WORTH_A_THREAD = 60_000  # pixels per band below which handing over costs more than it gains
+_WORTH_A_THREAD = 60_000  # pixels per band of the sweep
 _PERIOD = 2  # frames in which every block of the basis is visited once
 _CALM = 0.003  # root mean square change of the background up to which it is kept where it is not visited
 _BLOCK_BYTES = 147_456  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
@@ -74,21 +74,16 @@ class _Comparison:
 
     def __init__(self, frames: FrameFormat, limits: tuple[np.float32, np.float32], rows: int, threads: int | None):
         self.frames = frames
-        self.threads = cores() if threads is None else threads
         channels = frames.channels
+        self.bands = bands_for(frames.size // channels, _WORTH_A_THREAD, threads)
         self.block = max(_BLOCK_BYTES // (4 * channels * (rows + 3)) // 16, 2) * 16
         full = frames.pixels_full
         top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0
         self.scale = np.float32(1 / full)
         self.look = self.scale, channels, np.float32(full), np.float32(top)
         self.limits = limits
-        self.work = np.empty((self.threads, 2, channels * self.block), np.float32)
-        self.products = np.zeros((self.threads, rows + 3))
-
-    @property
-    def bands(self) -> int:
-        """Threads that are worth their while for a frame."""
-        return max(min(self.threads, self.frames.size // self.frames.channels // _WORTH_A_THREAD), 1)
+        self.work = np.empty((self.bands, 2, channels * self.block), np.float32)
+        self.products = np.zeros((self.bands, rows + 3))
 
     def compare(self, low_rank: np.ndarray, pixels: np.ndarray, sigma: np.ndarray, canvas: Canvas) -> int:
         """Fill the canvas by a frame and its background, (m,) float32; return the number of candidates."""

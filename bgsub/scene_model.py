@@ -86,7 +86,7 @@ class SceneModel:
         self.frames, self._parameters = frames, parameters
         self._cube = frames.cube
         shape = self._cube[:2]
-        self.segmenter = Segmenter(shape, **{name: parameters[name] for name in SEGMENTER})
+        self.segmenter = Segmenter(shape, parameters["threads"], **{name: parameters[name] for name in SEGMENTER})
         self.start: StartBackground | None = StartBackground(frames, self.segmenter.limits, parameters["start_frames"])
         self.tracked: TrackedBackground | None = None
         self._illumination = Illumination(self._cube, parameters["threshold"])

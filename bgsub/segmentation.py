@@ -6,10 +6,12 @@ import numpy as np
 
 from bgsub import _pixel_kernels
 from bgsub._opencv import cv2
+from bgsub._threads import bands_for, in_bands
 from bgsub.parameters import SEGMENTER, check_all
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.shadows import ShadowDetector
 
+_LIGHT_WORK, _HEAVY_WORK = 400_000, 150_000  # pixels per band, see `bands_for`
 _NOISE_RATE = 0.02  # per frame, where the mask is background
 _FOREGROUND_RATE = 0.001  # per frame, where it is not, times the share of candidates that are no objects
 _NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
@@ -33,6 +35,8 @@ class Segmenter:
     ----------
     shape : tuple of int
         (h, w) of the frames.
+    threads : int, optional
+        Threads of the kernels for large frames; None for all cores.
     threshold : float, default 0.08
         Least residual of a foreground pixel, full scale is 1.
     noise_factor : float, default 3
@@ -49,7 +53,7 @@ class Segmenter:
         Least area of a region as a share of the frame.
     """
 
-    def __init__(self, shape: tuple[int, int], **parameters: float) -> None:
+    def __init__(self, shape: tuple[int, int], threads: int | None = 1, **parameters: float) -> None:
         values = check_all(SEGMENTER, parameters)
         self.shape = shape
         self._threshold = np.float32(values["threshold"])
@@ -62,9 +66,12 @@ class Segmenter:
         self.displaced = np.full(shape, round(_PRIOR * _FULL), np.uint8)
         self.knows_nothing = True
         self.learned = 1
-        self._shadow_detector = ShadowDetector(shape)
+        pixels = shape[0] * shape[1]
+        self._few, self._many = bands_for(pixels, _LIGHT_WORK, threads), bands_for(pixels, _HEAVY_WORK, threads)
+        self._shadow_detector = ShadowDetector(shape, self._many)
         self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
-        self._lines = np.empty(shape[1] + self._side - 1, np.uint16), np.empty(shape[1], np.uint16)
+        self._columns = np.empty((self._few, shape[1] + self._side - 1), np.uint16)
+        self._counts = np.empty((self._few, shape[1]), np.uint16)
 
     @property
     def limits(self) -> tuple[np.float32, np.float32]:
@@ -122,11 +129,7 @@ class Segmenter:
             0 background, 127 shadow, 255 foreground; a buffer that the call after the next one overwrites.
         """
         if self._radius:
-            rates = np.float32(0 if frozen else _DISPLACED_RATE), np.float32(_DISPLACED)
-            _pixel_kernels.match_neighbours(
-                0, self.shape[0], x, background, np.float32(scale), self._threshold, *rates, self._radius,
-                np.float32(_FULL), self.displaced, candidates,
-            )  # fmt: skip
+            self._match_neighbours(candidates, x, background, frozen, scale)
         mask = self._vote(candidates)
         is_empty = not self._without_small_regions(mask)
         if self._shadows == "merged" or x.shape[2] == 1 or is_empty:
@@ -143,22 +146,39 @@ class Segmenter:
     def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
         """Update the noise scale from a residual, (h, w) float32, and its final mask, (h, w) uint8."""
         self.learned += 1
-        _pixel_kernels.learn_noise(
-            residual.reshape(-1),
-            mask.reshape(-1),
-            self.displaced.reshape(-1),
-            np.float32(max(_NOISE_RATE, 1 / (self.learned + 1))),  # at first the plain mean
-            np.float32(_FOREGROUND_RATE / _FULL),
-            np.float32(_NOISE_CLIP),
-            np.float32(_NOISE_FLOOR),
-            self.sigma.reshape(-1),
-        )
+        rate = max(_NOISE_RATE, 1 / (self.learned + 1))  # at first the plain mean
+        rates = np.float32(rate), np.float32(_FOREGROUND_RATE / _FULL)
+        limits = np.float32(_NOISE_CLIP), np.float32(_NOISE_FLOOR)
+        maps = residual.reshape(-1), mask.reshape(-1), self.displaced.reshape(-1)
+        sigma = self.sigma.reshape(-1)
+
+        def learn(begin: int, end: int, band: int) -> None:
+            part = np.s_[begin:end]
+            _pixel_kernels.learn_noise(maps[0][part], maps[1][part], maps[2][part], *rates, *limits, sigma[part])
+
+        in_bands(learn, sigma.size, self._few)
+
+    def _match_neighbours(
+        self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool, scale: float
+    ) -> None:
+        rates = np.float32(0 if frozen else _DISPLACED_RATE), np.float32(_DISPLACED)
+        numbers = np.float32(scale), self._threshold, *rates, self._radius, np.float32(_FULL)
+
+        def match(begin: int, end: int, band: int) -> None:
+            _pixel_kernels.match_neighbours(begin, end, x, background, *numbers, self.displaced, candidates)
+
+        in_bands(match, self.shape[0], self._many)
 
     def _vote(self, candidates: np.ndarray) -> np.ndarray:
         """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""
         self._masks = self._masks[::-1]
         mask = self._masks[0]
-        _pixel_kernels.majority(0, mask.shape[0], candidates, self._side, mask, *self._lines)
+
+        def vote(begin: int, end: int, band: int) -> None:
+            lines = self._columns[band], self._counts[band]
+            _pixel_kernels.majority(begin, end, candidates, self._side, mask, *lines)
+
+        in_bands(vote, mask.shape[0], self._few)
         return mask
 
     def _without_small_regions(self, mask: np.ndarray) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub import _shadow_kernels
+from bgsub._threads import in_bands
 
 _DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factor; a black object is darker than shadows are
 _COLOUR = np.float32(0.02)  # joint distance from the background times the factor
@@ -24,11 +25,14 @@ class ShadowDetector:
     ----------
     shape : tuple of int
         (h, w) of the frames.
+    bands : int, default 1
+        Bands of rows that are looked at at the same time.
     """
 
-    def __init__(self, shape: tuple[int, int]) -> None:
+    def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
+        self._bands = bands
         self._dark, self._other = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
-        self._box = np.empty(4, np.int64)
+        self._boxes = np.empty((bands, 4), np.int64)
         self._columns = np.empty((2, shape[1] + _SIDE - 1), np.uint16)
         self._counts = np.empty((2, shape[1]), np.uint16)
 
@@ -44,11 +48,17 @@ class ShadowDetector:
         scale : float, default 1
             ``scale`` times frame and background is in [0, 1].
         """
-        dark, other, box = self._dark, self._other, self._box
+        dark, other, boxes = self._dark, self._other, self._boxes
         height, width = mask.shape
-        box[:] = height, 0, width, 0
+        boxes[:] = height, 0, width, 0
         limits = _DARKEST, _FAINTEST, _COLOUR, _TEXTURE
-        _shadow_kernels.classify(0, height, x, background, np.float32(scale), mask, *limits, dark, other, box)
+        inputs = x, background, np.float32(scale), mask
+
+        def classify(begin: int, end: int, band: int) -> None:
+            _shadow_kernels.classify(begin, end, *inputs, *limits, dark, other, boxes[band])
+
+        in_bands(classify, height, self._bands)
+        box = np.where([True, False, True, False], boxes.min(axis=0), boxes.max(axis=0))
         if box[1] == 0:
             return None
         _shadow_kernels.outvoted(box, mask, other, dark, _SIDE, _OBJECT, self._columns, self._counts)
