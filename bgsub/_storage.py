@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub.errors import SinkError, SourceError
 
-_KIND = "bgsub model, version 2"
+_KIND = "bgsub model, version 3"
 
 
 def write(path: Path, parameters: dict[str, Any], state: dict[str, np.ndarray]) -> None:
@@ -44,5 +44,5 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     except (ValueError, TypeError, AttributeError, zipfile.BadZipFile, EOFError):
         raise SourceError(f"{path} is not a bgsub model") from None
     if str(content.pop("kind", "")) != _KIND:
-        raise SourceError(f"{path} is not a bgsub model of version 2")
+        raise SourceError(f"{path} is not a bgsub model of version 3")
     return json.loads(str(content.pop("parameters"))), content

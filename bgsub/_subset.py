@@ -12,6 +12,7 @@ _ITERATIONS = 15
 _TOLERANCE = 1e-5
 _CONTINUATION = 6
 _JUMP = 0.1  # change of y, relative to y, that is not believed at once
+_UNKNOWN = 1e3  # a low-rank part that no image has
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 
 
@@ -36,10 +37,11 @@ class PixelSubset:
         self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
         self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
         self._products = np.empty(k + 1)
-        self._low_rank, self._before = np.full((2, index.size), np.inf, np.float32)
+        self._low_rank, self._before = np.full((2, index.size), _UNKNOWN, np.float32)
 
     def gather(self, stack: np.ndarray, rows: np.ndarray | None = None) -> None:
-        """Read the basis anew: the first k rows of `stack`, or `rows`, (k, k), times them."""
+        """Read the basis anew: the first k rows of `stack`, or `rows`, (k, k), times them; `change` is large then."""
+        self._low_rank[:] = _UNKNOWN
         own = self._stack[: self._k]
         _kernels.gather(stack, self.index, own)
         if rows is not None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from bgsub import _object_kernels
 from bgsub._opencv import cv2
+from bgsub._threads import bands_for, in_bands
 from bgsub.separation import FOREGROUND
 
 _SAME = 0.06  # joint distance up to which a pixel shows the same colour
@@ -17,6 +18,7 @@ _HELD = 0.5  # seconds after which a standing pixel no longer is learned, until 
 _GHOST_AGE = 0.5  # seconds
 _INTERVAL = 0.2  # seconds between two looks
 _OLD_SHARE = 0.6  # of a region that must have stood still
+_WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000  # ticks
 
 
@@ -37,6 +39,17 @@ class StandingObjects:
         Type of the frames.
     full : float, default 1
         Intensity of full scale.
+    threads : int, optional
+        Threads of the kernels for large frames; None for all cores.
+
+    Attributes
+    ----------
+    age : ndarray, (h, w), uint16
+        For how many ticks a foreground pixel has shown one colour.
+    anchor : ndarray, (h * w, c)
+        That colour.
+    frame : int
+        Frames so far.
     """
 
     def __init__(
@@ -47,9 +60,11 @@ class StandingObjects:
         ghosts: bool,
         dtype: str = "float32",
         full: float = 1.0,
+        threads: int | None = 1,
     ) -> None:
         h, w, channels = shape
         self._shape = shape
+        self._bands = bands_for(h * w, _WORK, threads)
         self._fps, self._ghosts = fps, ghosts
         self._absorb = math.inf if math.isinf(absorb_after) else max(absorb_after * fps, 1)
         # ages are counted in ticks of so many frames that the longest one fits into 16 bits
@@ -58,15 +73,15 @@ class StandingObjects:
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
         self._held = np.zeros((h, w), np.uint8)
-        self._oldest = [0, 0]  # of the halves
+        self._oldest = 0
         self._hasty: np.ndarray | None = None
         self._settling = 0
-        self._frame = 0
+        self.frame = 0
 
-    def set_state(self, age: np.ndarray, anchor: np.ndarray) -> None:
-        """Take over ages, (h, w) uint16, and colours, (h * w, c), as the attributes `age` and `anchor` hold them."""
-        self.age, self.anchor = age, anchor
-        self._oldest = [int(age.max(initial=0))] * 2
+    def set_state(self, age: np.ndarray, anchor: np.ndarray, frame: int) -> None:
+        """Take over the attributes `age`, (h, w) uint16, `anchor`, (h * w, c), and `frame`."""
+        self.age, self.anchor, self.frame = age, anchor, frame
+        self._oldest = int(age.max(initial=0))
 
     def _ticks(self, seconds: float) -> int:
         return max(round(seconds * self._fps / self._tick), 2)
@@ -85,7 +100,7 @@ class StandingObjects:
     def held(self) -> np.ndarray | None:
         """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
         least = self._ticks(_HELD)
-        if max(self._oldest) < least:
+        if self._oldest < least:
             return None
         _object_kernels.at_least(self.age.reshape(-1), least, self._held.reshape(-1))
         return self._held
@@ -100,7 +115,7 @@ class StandingObjects:
         mask : ndarray, (h, w), uint8
             Foreground where it is 255.
         """
-        self._frame += 1
+        self.frame += 1
         self._grow_old(x, mask)
         self._settling = max(self._settling - 1, 0)
         chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
@@ -110,21 +125,15 @@ class StandingObjects:
         return chosen
 
     def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
-        """Let one half of the picture grow older by two frames, every half in its turn."""
-        half = self._frame % 2
-        older = 2 if self._frame // 2 % self._tick == 0 else 0
-        middle = mask.size // 2
-        self._oldest[half] = _object_kernels.grow_old(
-            half * middle,
-            mask.size if half else middle,
-            x.reshape(self.anchor.shape),
-            mask.reshape(-1),
-            self._same,
-            older,
-            self._half,
-            self.anchor,
-            self.age.reshape(-1),
-        )
+        numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
+        pixels, flat, age = x.reshape(self.anchor.shape), mask.reshape(-1), self.age.reshape(-1)
+        oldest = [0] * self._bands
+
+        def grow(begin: int, end: int, band: int) -> None:
+            oldest[band] = _object_kernels.grow_old(begin, end, pixels, flat, *numbers, self.anchor, age)
+
+        in_bands(grow, flat.size, self._bands)
+        self._oldest = max(oldest)
 
     def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
         """Return which pixels are due, (h, w) bool; None, at no cost, when nothing is old enough."""
@@ -134,12 +143,12 @@ class StandingObjects:
             chosen = self._hasty & (self.age >= self._ticks(_LEFT_OVER))
             if self._settling == 0:
                 self._hasty = None
-        if self._frame % max(round(_INTERVAL * self._fps), 1) == 0:
-            absorbed = max(self._oldest) * self._tick >= self._absorb
+        if self.frame % max(round(_INTERVAL * self._fps), 1) == 0:
+            absorbed = self._oldest * self._tick >= self._absorb
             if absorbed:
                 due = self.age >= math.ceil(self._absorb / self._tick)
                 chosen = due if chosen is None else chosen | due
-            if self._ghosts and max(self._oldest) >= self._ticks(_GHOST_AGE):
+            if self._ghosts and self._oldest >= self._ticks(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
                 self._add_ghosts(x, background, mask, chosen)
         return chosen

@@ -97,6 +97,7 @@ class SceneModel:
             parameters["ghosts"],
             frames.pixels_dtype,
             frames.pixels_full,
+            parameters["threads"],
         )
         self.stabiliser = Stabiliser()
         self.canvas = Canvas(frames)
@@ -281,7 +282,7 @@ class SceneModel:
             "anchor": self.objects.anchor,
             "model_mask": self._mask,
             "picture": self.canvas.picture if self.canvas.count else np.empty(0),
-            "usual": np.array([self._usual, self._waiting, self._patience, self.segmenter.learned]),
+            "usual": np.array([self._usual, self._waiting, self._patience, self.segmenter.learned, self.objects.frame]),
         }
         if self.tracker is not None:
             return state | {f"tracker_{name}": value for name, value in self.tracker.state().items()}
@@ -296,11 +297,11 @@ class SceneModel:
             ("age", shape, "uint16"),
             ("anchor", self.objects.anchor.shape, frames.pixels_dtype),
             ("model_mask", shape, "uint8"),
-            ("usual", (4,), "float64"),
+            ("usual", (5,), "float64"),
         ):
             check_like(name, state[name], like, dtype)
         self.segmenter.set_state(state["sigma"], state["displaced"], int(state["usual"][3]))
-        self.objects.set_state(state["age"], state["anchor"])
+        self.objects.set_state(state["age"], state["anchor"], int(state["usual"][4]))
         self._mask = state["model_mask"]
         self._usual, self._waiting, self._patience = float(state["usual"][0]), *(int(n) for n in state["usual"][1:3])
         if state["picture"].size:

@@ -131,15 +131,14 @@ class Segmenter:
         if self._radius:
             self._match_neighbours(candidates, x, background, frozen, scale)
         mask = self._vote(candidates)
-        is_empty = not self._without_small_regions(mask)
-        if self._shadows == "merged" or x.shape[2] == 1 or is_empty:
+        if self._shadows == "merged" or x.shape[2] == 1:
+            self._drop_small_regions(mask)
             return mask
         shadow = self._shadow_detector.find(x, background, mask, scale)
-        if shadow is None:
-            return mask
-        _pixel_kernels.paint(shadow.reshape(-1), BACKGROUND, mask.reshape(-1))
-        self._without_small_regions(mask)
-        if self._shadows == "on":
+        if shadow is not None:
+            _pixel_kernels.paint(shadow.reshape(-1), BACKGROUND, mask.reshape(-1))
+        self._drop_small_regions(mask)
+        if shadow is not None and self._shadows == "on":
             _pixel_kernels.paint(shadow.reshape(-1), SHADOW, mask.reshape(-1))
         return mask
 
@@ -181,15 +180,13 @@ class Segmenter:
         in_bands(vote, mask.shape[0], self._few)
         return mask
 
-    def _without_small_regions(self, mask: np.ndarray) -> bool:
+    def _drop_small_regions(self, mask: np.ndarray) -> None:
         """Erase regions, 8-connected and with their holes, and fill holes of less than the least area, in place.
-
-        Returns whether there may be foreground.
 
         By contours, which cost time where there is foreground only; labelling would visit every pixel.
         """
         if self._area <= 1:
-            return True
+            return
         outlines, tree = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
         holes, small = [], []
         for i, outline in enumerate(outlines):
@@ -202,7 +199,6 @@ class Segmenter:
             cv2.drawContours(mask, holes, -1, FOREGROUND, cv2.FILLED)
         if small:
             cv2.drawContours(mask, small, -1, BACKGROUND, cv2.FILLED)
-        return len(outlines) > len(small)
 
 
 def _pixels_inside(outline: np.ndarray) -> float:

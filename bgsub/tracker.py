@@ -210,6 +210,8 @@ class SubspaceTracker:
     def state(self) -> dict[str, np.ndarray]:
         """Return everything that the next vector depends on, as arrays by name."""
         self._carry_out()
+        self._deferred = DeferredStep(self.rank)
+        self._subset.gather(self._model())
         return {
             "rows": self._active()[:-1, : self._m].copy(),
             "R": self._R,

@@ -226,7 +226,7 @@ def test_model_files_that_are_none(tmp_path):
     with pytest.raises(SourceError, match="is not a bgsub model"):
         BackgroundSubtractor.load(tmp_path / "text.npz")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    with pytest.raises(SourceError, match="is not a bgsub model of version 2"):
+    with pytest.raises(SourceError, match="is not a bgsub model of version 3"):
         BackgroundSubtractor.load(tmp_path / "other.npz")
     with pytest.raises(SinkError, match="cannot be written to"):
         BackgroundSubtractor().save(tmp_path / "missing" / "model.npz")

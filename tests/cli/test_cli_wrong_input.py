@@ -97,7 +97,7 @@ def test_an_output_folder_that_cannot_be(cli, place, output, message):
             "--model brings its own parameters, so --start-frames",
         ),
         (["--model", "gone.npz"], "there is no model file gone.npz"),
-        (["--model", "other.npz"], "other.npz is not a bgsub model of version 2"),
+        (["--model", "other.npz"], "other.npz is not a bgsub model of version 3"),
         (["--model", "junk.npz"], "junk.npz is not a bgsub model"),
         (["--model", "empty"], "the model empty cannot be read: Is a directory"),
         (
@@ -183,7 +183,7 @@ def test_a_model_for_other_frames_is_refused(cli, place):
 
 
 def test_a_damaged_model_is_refused(cli, place):
-    np.savez(place / "half.npz", kind="bgsub model, version 2", parameters="{}", format_shape=[32, 48])
+    np.savez(place / "half.npz", kind="bgsub model, version 3", parameters="{}", format_shape=[32, 48])
     answer = cli("run", "frames", "-o", "out", "--model", "half.npz")
     refuse(answer, "half.npz is a damaged bgsub model: 'format_dtype'")
 
