@@ -329,15 +329,15 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
 
 
 @kernel
-def settle(stack, m, block, G, newest):  # type: ignore[no-untyped-def]
-    """Carry out the pending steps: add ``e G[i]`` to V in the blocks of number i, and set e to zero there.
+def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
+    """Carry out the pending steps of the entries `begin` to `end`: add ``e G[i]`` to V and set e to zero.
 
-    `stack` (> k, >= m) holds V' and, in row k, e; block b of `block` entries has number ``b % len(G)``; those of
-    number `newest` are left alone.  O(m k).
+    `stack` (> k, >= m) holds V' and, in row k, e; block b of `block` entries has number ``i = b % len(G)``; those of
+    number `newest` are left alone; `begin` is the first entry of a block.  O((end - begin) k).
     """
     period, k = G.shape
-    for first in range(0, m, block):
-        last = min(first + block, m)
+    for first in range(begin, end, block):
+        last = min(first + block, end)
         number = first // block % period
         if number != newest:
             e = stack[k, first:last]
@@ -347,24 +347,25 @@ def settle(stack, m, block, G, newest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def turn_rows(stack, c, target, where, gram, work):  # type: ignore[no-untyped-def]
+def turn_rows(stack, start, c, target, where, gram, work):  # type: ignore[no-untyped-def]
     """Change V where `where` is set by the least that makes ``V c`` the target there: ``(target - V c) c' / |c|^2``.
 
-    `stack` (>= k, >= m) holds V'; `c` (k,), `target` (m,) float32; `where` (m,) or (0,) uint8, empty for everywhere;
-    `work` (>= 2, BLOCK) float32. The change of the Gram matrix of V is added to `gram`, (k, k) float64.  O(m k), and
-    only where something changes.
+    `stack` (>= k, >= m) holds V', `target` (n,) and `where`, (n,) or (0,) uint8, empty for everywhere, hold for the
+    entries from `start` on; `c` (k,), `work` (>= 2, BLOCK) float32. The change of the Gram matrix of V is added to
+    `gram`, (k, k) float64.  O(n k), and only where something changes.
     """
     k = c.size
     size = dot(c, c)
-    for begin in range(0, target.size, BLOCK):
-        end = min(begin + BLOCK, target.size)
-        if where.size > 0 and not np.any(where[begin:end]):
+    for first in range(0, target.size, BLOCK):
+        last = min(first + BLOCK, target.size)
+        if where.size > 0 and not np.any(where[first:last]):
             continue
-        delta, low_rank = work[0, : end - begin], work[1, : end - begin]
+        begin, end = start + first, start + last
+        delta, low_rank = work[0, : last - first], work[1, : last - first]
         combine(stack, begin, c, low_rank)
-        difference(target[begin:end], low_rank, target[:0], delta)
+        difference(target[first:last], low_rank, target[:0], delta)
         if where.size > 0:
-            chosen = where[begin:end]
+            chosen = where[first:last]
             for i in range(delta.size):
                 delta[i] = delta[i] if chosen[i] else _ZERO
         for j in range(k):
@@ -395,8 +396,14 @@ def gram_of(stack, k, m):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def gather(stack, index, rows):  # type: ignore[no-untyped-def]
-    """Copy the columns `index`, (n,), of the leading rows of `stack` into `rows`, (k, n)."""
-    for j in range(rows.shape[0]):
-        for i in range(index.size):
-            rows[j, i] = stack[j, index[i]]
+def gather(stack, index, block, G, rows):  # type: ignore[no-untyped-def]
+    """Copy the columns `index`, (n,), of V, with their pending steps carried out, into `rows`, (k, n).
+
+    `stack`, `block`, `G` as in `settle`.
+    """
+    period, k = G.shape
+    for i in range(index.size):
+        number = index[i] // block % period
+        e = stack[k, index[i]]
+        for j in range(k):
+            rows[j, i] = stack[j, index[i]] + G[number, j] * e

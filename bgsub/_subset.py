@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub import _kernels
+from bgsub._deferred import DeferredStep
 from bgsub._start import first_mu
 from bgsub.surrogates import Surrogate
 
@@ -39,13 +40,12 @@ class PixelSubset:
         self._products = np.empty(k + 1)
         self._low_rank, self._before = np.full((2, index.size), _UNKNOWN, np.float32)
 
-    def gather(self, stack: np.ndarray, rows: np.ndarray | None = None) -> None:
-        """Read the basis anew: the first k rows of `stack`, or `rows`, (k, k), times them; `change` is large then."""
+    def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
+        """Read the basis ``(V + D(e) G) N`` anew, V' and e' the rows of `stack`; `change` is large then."""
         self._low_rank[:] = _UNKNOWN
         own = self._stack[: self._k]
-        _kernels.gather(stack, self.index, own)
-        if rows is not None:
-            _kernels.transform_rows(own, rows, self._block)
+        _kernels.gather(stack, self.index, deferred.block, deferred.G.astype(np.float32), own)
+        _kernels.transform_rows(own, np.ascontiguousarray(deferred.N.T, np.float32), self._block)
 
     def step(
         self, T: np.ndarray, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, weights: np.ndarray | None

@@ -210,6 +210,10 @@ class TrackedBackground:
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background where `due`, (h, w) bool."""
-        target = np.empty(pixels.size, np.float32)
-        _pixel_kernels.to_unit(pixels.reshape(-1), self._comparison.scale, target)
-        self.tracker.retarget(target, np.repeat(due.reshape(-1), self._frames.channels).view(np.uint8))
+        rows = np.flatnonzero(due.any(axis=1))
+        part = np.s_[rows[0] : rows[-1] + 1]
+        chosen = np.ascontiguousarray(pixels[part])
+        target = np.empty(chosen.size, np.float32)
+        _pixel_kernels.to_unit(chosen.reshape(-1), self._comparison.scale, target)
+        entries = np.repeat(due[part].reshape(-1), self._frames.channels).view(np.uint8)
+        self.tracker.retarget(target, entries, rows[0] * pixels[0].size)

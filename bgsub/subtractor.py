@@ -6,12 +6,14 @@ import inspect
 import math
 import numbers
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bgsub import _storage
+from bgsub._loader import load_in_background
 from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat, check_like
 from bgsub.parameters import SUBTRACTOR, TRACKER, check_all
@@ -131,6 +133,7 @@ class BackgroundSubtractor:
     def _begin(self, frames: FrameFormat) -> None:
         self.format = frames
         self._scenes = Scenes(frames, self._parameters)
+        load_in_background(frames.pixels_dtype, frames.channels, _rehearsal)
 
     # -- frames --------------------------------------------------------------------------------------------------
 
@@ -302,6 +305,11 @@ def _finished(mask: np.ndarray, known: np.ndarray | None, out: np.ndarray) -> np
     if known is not None:
         out[np.asarray(known) != 0] = FOREGROUND
     return out
+
+
+def _rehearsal() -> Callable[[np.ndarray], object]:
+    """Return what takes the frames of a rehearsal, which loads the kernels that are needed rarely."""
+    return BackgroundSubtractor(start_frames=4, fps=5, absorb_after=1, threads=1).process
 
 
 def _checked_known(known: np.ndarray | None, frames: FrameFormat) -> np.ndarray | None:

@@ -18,7 +18,7 @@ from bgsub.surrogates import Surrogate
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
 _ARMIJO = 1e-4
 _BACKTRACKS = 20
-_HYGIENE = 100  # updates between two re-orthonormalisations
+_HYGIENE = 150  # updates between two re-orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 _EVERYTHING = np.empty(0, np.float32)
@@ -211,7 +211,7 @@ class SubspaceTracker:
         """Return everything that the next vector depends on, as arrays by name."""
         self._carry_out()
         self._deferred = DeferredStep(self.rank)
-        self._subset.gather(self._model())
+        self._subset.gather(self._model(), self._deferred)
         return {
             "rows": self._active()[:-1, : self._m].copy(),
             "R": self._R,
@@ -229,7 +229,7 @@ class SubspaceTracker:
             raise ParameterError(f"the saved arrays do not fit a tracker of rank {k}: {len(rows)} rows, {shapes}")
         self.initialise(rows[: self.rank], np.zeros((0, self.rank)))
         self._model()[: rows.shape[0], : self._m] = rows
-        self._subset.gather(self._model())
+        self._subset.gather(self._model(), self._deferred)
         self._R, self._C, self.coefficients_ = state["R"], state["C"], state["coefficients"]
         seen, self.step_length_, self._cold_scale, self._warmth = (float(number) for number in state["counters"])
         self.n_samples_seen_ = int(seen)
@@ -243,7 +243,7 @@ class SubspaceTracker:
         self._values, self._subset_observed = np.empty(0, np.float32), _EVERYTHING
         self._ready = False
         self._block_work = np.empty((2 * k + 2, _kernels.BLOCK), np.float32)
-        self._subset.gather(self._model())
+        self._subset.gather(self._model(), self._deferred)
 
     def subset_of(self, m: int) -> np.ndarray:
         """Return the fixed random subset of the entries 0..m-1 that the coefficients are estimated from, sorted."""
@@ -426,7 +426,7 @@ class SubspaceTracker:
         """Carry out the pending steps of all blocks but those of number `newest`, whose influence is kept."""
         G = self._deferred.G
         if self._stack is not None and (G.any() or newest >= 0):
-            _kernels.settle(self._stack, self._m, self._deferred.block, G.astype(np.float32), newest)
+            _kernels.settle(self._stack, 0, self._m, self._deferred.block, G.astype(np.float32), newest)
             G[:] = 0.0
 
     def _carry_out(self) -> None:
@@ -436,7 +436,7 @@ class SubspaceTracker:
         if self._stack is not None and not np.array_equal(N, np.eye(k)):
             _kernels.transform_rows(self._stack[:k], np.ascontiguousarray(N.T, np.float32), self._block_work)
             self._deferred = DeferredStep(k, len(self._deferred.G), self._deferred.block)
-            self._subset.gather(self._stack)
+            self._subset.gather(self._stack, self._deferred)
 
     def _active(self) -> np.ndarray:
         """The rows in use: U', Q' and the row for the influence e."""
@@ -505,7 +505,7 @@ class SubspaceTracker:
         T = (step.basis @ theta).T[: k + self._R.shape[0]]
         if len(R_old):
             _kernels.transform_rows(self._used, np.ascontiguousarray(T, np.float32), self._block_work)
-            self._subset.gather(self._model())
+            self._subset.gather(self._model(), self._deferred)
         else:
             self._step_subset(T[:k])
             self._turn(T)
@@ -528,7 +528,7 @@ class SubspaceTracker:
         _kernels.transform_rows(self._model()[: k + 1], whole.astype(np.float32), self._block_work)
         self._deferred = DeferredStep(k)
 
-    def retarget(self, target: np.ndarray, where: np.ndarray | None = None) -> None:
+    def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
         """Make `target` the low-rank part of the newest vector, which counts as not yet learned.
 
         The smallest change of the basis that does it, ``(target - l) c' / |c|^2`` for ``l = V c``, and an orthonormal
@@ -537,21 +537,25 @@ class SubspaceTracker:
 
         Parameters
         ----------
-        target : ndarray, (m,), float32
-            The new low-rank part.
-        where : ndarray of uint8, (m,), optional
+        target : ndarray, (n,), float32
+            The new low-rank part of the n entries from `start` on.
+        where : ndarray of uint8, (n,), optional
             Entries to change (non-zero); by default all.
+        start : int, default 0
+            First entry.
         """
         y = self.coefficients_
         if float(y @ y) <= _NEGLIGIBLE:
             return
         chosen = np.empty(0, np.uint8) if where is None else where
         self._R = self._R[:0]
-        self._settle()
+        stack, deferred = self._model(), self._deferred
+        begin, end = start // deferred.block * deferred.block, start + target.size
+        end = min(-(-end // deferred.block) * deferred.block, self._m)
+        _kernels.settle(stack, begin, end, deferred.block, deferred.G.astype(np.float32), -1)
         gram = np.zeros((self.rank, self.rank))
-        _kernels.turn_rows(self._model(), self._coordinates(), target, chosen, gram, self._block_work)
-        N = self._deferred.N
-        self._rotate(np.eye(self.rank) + N.T @ gram @ N)
+        _kernels.turn_rows(stack, start, self._coordinates(), target, chosen, gram, self._block_work)
+        self._rotate(np.eye(self.rank) + deferred.N.T @ gram @ deferred.N)
         self._ready, self._x = False, None
 
     def _search(self, step: Step, w: float) -> tuple[float, np.ndarray]:
@@ -613,14 +617,14 @@ class SubspaceTracker:
         _kernels.transform_rows(rows, np.linalg.inv(L).astype(np.float32), self._block_work)
         self._change_coordinates(L[:k, :k])
         self._R = L[k:, k:].T @ self._R
-        self._subset.gather(self._model())
+        self._subset.gather(self._model(), self._deferred)
 
     def _rotate(self, gram: np.ndarray) -> None:
         """Make the basis with the Gram matrix `gram`, (k, k), orthonormal."""
         L = np.linalg.cholesky(gram)
         self._deferred.rotate(L)
         self._change_coordinates(L)
-        self._subset.gather(self._model(), np.ascontiguousarray(self._deferred.N.T, np.float32))
+        self._subset.gather(self._model(), self._deferred)
 
     def _change_coordinates(self, L: np.ndarray) -> None:
         """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""
