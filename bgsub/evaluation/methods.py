@@ -8,8 +8,10 @@ import numpy as np
 
 from bgsub.errors import DependencyError, ParameterError
 
-METHODS = ("bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
-"""Names for `make_method`; those after ``knn`` need OpenCV's extra modules (opencv-contrib-python)."""
+METHODS = ("bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog", "subsense", "vibe", "sigmadelta")
+"""Names for `make_method`; ``cnt`` to ``mog`` need OpenCV's extra modules (opencv-contrib-python), the rest pybgs."""
+
+_PYBGS = {"subsense": "SuBSENSE", "vibe": "ViBe", "sigmadelta": "SigmaDelta"}
 
 
 class Method(Protocol):
@@ -24,15 +26,15 @@ def make_method(name: str) -> Method:
 
     Parameters
     ----------
-    name : {"bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog"}
-        This package, or one of OpenCV's subtractors.
+    name : {"bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog", "subsense", "vibe", "sigmadelta"}
+        This package, one of OpenCV's subtractors, or one of bgslibrary's.
 
     Raises
     ------
     ParameterError
         If there is no such method.
     DependencyError
-        If it needs OpenCV's extra modules and they are not installed.
+        If it needs OpenCV's extra modules or pybgs and they are not installed.
     """
     if name not in METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {name!r}")
@@ -40,7 +42,15 @@ def make_method(name: str) -> Method:
         from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
 
         return BackgroundSubtractor()
-    return _from_opencv(name)
+    return _from_pybgs(name) if name in _PYBGS else _from_opencv(name)
+
+
+def _from_pybgs(name: str) -> Any:
+    try:
+        import pybgs  # noqa: PLC0415
+    except ImportError:
+        raise DependencyError(f"{name} needs bgslibrary: pip install pybgs") from None
+    return getattr(pybgs, _PYBGS[name])()
 
 
 def _from_opencv(name: str) -> Any:

@@ -72,9 +72,13 @@ def load_frames(source: str | None, count: int) -> list[np.ndarray]:
 
 
 def time_methods(
-    frames: list[np.ndarray], make_ours: Callable[[], Method], threads: int | None = None, warm_up: int = 60
+    frames: list[np.ndarray],
+    make_ours: Callable[[], Method],
+    threads: int | None = None,
+    warm_up: int = 60,
+    peers: tuple[str, ...] = ("mog2", "knn"),
 ) -> list[Timing]:
-    """Time ours, MOG2 and KNN on the same frames, taking turns on every frame.
+    """Time ours and its peers on the same frames, taking turns on every frame.
 
     Parameters
     ----------
@@ -86,32 +90,59 @@ def time_methods(
         Threads for OpenCV.
     warm_up : int, default 60
         Frames that are not counted: start phases and caches.
+    peers : tuple of str, default ("mog2", "knn")
+        Names as `make_method` takes them.
 
     Returns
     -------
     list of Timing
-        For "bgsub", "mog2" and "knn".
+        For "bgsub" and the peers.
     """
     from bgsub._opencv import cv2  # noqa: PLC0415
 
+    before = cv2.getNumThreads()
     if threads is not None:
         cv2.setNumThreads(threads)
     begin = time.perf_counter()
     methods: dict[str, Method] = {"bgsub": make_ours()}
     construction = time.perf_counter() - begin
-    methods |= {name: make_method(name) for name in ("mog2", "knn")}
+    methods |= {name: make_method(name) for name in peers}
     seconds = {name: np.empty(len(frames)) for name in methods}
     for i, frame in enumerate(frames):
         for name, method in methods.items():
             begin = time.perf_counter()
             method.apply(frame)
             seconds[name][i] = time.perf_counter() - begin
+    cv2.setNumThreads(before)
     seconds["bgsub"][0] += construction
     start = min(warm_up, len(frames) // 2)
     return [
         Timing(name, 1e3 * taken[start:], 1e3 * float(taken[0]), 1e3 * float(taken[1:].max(initial=0.0)))
         for name, taken in seconds.items()
     ]
+
+
+def bytes_per_pixel(channels: int, rank: int) -> float:
+    """Return the bytes that one frame of uint8 moves to and from memory per pixel, model and images.
+
+    Half of the basis and of the influence is read and written; the frame, the background of two frames, residual,
+    noise scale, candidates, mask, ages and colours of standing objects are read or written once or twice.
+    """
+    model = (rank + 1) * 4 * channels * 2 / 2
+    images = channels * (1 + 2) + 4 * 2 + 4 * 3 + 2 + 3 + 2
+    return model + images
+
+
+def copy_bandwidth(megabytes: int = 256) -> float:
+    """Return the bytes per second that this machine reads and writes when it copies a large array, one thread."""
+    source = np.ones(megabytes * 131_072)
+    target = np.empty_like(source)
+    best = float("inf")
+    for _ in range(5):
+        begin = time.perf_counter()
+        np.copyto(target, source)
+        best = min(best, time.perf_counter() - begin)
+    return 2 * source.nbytes / best
 
 
 def format_speed(timings: list[Timing]) -> str:
