@@ -309,7 +309,14 @@ def _finished(mask: np.ndarray, known: np.ndarray | None, out: np.ndarray) -> np
 
 def _rehearsal() -> Callable[[np.ndarray], object]:
     """Return what takes the frames of a rehearsal, which loads the kernels that are needed rarely."""
-    return BackgroundSubtractor(start_frames=4, fps=5, absorb_after=1, threads=1).process
+    subtractor = BackgroundSubtractor(start_frames=4, fps=5, absorb_after=1, threads=1)
+
+    def take(frame: np.ndarray) -> None:
+        subtractor.process(frame)
+        if subtractor.tracker is not None:
+            subtractor.tracker.orthonormalise()
+
+    return take
 
 
 def _checked_known(known: np.ndarray | None, frames: FrameFormat) -> np.ndarray | None:

@@ -476,7 +476,7 @@ class SubspaceTracker:
         self.n_samples_seen_ += 1
         self._warmth += w * (float(self._a.mean()) if self._a.size else 1.0)
         if self.n_samples_seen_ % _HYGIENE == 0:
-            self._orthonormalise()
+            self.orthonormalise()
 
     def _full_step(self, w: float) -> bool:
         """Take the full step of the usual case if it can be accepted at once; return whether it was."""
@@ -602,7 +602,7 @@ class SubspaceTracker:
             self._used, c.astype(np.float32), self._x, self._a, *self._surrogate_arguments(), self._block_work
         )
 
-    def _orthonormalise(self) -> None:
+    def orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
         k, r = self.rank, self._R.shape[0]
         if self._deferred.condition() > _SKEWED:
