@@ -12,7 +12,7 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
+def grow_old(begin, end, x, mask, tolerance, older, half, least, anchor, age, held):  # type: ignore[no-untyped-def]
     """Count for how many ticks each foreground pixel has shown the same colour.
 
     Parameters
@@ -29,10 +29,14 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type:
         What this frame adds to the age of a colour.
     half : float32
         Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
+    least : int
+        Age from which a pixel is held.
     anchor : ndarray, (n, c), type of `x`
         Colour that a pixel is compared with; follows slowly while it stands.
     age : ndarray, (n,), integer
         0 off the foreground, 1 in the first frame of a colour; changed in place, never beyond 65535.
+    held : ndarray, (n,), uint8
+        1 where the age has reached `least`, else 0; changed in place.
 
     Returns
     -------
@@ -45,12 +49,15 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type:
     for a in range(begin, end, CHUNK):
         b = min(a + CHUNK, end)
         if not any_set(mask[a:b]):
-            age[a:b] = 0
+            if any_older(age[a:b]):  # written only where it changes: this is most of the picture
+                age[a:b] = 0
+                held[a:b] = 0
             continue
         for pixel in range(a, b):
             i = np.uint64(pixel)  # indices without a sign need no test for a negative one
             if mask[i] != 255:
                 age[i] = 0
+                held[i] = 0
                 continue
             total, first = _ZERO, i * np.uint64(channels)
             for c in range(channels):
@@ -66,12 +73,15 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type:
                 age[i] = 1
                 for c in range(channels):
                     kept[first + np.uint64(c)] = colours[first + np.uint64(c)]
+            held[i] = age[i] >= least
             oldest = max(oldest, age[i])
     return oldest
 
 
 @kernel
-def at_least(age, least, flags):  # type: ignore[no-untyped-def]
-    """Write 1 into `flags`, uint8, where an age has reached `least` and 0 elsewhere; both (n,)."""
-    for i in range(flags.size):
-        flags[i] = age[i] >= least
+def any_older(age):  # type: ignore[no-untyped-def]
+    """Return whether any age, (n,), is not 0; no early exit, so that it vectorises."""
+    largest = age[0]
+    for i in range(age.size):
+        largest = max(largest, age[i])
+    return largest > 0

@@ -82,6 +82,7 @@ class StandingObjects:
         """Take over the attributes `age`, (h, w) uint16, `anchor`, (h * w, c), and `frame`."""
         self.age, self.anchor, self.frame = age, anchor, frame
         self._oldest = int(age.max(initial=0))
+        self._held[:] = age >= self._ticks(_HELD)
 
     def _ticks(self, seconds: float) -> int:
         return max(round(seconds * self._fps / self._tick), 2)
@@ -94,16 +95,12 @@ class StandingObjects:
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
         near = cv2.dilate(before, np.ones((reach, reach), np.uint8))
         self._hasty = (near != FOREGROUND) & (after == FOREGROUND)
-        self.age[self._hasty] = 0
+        self._renew(self._hasty)
         self._settling = max(round(_SETTLING * self._fps), 2)
 
     def held(self) -> np.ndarray | None:
         """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
-        least = self._ticks(_HELD)
-        if self._oldest < least:
-            return None
-        _object_kernels.at_least(self.age.reshape(-1), least, self._held.reshape(-1))
-        return self._held
+        return self._held if self._oldest >= self._ticks(_HELD) else None
 
     def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None; their ages begin anew.
@@ -121,16 +118,22 @@ class StandingObjects:
         chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
         if chosen is None or not chosen.any():
             return None
-        self.age[chosen] = 0
+        self._renew(chosen)
         return chosen
 
+    def _renew(self, where: np.ndarray) -> None:
+        """Let the ages of some pixels, (h, w) bool, begin anew."""
+        self.age[where] = 0
+        self._held[where] = 0
+
     def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
-        numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
-        pixels, flat, age = x.reshape(self.anchor.shape), mask.reshape(-1), self.age.reshape(-1)
+        numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half, self._ticks(_HELD)
+        pixels, flat = x.reshape(self.anchor.shape), mask.reshape(-1)
+        maps = self.anchor, self.age.reshape(-1), self._held.reshape(-1)
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            oldest[band] = _object_kernels.grow_old(begin, end, pixels, flat, *numbers, self.anchor, age)
+            oldest[band] = _object_kernels.grow_old(begin, end, pixels, flat, *numbers, *maps)
 
         in_bands(grow, flat.size, self._bands)
         self._oldest = max(oldest)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from bgsub._opencv import cv2
 from bgsub._pixel_kernels import UNLEARNED
 from bgsub._provisional import StartBuffer
 from bgsub.background import Canvas, StartBackground, TrackedBackground
@@ -337,7 +338,10 @@ def _with(frame: np.ndarray, entries: np.ndarray, values: np.ndarray) -> np.ndar
     return changed
 
 
-def foreground_share(mask: np.ndarray, known: np.ndarray | None) -> float:
-    """Return the share of the frame that is foreground and not known to be."""
+def is_mostly_foreground(mask: np.ndarray, known: np.ndarray | None, share: float) -> bool:
+    """Return whether more than a share of the frame is foreground that is not known to be."""
+    least = share * mask.size
+    if cv2.countNonZero(mask) <= least:  # shadows among them, but quick
+        return False
     found = mask if known is None else mask[~known]
-    return float(np.count_nonzero(found == FOREGROUND)) / mask.size
+    return bool(np.count_nonzero(found == FOREGROUND) > least)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.frames import FrameFormat
-from bgsub.scene_model import SceneModel, View, foreground_share
+from bgsub.scene_model import SceneModel, View, is_mostly_foreground
 
 _WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
 
@@ -42,12 +42,12 @@ class Scenes:
         if watch and self.model.is_covered_by(frame):
             return self.model.blank(frame), "covered"
         view = self.model.separate(frame, known, frozen)
-        if not watch or foreground_share(view.mask, known) <= _WHOLE_FRAME:
+        if not watch or not is_mostly_foreground(view.mask, known, _WHOLE_FRAME):
             return view, "light-change" if view.light else None
         if self._parked is not None and self._parked.fits(frame):
             self.model, self._parked = self._parked, None
             view = self.model.separate(frame, known, frozen)
-            if foreground_share(view.mask, known) <= _WHOLE_FRAME:
+            if not is_mostly_foreground(view.mask, known, _WHOLE_FRAME):
                 return view, "scene-return"
         if self.model.tracker is not None or self._parked is None:
             self._parked = self.model

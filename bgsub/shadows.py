@@ -33,8 +33,8 @@ class ShadowDetector:
         self._bands = bands
         self._dark, self._other = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         self._boxes = np.empty((bands, 4), np.int64)
-        self._columns = np.empty((2, shape[1] + _SIDE - 1), np.uint16)
-        self._counts = np.empty((2, shape[1]), np.uint16)
+        self._columns = np.empty((bands, 2, shape[1] + _SIDE - 1), np.uint16)
+        self._counts = np.empty((bands, 2, shape[1]), np.uint16)
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
         """Return where the foreground is shadow, (h, w) uint8 of 0 and 1, a buffer; None when nowhere.
@@ -61,5 +61,11 @@ class ShadowDetector:
         box = np.where([True, False, True, False], boxes.min(axis=0), boxes.max(axis=0))
         if box[1] == 0:
             return None
-        _shadow_kernels.outvoted(box, mask, other, dark, _SIDE, _OBJECT, self._columns, self._counts)
+
+        def vote(begin: int, end: int, band: int) -> None:
+            part = np.array([box[0] + begin, box[0] + end, box[2], box[3]])
+            work = self._columns[band], self._counts[band]
+            _shadow_kernels.outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)
+
+        in_bands(vote, int(box[1] - box[0]), self._bands)
         return dark
