@@ -133,7 +133,6 @@ class BackgroundSubtractor:
     def _begin(self, frames: FrameFormat) -> None:
         self.format = frames
         self._scenes = Scenes(frames, self._parameters)
-        load_in_background(frames.pixels_dtype, frames.channels, _rehearsal)
 
     # -- frames --------------------------------------------------------------------------------------------------
 
@@ -196,7 +195,8 @@ class BackgroundSubtractor:
         frames = FrameFormat.of(image, self._parameters["max_value"]) if self.format is None else self.format
         frame = frames.check(image)
         known = _checked_known(known, frames)
-        if self._scenes is None or rate == 1:
+        is_first = self._scenes is None or rate == 1
+        if is_first:
             self._begin(frames)
         scenes = self._scenes
         assert scenes is not None
@@ -205,6 +205,8 @@ class BackgroundSubtractor:
         phase = self.phase  # before the last frame of the start makes the tracker
         if rate != 0:
             self._learn(scenes, None if rate < 0 or rate == 1 else rate)
+        if is_first:  # only now: the first mask waits for nothing
+            load_in_background(frames.pixels_dtype, frames.channels, _rehearsal)
         return view, event, phase
 
     @staticmethod
