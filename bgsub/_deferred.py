@@ -48,14 +48,13 @@ class DeferredStep:
         """Go on to the blocks that the next frame visits."""
         self.turn = (self.turn + 1) % len(self.G)
 
-    def compose(self, T: np.ndarray) -> None:
-        """Take over a step: row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``; T is (k, k + 1)."""
-        _small_kernels.compose(self.N, np.ascontiguousarray(T), self.G[self.turn])
+    def compose(self, T: np.ndarray) -> float:
+        """Take over a step: row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``; T is (k, k + 1).
+
+        Returns the largest entry of N and its inverse: when it grows, V and N should be multiplied out.
+        """
+        return float(_small_kernels.compose(self.N, np.ascontiguousarray(T), self.G[self.turn]))
 
     def rotate(self, L: np.ndarray) -> None:
         """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""
         self.N = np.ascontiguousarray(np.linalg.solve(L, self.N.T).T)
-
-    def condition(self) -> float:
-        """Return the condition number of N."""
-        return float(np.linalg.cond(self.N))

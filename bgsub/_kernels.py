@@ -347,15 +347,14 @@ def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def turn_rows(stack, start, c, target, where, gram, work):  # type: ignore[no-untyped-def]
-    """Change V where `where` is set by the least that makes ``V c`` the target there: ``(target - V c) c' / |c|^2``.
+def turn_rows(stack, start, c, z, target, where, gram, work):  # type: ignore[no-untyped-def]
+    """Add ``(target - V c) z'`` to V where `where` is set: with ``z'c = 1``, ``V c`` is the target there.
 
     `stack` (>= k, >= m) holds V', `target` (n,) and `where`, (n,) or (0,) uint8, empty for everywhere, hold for the
-    entries from `start` on; `c` (k,), `work` (>= 2, BLOCK) float32. The change of the Gram matrix of V is added to
-    `gram`, (k, k) float64.  O(n k), and only where something changes.
+    entries from `start` on; `c`, `z` (k,), `work` (>= 2, BLOCK) float32. The change of the Gram matrix of V is added
+    to `gram`, (k, k) float64.  O(n k), and only where something changes.
     """
     k = c.size
-    size = dot(c, c)
     for first in range(0, target.size, BLOCK):
         last = min(first + BLOCK, target.size)
         if where.size > 0 and not np.any(where[first:last]):
@@ -371,13 +370,13 @@ def turn_rows(stack, start, c, target, where, gram, work):  # type: ignore[no-un
         for j in range(k):
             projection = dot(stack[j, begin:end], delta)
             for i in range(k):
-                gram[i, j] += projection * c[i] / size
-                gram[j, i] += projection * c[i] / size
-        square = dot(delta, delta) / (size * size)
+                gram[i, j] += projection * z[i]
+                gram[j, i] += projection * z[i]
+        square = dot(delta, delta)
         for j in range(k):
             for i in range(k):
-                gram[i, j] += square * c[i] * c[j]
-            add_scaled(stack[j, begin:end], c[j] / size, delta)
+                gram[i, j] += square * z[i] * z[j]
+            add_scaled(stack[j, begin:end], z[j], delta)
 
 
 @kernel

@@ -63,7 +63,7 @@ def exceeds_noise(d, sigma, threshold, factor, over):  # type: ignore[no-untyped
     for i in range(over.size):
         over[i] = d[i] > max(threshold, factor * sigma[i])
     for i in range(over.size):
-        count += over[i]
+        count += np.int64(over[i])
     return count
 
 
@@ -211,7 +211,9 @@ def majority(begin, end, candidates, side, out, columns, counts):  # type: ignor
         if i > begin:
             added, removed = candidates[min(i + half, h - 1)], candidates[max(i - 1 - half, 0)]
             for j in range(w):
-                inner[j] += np.uint16(added[j]) - np.uint16(removed[j])
+                inner[j] += np.uint16(added[j])
+            for j in range(w):
+                inner[j] -= np.uint16(removed[j])
         columns[:half] = inner[0]
         columns[half + w :] = inner[w - 1]
         sum_windows(columns, side, counts)

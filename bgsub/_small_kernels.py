@@ -81,8 +81,11 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
 def compose(N, T, g):  # type: ignore[no-untyped-def]
     """Take a step over into the deferred form, see `bgsub._deferred`: ``N <- N M`` and ``g = N^-T h``.
 
-    `N` (k, k), changed in place; `T` (k, k + 1), which holds M' and h; `g` (k,), output.  O(k^3).
+    `N` (k, k), changed in place; `T` (k, k + 1), which holds M' and h; `g` (k,), output.  Returns the largest entry
+    of N or its inverse by magnitude.  O(k^3).
     """
     k = N.shape[0]
     N[:] = N @ np.ascontiguousarray(T[:, :k].T)
-    g[:] = np.linalg.solve(np.ascontiguousarray(N.T), np.ascontiguousarray(T[:, k]))
+    inverse = np.linalg.inv(N)
+    g[:] = np.ascontiguousarray(inverse.T) @ np.ascontiguousarray(T[:, k])
+    return max(np.max(np.abs(N)), np.max(np.abs(inverse)))

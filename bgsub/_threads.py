@@ -88,7 +88,7 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
     grain : int, default 1
         Bands begin at multiples of it.
     """
-    pieces = -(-length // grain)
+    pieces = max(-(-length // grain), 1)
     pool = _pool
     helpers = pool.take(min(threads, pieces) - 1) if threads > 1 else 0
     try:

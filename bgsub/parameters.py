@@ -145,6 +145,7 @@ SUBTRACTOR = {
     "absorb_after": Parameter(
         60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True
     ),
+    "scale": Parameter(1.0, "work on a frame reduced by this factor; the mask keeps its full size", float, 0.05, 1),
     "threads": Parameter(None, "threads of the kernels; by default all cores, for large frames", int, 1, 256),
     "max_value": Parameter(
         None,

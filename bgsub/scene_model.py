@@ -10,7 +10,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub._pixel_kernels import UNLEARNED
 from bgsub._provisional import StartBuffer
-from bgsub.background import Canvas, StartBackground, TrackedBackground
+from bgsub.background import Background, Canvas, StartBackground, TrackedBackground
 from bgsub.errors import ParameterError
 from bgsub.frames import FrameFormat, check_like
 from bgsub.illumination import Illumination, Light
@@ -177,8 +177,8 @@ class SceneModel:
             return count
         return int(np.count_nonzero(self.segmenter.candidates(self.canvas.residual, self.canvas.over)))
 
-    def _background(self) -> StartBackground | TrackedBackground:
-        background = self.start or self.tracked
+    def _background(self) -> Background:
+        background: Background | None = self.start or self.tracked
         assert background is not None
         return background
 

@@ -17,6 +17,7 @@ from bgsub._loader import load_in_background
 from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat, check_like
 from bgsub.parameters import SUBTRACTOR, TRACKER, check_all
+from bgsub.reduction import Reduction
 from bgsub.scene_model import View
 from bgsub.scenes import Scenes
 from bgsub.separation import FOREGROUND, Separation
@@ -62,6 +63,9 @@ class BackgroundSubtractor:
         Release the places that an object has left; see `bgsub.objects`.
     absorb_after : float, default 60
         Seconds until a standing object is background; inf for never.
+    scale : float in [0.05, 1], default 1
+        Work on frames reduced by this factor in height and width, for large frames on small machines. All results
+        keep their full size: the mask with edges as sharp as the frame's, background and residual interpolated.
     threads : int, optional
         Threads of the kernels for frames that are large enough for more than one; by default all cores.
     max_value : float, optional
@@ -113,6 +117,7 @@ class BackgroundSubtractor:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
         self._scenes: Scenes | None = None
+        self._reduction: Reduction | None = None
         self._view: View | None = None
         self._background: np.ndarray | None = None
 
@@ -131,8 +136,10 @@ class BackgroundSubtractor:
         return None if self._scenes is None else self._scenes.model.tracker
 
     def _begin(self, frames: FrameFormat) -> None:
+        scale, threads = self._parameters["scale"], self._parameters["threads"]
         self.format = frames
-        self._scenes = Scenes(frames, self._parameters)
+        self._reduction = None if scale == 1 else Reduction(frames, scale, threads)
+        self._scenes = Scenes(frames if self._reduction is None else self._reduction.frames, self._parameters)
 
     # -- frames --------------------------------------------------------------------------------------------------
 
@@ -169,9 +176,8 @@ class BackgroundSubtractor:
         """
         if fgmask is not None:
             check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
-        view, _, _ = self._see(image, learningRate, knownForegroundMask)
-        out = np.empty(view.mask.shape, np.uint8) if fgmask is None else fgmask
-        return _finished(view.mask, knownForegroundMask, out)
+        frame, _, _ = self._see(image, learningRate, knownForegroundMask)
+        return self._mask(frame, knownForegroundMask, np.empty(frame.shape[:2], np.uint8) if fgmask is None else fgmask)
 
     def process(
         self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
@@ -183,14 +189,18 @@ class BackgroundSubtractor:
         Separation
             Mask, background, foreground, residual, coefficients, phase and event.
         """
-        view, event, phase = self._see(image, learningRate, knownForegroundMask)
+        frame, event, phase = self._see(image, learningRate, knownForegroundMask)
         tracker = self.tracker if phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        mask = _finished(view.mask, knownForegroundMask, np.empty(view.mask.shape, np.uint8))
-        return Separation(view.frame, mask, self.getBackgroundImage(), view.residual(), y, phase, event)
+        mask = self._mask(frame, knownForegroundMask, np.empty(frame.shape[:2], np.uint8))
+        assert self._view is not None
+        residual = self._view.residual()
+        if self._reduction is not None:
+            residual = self._reduction.enlarge_residual(residual)
+        return Separation(frame, mask, self.getBackgroundImage(), residual, y, phase, event)
 
-    def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[View, str | None, str]:
-        """Check, separate and learn the next frame; return the view of it, the event and the phase it was seen in."""
+    def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[np.ndarray, str | None, str]:
+        """Separate and learn the next frame; return it checked, its event and the phase it was seen in."""
         rate = self._checked_rate(rate)
         frames = FrameFormat.of(image, self._parameters["max_value"]) if self.format is None else self.format
         frame = frames.check(image)
@@ -200,14 +210,31 @@ class BackgroundSubtractor:
             self._begin(frames)
         scenes = self._scenes
         assert scenes is not None
-        view, event = scenes.view(frame, known, rate == 0)
-        self._view, self._background = view, None
+        seen = frame
+        if self._reduction is not None:
+            seen = self._reduction.reduce(frame)
+            known = None if known is None else self._reduction.reduce_known(known)
+        self._view, event = scenes.view(seen, known, rate == 0)
+        self._background = None
         phase = self.phase  # before the last frame of the start makes the tracker
         if rate != 0:
             self._learn(scenes, None if rate < 0 or rate == 1 else rate)
         if is_first:  # only now: the first mask waits for nothing
             load_in_background(frames.pixels_dtype, frames.channels, _rehearsal)
-        return view, event, phase
+        return frame, event, phase
+
+    def _mask(self, frame: np.ndarray, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
+        """Return `out`, (h, w) uint8, filled with the newest frame's mask and the pixels known to be foreground."""
+        view = self._view
+        assert view is not None
+        if self._reduction is None:
+            np.copyto(out, view.mask)
+        else:
+            picture = view.model.stabiliser.back(view.model.canvas.picture, view.pixels, smooth=True)
+            self._reduction.enlarge(view.mask, frame, view.pixels, picture, out)
+        if known is not None:
+            out[np.asarray(known) != 0] = FOREGROUND
+        return out
 
     @staticmethod
     def _learn(scenes: Scenes, rate: float | None) -> None:
@@ -236,7 +263,8 @@ class BackgroundSubtractor:
 
     def _newest_background(self) -> np.ndarray | None:
         if self._background is None and self._view is not None:
-            self._background = self._view.background()
+            background = self._view.background()
+            self._background = background if self._reduction is None else self._reduction.enlarge_background(background)
         return self._background
 
     @staticmethod
@@ -299,14 +327,6 @@ class BackgroundSubtractor:
             check_like("background", state["background"], shape, frames.dtype)
             self._background = state["background"]
         self._scenes.model.set_state(state)
-
-
-def _finished(mask: np.ndarray, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
-    """Return `out`, filled with a mask, (h, w) uint8, and with the pixels known to be foreground."""
-    np.copyto(out, mask)
-    if known is not None:
-        out[np.asarray(known) != 0] = FOREGROUND
-    return out
 
 
 def _rehearsal() -> Callable[[np.ndarray], object]:

@@ -23,7 +23,7 @@ _NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can b
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 _EVERYTHING = np.empty(0, np.float32)
 _LARGEST = 1e12  # beyond it squares leave the range of float32
-_SKEWED = 4.0  # condition number of the change of basis from which it is carried out
+_SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from which it is carried out
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
 
@@ -145,6 +145,7 @@ class SubspaceTracker:
         self._deferred = DeferredStep(self.rank)
         self._m = 0
         self._x: np.ndarray | None = None
+        self._ready = False
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
@@ -161,8 +162,8 @@ class SubspaceTracker:
     @property
     def low_rank_(self) -> np.ndarray:
         """Low-rank part ``l = U y`` of the newest vector, (m,), float32."""
-        self._settle()
         stack, out = self._model(), np.empty(self._m, np.float32)
+        self._settle()
         _kernels.combine(stack, 0, self._coordinates(), out)
         return out
 
@@ -200,7 +201,8 @@ class SubspaceTracker:
         self._deferred = DeferredStep(k)
         self._R = np.zeros((0, k))
         n = coefficients.shape[0]
-        self._C = coefficients.T @ coefficients / n if n else np.zeros((k, k))
+        moments = np.asarray(coefficients, np.float64)
+        self._C = moments.T @ moments / n if n else np.zeros((k, k))
         self.coefficients_ = np.array(coefficients[-1] if n else np.zeros(k), np.float64)
         self.step_length_, self.objective_, self.n_samples_seen_ = 0.0, (0.0, 0.0), 0
         self._cold_scale, self._warmth = 0.0, 0.0
@@ -422,20 +424,21 @@ class SubspaceTracker:
         """Return the coefficients in V, (k,) float32."""
         return (self._deferred.N @ self.coefficients_).astype(np.float32)
 
-    def _settle(self, newest: int = -1) -> None:
-        """Carry out the pending steps of all blocks but those of number `newest`, whose influence is kept."""
-        G = self._deferred.G
-        if self._stack is not None and (G.any() or newest >= 0):
-            _kernels.settle(self._stack, 0, self._m, self._deferred.block, G.astype(np.float32), newest)
-            G[:] = 0.0
+    def _settle(self) -> None:
+        """Carry out the pending steps; the influence of a vector that is not yet learned is kept."""
+        deferred, swept = self._deferred, self._ready and self._x is None
+        if self._stack is not None and (deferred.G.any() or swept):
+            G, newest = deferred.G.astype(np.float32), deferred.turn if swept else -1
+            _kernels.settle(self._stack, 0, self._m, deferred.block, G, newest)
+            deferred.G[:] = 0.0
 
     def _carry_out(self) -> None:
         """Carry all steps out: the first rows of the model are U' itself then."""
         self._settle()
-        k, N = self.rank, self._deferred.N
-        if self._stack is not None and not np.array_equal(N, np.eye(k)):
-            _kernels.transform_rows(self._stack[:k], np.ascontiguousarray(N.T, np.float32), self._block_work)
-            self._deferred = DeferredStep(k, len(self._deferred.G), self._deferred.block)
+        N = self._deferred.N
+        if self._stack is not None and not np.array_equal(N, np.eye(self.rank)):
+            _kernels.transform_rows(self._stack[: self.rank], np.ascontiguousarray(N.T, np.float32), self._block_work)
+            N[:] = np.eye(self.rank)
             self._subset.gather(self._stack, self._deferred)
 
     def _active(self) -> np.ndarray:
@@ -520,10 +523,13 @@ class SubspaceTracker:
         """Replace U' by T times ``[U' e']``: deferred after a sweep, at once where T has rows for Q' as well."""
         k, was_swept = self.rank, self._x is None
         if was_swept and not len(self._R):
-            self._deferred.compose(T)
+            skew = self._deferred.compose(T)
+            self._ready = False  # learned
+            if skew > _SKEWED:
+                self._carry_out()
             return
         if was_swept:
-            self._settle(newest=self._deferred.turn)
+            self._settle()
         whole = np.column_stack([T[:, :k] @ self._deferred.N.T, T[:, k]])
         _kernels.transform_rows(self._model()[: k + 1], whole.astype(np.float32), self._block_work)
         self._deferred = DeferredStep(k)
@@ -531,9 +537,9 @@ class SubspaceTracker:
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
         """Make `target` the low-rank part of the newest vector, which counts as not yet learned.
 
-        The smallest change of the basis that does it, ``(target - l) c' / |c|^2`` for ``l = V c``, and an orthonormal
-        basis of the result. What is known of the past is kept in its coefficients; a pending gradient, which belongs
-        to the old subspace, is dropped.
+        The smallest change of the basis that does it, ``(target - U y) y' / |y|^2``, and an orthonormal basis of the
+        result. What is known of the past is kept in its coefficients; a pending gradient, which belongs to the old
+        subspace, is dropped.
 
         Parameters
         ----------
@@ -554,7 +560,9 @@ class SubspaceTracker:
         end = min(-(-end // deferred.block) * deferred.block, self._m)
         _kernels.settle(stack, begin, end, deferred.block, deferred.G.astype(np.float32), -1)
         gram = np.zeros((self.rank, self.rank))
-        _kernels.turn_rows(stack, start, self._coordinates(), target, chosen, gram, self._block_work)
+        z = np.linalg.solve(deferred.N.T, y) / float(y @ y)  # the least change of U, not of V
+        c, z32 = self._coordinates(), z.astype(np.float32)
+        _kernels.turn_rows(stack, start, c, z32, target, chosen, gram, self._block_work)
         self._rotate(np.eye(self.rank) + deferred.N.T @ gram @ deferred.N)
         self._ready, self._x = False, None
 
@@ -605,8 +613,6 @@ class SubspaceTracker:
     def orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
         k, r = self.rank, self._R.shape[0]
-        if self._deferred.condition() > _SKEWED:
-            self._carry_out()
         if not r:
             self._settle()
             N = self._deferred.N

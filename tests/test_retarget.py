@@ -23,7 +23,7 @@ def test_turn_rows_is_its_twin(chosen, m, k, extra, seed):
     target = rng.random(m).astype(F)
     where = (rng.random(m) < 0.5).astype(np.uint8) * 255 if chosen else np.empty(0, np.uint8)
     turned, gram = stack.copy(), np.zeros((k, k))
-    _kernels.turn_rows(turned, 0, c, target, where, gram, np.empty((2, _kernels.BLOCK), F))
+    _kernels.turn_rows(turned, 0, c, (c / (c @ c)).astype(F), target, where, gram, np.empty((2, _kernels.BLOCK), F))
     before = stack[:k].astype(float)
     expected = reference.turned(before, c.astype(float), target, before.T @ c, where if chosen else None)
     np.testing.assert_allclose(turned[:k], expected, atol=1e-5)

@@ -153,6 +153,7 @@ def test_every_parameter_reaches_the_method(cli, tmp_path, folder):
         "line_search": "sample",
         "gradient_carry": "unchanged",
         "shadows": "merged",
+        "scale": 0.5,
     }
     values = {name: other[name] if name in other else _another(parameter) for name, parameter in SUBTRACTOR.items()}
     typed = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}

@@ -1,0 +1,255 @@
+"""Dense float64 twins of the one-pass engine, written like the formulas, and what they are compared on."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+from reference_tracking import separate
+
+from bgsub import _small_kernels, _sweep_kernels
+from bgsub._step import FLOOR, IN_SPAN
+from bgsub.background import Canvas, TrackedBackground
+from bgsub.frames import FrameFormat
+from bgsub.parameters import SUBTRACTOR, check_all
+from bgsub.surrogates import Surrogate
+
+F = np.float32
+LIMITS = F(0.08), F(2.5)
+ARMIJO = 1e-4
+NOTHING = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a frame is compared by: its surrogate, its unit, and the limits of a candidate."""
+
+    surrogate: Surrogate
+    scale: float
+    channels: int
+    full: float
+    top: float
+    threshold: float
+    factor: float
+
+
+@dataclass(frozen=True)
+class Swept:
+    """Everything that one sweep makes."""
+
+    V: np.ndarray
+    e: np.ndarray
+    low_rank: np.ndarray
+    d: np.ndarray
+    limit: np.ndarray
+    over: np.ndarray
+    products: np.ndarray
+
+
+def numbers(m: int, block: int, period: int):
+    """Return the number of the block of every entry, (m,), for blocks of `block` entries."""
+    return np.arange(m) // block % period
+
+
+def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, block, look: Look) -> Swept:
+    """Step the blocks of number `turn` and compare a frame with ``V c``.
+
+    V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, sigma (n,); `block` in entries. Where `kept`, the
+    background of the other blocks is that of the frame before.
+    """
+    period = len(G)
+    visited = numbers(len(V), block, period) == turn
+    V = V + np.outer(visited * e, G[turn])
+    low_rank = V @ c
+    if kept:
+        low_rank = np.where(visited, low_rank, look.scale * before)
+    r = look.scale * pixels - low_rank
+    seen = np.repeat(1.0 - (hidden != 0), look.channels)
+    influence = period * visited * look.surrogate.influence(seen * r)
+    cost = period * np.sum(visited * look.surrogate.value(seen * r))
+    d = np.sqrt(np.sum(r.reshape(-1, look.channels) ** 2, axis=1))
+    limit = np.maximum(look.threshold, look.factor * sigma)
+    products = np.concatenate([V.T @ influence, [influence @ influence, cost, np.count_nonzero(d > limit)]])
+    return Swept(V, np.where(visited, influence, e), low_rank, d, limit, d > limit, products)
+
+
+def settle(V, e, G, block, newest):
+    """Carry out the pending steps of all blocks but those of number `newest`; returns V (m, k) and e (m,)."""
+    number = numbers(len(V), block, len(G))
+    due = number != newest
+    return V + (due * e)[:, np.newaxis] * G[number], np.where(due, 0.0, e)
+
+
+def deferred_basis(V, e, G, N, block):
+    """Return ``(V + D(e) G) N`` as a full matrix, (m, k); D(e) has the entries of e in the columns of their blocks."""
+    D = np.zeros((len(V), len(G)))
+    D[np.arange(len(V)), numbers(len(V), block, len(G))] = e
+    return (V + D @ G) @ N
+
+
+def step(U, e, T):
+    """Return the new basis, (m, k): row i of its transpose is ``sum_j T[i, j] U'_j + T[i, k] e``."""
+    return np.column_stack([U, e]) @ T.T
+
+
+def projector(U):
+    """Return the projector on the column space of an orthonormal U."""
+    return U @ U.T
+
+
+class Case:
+    """A random model and frame for the kernel: n pixels, blocks of `block` pixels."""
+
+    def __init__(self, n, block, channels, dtype, k, period, seed, surrogate, kept=False, hides=False):
+        rng = np.random.default_rng(seed)
+        m, full = n * channels, 255.0 if dtype == np.uint8 else 1.0
+        self.n, self.block, self.kept, self.k = n, block, kept, k
+        V, e = rng.standard_normal((m, k)) / np.sqrt(k), 0.05 * rng.standard_normal(m)
+        self.stack = np.full((k + 2, m + 5), 7, F)
+        self.stack[:k, :m], self.stack[k, :m] = V.T, e
+        self.G = (0.5 * rng.standard_normal((period, k))).astype(F)
+        self.c = rng.standard_normal(k).astype(F)
+        self.period, self.turn = period, int(rng.integers(period))
+        l = np.clip(V @ self.c, -0.2, 1.2)
+        x = np.clip(l + 0.02 * rng.standard_normal(m) + (rng.random(m) < 0.2) * rng.uniform(-1, 1, m), 0, 1)
+        self.pixels, self.before = (full * x).astype(dtype), (full * np.clip(l + 0.05, 0, 1)).astype(dtype)
+        self.hidden = (rng.random(n) < 0.3).astype(np.uint8) if hides else NOTHING
+        self.sigma = (0.05 * rng.random(n)).astype(F)
+        self.look = Look(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
+
+    def swept(self, *bands):
+        """Return stack, products, and d, picture, over of the kernel, run on bands that begin at these blocks."""
+        n, look, s = self.n, self.look, self.look.surrogate
+        stack, d, over = self.stack.copy(), np.full(n, -1, F), np.full(n, 9, np.uint8)
+        picture, total = np.zeros_like(self.pixels), np.zeros(self.k + 3)
+        cuts = [0, *(min(band * self.block, n) for band in bands), n]
+        for begin, end in itertools.pairwise(cuts):
+            products = np.full(self.k + 3, 5.0)
+            work = np.empty((2, look.channels * self.block), F)
+            _sweep_kernels.sweep(
+                begin, end, stack, self.G, self.c, self.period, self.turn, self.kept, self.before, self.hidden,
+                s.code, F(s.mu), F(s.p), self.pixels, F(look.scale), look.channels, F(look.full), F(look.top),
+                self.sigma, *LIMITS, d, picture, over, work, products,
+            )  # fmt: skip
+            total += products
+        return stack, total, d, picture, over
+
+    def expected(self):
+        """Return what the dense twin makes."""
+        m, k, stack = self.pixels.size, self.k, self.stack.astype(float)
+        hidden = self.hidden if self.hidden.size else np.zeros(self.n)
+        model = stack[:k, :m].T, stack[k, :m], self.G.astype(float), self.c.astype(float), self.turn
+        frame = self.kept, self.before.astype(float), hidden, self.pixels.astype(float), self.sigma.astype(float)
+        return sweep(*model, *frame, self.block * self.look.channels, self.look)
+
+
+class SmallStep:
+    """One vector at a random subspace, and the full step from there by the kernel."""
+
+    def __init__(self, m, k, seed, surrogate, w=0.05, armijo=ARMIJO, complete=False):
+        rng = np.random.default_rng(seed)
+        self.U, self.w = np.linalg.qr(rng.standard_normal((m, k)))[0], w
+        Y = rng.standard_normal((3 * k, k)) * np.sqrt(m) * 0.3
+        self.y, self.C = Y[0] * rng.choice([0.01, 1, 3]), Y.T @ Y / len(Y)
+        self.x = self.U @ self.y + 0.02 * rng.standard_normal(m) + (rng.random(m) < 0.2) * rng.uniform(-1, 1, m)
+        self.a = np.ones(m) if complete else (rng.random(m) < 0.8).astype(float)
+        _, self.e, self.cost = separate(self.U, self.y, self.x, self.a, surrogate)
+        self.stack = np.column_stack([self.U, self.e])
+        self.y_new, self.C_new, self.T, self.out = self.y.copy(), self.C.copy(), np.zeros((k, k + 1)), np.zeros(2)
+        limits = IN_SPAN, FLOOR, armijo
+        self.accepted = _small_kernels.full_step(
+            self.stack.T @ self.e, self.C_new, self.y_new, w, self.cost, *limits, self.T, self.out
+        )
+
+
+def tracked(frames, rank, one_pass=True, **parameters):
+    """Return a tracked background that knows the first half of the frames, (n, h, w, c), and an empty canvas."""
+    form = FrameFormat.of(frames[0])
+    background = TrackedBackground(form, LIMITS, check_all(SUBTRACTOR, {"rank": rank, "subset": 400, **parameters}))
+    X = frames[: len(frames) // 2].reshape(-1, form.size).astype(float) / form.pixels_full
+    _, _, components = np.linalg.svd(X, full_matrices=False)
+    background.tracker.initialise(components[:rank], X @ components[:rank].T)
+    background.one_pass = one_pass
+    return background, Canvas(form)
+
+
+def seen_by(frames, rank, one_pass, events=(), **parameters):
+    """Yield picture, residual and candidates of the second half of the frames.
+
+    Events: pixels that are "hidden" in some frames, some "frozen" frames (the learning rate 0), a "fast" one, and one
+    after which a part of the frame is "absorbed".
+    """
+    background, canvas = tracked(frames, rank, one_pass, **parameters)
+    h, w, _ = frames[0].shape
+    part = np.zeros((h, w), np.uint8)
+    part[h // 4 : h // 2 + 1, : w // 2 + 1] = 1
+    sigma = np.full((h, w), 0.02, F)
+    for i, pixels in enumerate(frames[len(frames) // 2 :]):
+        canvas.turn()
+        hidden = part if "hidden" in events and i % 5 == 2 else None
+        count = background.separate(pixels, hidden, sigma, canvas)
+        assert count == np.count_nonzero(canvas.over)
+        yield canvas.picture.astype(float), canvas.residual.copy(), canvas.over.copy()
+        if not ("frozen" in events and i % 7 == 3):
+            background.tracker.update(0.3 if "fast" in events and i == 4 else None)
+        if "absorbed" in events and i == len(frames) // 4:
+            background.absorb(pixels, part != 0)
+
+
+def planted(shape, dtype, n, seed, directions=2):
+    """Return n frames of a picture in changing light, with sparse objects."""
+    rng = np.random.default_rng(seed)
+    picture, waves = rng.uniform(0.2, 0.8, shape), rng.normal(0, 1, (directions, *shape))
+    X = picture + np.tensordot(rng.normal(0, 0.04, (n, directions)), waves, 1) + rng.normal(0, 0.01, (n, *shape))
+    hit = rng.random((n, *shape[:2])) < 0.08
+    X[hit] = rng.random((np.count_nonzero(hit), shape[2]))
+    X = np.clip(X, 0, 1)
+    return (255 * X).round().astype(np.uint8) if dtype == np.uint8 else X.astype(F)
+
+
+def small_blocks(monkeypatch, period, size=4000):
+    """Make the engine visit blocks of some dozen pixels, in bands, one of `period` in every frame."""
+    monkeypatch.setattr("bgsub.background._PERIOD", period)
+    monkeypatch.setattr("bgsub.background._BLOCK_BYTES", size)
+    monkeypatch.setattr("bgsub.background._WORTH_A_THREAD", 60)
+
+
+def learned(monkeypatch, period, look=None):
+    """Return a background that has learned some frames fast, and the last frame.
+
+    `look` is called with the background between the pass over a frame and the step.
+    """
+    small_blocks(monkeypatch, period, 1000)
+    frames = planted((9, 16, 2), F, 40, 3, 3)
+    background, canvas = tracked(frames, 3)
+    for pixels in frames[20:]:
+        canvas.turn()
+        background.separate(pixels, None, np.zeros((9, 16), F), canvas)
+        if look is not None:
+            look(background)
+        background.tracker.update(0.3)
+    return background, frames[-1]
+
+
+def drift(monkeypatch, rank, period, n, rate=None):
+    """Return a tracker after n frames, and how far its basis ever was from an orthonormal one."""
+    small_blocks(monkeypatch, period)
+    frames = planted((24, 31, 3), F, 60, 1)
+    background, canvas = tracked(frames, rank)
+    worst = 0.0
+    for i in range(n):
+        canvas.turn()
+        background.separate(frames[i % 60], None, np.zeros((24, 31), F), canvas)
+        background.tracker.update(rate)
+        if i % 9 == 0 or i == n - 1:
+            U = basis_of(background.tracker)
+            worst = max(worst, np.abs(U.T @ U - np.eye(rank)).max())
+    return background.tracker, worst
+
+
+def basis_of(tracker):
+    """Return the basis of a tracker that is left as it is, (m, k)."""
+    k, m, deferred = tracker.rank, tracker._m, tracker._deferred
+    V, e = tracker._stack[:k, :m].T.astype(float), tracker._stack[k, :m].astype(float)
+    return deferred_basis(V, e, deferred.G, deferred.N, deferred.block)
