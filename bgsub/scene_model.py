@@ -57,12 +57,14 @@ class View:
     is_blank: bool = False
     light: bool = False
 
+    def picture(self) -> np.ndarray:
+        """Return the background as the engine works on it, (h, w, c), in the coordinates of the frame."""
+        picture = self.model.canvas.picture
+        return picture if self.is_blank else self.model.stabiliser.back(picture, self.pixels, smooth=True)
+
     def background(self) -> np.ndarray:
         """Return the background, like the frame, in the coordinates of the frame."""
-        picture = self.model.canvas.picture
-        if not self.is_blank:
-            picture = self.model.stabiliser.back(picture, self.pixels, smooth=True)
-        return self.model.frames.from_pixels(picture)
+        return self.model.frames.from_pixels(self.picture())
 
     def residual(self) -> np.ndarray:
         """Return the joint colour residual, (h, w), float32."""

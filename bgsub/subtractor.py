@@ -230,8 +230,7 @@ class BackgroundSubtractor:
         if self._reduction is None:
             np.copyto(out, view.mask)
         else:
-            picture = view.model.stabiliser.back(view.model.canvas.picture, view.pixels, smooth=True)
-            self._reduction.enlarge(view.mask, frame, view.pixels, picture, out)
+            self._reduction.enlarge(view.mask, frame, view.pixels, view.picture(), out)
         if known is not None:
             out[np.asarray(known) != 0] = FOREGROUND
         return out

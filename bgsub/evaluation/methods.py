@@ -8,10 +8,12 @@ import numpy as np
 
 from bgsub.errors import DependencyError, ParameterError
 
-METHODS = ("bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog", "subsense", "vibe", "sigmadelta")
-"""Names for `make_method`; ``cnt`` to ``mog`` need OpenCV's extra modules (opencv-contrib-python), the rest pybgs."""
+METHODS = ("bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
+"""Names for `make_method`; those after ``knn`` need OpenCV's extra modules (opencv-contrib-python)."""
 
 _PYBGS = {"subsense": "SuBSENSE", "vibe": "ViBe", "sigmadelta": "SigmaDelta"}
+LIBRARY_METHODS = tuple(_PYBGS)
+"""More names for `make_method`: methods of bgslibrary, which need pybgs."""
 
 
 class Method(Protocol):
@@ -36,8 +38,8 @@ def make_method(name: str) -> Method:
     DependencyError
         If it needs OpenCV's extra modules or pybgs and they are not installed.
     """
-    if name not in METHODS:
-        raise ParameterError(f"method must be one of {', '.join(METHODS)}, got {name!r}")
+    if name not in METHODS + LIBRARY_METHODS:
+        raise ParameterError(f"method must be one of {', '.join(METHODS + LIBRARY_METHODS)}, got {name!r}")
     if name == "bgsub":
         from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -22,6 +23,7 @@ from bgsub.evaluation import (
     find_sequences,
     make_method,
 )
+from bgsub.evaluation.methods import LIBRARY_METHODS
 
 
 @pytest.fixture
@@ -128,6 +130,15 @@ def test_the_extra_methods_are_taken_from_the_extra_modules(monkeypatch):
     made = {f"createBackgroundSubtractor{name.upper()}": (lambda name=name: name) for name in METHODS[3:]}
     monkeypatch.setattr(cv2, "bgsegm", SimpleNamespace(**made), raising=False)
     assert [make_method(name) for name in METHODS[3:]] == list(METHODS[3:])
+
+
+def test_the_methods_of_bgslibrary_are_taken_from_pybgs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pybgs", None)
+    with pytest.raises(DependencyError, match="subsense needs bgslibrary: pip install pybgs"):
+        make_method("subsense")
+    makers = {name: (lambda name=name: name) for name in ("SuBSENSE", "ViBe", "SigmaDelta")}
+    monkeypatch.setitem(sys.modules, "pybgs", SimpleNamespace(**makers))
+    assert [make_method(name).lower() for name in LIBRARY_METHODS] == list(LIBRARY_METHODS)
 
 
 def test_frames_that_opencv_refuses(sequences):
