@@ -23,7 +23,7 @@ from bgsub.cli.options import MethodCommand, make_subtractor, method_options
 def bench(source: str | None, frames: int, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
-    The methods take turns on every frame; the first frames, at most 60, are not counted. The first frame
+    The methods take turns every 20 frames; the first frames, at most 60, are not counted. The first frame
     (compilation) and the longest one (the batch start) are reported apart. --threads holds for OpenCV as well.
     """
     from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415
