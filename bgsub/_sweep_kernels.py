@@ -100,7 +100,7 @@ def sweep(  # type: ignore[no-untyped-def]
     begin, end : int
         The band of pixels; `begin` is the first one of a block.
     stack, G, c, period, turn : ndarray, ndarray, ndarray, int, int
-        See `bgsub.tracker.Sweep`. The blocks of number `turn` are visited: stepped, and their influence, weighted by
+        See `bgsub._basis.Sweep`. The blocks of number `turn` are visited: stepped, and their influence, weighted by
         `period`, is found.
     kept : bool
         Whether the background of the other blocks is that of the frame before, so that the basis is not read there.

@@ -7,11 +7,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from bgsub import _pixel_kernels, _sweep_kernels
+from bgsub._basis import Sweep
 from bgsub._provisional import StartBuffer
 from bgsub._threads import bands_for, in_bands
 from bgsub.frames import FrameFormat
 from bgsub.parameters import TRACKER
-from bgsub.tracker import SubspaceTracker, Sweep
+from bgsub.tracker import SubspaceTracker
 
 _NOTHING = np.empty(0, np.uint8)
 _EVERYTHING = np.empty(0, np.float32)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from bgsub import _kernels, _small_kernels
+from bgsub._basis import Basis, Sweep
 from bgsub._deferred import DeferredStep
 from bgsub._start import batch_start, first_mu
 from bgsub._step import FLOOR, IN_SPAN, Step, carried, make_step
@@ -23,7 +24,6 @@ _NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can b
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 _EVERYTHING = np.empty(0, np.float32)
 _LARGEST = 1e12  # beyond it squares leave the range of float32
-_SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from which it is carried out
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
 
@@ -31,28 +31,6 @@ def default_mu(surrogate: str, p: float) -> float:
     """Return the mu with which `surrogate` flattens at an intensity tau of 0.06: mu, ``tau^2`` or ``(1 - p) tau^2``."""
     tau = _FLATTENS_AT
     return {"atan": tau, "log": tau**2, "lp": (1 - p) * tau**2}[surrogate]
-
-
-class Sweep(NamedTuple):
-    """What a kernel needs for its one pass over the model (`bgsub._sweep_kernels.sweep`).
-
-    Attributes
-    ----------
-    stack : ndarray, (> k, >= m), float32
-        Rows 0..k-1 hold V'; row k holds for every block the influence e at its last visit, and receives the new one.
-    G : ndarray, (period, k), float32
-        The kernel adds ``e G[i]`` to the blocks of number i that it visits.
-    c : ndarray, (k,), float32
-        Coefficients: the low-rank part is ``V c``.
-    period, turn : int
-        Of every `period` blocks, number `turn` is to be visited.
-    """
-
-    stack: np.ndarray
-    G: np.ndarray
-    c: np.ndarray
-    period: int
-    turn: int
 
 
 class SubspaceTracker:
@@ -141,9 +119,7 @@ class SubspaceTracker:
         self.mu: float = default_mu(surrogate, self._parameters["p"]) if mu is None else self._parameters["mu"]
         self.surrogate_ = Surrogate(surrogate, self.mu, self._parameters["p"])
         self.n_samples_seen_ = 0
-        self._stack: np.ndarray | None = None
-        self._deferred = DeferredStep(self.rank)
-        self._m = 0
+        self._basis: Basis | None = None
         self._x: np.ndarray | None = None
         self._ready = False
 
@@ -156,21 +132,19 @@ class SubspaceTracker:
     @property
     def components_(self) -> np.ndarray:
         """Orthonormal rows, (k, m), float32; a view of the model."""
-        self._carry_out()
-        return self._model()[: self.rank, : self._m]
+        basis = self._model()
+        basis.carry_out()
+        return basis.stack[: basis.k, : basis.m]
 
     @property
     def low_rank_(self) -> np.ndarray:
         """Low-rank part ``l = U y`` of the newest vector, (m,), float32."""
-        stack, out = self._model(), np.empty(self._m, np.float32)
-        self._settle()
-        _kernels.combine(stack, 0, self._coordinates(), out)
-        return out
+        return self._model().low_rank(self.coefficients_)
 
-    def _model(self) -> np.ndarray:
-        if self._stack is None:
+    def _model(self) -> Basis:
+        if self._basis is None:
             raise ParameterError("this SubspaceTracker has no model yet: call fit or partial_fit first")
-        return self._stack
+        return self._basis
 
     def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> SubspaceTracker:
         """Start from a known subspace.
@@ -195,10 +169,7 @@ class SubspaceTracker:
             )
         if m < k:
             raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")
-        self._m = m
-        self._stack = _aligned_rows(2 * k + 2, m)
-        self._stack[:k, :m] = components
-        self._deferred = DeferredStep(k)
+        self._basis = Basis(components)
         self._R = np.zeros((0, k))
         n = coefficients.shape[0]
         moments = np.asarray(coefficients, np.float64)
@@ -211,11 +182,12 @@ class SubspaceTracker:
 
     def state(self) -> dict[str, np.ndarray]:
         """Return everything that the next vector depends on, as arrays by name."""
-        self._carry_out()
-        self._deferred = DeferredStep(self.rank)
-        self._subset.gather(self._model(), self._deferred)
+        basis = self._model()
+        basis.carry_out()
+        basis.deferred = DeferredStep(self.rank)
+        self._subset.gather(basis.stack, basis.deferred)
         return {
-            "rows": self._active()[:-1, : self._m].copy(),
+            "rows": self._active()[:-1, : basis.m].copy(),
             "R": self._R,
             "C": self._C,
             "coefficients": self.coefficients_,
@@ -230,8 +202,9 @@ class SubspaceTracker:
         if not 0 <= r <= k or shapes != {"R": (r, k), "C": (k, k), "coefficients": (k,), "counters": (4,)}:
             raise ParameterError(f"the saved arrays do not fit a tracker of rank {k}: {len(rows)} rows, {shapes}")
         self.initialise(rows[: self.rank], np.zeros((0, self.rank)))
-        self._model()[: rows.shape[0], : self._m] = rows
-        self._subset.gather(self._model(), self._deferred)
+        basis = self._model()
+        basis.stack[: rows.shape[0], : basis.m] = rows
+        self._subset.gather(basis.stack, basis.deferred)
         self._R, self._C, self.coefficients_ = state["R"], state["C"], state["coefficients"]
         seen, self.step_length_, self._cold_scale, self._warmth = (float(number) for number in state["counters"])
         self.n_samples_seen_ = int(seen)
@@ -244,8 +217,8 @@ class SubspaceTracker:
         self._subset_weights: np.ndarray | None = None
         self._values, self._subset_observed = np.empty(0, np.float32), _EVERYTHING
         self._ready = False
-        self._block_work = np.empty((2 * k + 2, _kernels.BLOCK), np.float32)
-        self._subset.gather(self._model(), self._deferred)
+        basis = self._model()
+        self._subset.gather(basis.stack, basis.deferred)
 
     def subset_of(self, m: int) -> np.ndarray:
         """Return the fixed random subset of the entries 0..m-1 that the coefficients are estimated from, sorted."""
@@ -298,7 +271,7 @@ class SubspaceTracker:
             The tracker itself.
         """
         values, a = self._checked(x, observed)
-        if self._stack is None:
+        if self._basis is None:
             rng = np.random.default_rng(self._parameters["random_state"])
             m = values.size
             if m < self.rank:
@@ -317,7 +290,7 @@ class SubspaceTracker:
     def _checked(self, x: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return `x` as float32 and the observed entries as 0/1 float32; missing entries of x become 0."""
         values = np.asarray(x)
-        expected = (self._m,) if self._stack is not None else (values.size,)
+        expected = (self._basis.m,) if self._basis is not None else (values.size,)
         if values.ndim != 1 or values.shape != expected or values.size == 0:
             raise ParameterError(f"x must be a vector of shape {expected}, got shape {values.shape}")
         with np.errstate(over="ignore"):
@@ -351,10 +324,11 @@ class SubspaceTracker:
         ndarray, (m,), float32
             The low-rank part ``l = U y``, a buffer that the next call overwrites.
         """
-        self._carry_out()
+        basis = self._model()
+        basis.carry_out()
         self._fit_coefficients(x[self._subset.index], a[self._subset.index] if a.size else a)
         if not self._low_rank.size:
-            self._low_rank = np.empty(self._m, np.float32)
+            self._low_rank = np.empty(basis.m, np.float32)
         self._x, self._a, self._subset_weights = x, a, None
         self._used = self._active()
         self._products = np.empty(self.rank + self._R.shape[0] + 1)
@@ -367,9 +341,9 @@ class SubspaceTracker:
             *self._surrogate_arguments(),
             self._low_rank,
             self._products,
-            self._block_work[0],
+            basis.work[0],
         )
-        self._ready = True
+        self._ready, basis.newest = True, -1
         return self._low_rank
 
     def begin_sweep(self, values: np.ndarray, a: np.ndarray, period: int, block: int) -> Sweep | None:
@@ -390,13 +364,8 @@ class SubspaceTracker:
         """
         if self._R.shape[0]:
             return None
-        if (len(self._deferred.G), self._deferred.block) != (period, block):
-            self._carry_out()
-            self._deferred = DeferredStep(self.rank, period, block)
         self._fit_coefficients(values, a)
-        deferred = self._deferred
-        deferred.advance()
-        return Sweep(self._model(), deferred.G.astype(np.float32), self._coordinates(), period, deferred.turn)
+        return self._model().begin_sweep(self.coefficients_, period, block)
 
     def change(self) -> float:
         """Return the root mean square change of the low-rank part since the vector before, on the subset."""
@@ -414,36 +383,13 @@ class SubspaceTracker:
         weights : ndarray, (s,), float32
             Weights of the entries of the subset in e and in the cost.
         """
-        k = self.rank
         self._subset_weights = weights
-        self._deferred.G[self._deferred.turn] = 0.0
-        self._products = np.append(products[:k] @ self._deferred.N, products[k])
+        self._products = self._model().end_sweep(products)
         self._cost, self._x, self._a, self._ready = cost, None, _EVERYTHING, True
-
-    def _coordinates(self) -> np.ndarray:
-        """Return the coefficients in V, (k,) float32."""
-        return (self._deferred.N @ self.coefficients_).astype(np.float32)
-
-    def _settle(self) -> None:
-        """Carry out the pending steps; the influence of a vector that is not yet learned is kept."""
-        deferred, swept = self._deferred, self._ready and self._x is None
-        if self._stack is not None and (deferred.G.any() or swept):
-            G, newest = deferred.G.astype(np.float32), deferred.turn if swept else -1
-            _kernels.settle(self._stack, 0, self._m, deferred.block, G, newest)
-            deferred.G[:] = 0.0
-
-    def _carry_out(self) -> None:
-        """Carry all steps out: the first rows of the model are U' itself then."""
-        self._settle()
-        N = self._deferred.N
-        if self._stack is not None and not np.array_equal(N, np.eye(self.rank)):
-            _kernels.transform_rows(self._stack[: self.rank], np.ascontiguousarray(N.T, np.float32), self._block_work)
-            N[:] = np.eye(self.rank)
-            self._subset.gather(self._stack, self._deferred)
 
     def _active(self) -> np.ndarray:
         """The rows in use: U', Q' and the row for the influence e."""
-        return self._model()[: self.rank + self._R.shape[0] + 1]
+        return self._model().stack[: self.rank + self._R.shape[0] + 1]
 
     def _surrogate_arguments(self) -> tuple[int, np.float32, np.float32]:
         s = self.surrogate_
@@ -470,7 +416,7 @@ class SubspaceTracker:
         forgetting : float, optional
             Weight w of this vector instead of the tracker's own.
         """
-        if self._stack is None or not self._ready:
+        if self._basis is None or not self._ready:
             raise ParameterError("update must follow a call of separate, one for one")
         w = self.forgetting if forgetting is None else forgetting
         if not self._full_step(w):
@@ -492,14 +438,14 @@ class SubspaceTracker:
         if not _small_kernels.full_step(self._products, self._C, y, w, self._cost, *limits, T, objective):
             return False
         self._step_subset(T)
-        self._turn(T)
+        self._model().step(T)
         self.coefficients_ = y
         self.step_length_, self.objective_ = 1.0, (float(objective[0]), float(objective[1]))
         return True
 
     def _searched_step(self, w: float) -> None:
         """Take a step of the length that the line search finds."""
-        k, y = self.rank, self.coefficients_
+        k, y, basis = self.rank, self.coefficients_, self._model()
         step = make_step(self._products, self._R, self._C, y, w, self.metric)
         t, theta = self._search(step, w)
         self._C = (1 - w) * self._C + w * np.outer(y, y)
@@ -507,32 +453,17 @@ class SubspaceTracker:
         R_old, self._R = self._R, R if np.any(R) else R[:0]
         T = (step.basis @ theta).T[: k + self._R.shape[0]]
         if len(R_old):
-            _kernels.transform_rows(self._used, np.ascontiguousarray(T, np.float32), self._block_work)
-            self._subset.gather(self._model(), self._deferred)
+            basis.transform(T)
+            self._subset.gather(basis.stack, basis.deferred)
         else:
             self._step_subset(T[:k])
-            self._turn(T)
+            (basis.step_with_gradient if len(self._R) else basis.step)(T)
         self.coefficients_ = theta[:k, :k].T @ y
 
     def _step_subset(self, T: np.ndarray) -> None:
         """Take the step T, (k, k + 1), on the pixel subset."""
         mu = self._current_mu()
         self._subset.step(T, self._values, self._subset_observed, self.coefficients_, mu, self._subset_weights)
-
-    def _turn(self, T: np.ndarray) -> None:
-        """Replace U' by T times ``[U' e']``: deferred after a sweep, at once where T has rows for Q' as well."""
-        k, was_swept = self.rank, self._x is None
-        if was_swept and not len(self._R):
-            skew = self._deferred.compose(T)
-            self._ready = False  # learned
-            if skew > _SKEWED:
-                self._carry_out()
-            return
-        if was_swept:
-            self._settle()
-        whole = np.column_stack([T[:, :k] @ self._deferred.N.T, T[:, k]])
-        _kernels.transform_rows(self._model()[: k + 1], whole.astype(np.float32), self._block_work)
-        self._deferred = DeferredStep(k)
 
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
         """Make `target` the low-rank part of the newest vector, which counts as not yet learned.
@@ -555,15 +486,7 @@ class SubspaceTracker:
             return
         chosen = np.empty(0, np.uint8) if where is None else where
         self._R = self._R[:0]
-        stack, deferred = self._model(), self._deferred
-        begin, end = start // deferred.block * deferred.block, start + target.size
-        end = min(-(-end // deferred.block) * deferred.block, self._m)
-        _kernels.settle(stack, begin, end, deferred.block, deferred.G.astype(np.float32), -1)
-        gram = np.zeros((self.rank, self.rank))
-        z = np.linalg.solve(deferred.N.T, y) / float(y @ y)  # the least change of U, not of V
-        c, z32 = self._coordinates(), z.astype(np.float32)
-        _kernels.turn_rows(stack, start, c, z32, target, chosen, gram, self._block_work)
-        self._rotate(np.eye(self.rank) + deferred.N.T @ gram @ deferred.N)
+        self._rotate(self._model().retarget(target, chosen, start, y))
         self._ready, self._x = False, None
 
     def _search(self, step: Step, w: float) -> tuple[float, np.ndarray]:
@@ -607,30 +530,28 @@ class SubspaceTracker:
     def _trial(self, c: np.ndarray) -> float:
         """Return the newest sample's cost when its low-rank part is the combination `c` of the stack's rows."""
         return _kernels.trial_cost(
-            self._used, c.astype(np.float32), self._x, self._a, *self._surrogate_arguments(), self._block_work
+            self._used, c.astype(np.float32), self._x, self._a, *self._surrogate_arguments(), self._model().work
         )
 
     def orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
-        k, r = self.rank, self._R.shape[0]
+        k, r, basis = self.rank, self._R.shape[0], self._model()
         if not r:
-            self._settle()
-            N = self._deferred.N
-            self._rotate(N.T @ _kernels.gram_of(self._model(), k, self._m) @ N)
+            self._rotate(basis.gram())
             return
-        rows = self._model()[: k + r]
+        rows = basis.stack[: k + r]
         L = np.linalg.cholesky((rows @ rows.T).astype(np.float64))
-        _kernels.transform_rows(rows, np.linalg.inv(L).astype(np.float32), self._block_work)
+        basis.transform(np.linalg.inv(L))
         self._change_coordinates(L[:k, :k])
         self._R = L[k:, k:].T @ self._R
-        self._subset.gather(self._model(), self._deferred)
+        self._subset.gather(basis.stack, basis.deferred)
 
     def _rotate(self, gram: np.ndarray) -> None:
         """Make the basis with the Gram matrix `gram`, (k, k), orthonormal."""
-        L = np.linalg.cholesky(gram)
-        self._deferred.rotate(L)
+        L, basis = np.linalg.cholesky(gram), self._model()
+        basis.deferred.rotate(L)
         self._change_coordinates(L)
-        self._subset.gather(self._model(), self._deferred)
+        self._subset.gather(basis.stack, basis.deferred)
 
     def _change_coordinates(self, L: np.ndarray) -> None:
         """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""
@@ -643,12 +564,3 @@ def _largest(X: np.ndarray) -> float:
     if X.dtype.kind in "bui":
         return 1.0 if X.dtype.kind == "b" else float(np.iinfo(X.dtype).max)
     return max((float(np.abs(x).max(initial=0)) for x in X), default=0.0, key=lambda v: (np.isnan(v), v))
-
-
-def _aligned_rows(rows: int, m: int) -> np.ndarray:
-    """Return zeros, (rows, >= m) float32, every row at the beginning of a cache line: loads then never cross one."""
-    line = 16
-    width = -(-m // line) * line + line  # the extra line keeps equal columns out of one and the same cache set
-    flat = np.zeros(rows * width + line, np.float32)
-    first = -flat.ctypes.data % 64 // 4
-    return flat[first : first + rows * width].reshape(rows, width)

@@ -250,6 +250,7 @@ def drift(monkeypatch, rank, period, n, rate=None):
 
 def basis_of(tracker):
     """Return the basis of a tracker that is left as it is, (m, k)."""
-    k, m, deferred = tracker.rank, tracker._m, tracker._deferred
-    V, e = tracker._stack[:k, :m].T.astype(float), tracker._stack[k, :m].astype(float)
+    basis = tracker._basis
+    k, m, deferred = basis.k, basis.m, basis.deferred
+    V, e = basis.stack[:k, :m].T.astype(float), basis.stack[k, :m].astype(float)
     return deferred_basis(V, e, deferred.G, deferred.N, deferred.block)

@@ -297,7 +297,7 @@ def test_every_frame_is_a_dense_step_by_what_it_visits(surrogate, period, monkey
         U, C = dense.basis_of(tracker), tracker._C.copy()
         canvas.turn()
         background.separate(pixels, None, sigma, canvas)
-        y, visited = tracker.coefficients_.copy(), period * (number == tracker._deferred.turn)
+        y, visited = tracker.coefficients_.copy(), period * (number == tracker._basis.deferred.turn)
         e = visited * tracker.surrogate_.influence(pixels.reshape(-1).astype(float) - U @ y)
         np.testing.assert_allclose(tracker._products, np.column_stack([U, e]).T @ e, atol=1e-4)
         tracker.update()
