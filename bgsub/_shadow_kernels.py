@@ -134,12 +134,12 @@ def outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ign
     foreground = columns[1, offset : offset + last - first]
     for row in range(begin - half, end + half):
         if 0 <= row < h:
-            add_line(other[row, first:last], np.uint16(1), objects)
-            add_line(mask[row, first:last], np.uint16(1), foreground)
+            add_line(other[row, first:last], objects)
+            add_line(mask[row, first:last], foreground)
         gone = row - side
         if gone >= max(begin - half, 0):
-            add_line(other[gone, first:last], np.uint16(65535), objects)
-            add_line(mask[gone, first:last], np.uint16(65535), foreground)
+            take_line(other[gone, first:last], objects)
+            take_line(mask[gone, first:last], foreground)
         i = row - half
         if i < begin:
             continue
@@ -152,7 +152,14 @@ def outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ign
 
 
 @kernel
-def add_line(flags, one, counts):  # type: ignore[no-untyped-def]
-    """Add `one`, uint16 and 65535 for minus one, to `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
+def add_line(flags, counts):  # type: ignore[no-untyped-def]
+    """Add 1 to `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
     for j in range(counts.size):
-        counts[j] += one if flags[j] != 0 else np.uint16(0)
+        counts[j] += np.uint16(1) if flags[j] != 0 else np.uint16(0)
+
+
+@kernel
+def take_line(flags, counts):  # type: ignore[no-untyped-def]
+    """Subtract 1 from `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
+    for j in range(counts.size):
+        counts[j] -= np.uint16(1) if flags[j] != 0 else np.uint16(0)
