@@ -76,7 +76,7 @@ class Basis:
     # -- deferred steps ------------------------------------------------------------------------------------------
 
     def begin_sweep(self, y: np.ndarray, period: int, block: int) -> Sweep:
-        """Return what a pass needs; `y`, (k,), its coefficients; it visits one of `period` blocks of `block` entries."""
+        """Return what a pass needs that visits one of `period` blocks of `block` entries; `y`, (k,), coefficients."""
         if (len(self.deferred.G), self.deferred.block) != (period, block):
             self.carry_out()
             self.deferred = DeferredStep(self.k, period, block)

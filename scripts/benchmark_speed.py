@@ -3,8 +3,8 @@
 Usage: python scripts/benchmark_speed.py [VIDEO] [--frames 260 --sizes 320x240,768x576,1920x1080 --threads 1,2]
        python scripts/benchmark_speed.py [VIDEO] --rank-plot rank.png
 
-The methods take turns every 20 frames on the same frames, resized to each size; the first 60 frames are not counted. The memory column
-compares the bytes that a frame of ours moves with what the machine copies in the same time.
+The methods take turns every 20 frames on the same frames, resized to each size; the first 60 frames are not counted.
+The memory column compares the bytes that a frame of ours moves with what the machine copies in the same time.
 """
 
 from __future__ import annotations
