@@ -39,6 +39,12 @@ def load_in_background(dtype: str, channels: int, process: Callable[[], Callable
     threading.Thread(target=_play, args=(dtype, channels, process), name="kernel-loader", daemon=True).start()
 
 
+def was_compiled(kernel: Callable[..., object]) -> bool:
+    """Return whether this process had to compile a kernel that it has called, instead of finding it in the cache."""
+    stats = getattr(kernel, "stats", None)
+    return stats is not None and sum(stats.cache_misses.values()) > 0
+
+
 def _play(dtype: str, channels: int, process: Callable[[], Callable[[np.ndarray], object]]) -> None:
     try:
         take = process()

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from bgsub import _storage
-from bgsub._loader import load_in_background
+from bgsub import _pixel_kernels, _storage
+from bgsub._loader import load_in_background, was_compiled
 from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat, check_like
 from bgsub.parameters import SUBTRACTOR, TRACKER, check_all
@@ -117,6 +117,7 @@ class BackgroundSubtractor:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
         self._scenes: Scenes | None = None
+        self._is_rehearsed = False
         self._reduction: Reduction | None = None
         self._view: View | None = None
         self._background: np.ndarray | None = None
@@ -205,8 +206,7 @@ class BackgroundSubtractor:
         frames = FrameFormat.of(image, self._parameters["max_value"]) if self.format is None else self.format
         frame = frames.check(image)
         known = _checked_known(known, frames)
-        is_first = self._scenes is None or rate == 1
-        if is_first:
+        if self._scenes is None or rate == 1:
             self._begin(frames)
         scenes = self._scenes
         assert scenes is not None
@@ -219,8 +219,7 @@ class BackgroundSubtractor:
         phase = self.phase  # before the last frame of the start makes the tracker
         if rate != 0:
             self._learn(scenes, None if rate < 0 or rate == 1 else rate)
-        if is_first:  # only now: the first mask waits for nothing
-            load_in_background(frames.pixels_dtype, frames.channels, _rehearsal)
+        self._rehearse()
         return frame, event, phase
 
     def _mask(self, frame: np.ndarray, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
@@ -234,6 +233,14 @@ class BackgroundSubtractor:
         if known is not None:
             out[np.asarray(known) != 0] = FOREGROUND
         return out
+
+    def _rehearse(self) -> None:
+        """Load rare kernels beside the stream, but only when no frame waits for kernels that must be compiled first."""
+        if self._is_rehearsed or (self.phase == "start" and was_compiled(_pixel_kernels.majority)):
+            return
+        self._is_rehearsed = True
+        assert self.format is not None
+        load_in_background(self.format.pixels_dtype, self.format.channels, _rehearsal)
 
     @staticmethod
     def _learn(scenes: Scenes, rate: float | None) -> None:
