@@ -238,11 +238,8 @@ def sum_windows(columns, side, counts):  # type: ignore[no-untyped-def]
 @kernel
 def paint(where, value, image):  # type: ignore[no-untyped-def]
     """Write `value` into `image` where `where` is not zero; both (n,) uint8."""
-    for a in range(0, image.size, CHUNK):
-        b = min(a + CHUNK, image.size)
-        if any_set(where[a:b]):
-            for i in range(a, b):
-                image[i] = value if where[i] != 0 else image[i]
+    for i in range(image.size):
+        image[i] = value if where[i] != 0 else image[i]
 
 
 @kernel
