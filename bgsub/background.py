@@ -74,7 +74,6 @@ class _Comparison:
     """What the passes over a frame share: format, limits, workspaces, threads."""
 
     def __init__(self, frames: FrameFormat, limits: tuple[np.float32, np.float32], rows: int, threads: int | None):
-        self.frames = frames
         channels = frames.channels
         self.bands = bands_for(frames.size // channels, _WORTH_A_THREAD, threads)
         self.block = max(_BLOCK_BYTES // (4 * channels * (rows + 3)) // 16, 2) * 16
@@ -108,7 +107,6 @@ class StartBackground:
     """
 
     def __init__(self, frames: FrameFormat, limits: tuple[np.float32, np.float32], capacity: int) -> None:
-        self._frames = frames
         self.buffer = StartBuffer(capacity, frames.size, frames.pixels_dtype)
         self._comparison = _Comparison(frames, limits, 1, 1)
         self._low_rank = np.empty(frames.size, np.float32)
