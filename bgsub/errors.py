@@ -19,5 +19,9 @@ class SinkError(BgsubError, OSError):
     """An output cannot be created or written."""
 
 
+class OutputError(SinkError):
+    """An output that was open already cannot be written any more, as on a full disk: a failure, no wrong input."""
+
+
 class DependencyError(BgsubError, ImportError):
     """A package or a system library that the requested feature needs is missing."""

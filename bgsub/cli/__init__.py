@@ -18,7 +18,7 @@ from bgsub.cli.demo import demo
 from bgsub.cli.evaluate import evaluate
 from bgsub.cli.live import live
 from bgsub.cli.run import run
-from bgsub.errors import BgsubError, DependencyError
+from bgsub.errors import BgsubError, DependencyError, OutputError
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 
@@ -92,7 +92,7 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, BgsubError):
-        return str(error), FAILURE if isinstance(error, DependencyError) else WRONG_INPUT
+        return str(error), FAILURE if isinstance(error, (DependencyError, OutputError)) else WRONG_INPUT
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return "stopped by the user", FAILURE
     return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE

@@ -15,7 +15,6 @@ from bgsub.cli.options import (
     method_options,
     model_options,
     on_error_option,
-    paced,
     quiet_option,
     save_option,
 )
@@ -66,7 +65,7 @@ def live(
     try:
         with open_source(camera, on_error=on_error) as source:
             if model is None:
-                subtractor = make_subtractor(paced(options, source.rate))
+                subtractor = make_subtractor(options, rate=source.rate)
             files = create_sinks(output, views, source, kind) if output is not None else []
             sinks: list[Sink] = [*files, *window]
             run_pipeline(source, subtractor, sinks, quiet=quiet, limit=limit, controls=controls, save_model=save_model)

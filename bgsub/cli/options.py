@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
 
 # Written out here because importing them from where they live would import NumPy and OpenCV.
-VIEWS = ("mask", "background", "foreground", "residual", "panel")
+VIEWS = ("mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel")
 _TRUTH = {"true": True, "false": False}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -90,26 +90,26 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in SUBTRACTOR and value is not None}
 
 
-def make_subtractor(options: dict[str, Any], model: Path | None = None) -> BackgroundSubtractor:
-    """Return the subtractor that the options ask for: a new one, or the saved `model`.
+def make_subtractor(options: dict[str, Any], model: Path | None = None, rate: Any = None) -> BackgroundSubtractor:
+    """Return the subtractor that the options ask for: a new one for a source of that frame rate, or the saved `model`.
 
     Raises
     ------
     ParameterError
         For a bad combination of parameters, and for parameters given beside a saved model.
     """
+    from bgsub import jobs  # noqa: PLC0415
+
+    check_model(options, model)
+    return jobs.make_subtractor(given(options), model, rate)
+
+
+def check_model(options: dict[str, Any], model: Path | None) -> None:
+    """Refuse parameters of the method beside a saved model, naming the option."""
     parameters = given(options)
     if model is not None and parameters:
         flag = next(iter(parameters)).replace("_", "-")
         raise ParameterError(f"--model brings its own parameters, so --{flag} cannot be given")
-    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
-
-    return BackgroundSubtractor(**parameters) if model is None else BackgroundSubtractor.load(model)
-
-
-def paced(options: dict[str, Any], rate: Any) -> dict[str, Any]:
-    """Return the options with the frame rate of the source for ``fps``, unless that was given or is not known."""
-    return {**options, "fps": float(rate)} if options.get("fps") is None and rate else options
 
 
 def names_from(

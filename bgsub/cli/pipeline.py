@@ -1,4 +1,4 @@
-"""One run of the pipeline with progress and summary."""
+"""One run of the pipeline from the command line: progress, signals, summary."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import click
-
-from bgsub.cli.report import Progress
-from bgsub.errors import SinkError
+from bgsub.cli.report import Progress, tell
+from bgsub.jobs import Job, JobResult, Watch, execute, run_job
 
 if TYPE_CHECKING:
     from bgsub.separation import Separation
     from bgsub.subtractor import BackgroundSubtractor
-    from bgsub.video import Controls, Frame, FrameSource, Sink, Summary
+    from bgsub.video import Controls, Frame, FrameSource, Sink
 
 
 def run_pipeline(
@@ -31,7 +29,7 @@ def run_pipeline(
     controls: Controls | None = None,
     save_model: Path | None = None,
     callback: Callable[[Frame, Separation], None] | None = None,
-) -> Summary:
+) -> JobResult:
     """Run a source to its end, or for `limit` frames, save the model and print the summary line.
 
     Ctrl-C and SIGTERM end the run as the end of the source does. `callback` sees every frame and its
@@ -39,42 +37,58 @@ def run_pipeline(
 
     Raises
     ------
-    SourceError, ParameterError
-        As the stages raise them.
-    click.ClickException
-        When an output that was open cannot be written any more: a failure, not a wrong input.
+    SourceError, ParameterError, OutputError
+        As `execute` does.
     """
-    from bgsub.video import Controls, Pipeline  # noqa: PLC0415
+    from bgsub.video import Controls  # noqa: PLC0415
 
     controls = controls or Controls()
-    with Progress(source, quiet) as progress:
-
-        def after(frame: Frame, separation: Separation) -> None:
-            progress(frame, separation)
-            if callback is not None:
-                callback(frame, separation)
-            if progress.frames == limit:
-                controls.quit()
-
-        try:
-            with _termination_as_interrupt():
-                summary = Pipeline(source, subtractor, sinks, progress=after, controls=controls).run()
-            if save_model is not None:
-                subtractor.save(save_model)
-        except SinkError as error:
-            raise click.ClickException(str(error)) from error
-    outputs = [path for path in (*map(_target, sinks), save_model) if path is not None and path.exists()]
-    progress.tell(summary, outputs, limited=limit is not None and summary.frames >= limit)
-    return summary
+    watch = _watch(quiet, limit, controls, callback)
+    with termination_as_interrupt():
+        result = execute(source, subtractor, sinks, save_model=save_model, watch=watch, controls=controls)
+    if not quiet:
+        tell(result, limited=limit is not None and result.summary.frames >= limit)
+    return result
 
 
-def _target(sink: Sink) -> Path | None:
-    """Return where a sink's output lies, None for a window."""
-    return getattr(sink, "path", None) or getattr(sink, "folder", None)
+def run_and_tell(job: Job, quiet: bool = False) -> JobResult:
+    """Do a job with a progress bar, signals as in `run_pipeline`, and print the summary line."""
+    from bgsub.video import Controls  # noqa: PLC0415
+
+    controls = Controls()
+    with termination_as_interrupt():
+        result = run_job(job, watch=_watch(quiet, None, controls, None), controls=controls)
+    if not quiet:
+        tell(result)
+    return result
+
+
+def _watch(
+    quiet: bool,
+    limit: int | None,
+    controls: Controls,
+    callback: Callable[[Frame, Separation], None] | None,
+) -> Watch:
+    """Return what draws the bar, calls `callback` and ends the run after `limit` frames."""
+
+    @contextmanager
+    def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+        with Progress(source, quiet) as progress:
+
+            def after(frame: Frame, separation: Separation) -> None:
+                progress(frame, separation)
+                if callback is not None:
+                    callback(frame, separation)
+                if progress.frames == limit:
+                    controls.quit()
+
+            yield after
+
+    return watch
 
 
 @contextmanager
-def _termination_as_interrupt() -> Iterator[None]:
+def termination_as_interrupt() -> Iterator[None]:
     """Treat SIGTERM like Ctrl-C inside the block, in the main thread: the outputs are finished."""
     if threading.current_thread() is not threading.main_thread():
         yield

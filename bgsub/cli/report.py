@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 if TYPE_CHECKING:
+    from bgsub.jobs import JobResult
     from bgsub.separation import Separation
-    from bgsub.video import Frame, FrameSource, Summary
+    from bgsub.video import Frame, FrameSource
 
 _LABEL = 40  # characters of a path that leave room for the bar itself
 
@@ -37,24 +36,19 @@ def progress_bar(name: str, length: int | None, quiet: bool = False) -> Iterator
 
 
 class Progress:
-    """Counts frames, adds up the foreground, and draws a bar when a person is watching.
+    """Counts frames and draws a bar when a person is watching.
 
     Parameters
     ----------
     source : FrameSource
         Gives the name and, if known, the number of frames.
     quiet : bool
-        No bar and no summary.
+        No bar.
     """
 
     def __init__(self, source: FrameSource, quiet: bool) -> None:
         self.frames = 0
-        self._name, self._live, self._quiet = source.name, source.live, quiet
         self._bar_context = progress_bar(source.name, source.length, quiet)
-        self._shape: tuple[int, ...] = ()
-        self._share = 0.0
-        self._tracked = False
-        self._events: Counter[str] = Counter()
 
     def __enter__(self) -> Progress:
         self._bar = self._bar_context.__enter__()
@@ -68,45 +62,44 @@ class Progress:
     def __call__(self, frame: Frame, separation: Separation) -> None:
         """Take one frame into account."""
         self.frames += 1
-        self._shape = separation.mask.shape
-        self._share += separation.share
-        self._tracked |= separation.phase == "tracking"
-        if separation.event is not None:
-            self._events[separation.event] += 1
         self._bar.update()
 
-    def tell(self, summary: Summary, outputs: Sequence[Path], limited: bool = False) -> None:
-        """Print the summary line; `limited` tells that the run stopped at the wanted number of frames."""
-        if self._quiet:
-            return
-        words = [self._achievement(summary), *self._remarks(summary)]
-        if summary.stopped == "user" and not limited:
-            words.append("stopped by the user")
-        if summary.stopped == "end" and self._live:
-            words.append("the camera stopped sending")
-        if outputs:
-            words.append(f"wrote {', '.join(map(str, outputs))}")
-        click.echo("; ".join(words))
 
-    def _achievement(self, summary: Summary) -> str:
-        if summary.frames == 0:
-            return f"{self._name}: no frame was processed"
-        height, width = self._shape
-        return (
-            f"{self._name}: {_counted(summary.frames, 'frame')} of {width}x{height} "
-            f"in {summary.seconds:.1f} s ({summary.frames_per_second:.0f} frames/s); "
-            f"foreground {100 * self._share / summary.frames:.1f} %"
-        )
+def tell(result: JobResult, limited: bool = False) -> None:
+    """Print the summary line; `limited` tells that the run stopped at the wanted number of frames."""
+    summary = result.summary
+    words = [_achievement(result), *_remarks(result)]
+    if summary.stopped == "user" and not limited:
+        words.append("stopped by the user")
+    if summary.stopped == "end" and result.live:
+        words.append("the camera stopped sending")
+    if result.outputs:
+        words.append(f"wrote {', '.join(map(str, result.outputs))}")
+    click.echo("; ".join(words))
 
-    def _remarks(self, summary: Summary) -> Iterator[str]:
-        if self.frames and not self._tracked:
-            yield "too short to leave the start phase, masks by the provisional model"
-        for event, number in self._events.items():
-            yield _counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
-        if summary.dropped:
-            yield f"{_counted(summary.dropped, 'frame')} dropped"
-        if summary.skipped:
-            yield f"{_counted(summary.skipped, 'frame')} skipped as unreadable"
+
+def _achievement(result: JobResult) -> str:
+    summary, statistics = result.summary, result.statistics
+    if summary.frames == 0:
+        return f"{result.name}: no frame was processed"
+    width, height = statistics.size
+    return (
+        f"{result.name}: {_counted(summary.frames, 'frame')} of {width}x{height} "
+        f"in {summary.seconds:.1f} s ({summary.frames_per_second:.0f} frames/s); "
+        f"foreground {100 * statistics.share:.1f} %"
+    )
+
+
+def _remarks(result: JobResult) -> Iterator[str]:
+    summary, statistics = result.summary, result.statistics
+    if statistics.frames and not statistics.tracked:
+        yield "too short to leave the start phase, masks by the provisional model"
+    for event, number in statistics.events.items():
+        yield _counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
+    if summary.dropped:
+        yield f"{_counted(summary.dropped, 'frame')} dropped"
+    if summary.skipped:
+        yield f"{_counted(summary.skipped, 'frame')} skipped as unreadable"
 
 
 def _counted(number: int, noun: str) -> str:

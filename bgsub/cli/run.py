@@ -9,12 +9,12 @@ import click
 
 from bgsub.cli.options import (
     MethodCommand,
+    check_model,
     format_option,
-    make_subtractor,
+    given,
     method_options,
     model_options,
     on_error_option,
-    paced,
     quiet_option,
     rate_option,
     save_option,
@@ -50,12 +50,19 @@ def run(
     or the number of a camera. Images keep their numbers: in000123.jpg gives mask/bin000123.png. Videos become
     mask.mkv (without loss), panel.mp4 and so on. Masks are 0 background, 127 shadow, 255 foreground.
     """
-    from bgsub.cli.pipeline import run_pipeline  # noqa: PLC0415
-    from bgsub.video import create_sinks, open_source  # noqa: PLC0415
+    from bgsub.cli.pipeline import run_and_tell  # noqa: PLC0415
+    from bgsub.jobs import Job  # noqa: PLC0415
 
-    subtractor = make_subtractor(options, model)  # what is wrong shows before the source is opened
-    with open_source(source, on_error=on_error, rate=rate) as frames:
-        if model is None:
-            subtractor = make_subtractor(paced(options, frames.rate))
-        sinks = create_sinks(output, views, frames, kind)
-        run_pipeline(frames, subtractor, sinks, quiet=quiet, save_model=save_model)
+    check_model(options, model)
+    job = Job(
+        source,
+        output,
+        save=tuple(views),
+        format=kind,
+        on_error=on_error,
+        rate=rate,
+        model=model,
+        save_model=save_model,
+        parameters=given(options),
+    )
+    run_and_tell(job, quiet)

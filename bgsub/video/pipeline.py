@@ -22,6 +22,8 @@ from bgsub.video.sources import Frame, FrameSource, SourceSpec, open_source
 
 logger = logging.getLogger("bgsub")
 
+_QUEUE_SIZE = 8
+
 Callback = Callable[[Frame, Separation], None]
 
 
@@ -79,8 +81,8 @@ class Pipeline:
         Anything with `process`.
     sinks : sequence of Sink
         Closed at the end of the run, or aborted when it fails.
-    queue_size : int
-        Frames held at most between two stages.
+    queue_size : int, optional
+        Frames held at most between two stages; by default 8, and 1 for a live source: the newest frame first.
     progress : callable, optional
         Called with each frame and its separation after the sinks.
     controls : Controls, optional
@@ -93,7 +95,7 @@ class Pipeline:
         subtractor: Subtractor,
         sinks: Sequence[Sink] = (),
         *,
-        queue_size: int = 8,
+        queue_size: int | None = None,
         progress: Callback | None = None,
         controls: Controls | None = None,
     ) -> None:
@@ -103,6 +105,8 @@ class Pipeline:
         self._progress = progress
         windows = (sink.controls for sink in self._sinks if isinstance(sink, WindowSink))
         self._controls = controls or next(windows, None) or Controls()
+        if queue_size is None:
+            queue_size = 1 if source.live else _QUEUE_SIZE
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
         self._results: Channel[tuple[Frame, Separation]] = Channel(queue_size)
         self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
@@ -249,9 +253,9 @@ def _interrupts_ignored() -> Iterator[None]:
 
 def process_video(
     source: SourceSpec | FrameSource,
+    outputs: Callback | Sink | Sequence[Callback | Sink] = (),
+    *,
     subtractor: Subtractor | None = None,
-    sinks: Sequence[Sink] = (),
-    callback: Callback | None = None,
     on_error: str = "stop",
 ) -> Summary:
     """Separate a whole video.
@@ -260,12 +264,11 @@ def process_video(
     ----------
     source : FrameSource or anything that `open_source` takes
         Closed at the end.
+    outputs : callable, Sink or sequence of them
+        Callables are called with each `Frame` and its `Separation`, in the calling thread, after the sinks have
+        taken them. Sinks are closed at the end, or aborted on a failure.
     subtractor : Subtractor, optional
-        By default a new `bgsub.BackgroundSubtractor`.
-    sinks : sequence of Sink
-        Outputs, closed at the end, or aborted on a failure.
-    callback : callable, optional
-        Called with each `Frame` and its `Separation`, in the calling thread.
+        By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
     on_error : {"stop", "skip"}
         What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
 
@@ -278,14 +281,32 @@ def process_video(
     SourceError, SinkError, ParameterError
         What the source, a sink or the subtractor raise.
     """
+    given = list(outputs) if isinstance(outputs, Sequence) else [outputs]
+    sinks = [output for output in given if isinstance(output, Sink)]
+    callbacks = [output for output in given if not isinstance(output, Sink)]
     try:
-        if subtractor is None:
-            from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
-
-            subtractor = BackgroundSubtractor()
+        _check_callable(callbacks)
         opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
+        subtractor = subtractor or _default_subtractor(opened)
     except BaseException:
         for sink in sinks:
             sink.abort()
         raise
-    return Pipeline(opened, subtractor, sinks, progress=callback).run()
+
+    def call_all(frame: Frame, separation: Separation) -> None:
+        for callback in callbacks:
+            callback(frame, separation)
+
+    return Pipeline(opened, subtractor, sinks, progress=call_all).run()
+
+
+def _check_callable(callbacks: Sequence[object]) -> None:
+    for callback in callbacks:
+        if not callable(callback):
+            raise ParameterError(f"an output is a sink or is called with frame and separation, got {callback!r}")
+
+
+def _default_subtractor(source: FrameSource) -> Subtractor:
+    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
+
+    return BackgroundSubtractor(fps=float(source.rate)) if source.rate else BackgroundSubtractor()

@@ -8,12 +8,14 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.separation import Separation
+from bgsub.separation import FOREGROUND, SHADOW, Separation
 
 # Residuals of interest lie between the noise, about 0.02 of full scale, and 0.25.
 RESIDUAL_GAIN = 4.0
 
 _CAPTION_MIN_WIDTH = 80
+_FOREGROUND_COLOUR, _SHADOW_COLOUR = (80, 80, 255), (255, 160, 80)  # blue first
+_TINT = 0.45
 
 
 def to_uint8(image: np.ndarray) -> np.ndarray:
@@ -66,6 +68,30 @@ def _residual(separation: Separation) -> np.ndarray:
     return to_uint8(separation.residual * RESIDUAL_GAIN)
 
 
+def _cutout(separation: Separation) -> np.ndarray:
+    """The frame in 8 bit colour with the foreground as its alpha channel."""
+    alpha = np.where(separation.mask == FOREGROUND, np.uint8(255), np.uint8(0))
+    return np.dstack([to_bgr8(separation.frame), alpha])
+
+
+def _overlay(separation: Separation) -> np.ndarray:
+    """The frame, foreground tinted red and shadow blue."""
+    image = to_bgr8(separation.frame).copy()
+    for label, colour in ((FOREGROUND, _FOREGROUND_COLOUR), (SHADOW, _SHADOW_COLOUR)):
+        where = separation.mask == label
+        image[where] = np.rint((1 - _TINT) * image[where] + _TINT * np.array(colour)).astype(np.uint8)
+    return image
+
+
+def _contours(separation: Separation) -> np.ndarray:
+    """The frame with the outlines of the foreground."""
+    image = to_bgr8(separation.frame).copy()
+    foreground = np.equal(separation.mask, FOREGROUND).astype(np.uint8)
+    outlines, _ = cv2.findContours(foreground, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
+    cv2.drawContours(image, outlines, -1, _FOREGROUND_COLOUR, max(1, round(image.shape[1] / 640)))
+    return image
+
+
 def _panel(separation: Separation) -> np.ndarray:
     """Input and background above, foreground and mask below; captions where there is room for them."""
     tiles = {
@@ -102,12 +128,17 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
     "background": lambda separation: separation.background,
     "foreground": lambda separation: separation.foreground,
     "residual": _residual,
+    "cutout": _cutout,
+    "overlay": _overlay,
+    "contours": _contours,
     "panel": _panel,
 }
 """The views by name, each a function of a `Separation`.
 
 ``mask`` (h, w) uint8; ``background`` and ``foreground`` in shape and dtype of the frame; ``residual`` (h, w)
-uint8, `RESIDUAL_GAIN` times the residual of full scale 1.0, saturating at 255; ``panel`` (2h, 2w, 3) uint8.
+uint8, `RESIDUAL_GAIN` times the residual of full scale 1.0, saturating at 255; ``cutout`` (h, w, 4) uint8, the frame
+with the foreground as alpha channel (0 or 255); ``overlay`` (foreground tinted) and ``contours`` (outlined) (h, w, 3)
+uint8; ``panel`` (2h, 2w, 3) uint8.
 """
 
 

@@ -7,7 +7,7 @@ from video_fakes import write_images
 
 from bgsub._opencv import cv2
 
-VIEWS = "mask, background, foreground, residual, panel"
+VIEWS = "mask, background, foreground, residual, cutout, overlay, contours, panel"
 
 
 def refuse(answer, message, code=2):

@@ -108,7 +108,7 @@ def test_live_sources_drop_the_oldest():
 def test_skipped_frames_are_counted(subtractor, tmp_path, frames):
     folder = write_images(tmp_path / "input", frames)
     (folder / "in000003.png").write_text("broken")
-    summary = process_video(folder, subtractor, on_error="skip")
+    summary = process_video(folder, subtractor=subtractor, on_error="skip")
     assert (summary.frames, summary.skipped) == (COUNT - 1, 1)
 
 
@@ -267,7 +267,7 @@ def test_run_outside_the_main_thread(subtractor):
 def test_video_in_and_out(subtractor, tmp_path, frames):
     path, masks = write_video(tmp_path / "in.avi", frames, 10), []
     sink = VideoSink(tmp_path / "mask.mkv", rate=10)
-    summary = process_video(path, subtractor, [sink], lambda _, separation: masks.append(separation.mask))
+    summary = process_video(path, [sink, lambda _, separation: masks.append(separation.mask)], subtractor=subtractor)
     assert summary.frames == COUNT
     with open_source(tmp_path / "mask.mkv") as result:
         np.testing.assert_array_equal([frame.image[..., 0] for frame in result], masks)
@@ -286,12 +286,12 @@ def test_outputs_are_whole_or_not_at_all(tmp_path, frames):
 def test_source_that_cannot_be_opened_aborts_the_sinks(subtractor, tmp_path):
     sink = ListSink()
     with pytest.raises(SourceError):
-        process_video(tmp_path / "missing.avi", subtractor, [sink])
+        process_video(tmp_path / "missing.avi", sink, subtractor=subtractor)
     assert sink.ended == ["abort"]
 
 
 def test_array_and_image_outputs(subtractor, tmp_path, frames):
-    process_video(frames, subtractor, [ImageSequenceSink(tmp_path)])
+    process_video(frames, ImageSequenceSink(tmp_path), subtractor=subtractor)
     assert len(list(tmp_path.glob("bin*.png"))) == COUNT
 
 

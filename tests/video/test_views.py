@@ -26,13 +26,18 @@ def test_shapes_and_types(shape, dtype):
     separation = separate(image)
     views = {name: view(separation) for name, view in VIEWS.items()}
     height, width = shape[:2]
-    assert list(views) == ["mask", "background", "foreground", "residual", "panel"]
+    names = ["mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel"]
+    assert list(views) == names
     for name in ("mask", "residual"):
         assert views[name].shape == (height, width)
         assert views[name].dtype == np.uint8
     for name in ("background", "foreground"):
         assert views[name].shape == shape
         assert views[name].dtype == dtype
+    assert views["cutout"].shape == (height, width, 4)
+    for name in ("overlay", "contours"):
+        assert views[name].shape == (height, width, 3)
+        assert views[name].dtype == np.uint8
     assert views["panel"].shape == (2 * height, 2 * width, 3)
     assert views["panel"].dtype == np.uint8
     np.testing.assert_array_equal(image, before)
@@ -85,4 +90,4 @@ def test_other_types_are_refused():
 def test_unknown_view():
     with pytest.raises(ParameterError) as caught:
         get_view("maks")
-    assert str(caught.value) == "view must be one of mask, background, foreground, residual, panel, got 'maks'"
+    assert str(caught.value) == "view must be one of mask, background, foreground, residual, cutout, overlay, contours, panel, got 'maks'"

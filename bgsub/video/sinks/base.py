@@ -6,7 +6,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
@@ -32,6 +32,21 @@ class Sink(ABC):
     def abort(self) -> None:
         """Give up the output; without effect after `close`."""
         self.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Make what was written so far safe against a kill; return what `resume` needs, as JSON can hold it.
+
+        Raises
+        ------
+        SinkError
+            If this kind of output cannot be continued.
+        """
+        return {}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where `checkpoint` returned `state`, before the first `write`; what came after it is forgotten."""
+        if state:
+            raise SinkError(f"{type(self).__name__} cannot go on from {sorted(state)}")
 
     def __enter__(self) -> Self:
         return self
