@@ -10,12 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bgsub.detections import find_objects
     from bgsub.errors import BgsubError, DependencyError, ParameterError, SinkError, SourceError
     from bgsub.rpca import RobustPCA
     from bgsub.separation import Separation
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.tracker import SubspaceTracker
-    from bgsub.video import open_source, process_video
+    from bgsub.video import open_source, process_video, separate
 
 __version__ = "0.1.0"
 
@@ -30,7 +31,9 @@ _HOMES = {
     "SourceError": "bgsub.errors",
     "SubspaceTracker": "bgsub.tracker",
     "open_source": "bgsub.video",
+    "find_objects": "bgsub.detections",
     "process_video": "bgsub.video",
+    "separate": "bgsub.video",
 }
 
 __all__ = [
@@ -44,8 +47,10 @@ __all__ = [
     "SourceError",
     "SubspaceTracker",
     "__version__",
+    "find_objects",
     "open_source",
     "process_video",
+    "separate",
 ]
 
 

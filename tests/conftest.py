@@ -12,7 +12,7 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 ROOT = Path(__file__).parent
-WHOLE_FRAMES = (ROOT / "cli", ROOT / "test_readme.py")
+WHOLE_FRAMES = (ROOT / "cli", ROOT / "test_readme.py", ROOT / "test_examples.py", ROOT / "test_notebook.py")
 
 
 def pytest_configure(config):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bgsub.video.controls import Controls
+from bgsub.video.iteration import separate
 from bgsub.video.pipeline import Pipeline, Subtractor, Summary, process_video
 from bgsub.video.sinks import ImageSequenceSink, Sink, VideoSink, WindowSink, create_sinks
 from bgsub.video.sources import (
@@ -35,4 +36,5 @@ __all__ = [
     "create_sinks",
     "open_source",
     "process_video",
+    "separate",
 ]

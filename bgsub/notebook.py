@@ -1,0 +1,63 @@
+"""Pictures in a Jupyter notebook, without depending on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.errors import DependencyError, ParameterError
+from bgsub.separation import Separation
+from bgsub.video.views import get_view, to_uint8
+
+
+class Picture:
+    """An image that a notebook shows when it is the last value of a cell.
+
+    Parameters
+    ----------
+    image : ndarray, (h, w), (h, w, 3) or (h, w, 4), uint8, uint16 or floating
+        Blue first.
+    """
+
+    def __init__(self, image: np.ndarray) -> None:
+        self.image = to_uint8(image)
+
+    def _repr_png_(self) -> bytes:
+        good, data = cv2.imencode(".png", self.image)
+        if not good:
+            raise ParameterError(f"no PNG can hold an image of shape {self.image.shape}")
+        return bytes(data)
+
+
+def picture(separation: Separation, view: str = "panel") -> Picture:
+    """Return one view of a separation (see `bgsub.video.VIEWS`) as something that a notebook shows."""
+    return Picture(get_view(view)(separation))
+
+
+def play(separations: Iterable[tuple[Any, Separation]], view: str = "panel", every: int = 5) -> None:
+    """Show every so many-th frame of ``bgsub.separate(...)`` in place, as a film below the cell.
+
+    Raises
+    ------
+    DependencyError
+        Where IPython is missing, that is outside a notebook.
+    """
+    if every < 1:
+        raise ParameterError(f"every must be at least 1, got {every!r}")
+    get_view(view)
+    try:
+        from IPython.display import display  # noqa: PLC0415 - optional
+    except ImportError:
+        raise DependencyError("play needs a notebook: pip install notebook") from None
+    handle = None
+    for index, (_, separation) in enumerate(separations):
+        if index % every:
+            continue
+        shown = picture(separation, view)
+        if handle is None:
+            handle = display(shown, display_id=True)
+        else:
+            handle.update(shown)

@@ -1,0 +1,93 @@
+"""Connected objects of a mask as detections, against a flood fill in plain Python."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections import deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import bgsub
+from bgsub.errors import DependencyError, ParameterError
+from bgsub.separation import Separation
+
+
+def separation_of(mask, residual=None):
+    frame = np.zeros(mask.shape, np.uint8)
+    residual = np.zeros(mask.shape, np.float32) if residual is None else residual
+    return Separation(frame, mask, frame, residual, np.empty(0), "tracking")
+
+
+def flood(mask):
+    """The 8-connected regions of 255, as sets of (y, x), largest first."""
+    left = {(int(y), int(x)) for y, x in zip(*np.nonzero(mask == 255), strict=True)}
+    regions = []
+    while left:
+        region, queue = set(), deque([left.pop()])
+        while queue:
+            y, x = queue.popleft()
+            region.add((y, x))
+            near = {(y + i, x + j) for i in (-1, 0, 1) for j in (-1, 0, 1)} & left
+            left -= near
+            queue.extend(near)
+        regions.append(region)
+    return regions
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31), st.integers(1, 6))
+def test_objects_are_those_of_a_flood_fill(height, width, seed, min_area):
+    rng = np.random.default_rng(seed)
+    mask = rng.choice(np.array([0, 127, 255], np.uint8), (height, width), p=[0.6, 0.1, 0.3])
+    residual = rng.random((height, width)).astype(np.float32)
+    found = bgsub.find_objects(separation_of(mask, residual), min_area)
+    expected = [region for region in flood(mask) if len(region) >= min_area]
+    assert sorted(found.area.tolist()) == sorted(map(len, expected))
+    assert list(found.area) == sorted(found.area, reverse=True)
+    masks = {frozenset(zip(*map(np.ndarray.tolist, np.nonzero(one)), strict=True)) for one in found.mask}
+    assert masks == {frozenset(region) for region in expected}
+    for index, one in enumerate(found.mask):
+        ys, xs = np.nonzero(one)
+        assert found.xyxy[index].tolist() == [xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]
+        np.testing.assert_allclose(found.centroids[index], [xs.mean(), ys.mean()], rtol=1e-5)
+        np.testing.assert_allclose(found.confidence[index], residual[one].mean(), rtol=1e-5)
+
+
+def test_nothing_moves():
+    found = bgsub.find_objects(separation_of(np.zeros((4, 5), np.uint8)))
+    assert len(found) == 0
+    assert found.xyxy.shape == (0, 4)
+    assert found.mask.shape == (0, 4, 5)
+
+
+def test_wrong_area():
+    with pytest.raises(ParameterError, match=r"^min_area must be at least 1 pixel, got 0$"):
+        bgsub.find_objects(separation_of(np.zeros((2, 2), np.uint8)), 0)
+
+
+def test_supervision_takes_them():
+    supervision = pytest.importorskip("supervision", reason="the package supervision is not installed")
+    mask = np.zeros((20, 30), np.uint8)
+    mask[2:6, 3:9] = 255
+    found = bgsub.find_objects(separation_of(mask)).to_supervision()
+    assert isinstance(found, supervision.Detections)
+    assert found.xyxy.tolist() == [[3, 2, 9, 6]]
+    assert found.mask.sum() == 24
+
+
+def test_without_supervision(monkeypatch):
+    real = builtins.__import__
+
+    def missing(name, *rest):
+        if name == "supervision":
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.delitem(sys.modules, "supervision", raising=False)
+    monkeypatch.setattr(builtins, "__import__", missing)
+    with pytest.raises(DependencyError, match=r"^to_supervision needs the package supervision: pip install"):
+        bgsub.find_objects(separation_of(np.zeros((2, 2), np.uint8))).to_supervision()
