@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,19 @@ class Basis:
         self.deferred = DeferredStep(self.k)
         self.newest = -1
         self.work = np.empty((2 * self.k + 2, _kernels.BLOCK), np.float32)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what no step has filled yet, half of the stack in the usual case."""
+        used = len(self.stack)
+        while used > self.k + 1 and not self.stack[used - 1].view(np.int32).any():
+            used -= 1
+        return {**self.__dict__, "stack": self.stack[:used]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        filled = self.stack
+        self.stack = _aligned_rows(2 * self.k + 2, self.m)
+        self.stack[: len(filled)] = filled
 
     def coordinates(self, y: np.ndarray) -> np.ndarray:
         """Return coefficients in U, (k,), as coefficients in V, (k,) float32."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,16 @@ class StartBuffer:
         self.frames = np.empty((capacity, size), dtype)
         self.count = 0
         self._median: np.ndarray | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the memory that no frame has filled yet."""
+        return {**self.__dict__, "frames": self.frames[: self.count], "capacity": len(self.frames)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        filled = state["frames"]
+        self.frames = np.empty((state.pop("capacity"), filled.shape[1]), filled.dtype)
+        self.frames[: len(filled)] = filled
+        self.count, self._median = state["count"], state["_median"]
 
     @property
     def is_full(self) -> bool:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,20 @@ def write(path: Path, parameters: dict[str, Any], state: dict[str, np.ndarray]) 
         raise SinkError(f"the model cannot be written to {path}: {error.strerror or error}") from None
 
 
+def read_parameters(path: Path) -> dict[str, Any]:
+    """Return the parameters from `path` without reading the arrays; SourceError as `read`."""
+    return _open(path, lambda archive: {name: archive[name] for name in ("kind", "parameters") if name in archive})[0]
+
+
 def read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """Return parameters and state from `path`; SourceError when it is missing or something else."""
+    return _open(path, lambda archive: {name: archive[name] for name in archive.files})
+
+
+def _open(path: Path, take: Callable[[Any], dict[str, Any]]) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with np.load(path, allow_pickle=False) as archive:
-            content = {name: archive[name] for name in archive.files}
+            content = take(archive)
     except FileNotFoundError:
         raise SourceError(f"there is no model file {path}") from None
     except OSError as error:

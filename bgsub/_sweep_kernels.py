@@ -125,14 +125,15 @@ def sweep(  # type: ignore[no-untyped-def]
     over : ndarray, (n,), uint8, output
         Candidates.
     work : ndarray, (2, channels * pixels of a block), float32
-    products : ndarray, (k + 3,), float64, output
-        Inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number of candidates.
-        O(m k).
+    products : ndarray, (blocks, k + 3), float64, output
+        Of every block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number
+        of candidates. Block by block, so that their sums do not depend on the number of bands.  O(m k).
     """
     k, pixels_per_block = c.size, work.shape[1] // channels
-    products[:] = 0.0
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)
+        sums = products[a // pixels_per_block]
+        sums[:] = 0.0
         first, last = a * channels, b * channels
         l, r, e = work[0, : last - first], work[1, : last - first], stack[k, first:last]
         is_visited = a // pixels_per_block % period == turn
@@ -142,7 +143,7 @@ def sweep(  # type: ignore[no-untyped-def]
             to_unit(before[first:last], scale, l)
         else:
             combine(stack, first, c, l)
-        products[k + 2] += judge(
+        sums[k + 2] = judge(
             l, pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
             r, d[a:b], picture[first:last], over[a:b],
         )  # fmt: skip
@@ -150,11 +151,11 @@ def sweep(  # type: ignore[no-untyped-def]
             continue
         if hidden.size > 0:
             hide(hidden[a:b], channels, r)
-        products[k + 1] += period * influence_and_value(r, e, kind, mu, p)
+        sums[k + 1] = period * influence_and_value(r, e, kind, mu, p)
         if period > 1:
             multiply(e, np.float32(period))
         for j in range(k + 1):
-            products[j] += dot(stack[j, first:last], e)
+            sums[j] = dot(stack[j, first:last], e)
 
 
 @kernel

@@ -34,11 +34,11 @@ def bands_for(pixels: int, least: int, threads: int | None) -> int:
 
 
 class _Pool:
-    """Threads beside the caller's own, started at the first use."""
+    """Threads beside the caller's own, `count` of all together, started at the first use."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int | None = None) -> None:
         self._lock = threading.Lock()
-        self._idle = max(cores() - 1, 0)
+        self._idle = max((count or cores()) - 1, 0)
         self._executor: ThreadPoolExecutor | None = None
 
     def take(self, wanted: int) -> int:
@@ -72,6 +72,15 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
+
+
+def limit_threads(count: int) -> None:
+    """Let all kernels of this process together use `count` threads, where other processes use the other cores.
+
+    What runs already keeps what it has.
+    """
+    global _pool  # noqa: PLW0603 - one pool per process
+    _pool = _Pool(count)
 
 
 def in_bands(function: Callable[[int, int, int], None], length: int, threads: int, grain: int = 1) -> None:

@@ -69,6 +69,9 @@ class Background(Protocol):
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
 
+    def set_limits(self, limits: tuple[np.float32, np.float32]) -> None:
+        """Change threshold and noise factor of a candidate."""
+
 
 class _Comparison:
     """What the passes over a frame share: format, limits, workspaces, threads."""
@@ -83,7 +86,7 @@ class _Comparison:
         self.look = self.scale, channels, np.float32(full), np.float32(top)
         self.limits = limits
         self.work = np.empty((self.bands, 2, channels * self.block), np.float32)
-        self.products = np.zeros((self.bands, rows + 3))
+        self.products = np.zeros((-(-frames.size // (channels * self.block)), rows + 3))
 
     def compare(self, low_rank: np.ndarray, pixels: np.ndarray, sigma: np.ndarray, canvas: Canvas) -> int:
         """Fill the canvas by a frame and its background, (m,) float32; return the number of candidates."""
@@ -128,6 +131,10 @@ class StartBackground:
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
         return self._low_rank
+
+    def set_limits(self, limits: tuple[np.float32, np.float32]) -> None:
+        """Change threshold and noise factor of a candidate."""
+        self._comparison.limits = limits
 
 
 class TrackedBackground:
@@ -180,14 +187,13 @@ class TrackedBackground:
         comparison, surrogate = self._comparison, self.tracker.surrogate_
         cost = surrogate.code, np.float32(surrogate.mu), np.float32(surrogate.p)
         outputs = canvas.residual.reshape(-1), canvas.picture.reshape(-1), canvas.over.reshape(-1)
-        comparison.products[:] = 0.0
         kept = canvas.before is not None and self.tracker.change() < _CALM
         before = canvas.picture if canvas.before is None else canvas.before
 
         def sweep(begin: int, end: int, band: int) -> None:
             _sweep_kernels.sweep(
                 begin, end, *begun, kept, before.reshape(-1), hidden, *cost, flat, *comparison.look, sigma.reshape(-1),
-                *comparison.limits, *outputs, comparison.work[band], comparison.products[band],
+                *comparison.limits, *outputs, comparison.work[band], comparison.products,
             )  # fmt: skip
 
         in_bands(sweep, sigma.size, comparison.bands, comparison.block)
@@ -206,6 +212,10 @@ class TrackedBackground:
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
         return self.tracker.low_rank_
+
+    def set_limits(self, limits: tuple[np.float32, np.float32]) -> None:
+        """Change threshold and noise factor of a candidate."""
+        self._comparison.limits = limits
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background where `due`, (h, w) bool."""

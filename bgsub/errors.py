@@ -23,5 +23,9 @@ class OutputError(SinkError):
     """An output that was open already cannot be written any more, as on a full disk: a failure, no wrong input."""
 
 
+class StoppedError(BgsubError):
+    """The user has stopped a run that can be gone on with."""
+
+
 class DependencyError(BgsubError, ImportError):
     """A package or a system library that the requested feature needs is missing."""

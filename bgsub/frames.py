@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -26,11 +26,14 @@ class FrameFormat:
         "uint8", "uint16", "float16", "float32" or "float64".
     max_value : float
         Intensity of full scale.
+    origin : str
+        What gave the format, for messages.
     """
 
     shape: tuple[int, ...]
     dtype: str
     max_value: float
+    origin: str = field(default="the first one", compare=False)
 
     @classmethod
     def of(cls, frame: np.ndarray, max_value: float | None = None) -> FrameFormat:
@@ -89,7 +92,7 @@ class FrameFormat:
         name = frame.dtype.newbyteorder("=").name
         if frame.shape != self.shape or name != self.dtype:
             raise ParameterError(
-                f"every frame must be like the first one, {self.dtype} of shape {self.shape}, "
+                f"every frame must be like {self.origin}, {self.dtype} of shape {self.shape}, "
                 f"got {name} of shape {frame.shape}"
             )
         frame = np.ascontiguousarray(frame, dtype=self.dtype)

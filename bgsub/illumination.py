@@ -79,7 +79,7 @@ class _Look:
         threshold: float,
     ) -> None:
         h, w, self._channels = shape
-        self._grid, self._mus, self._threshold = grid, np.array(mus), threshold
+        self._grid, self._mus, self.threshold = grid, np.array(mus), threshold
         rows, columns = np.divmod(index, w)
         v, u = rows * (grid[0] - 1) / max(h - 1, 1), columns * (grid[1] - 1) / max(w - 1, 1)
         i, j = np.minimum(v.astype(int), grid[0] - 2), np.minimum(u.astype(int), grid[1] - 2)
@@ -117,7 +117,7 @@ class _Look:
         explained = 0.0
         if _light_kernels.rises(unknowns, _FALLS):
             _light_kernels.residuals(*sites, unknowns, self._residuals)
-            explained = float(np.mean(self._residuals < self._threshold))
+            explained = float(np.mean(self._residuals < self.threshold))
         grid = unknowns[:, :-_KNOTS].reshape(self._channels, -1, rows).transpose(2, 1, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
 
@@ -153,6 +153,12 @@ class Illumination:
         self._close = _Look(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
         self._last = _Look(shape, sites, _GRID, _LAST_MUS, threshold)
         self._memory: list[np.ndarray] = []
+
+    def set_threshold(self, threshold: float) -> None:
+        """Change the residual of an explained site."""
+        self._threshold = threshold
+        for look in (self._quick, self._close, self._last):
+            look.threshold = threshold
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""

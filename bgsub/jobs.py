@@ -6,15 +6,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bgsub.errors import OutputError, ParameterError, SinkError
+from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
+from bgsub.resumption import prepare, targets_of
 
 if TYPE_CHECKING:
+    from bgsub.regions import Regions
     from bgsub.separation import Separation
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video import Controls, Frame, FrameSource, Sink, Summary
+    from bgsub.video.checkpoints import Checkpoints
 
 Watch = Callable[["FrameSource"], AbstractContextManager[Callable[["Frame", "Separation"], None]]]
 
@@ -30,9 +34,27 @@ class Job:
     output : Path
         Folder of the results.
     save : tuple of str
-        Outputs by name and, if wanted, ending; see `create_sinks`.
+        Outputs by name and, if wanted, ending; see `create_sinks`. May be empty.
     format : {"auto", "video", "images"}
         Kind of the outputs without ending.
+    name : str
+        Template of the names of all outputs, see `bgsub.outputs.expand_name`.
+    start, end, duration, every
+        The part of the source, see `open_source`.
+    backend, hardware
+        What decodes video files, see `open_source`.
+    roi : tuple of str
+        Regions of interest, see `bgsub.regions.parse_region`; none for the whole frame.
+    event_files : tuple of {"csv", "jsonl", "coco"}
+        Files of events, see `bgsub.events.EventSink`.
+    plot : bool
+        Whether to draw the timeline.
+    record : Path, optional
+        Folder of clips of the moments with motion, see `bgsub.video.sinks.recorder.RecorderSink`; not with `resume`.
+    recording : dict
+        Parameters of the recorder that are not at their defaults: ``pre_roll``, ``post_roll``, ``min_share``.
+    reconnect : float, optional
+        Seconds for which a camera that was lost is tried again, see `CameraSource`.
     on_error : {"stop", "skip"}
         What a frame that cannot be read does.
     rate : float, optional
@@ -41,17 +63,40 @@ class Job:
         Model file to start from; file to write the model to at the end.
     parameters : dict
         Parameters of `BackgroundSubtractor`; none beside `model`.
+    resume : bool
+        Keep checkpoints in ``OUTPUT/.resume`` while it runs, and go on from there after an interruption; where all
+        outputs are there already, do nothing.
+    overwrite : bool
+        Replace outputs that exist; with `resume`, begin anew.
+    checkpoint_seconds : float
+        Least time between two checkpoints.
     """
 
     source: str
     output: Path
     save: tuple[str, ...] = ("mask",)
     format: str = "auto"
+    name: str = "{view}"
+    start: str | None = None
+    end: str | None = None
+    duration: str | None = None
+    every: int = 1
+    backend: str = "auto"
+    hardware: bool = False
+    roi: tuple[str, ...] = ()
+    event_files: tuple[str, ...] = ()
+    plot: bool = False
+    record: Path | None = None
+    recording: dict[str, Any] = field(default_factory=dict)
+    reconnect: float | None = None
     on_error: str = "stop"
     rate: float | None = None
     model: Path | None = None
     save_model: Path | None = None
     parameters: dict[str, Any] = field(default_factory=dict)
+    resume: bool = False
+    overwrite: bool = False
+    checkpoint_seconds: float = 15.0
 
 
 class Statistics:
@@ -85,6 +130,14 @@ class Statistics:
         if separation.event is not None:
             self.events[separation.event] += 1
 
+    def state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, in types that JSON knows."""
+        return {**vars(self), "size": list(self.size), "events": dict(self.events)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        vars(self).update(state, size=tuple(state["size"]), events=Counter(state["events"]))
+
     @property
     def share(self) -> float:
         """Mean share of the foreground, in [0, 1]."""
@@ -107,6 +160,8 @@ class JobResult:
         Of the frames.
     outputs : list of Path
         Files and folders that were made.
+    already_done : bool
+        Whether they were there before, so that nothing was left to do.
     """
 
     name: str
@@ -114,6 +169,7 @@ class JobResult:
     summary: Summary
     statistics: Statistics
     outputs: list[Path]
+    already_done: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON knows."""
@@ -132,6 +188,8 @@ class JobResult:
             "events": dict(statistics.events),
             "stopped": summary.stopped,
             "outputs": [str(path) for path in self.outputs],
+            "resumed": summary.resumed,
+            "already_done": self.already_done,
         }
 
 
@@ -162,14 +220,68 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
         For wrong input; see `process_video`. Nothing has been written then under a final name.
     OutputError
         When an output that was open cannot be written any more.
+    StoppedError
+        When the user has stopped a job with `resume`: the same job goes on.
     """
-    from bgsub.video import create_sinks, open_source  # noqa: PLC0415 - they bring OpenCV along
+    from bgsub import job_sinks  # noqa: PLC0415
 
     make_subtractor(job.parameters, job.model)  # what is wrong shows before the source is opened
-    with open_source(job.source, on_error=job.on_error, rate=job.rate) as source:
+    if job.resume and job.record is not None:
+        raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
+    regions = _regions(job)
+    with _open(job) as source:
         subtractor = make_subtractor(job.parameters, job.model, source.rate)
-        sinks = create_sinks(job.output, job.save, source, job.format)
-        return execute(source, subtractor, sinks, save_model=job.save_model, watch=watch, controls=controls)
+
+        def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
+            return job_sinks.make_sinks(job, source, overwrite, started, regions)
+
+        if not job.resume:
+            sinks, checkpoints = make_sinks(job.overwrite, datetime.now()), None
+        else:
+            subtractor, sinks, checkpoints = prepare(job, source, subtractor, make_sinks)
+            if checkpoints is None:
+                return _already_done(job, source, sinks)
+        return execute(
+            source,
+            _within(regions, subtractor),
+            sinks,
+            save_model=job.save_model,
+            watch=watch,
+            controls=controls,
+            checkpoints=checkpoints,
+        )
+
+
+def _regions(job: Job) -> Regions | None:
+    from bgsub.regions import Regions  # noqa: PLC0415
+
+    return Regions(job.roi) if job.roi else None
+
+
+def _within(regions: Regions | None, subtractor: BackgroundSubtractor) -> Any:
+    """Return the subtractor, or one that looks at the regions only."""
+    if regions is None:
+        return subtractor
+    from bgsub.region_subtractor import RegionSubtractor  # noqa: PLC0415
+
+    return RegionSubtractor(subtractor, regions)
+
+
+def _open(job: Job) -> FrameSource:
+    from bgsub.video import open_source  # noqa: PLC0415 - it brings OpenCV along
+
+    return open_source(
+        job.source,
+        on_error=job.on_error,
+        rate=job.rate,
+        backend=job.backend,
+        hardware=job.hardware,
+        start=job.start,
+        end=job.end,
+        duration=job.duration,
+        every=job.every,
+        reconnect=job.reconnect,
+    )
 
 
 def execute(
@@ -180,6 +292,7 @@ def execute(
     save_model: Path | None = None,
     watch: Watch = _unwatched,
     controls: Controls | None = None,
+    checkpoints: Checkpoints | None = None,
 ) -> JobResult:
     """Run the pipeline over an opened source, save the model, and return what happened.
 
@@ -189,10 +302,14 @@ def execute(
         When an output that was open cannot be written any more.
     SourceError, ParameterError
         As the source and the subtractor raise them.
+    StoppedError
+        When the user has stopped a run with `checkpoints`.
     """
     from bgsub.video import Pipeline  # noqa: PLC0415
 
     statistics = Statistics()
+    if checkpoints is not None:
+        checkpoints.follow(statistics)
     with watch(source) as watcher:
 
         def after(frame: Frame, separation: Separation) -> None:
@@ -200,14 +317,38 @@ def execute(
             watcher(frame, separation)
 
         try:
-            summary = Pipeline(source, subtractor, sinks, progress=after, controls=controls).run()
+            pipeline = Pipeline(source, subtractor, sinks, progress=after, controls=controls, checkpoints=checkpoints)
+            summary = pipeline.run()
+            if checkpoints is not None and summary.stopped == "user":
+                raise StoppedError(_stopped(source, summary, checkpoints))
             if save_model is not None:
                 subtractor.save(save_model)
         except SinkError as error:
             raise OutputError(str(error)) from error
-    targets = [getattr(sink, "path", None) or getattr(sink, "folder", None) for sink in sinks]
-    outputs = [path for path in (*targets, save_model) if path is not None and path.exists()]
-    return JobResult(source.name, source.live, summary, statistics, outputs)
+    if checkpoints is not None:
+        checkpoints.remove()
+    return JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model))
+
+
+def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:
+    from bgsub.video import Summary  # noqa: PLC0415
+
+    outputs = _outputs(sinks, job.save_model)
+    return JobResult(source.name, source.live, Summary(0, 0, 0, 0.0, "end"), Statistics(), outputs, already_done=True)
+
+
+def _outputs(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
+    """Return what there is of the outputs of the sinks, and the model."""
+    paths: list[Path | None] = []
+    for sink in sinks:
+        paths += targets_of(sink)
+    return [path for path in (*paths, save_model) if path is not None and path.exists()]
+
+
+def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
+    safe = checkpoints.safe_frames()
+    where = f"goes on after frame {safe}" if safe else "begins anew"
+    return f"{source.name}: stopped after frame {summary.frames}; the same command {where}"
 
 
 def make_subtractor(parameters: dict[str, Any], model: Path | None = None, rate: Any = None) -> BackgroundSubtractor:

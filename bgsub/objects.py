@@ -65,10 +65,8 @@ class StandingObjects:
         h, w, channels = shape
         self._shape = shape
         self._bands = bands_for(h * w, _WORK, threads)
-        self._fps, self._ghosts = fps, ghosts
-        self._absorb = math.inf if math.isinf(absorb_after) else max(absorb_after * fps, 1)
-        # ages are counted in ticks of so many frames that the longest one fits into 16 bits
-        self._tick = 1 if math.isinf(self._absorb) else math.ceil(self._absorb / _OLDEST)
+        self._fps = fps
+        self._choose(absorb_after, ghosts)
         self._same, self._half = np.float32(_SAME * full), np.float32(0.5 if np.dtype(dtype).kind == "u" else 0)
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
@@ -83,6 +81,20 @@ class StandingObjects:
         self.age, self.anchor, self.frame = age, anchor, frame
         self._oldest = int(age.max(initial=0))
         self._held[:] = age >= self._ticks(_HELD)
+
+    def _choose(self, absorb_after: float, ghosts: bool) -> None:
+        self._ghosts = ghosts
+        self._absorb = math.inf if math.isinf(absorb_after) else max(absorb_after * self._fps, 1)
+        # ages are counted in ticks of so many frames that the longest one fits into 16 bits
+        self._tick = 1 if math.isinf(self._absorb) else math.ceil(self._absorb / _OLDEST)
+
+    def tune(self, absorb_after: float, ghosts: bool) -> None:
+        """Change two arguments of the constructor; objects stand for as long as before."""
+        before = self._tick
+        self._choose(absorb_after, ghosts)
+        if self._tick != before:
+            age = self.age.astype(np.uint32) * before // self._tick
+            self.set_state(np.minimum(age, _OLDEST).astype(np.uint16), self.anchor, self.frame)
 
     def _ticks(self, seconds: float) -> int:
         return max(round(seconds * self._fps / self._tick), 2)

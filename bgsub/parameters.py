@@ -35,6 +35,8 @@ class Parameter:
         Allowed words.
     symbol : str
         Name in the paper, if it has one.
+    live : bool
+        Whether it may change while the subtractor runs; see `BackgroundSubtractor.tune`.
     """
 
     default: Any
@@ -46,6 +48,7 @@ class Parameter:
     may_be_infinite: bool = False
     choices: tuple[str, ...] = ()
     symbol: str = ""
+    live: bool = False
 
     @property
     def allowed(self) -> str:
@@ -94,7 +97,7 @@ TRACKER = {
         symbol="mu",
     ),
     "p": Parameter(0.5, "exponent of the surrogate lp", float, 0, 1, is_open=True, symbol="p"),
-    "forgetting": Parameter(0.05, "weight of the newest frame", float, 0, 1, is_open=True, symbol="w"),
+    "forgetting": Parameter(0.05, "weight of the newest frame", float, 0, 1, is_open=True, symbol="w", live=True),
     "metric": Parameter(
         "scaled",
         "step direction: scaled by the coefficients' moment or not",
@@ -118,19 +121,22 @@ TRACKER = {
 }
 
 SEGMENTER = {
-    "threshold": Parameter(0.08, "least residual of a foreground pixel, full scale is 1", float, 0, 2, is_open=True),
-    "noise_factor": Parameter(2.5, "threshold of a pixel in units of its own noise scale", float, 0, 100),
-    "median": Parameter(5, "side of the majority vote in pixels; 1 switches it off", int, 1, 31),
+    "threshold": Parameter(
+        0.08, "least residual of a foreground pixel, full scale is 1", float, 0, 2, is_open=True, live=True
+    ),
+    "noise_factor": Parameter(2.5, "threshold of a pixel in units of its own noise scale", float, 0, 100, live=True),
+    "median": Parameter(5, "side of the majority vote in pixels; 1 switches it off", int, 1, 31, live=True),
     "neighbours": Parameter(
-        1, "reach in pixels within which a moving background is recognised; 0 switches it off", int, 0, 5
+        1, "reach in pixels within which a moving background is recognised; 0 switches it off", int, 0, 5, live=True
     ),
     "shadows": Parameter(
         "on",
         "label of cast shadows: 127 (on), that of the background (off) or that of the foreground (merged)",
         str,
         choices=("on", "off", "merged"),
+        live=True,
     ),
-    "min_area": Parameter(0.0002, "least area of a foreground region as a share of the frame", float, 0, 1),
+    "min_area": Parameter(0.0002, "least area of a foreground region as a share of the frame", float, 0, 1, live=True),
 }
 
 SUBTRACTOR = {
@@ -139,11 +145,11 @@ SUBTRACTOR = {
     "start_frames": Parameter(50, "frames of the batch start", int, 1, 1000),
     "fps": Parameter(25.0, "frames per second of the stream, for all that is set in seconds", float, 0, 10000, True),
     "stabilise": Parameter(True, "undo small movements of the camera", bool),
-    "light": Parameter(True, "explain sudden changes of the light", bool),
-    "events": Parameter(True, "recognise a covered lens and a cut to another scene", bool),
-    "ghosts": Parameter(True, "release the places that an object has left", bool),
+    "light": Parameter(True, "explain sudden changes of the light", bool, live=True),
+    "events": Parameter(True, "recognise a covered lens and a cut to another scene", bool, live=True),
+    "ghosts": Parameter(True, "release the places that an object has left", bool, live=True),
     "absorb_after": Parameter(
-        60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True
+        60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True, live=True
     ),
     "scale": Parameter(1.0, "work on a frame reduced by this factor; the mask keeps its full size", float, 0.05, 1),
     "threads": Parameter(None, "threads of the kernels; by default all cores, for large frames", int, 1, 256),
@@ -169,3 +175,19 @@ def check_all(table: dict[str, Parameter], values: dict[str, Any]) -> dict[str, 
         if name not in table:
             raise ParameterError(f"unknown parameter {name!r}; allowed are {', '.join(table)}")
     return {name: parameter.check(name, values.get(name, parameter.default)) for name, parameter in table.items()}
+
+
+def check_live(values: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters of the subtractor that may change while it runs, checked.
+
+    Raises
+    ------
+    ParameterError
+        For a name that is unknown or belongs to a parameter that is fixed, and for a value outside its range.
+    """
+    allowed = [name for name, parameter in SUBTRACTOR.items() if parameter.live]
+    for name in values:
+        if name not in allowed:
+            what = f"{name} cannot" if name in SUBTRACTOR else f"an unknown parameter {name!r} cannot"
+            raise ParameterError(f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}")
+    return {name: SUBTRACTOR[name].check(name, value) for name, value in values.items()}

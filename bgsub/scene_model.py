@@ -89,7 +89,7 @@ class SceneModel:
         self.frames, self._parameters = frames, parameters
         self._cube = frames.cube
         shape = self._cube[:2]
-        self.segmenter = Segmenter(shape, parameters["threads"], **{name: parameters[name] for name in SEGMENTER})
+        self.segmenter = Segmenter(shape, parameters["threads"], **_of_segmenter(parameters))
         self.start: StartBackground | None = StartBackground(frames, self.segmenter.limits, parameters["start_frames"])
         self.tracked: TrackedBackground | None = None
         self._illumination = Illumination(self._cube, parameters["threshold"])
@@ -115,6 +115,16 @@ class SceneModel:
     def tracker(self) -> SubspaceTracker | None:
         """The subspace tracker, None before the batch start."""
         return None if self.tracked is None else self.tracked.tracker
+
+    def tune(self) -> None:
+        """Follow changes of the parameters in the dict that the model was given."""
+        parameters = self._parameters
+        self.segmenter.tune(**_of_segmenter(parameters))
+        self._background().set_limits(self.segmenter.limits)
+        self._illumination.set_threshold(parameters["threshold"])
+        self.objects.tune(parameters["absorb_after"], parameters["ghosts"])
+        if self.tracker is not None:
+            self.tracker.set_forgetting(parameters["forgetting"])
 
     # -- one frame -----------------------------------------------------------------------------------------------
 
@@ -331,6 +341,10 @@ class SceneModel:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
         return self._illumination.explain(x, [self._background().low_rank()], enough=_RETURNS).explained > _RETURNS
+
+
+def _of_segmenter(parameters: dict[str, Any]) -> dict[str, Any]:
+    return {name: parameters[name] for name in SEGMENTER}
 
 
 def _with(frame: np.ndarray, entries: np.ndarray, values: np.ndarray) -> np.ndarray:

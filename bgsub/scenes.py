@@ -36,6 +36,12 @@ class Scenes:
         self._parked = None
         self.model = SceneModel(self._frames, self._parameters)
 
+    def tune(self) -> None:
+        """Follow changes of the parameters in the dict that was given."""
+        for model in (self.model, self._parked):
+            if model is not None:
+                model.tune()
+
     def view(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[View, str | None]:
         """Return what is made of a checked frame, and the event that it is."""
         watch = self._parameters["events"] and not frozen and self._frames.shape[:2] != (1, 1)

@@ -54,14 +54,7 @@ class Segmenter:
     """
 
     def __init__(self, shape: tuple[int, int], threads: int | None = 1, **parameters: float) -> None:
-        values = check_all(SEGMENTER, parameters)
         self.shape = shape
-        self._threshold = np.float32(values["threshold"])
-        self._factor = np.float32(values["noise_factor"])
-        self._side = values["median"] | 1
-        self._area = round(values["min_area"] * shape[0] * shape[1])
-        self._shadows = values["shadows"]
-        self._radius = values["neighbours"]
         self.sigma = np.zeros(shape, np.float32)
         self.displaced = np.full(shape, round(_PRIOR * _FULL), np.uint8)
         self.knows_nothing = True
@@ -70,8 +63,19 @@ class Segmenter:
         self._few, self._many = bands_for(pixels, _LIGHT_WORK, threads), bands_for(pixels, _HEAVY_WORK, threads)
         self._shadow_detector = ShadowDetector(shape, self._many)
         self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
-        self._columns = np.empty((self._few, shape[1] + self._side - 1), np.uint16)
         self._counts = np.empty((self._few, shape[1]), np.uint16)
+        self.tune(**parameters)
+
+    def tune(self, **parameters: float) -> None:
+        """Change the parameters by name, those not given to their defaults; what was learned stays."""
+        values = check_all(SEGMENTER, parameters)
+        self._threshold = np.float32(values["threshold"])
+        self._factor = np.float32(values["noise_factor"])
+        self._side = values["median"] | 1
+        self._area = round(values["min_area"] * self.shape[0] * self.shape[1])
+        self._shadows = values["shadows"]
+        self._radius = values["neighbours"]
+        self._columns = np.empty((self._few, self.shape[1] + self._side - 1), np.uint16)
 
     @property
     def limits(self) -> tuple[np.float32, np.float32]:

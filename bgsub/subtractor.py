@@ -16,7 +16,7 @@ from bgsub import _pixel_kernels, _storage
 from bgsub._loader import load_in_background, was_compiled
 from bgsub.errors import ParameterError, SourceError
 from bgsub.frames import FrameFormat, check_like
-from bgsub.parameters import SUBTRACTOR, TRACKER, check_all
+from bgsub.parameters import SUBTRACTOR, TRACKER, check_all, check_live
 from bgsub.reduction import Reduction
 from bgsub.scene_model import View
 from bgsub.scenes import Scenes
@@ -110,6 +110,25 @@ class BackgroundSubtractor:
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
         return dict(self._parameters)
+
+    def tune(self, **parameters: Any) -> None:
+        """Change parameters between two frames; the model stays as it is.
+
+        Parameters
+        ----------
+        **parameters
+            Of the constructor, those that may change while it runs: `forgetting`, `threshold`, `noise_factor`,
+            `median`, `neighbours`, `shadows`, `min_area`, `light`, `events`, `ghosts`, `absorb_after`.
+
+        Raises
+        ------
+        ParameterError
+            For another parameter, and for a value outside its range; nothing has changed then.
+        """
+        # In place: the models hold this dict and read some parameters from it at every frame.
+        self._parameters.update(check_live(parameters))
+        if self._scenes is not None:
+            self._scenes.tune()
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -326,7 +345,8 @@ class BackgroundSubtractor:
         if not state:
             return
         shape = tuple(int(n) for n in state["format_shape"])
-        frames = FrameFormat(shape, str(state["format_dtype"]), float(state["format_max_value"]))
+        dtype, full = str(state["format_dtype"]), float(state["format_max_value"])
+        frames = FrameFormat(shape, dtype, full, origin="those of the saved model")
         self._begin(frames)
         assert self._scenes is not None
         if state["background"].size:

@@ -123,6 +123,10 @@ class SubspaceTracker:
         self._x: np.ndarray | None = None
         self._ready = False
 
+    def set_forgetting(self, forgetting: float) -> None:
+        """Change the weight of the newest vector from the next one on."""
+        self.forgetting = self._parameters["forgetting"] = TRACKER["forgetting"].check("forgetting", forgetting)
+
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
         return dict(self._parameters)

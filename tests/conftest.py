@@ -15,6 +15,14 @@ ROOT = Path(__file__).parent
 WHOLE_FRAMES = (ROOT / "cli", ROOT / "test_readme.py", ROOT / "test_examples.py", ROOT / "test_notebook.py")
 
 
+@pytest.fixture(autouse=True)
+def no_settings(monkeypatch):
+    """Whoever runs the tests has settings of his own; they must not reach the commands."""
+    for variable in [name for name in os.environ if name.startswith("BGSUB_")]:
+        monkeypatch.delenv(variable)
+    monkeypatch.setenv("BGSUB_NO_CONFIG", "1")
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "large: too large for kernels in plain Python (NUMBA_DISABLE_JIT=1)")
 

@@ -122,18 +122,16 @@ class Case:
         """Return stack, products, and d, picture, over of the kernel, run on bands that begin at these blocks."""
         n, look, s = self.n, self.look, self.look.surrogate
         stack, d, over = self.stack.copy(), np.full(n, -1, F), np.full(n, 9, np.uint8)
-        picture, total = np.zeros_like(self.pixels), np.zeros(self.k + 3)
+        picture, products = np.zeros_like(self.pixels), np.full((-(-n // self.block), self.k + 3), 5.0)
         cuts = [0, *(min(band * self.block, n) for band in bands), n]
         for begin, end in itertools.pairwise(cuts):
-            products = np.full(self.k + 3, 5.0)
             work = np.empty((2, look.channels * self.block), F)
             _sweep_kernels.sweep(
                 begin, end, stack, self.G, self.c, self.period, self.turn, self.kept, self.before, self.hidden,
                 s.code, F(s.mu), F(s.p), self.pixels, F(look.scale), look.channels, F(look.full), F(look.top),
                 self.sigma, *LIMITS, d, picture, over, work, products,
             )  # fmt: skip
-            total += products
-        return stack, total, d, picture, over
+        return stack, products.sum(axis=0), d, picture, over
 
     def expected(self):
         """Return what the dense twin makes."""

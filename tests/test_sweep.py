@@ -68,10 +68,8 @@ def test_two_bands_are_one(surrogate, n, block, period, seed, data):
     case = dense.Case(n, block, 3, np.uint8, 4, period, seed, surrogate, kept=seed % 2 == 0, hides=seed % 3 == 0)
     band = data.draw(st.integers(0, -(-n // block)))
     whole, parts = case.swept(), case.swept(band)
-    for one, other in zip(whole[2:], parts[2:], strict=True):
+    for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
-    np.testing.assert_array_equal(whole[0], parts[0])
-    np.testing.assert_allclose(whole[1], parts[1], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.float32])

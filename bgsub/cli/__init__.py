@@ -5,22 +5,25 @@ Nothing heavy is imported before a command runs, so that ``bgsub --help`` answer
 
 from __future__ import annotations
 
-import logging
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from bgsub import __version__
+from bgsub.cli.batch import batch
 from bgsub.cli.bench import bench
+from bgsub.cli.camera import camera
+from bgsub.cli.config import config
 from bgsub.cli.demo import demo
 from bgsub.cli.evaluate import evaluate
 from bgsub.cli.live import live
-from bgsub.cli.run import run
-from bgsub.errors import BgsubError, DependencyError, OutputError
-
-OK, FAILURE, WRONG_INPUT = 0, 1, 2
+from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
+from bgsub.cli.run import run, track
+from bgsub.cli.settings import config_options
+from bgsub.cli.verdict import FAILURE, OK, verdict
 
 
 class Program(click.Group):
@@ -38,19 +41,22 @@ class Program(click.Group):
 )
 @click.version_option(__version__, prog_name="bgsub")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens; show the traceback of a failure.")
+@config_options
 @click.pass_context
-def program(context: click.Context, verbose: bool) -> None:
-    """Find what moves in front of a fixed camera: live, or in videos and images."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("bgsub: %(message)s"))
-    logger = logging.getLogger("bgsub")
-    logger.handlers = [handler]
-    logger.setLevel(logging.INFO if verbose else logging.WARNING)
+def program(context: click.Context, verbose: bool, config: Path | None, no_config: bool) -> None:
+    """Find what moves in front of a fixed camera: live, or in videos and images.
+
+    Every option can be set in a file bgsub.toml or as a variable BGSUB_OPTION as well; see bgsub config --help.
+    """
+    if no_config and context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE:
+        raise click.UsageError("--no-config and --config exclude each other")
+    log_to_screen(verbose)
+    Reporting.of(context).verbose = verbose
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
-for _command in (run, live, demo, evaluate, bench):
+for _command in (run, track, batch, live, camera, demo, evaluate, bench, config):
     program.add_command(_command)
 
 
@@ -72,10 +78,10 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     except SystemExit:  # how Click answers a closed pipe: the reader has seen enough
         return FAILURE
     except (Exception, KeyboardInterrupt) as error:
-        if {"-v", "--verbose"} & set(given):
+        if is_verbose() or {"-v", "--verbose"} & set(given):
             traceback.print_exc()
-        message, code = _verdict(error)
-        click.echo(f"bgsub: error: {' '.join(message.splitlines())}", err=True)
+        message, code = verdict(error)
+        click.echo(f"bgsub: error: {message}", err=True)
         return code
     return result if isinstance(result, int) else OK
 
@@ -83,16 +89,3 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     sys.exit(invoke())
-
-
-def _verdict(error: BaseException) -> tuple[str, int]:
-    """Return the message and the exit code for whatever ended a command."""
-    if isinstance(error, click.UsageError) and error.ctx is not None:
-        return f"{error.format_message().rstrip('.')}; see {error.ctx.command_path} --help", WRONG_INPUT
-    if isinstance(error, click.ClickException):
-        return error.format_message(), error.exit_code
-    if isinstance(error, BgsubError):
-        return str(error), FAILURE if isinstance(error, (DependencyError, OutputError)) else WRONG_INPUT
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return "stopped by the user", FAILURE
-    return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.options import quiet_option
+from bgsub.cli.logs import Reporting, report_options
+from bgsub.cli.settings import Command
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _SIZE = (320, 240)
 
 
-@click.command(short_help="Separate a synthetic scene and score the masks; needs no camera and no screen.")
+@click.command(cls=Command, short_help="Separate a synthetic scene and score the masks; needs no camera and no screen.")
 @click.option(
     "-o",
     "--output",
@@ -52,13 +53,14 @@ _SIZE = (320, 240)
     metavar="N",
     help="Another seed, another scene.",
 )
-@quiet_option
+@report_options
 def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
     """Make a scene with movers and changing light, separate it, and score the masks.
 
     Writes mask.mkv, panel.mp4 (input, background, foreground, mask) and strip.png (input, background and mask
     of the busiest frame), and prints how well the masks agree with the exact ones.
     """
+    strip = output / "strip.png"
     import numpy as np  # noqa: PLC0415
 
     from bgsub import synthetic  # noqa: PLC0415
@@ -75,10 +77,10 @@ def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
     with ArraySource(pictures, rate=scene.rate) as source:
         source.name = f"scene '{name}'"
         sinks = create_sinks(output, ["mask", "panel"], source, "video")
-        run_pipeline(source, BackgroundSubtractor(fps=float(scene.rate)), sinks, quiet=quiet, callback=referee)
-    strip = output / "strip.png"
+        subtractor = BackgroundSubtractor(fps=float(scene.rate))
+        run_pipeline(source, subtractor, sinks, quiet=quiet, callback=referee, details=referee.scores)
     write_png(strip, referee.strip())
-    if not quiet:
+    if not (quiet or Reporting.of().json):
         click.echo(f"against the exact masks: {referee.verdict()}; one frame of it: {strip}")
 
 
@@ -112,6 +114,11 @@ class Referee:
             raise click.ClickException("no frame was processed, so there is no picture to write")
         best = self._best[1]
         return np.hstack([to_bgr8(image) for image in (best.frame, best.background, best.mask)])
+
+    def scores(self) -> dict[str, Any]:
+        """Return the scores by name."""
+        c = self._total
+        return {"recall": c.recall, "precision": c.precision, "f_measure": c.f_measure}
 
     def verdict(self) -> str:
         """Return the scores in words."""

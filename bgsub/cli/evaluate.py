@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bgsub.cli.logs import progress_option
 from bgsub.cli.options import MethodCommand, given, make_subtractor, method_options, names_from
-from bgsub.cli.report import progress_bar
+from bgsub.cli.progress import progress_bar
 from bgsub.errors import BgsubError, ParameterError
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     metavar="N",
     help="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
+@progress_option
 @method_options
 def evaluate(
     directories: tuple[Path, ...],

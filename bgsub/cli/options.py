@@ -9,21 +9,28 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bgsub.cli.logs import progress_option, report_options  # noqa: F401 - commands find all their options here
+from bgsub.cli.model_options import keep_model_option, model_options, reconcile  # noqa: F401
+from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
+from bgsub.nearest import did_you_mean
+from bgsub.outputs import STILL, VIEWS, parse_outputs
 from bgsub.parameters import SUBTRACTOR, Parameter
 
 if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
 
-# Written out here because importing them from where they live would import NumPy and OpenCV.
-VIEWS = ("mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel")
 _TRUTH = {"true": True, "false": False}
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-class MethodCommand(click.Command):
+class MethodCommand(Command):
     """A command whose help lists the parameters of the method apart from its own options."""
+
+    def prepare(self, ctx: click.Context) -> None:
+        """Leave the parameters that a saved model has already to it."""
+        reconcile(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options in two sections."""
@@ -44,17 +51,18 @@ class MethodParameter(click.ParamType):
     name = "parameter"
 
     def __init__(self, option: str, parameter: Parameter) -> None:
-        self._option, self._parameter = option, parameter
+        self._option, self.parameter = option, parameter
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value in the parameter's own type, or raise ParameterError naming the option."""
         with suppress(ValueError):  # the check below says what is allowed
-            value = _TRUTH.get(value, value) if self._parameter.kind is bool else self._parameter.kind(value)
+            value = _TRUTH.get(value, value) if self.parameter.kind is bool else self.parameter.kind(value)
         try:
-            return self._parameter.check(self._option, value)
+            return self.parameter.check(self._option, value)
         except ParameterError as error:
             # None stands for an option that is not given, and cannot be typed.
-            raise ParameterError(str(error).replace(" or None, got", ", got")) from None
+            message = str(error).replace(" or None, got", ", got")
+            raise ParameterError(message + did_you_mean(str(value), self.parameter.choices)) from None
 
 
 def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -114,52 +122,46 @@ def check_model(options: dict[str, Any], model: Path | None) -> None:
 
 def names_from(
     allowed: Sequence[str], optional: bool = False
-) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+) -> Callable[[click.Context, click.Parameter, str | Sequence[str]], list[str]]:
     """Return a callback that makes a list of ``mask,panel``, each once; it raises ParameterError."""
 
-    def split(_context: click.Context, option: click.Parameter, value: str) -> list[str]:
-        names = [name.strip() for name in value.split(",") if name.strip()]
+    def split(_context: click.Context, option: click.Parameter, value: str | Sequence[str]) -> list[str]:
+        names = split_at_commas(value)
         wrong = [name for name in names if name not in allowed]
         if wrong or not (names or optional):
-            came = repr(wrong[0]) if wrong else "nothing"
+            came = f"{wrong[0]!r}{did_you_mean(wrong[0], allowed)}" if wrong else "nothing"
             raise ParameterError(f"{option.opts[0]} takes {', '.join(allowed)}, got {came}")
-        return list(dict.fromkeys(names))
+        return names
 
     return split
 
 
+def split_at_commas(value: str | Sequence[str]) -> list[str]:
+    """Return the words of ``mask,panel``, or of several such texts, each word once."""
+    texts = [value] if isinstance(value, str) else value
+    words = (word.strip() for text in texts for word in text.split(","))
+    return list(dict.fromkeys(word for word in words if word))
+
+
 def save_option(default: str) -> Decorator:
-    """Return the option ``--save`` with its default views."""
+    """Return the option ``--save`` (`views`: list of str such as "mask" and "panel.mp4") with its default."""
     return click.option(
         "--save",
         "views",
-        default=default,
+        multiple=True,
+        default=[default],
         show_default=True,
-        callback=names_from(VIEWS),
+        callback=_outputs,
         metavar="VIEW,...",
-        help=f"What to write: {', '.join(VIEWS)}.",
+        help=f"What to write: {', '.join(VIEWS)}, {STILL}. An ending chooses the kind of file: panel.mp4, mask.png.",
     )
 
 
-def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--model`` and ``--save-model``."""
-    load = click.option("--model", type=click.Path(path_type=Path), help="Go on with a model that --save-model wrote.")
-    save = click.option(
-        "--save-model",
-        type=click.Path(path_type=Path),
-        callback=_check_model_file,
-        help="Write the model at the end, also after Ctrl-C.",
-    )
-    return load(save(command))
-
-
-def _check_model_file(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a place where no file can be before the work is done, not after it."""
-    if path is not None and path.is_dir():
-        raise ParameterError(f"--save-model takes a file, got the folder '{path}'")
-    if path is not None and not path.parent.is_dir():
-        raise ParameterError(f"--save-model takes a file in a folder that exists, got '{path}'")
-    return path
+def _outputs(_context: click.Context, option: click.Parameter, value: Sequence[str]) -> list[str]:
+    try:
+        return [str(spec) for spec in parse_outputs(split_at_commas(value))]
+    except ParameterError as error:
+        raise ParameterError(f"{option.opts[0]}: {error}") from None
 
 
 format_option = click.option(
@@ -182,7 +184,4 @@ rate_option = click.option(
     type=click.FloatRange(0, min_open=True),
     metavar="X",
     help="Frames per second, where the source does not tell or is wrong.",
-)
-quiet_option = click.option(
-    "-q", "--quiet", is_flag=True, help="No progress bar and no summary; only warnings and errors."
 )

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from bgsub.cli.report import Progress, tell
+from bgsub.cli.progress import Progress
+from bgsub.cli.report import report
 from bgsub.jobs import Job, JobResult, Watch, execute, run_job
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ def run_pipeline(
     controls: Controls | None = None,
     save_model: Path | None = None,
     callback: Callable[[Frame, Separation], None] | None = None,
+    details: Callable[[], dict[str, Any]] | None = None,
 ) -> JobResult:
-    """Run a source to its end, or for `limit` frames, save the model and print the summary line.
+    """Run a source to its end, or for `limit` frames, save the model and print the summary.
 
     Ctrl-C and SIGTERM end the run as the end of the source does. `callback` sees every frame and its
-    separation after the sinks.
+    separation after the sinks; what `details` returns at the end goes into the summary in JSON.
 
     Raises
     ------
@@ -46,20 +48,19 @@ def run_pipeline(
     watch = _watch(quiet, limit, controls, callback)
     with termination_as_interrupt():
         result = execute(source, subtractor, sinks, save_model=save_model, watch=watch, controls=controls)
-    if not quiet:
-        tell(result, limited=limit is not None and result.summary.frames >= limit)
+    limited = limit is not None and result.summary.frames >= limit
+    report(result, quiet=quiet, limited=limited, details=details() if details is not None else None)
     return result
 
 
 def run_and_tell(job: Job, quiet: bool = False) -> JobResult:
-    """Do a job with a progress bar, signals as in `run_pipeline`, and print the summary line."""
+    """Do a job with a progress bar, signals as in `run_pipeline`, and print the summary."""
     from bgsub.video import Controls  # noqa: PLC0415
 
     controls = Controls()
     with termination_as_interrupt():
         result = run_job(job, watch=_watch(quiet, None, controls, None), controls=controls)
-    if not quiet:
-        tell(result)
+    report(result, quiet=quiet)
     return result
 
 

@@ -1,73 +1,48 @@
-"""Progress while a run goes on, and its summary line at the end."""
+"""The summary at the end of a run: a sentence, or one JSON object."""
 
 from __future__ import annotations
 
-import logging
-import sys
+import json
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bgsub.cli.logs import Reporting, to_file
+
 if TYPE_CHECKING:
     from bgsub.jobs import JobResult
-    from bgsub.separation import Separation
-    from bgsub.video import Frame, FrameSource
-
-_LABEL = 40  # characters of a path that leave room for the bar itself
 
 
-@contextmanager
-def progress_bar(name: str, length: int | None, quiet: bool = False) -> Iterator[Any]:
-    """Draw a bar on standard error where a person is watching; warnings appear above it."""
-    from tqdm import tqdm  # noqa: PLC0415
-    from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
-
-    hidden = quiet or not sys.stderr.isatty()
-    label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
-    with ExitStack() as stack:
-        if not hidden:
-            stack.enter_context(logging_redirect_tqdm([logging.getLogger("bgsub")]))
-        yield stack.enter_context(
-            tqdm(total=length, desc=label, unit=" frames", disable=hidden, dynamic_ncols=True, leave=False)
-        )
-
-
-class Progress:
-    """Counts frames and draws a bar when a person is watching.
+def report(
+    result: JobResult, *, quiet: bool = False, limited: bool = False, details: dict[str, Any] | None = None
+) -> None:
+    """Print what a run did, as ``--json`` wants it; unless asked for in JSON, a quiet command says nothing.
 
     Parameters
     ----------
-    source : FrameSource
-        Gives the name and, if known, the number of frames.
+    result : JobResult
+        Of the run.
     quiet : bool
-        No bar.
+        No sentence.
+    limited : bool
+        Whether the run stopped at the wanted number of frames.
+    details : dict, optional
+        Goes into the JSON object besides.
     """
-
-    def __init__(self, source: FrameSource, quiet: bool) -> None:
-        self.frames = 0
-        self._bar_context = progress_bar(source.name, source.length, quiet)
-
-    def __enter__(self) -> Progress:
-        self._bar = self._bar_context.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._bar_context.__exit__(kind, error, trace)
-
-    def __call__(self, frame: Frame, separation: Separation) -> None:
-        """Take one frame into account."""
-        self.frames += 1
-        self._bar.update()
+    sentence = summarise(result, limited)
+    to_file(sentence)
+    if Reporting.of().json:
+        click.echo(json.dumps({**result.as_dict(), **(details or {})}))
+    elif not quiet:
+        click.echo(sentence)
 
 
-def tell(result: JobResult, limited: bool = False) -> None:
-    """Print the summary line; `limited` tells that the run stopped at the wanted number of frames."""
+def summarise(result: JobResult, limited: bool = False) -> str:
+    """Return the summary in words."""
     summary = result.summary
+    if result.already_done:
+        return f"{result.name}: done already, {', '.join(map(str, result.outputs))}"
     words = [_achievement(result), *_remarks(result)]
     if summary.stopped == "user" and not limited:
         words.append("stopped by the user")
@@ -75,7 +50,7 @@ def tell(result: JobResult, limited: bool = False) -> None:
         words.append("the camera stopped sending")
     if result.outputs:
         words.append(f"wrote {', '.join(map(str, result.outputs))}")
-    click.echo("; ".join(words))
+    return "; ".join(words)
 
 
 def _achievement(result: JobResult) -> str:
@@ -92,6 +67,8 @@ def _achievement(result: JobResult) -> str:
 
 def _remarks(result: JobResult) -> Iterator[str]:
     summary, statistics = result.summary, result.statistics
+    if summary.resumed:
+        yield f"went on after frame {summary.resumed}"
     if statistics.frames and not statistics.tracked:
         yield "too short to leave the start phase, masks by the provisional model"
     for event, number in statistics.events.items():

@@ -5,13 +5,24 @@ from __future__ import annotations
 from bgsub.video.controls import Controls
 from bgsub.video.iteration import separate
 from bgsub.video.pipeline import Pipeline, Subtractor, Summary, process_video
-from bgsub.video.sinks import ImageSequenceSink, Sink, VideoSink, WindowSink, create_sinks
+from bgsub.video.sinks import (
+    ArraySink,
+    AvVideoSink,
+    ImageSequenceSink,
+    Sink,
+    StillSink,
+    VideoSink,
+    WindowSink,
+    create_sinks,
+)
 from bgsub.video.sources import (
     ArraySource,
+    AvSource,
     CameraSource,
     Frame,
     FrameSource,
     ImageSequenceSource,
+    SelectedSource,
     VideoFileSource,
     open_source,
 )
@@ -19,7 +30,10 @@ from bgsub.video.views import VIEWS
 
 __all__ = [
     "VIEWS",
+    "ArraySink",
     "ArraySource",
+    "AvSource",
+    "AvVideoSink",
     "CameraSource",
     "Controls",
     "Frame",
@@ -27,7 +41,9 @@ __all__ = [
     "ImageSequenceSink",
     "ImageSequenceSource",
     "Pipeline",
+    "SelectedSource",
     "Sink",
+    "StillSink",
     "Subtractor",
     "Summary",
     "VideoFileSource",

@@ -70,6 +70,11 @@ class Channel(Generic[T]):
                 raise self._error
             raise StopIteration
 
+    def ready(self, timeout: float) -> bool:
+        """Wait for at most `timeout` seconds; whether the receiver need not wait now, for an item or for the end."""
+        with self._changed:
+            return self._changed.wait_for(lambda: bool(self._items) or not self._open, timeout)
+
     def close(self) -> None:
         """End the channel: what it holds is still received."""
         self._end()

@@ -9,13 +9,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.separation import Separation
 from bgsub.video.channel import Channel
+from bgsub.video.checkpoints import Checkpoints
 from bgsub.video.controls import Controls
 from bgsub.video.sinks import Sink, WindowSink
 from bgsub.video.sources import Frame, FrameSource, SourceSpec, open_source
@@ -23,6 +24,8 @@ from bgsub.video.sources import Frame, FrameSource, SourceSpec, open_source
 logger = logging.getLogger("bgsub")
 
 _QUEUE_SIZE = 8
+_IDLE_SECONDS = 0.05
+_PAUSE_TICK = 0.03  # seconds
 
 Callback = Callable[[Frame, Separation], None]
 
@@ -52,6 +55,8 @@ class Summary:
         The source ended, or the user stopped the run (a key, the cross of the window, Ctrl-C).
     stage_seconds : dict of str to float
         Time that the stages ``read``, ``track`` and ``write`` were busy, without waiting for each other.
+    resumed : int
+        How many of the frames an earlier run had written, which this one went on from.
     """
 
     frames: int
@@ -60,11 +65,20 @@ class Summary:
     seconds: float
     stopped: str
     stage_seconds: dict[str, float] = field(default_factory=dict)
+    resumed: int = 0
 
     @property
     def frames_per_second(self) -> float:
         """Frames separated per second of the run."""
-        return self.frames / self.seconds if self.seconds > 0 else 0.0
+        return (self.frames - self.resumed) / self.seconds if self.seconds > 0 else 0.0
+
+
+class _Result(NamedTuple):
+    """What the second stage hands on: with the subtractor behind the frame where a checkpoint is due."""
+
+    frame: Frame
+    separation: Separation
+    frozen: bytes | None
 
 
 class Pipeline:
@@ -87,6 +101,9 @@ class Pipeline:
         Called with each frame and its separation after the sinks.
     controls : Controls, optional
         Commands to the run; by default those of the first window among the sinks.
+    checkpoints : Checkpoints, optional
+        Makes checkpoints of a run over files and says where it goes on. A run that the user stops is to go on then:
+        its sinks are aborted, not closed.
     """
 
     def __init__(
@@ -98,6 +115,7 @@ class Pipeline:
         queue_size: int | None = None,
         progress: Callback | None = None,
         controls: Controls | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._source = source
         self._subtractor = subtractor
@@ -108,9 +126,10 @@ class Pipeline:
         if queue_size is None:
             queue_size = 1 if source.live else _QUEUE_SIZE
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
-        self._results: Channel[tuple[Frame, Separation]] = Channel(queue_size)
+        self._results: Channel[_Result] = Channel(queue_size)
         self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
-        self._count = 0
+        self._checkpoints = checkpoints
+        self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
 
     def run(self) -> Summary:
         """Run to the end of the source, or until the user stops it; may be called once.
@@ -144,22 +163,25 @@ class Pipeline:
         except BaseException as error:
             failure = error
         with _interrupts_ignored():
-            failure = self._finish(started, failure)
+            failure = self._finish(started, failure, goes_on=stopped == "user" and self._checkpoints is not None)
         if failure is not None:
             raise failure
         return Summary(
             self._count,
-            self._frames.dropped,
-            self._source.skipped,
+            self._frames.dropped + self._source.dropped,
+            self._source.skipped if self._checkpoints is None else self._checkpoints.skipped(self._source),
             time.perf_counter() - begin,
             stopped,
             self._seconds,
+            self._first,
         )
 
     def _read(self) -> None:
         """First stage: frames from the source into the first channel."""
         try:
-            for frame in self._timed(iter(self._source)):
+            source = self._source
+            frames = iter(source) if self._checkpoints is None else self._checkpoints.remaining(source)
+            for frame in self._timed(frames):
                 if not self._frames.put(frame):
                     return
         except BaseException as error:
@@ -181,10 +203,12 @@ class Pipeline:
         try:
             for frame in self._frames:
                 begin = time.perf_counter()
+                self._controls.tune_subtractor(self._subtractor)
                 rate = self._controls.take_learning_rate()
                 separation = self._separate(frame, rate)
+                frozen = None if self._checkpoints is None else self._checkpoints.frozen(self._subtractor)
                 self._seconds["track"] += time.perf_counter() - begin
-                if not self._results.put((frame, separation)):
+                if not self._results.put(_Result(frame, separation, frozen)):
                     return
         except BaseException as error:
             self._results.fail(error)
@@ -199,28 +223,53 @@ class Pipeline:
 
     def _write(self) -> None:
         """Last stage, in the calling thread: separations into the sinks."""
-        for frame, separation in self._results:
+        for frame, separation, frozen in self._arriving():
             begin = time.perf_counter()
+            self._controls.statistics.update(frame, separation, self._frames.dropped + self._source.dropped)
             for sink in self._sinks:
                 sink.write(frame, separation)
             self._count += 1
             if self._progress is not None:
                 self._progress(frame, separation)
+            if frozen is not None and self._checkpoints is not None:
+                self._checkpoints.store(frozen, frame, self._count, self._sinks)
             self._seconds["write"] += time.perf_counter() - begin
+            self._hold()
             if self._controls.quitting:
                 return
 
-    def _finish(self, threads: Sequence[threading.Thread], failure: BaseException | None) -> BaseException | None:
+    def _hold(self) -> None:
+        """Stand still while the run is paused; the sinks go on serving whoever looks at them."""
+        while self._controls.paused and not self._controls.wait(_PAUSE_TICK):
+            for sink in self._sinks:
+                sink.idle()
+
+    def _arriving(self) -> Iterator[_Result]:
+        """Results as they come; while none does, the sinks get time and the user may quit."""
+        while not self._controls.quitting:
+            if self._results.ready(_IDLE_SECONDS):
+                result = next(self._results, None)
+                if result is None:
+                    return
+                yield result
+            else:
+                for sink in self._sinks:
+                    sink.idle()
+
+    def _finish(
+        self, threads: Sequence[threading.Thread], failure: BaseException | None, goes_on: bool
+    ) -> BaseException | None:
         """Stop the threads, close the source, close or abort the sinks; return the first failure."""
         self._frames.cancel()
         self._results.cancel()
+        failure = _attempt(self._source.cancel, failure)
         for thread in threads:
             thread.join()
         failure = _attempt(self._source.close, failure)
         for sink in self._sinks:
-            if failure is None:
+            if failure is None and not goes_on:
                 failure = _attempt(sink.close, failure)
-            if failure is not None:
+            if failure is not None or goes_on:
                 failure = _attempt(sink.abort, failure)
         return failure
 
@@ -287,7 +336,7 @@ def process_video(
     try:
         _check_callable(callbacks)
         opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
-        subtractor = subtractor or _default_subtractor(opened)
+        subtractor = default_subtractor(opened) if subtractor is None else subtractor
     except BaseException:
         for sink in sinks:
             sink.abort()
@@ -306,7 +355,8 @@ def _check_callable(callbacks: Sequence[object]) -> None:
             raise ParameterError(f"an output is a sink or is called with frame and separation, got {callback!r}")
 
 
-def _default_subtractor(source: FrameSource) -> Subtractor:
+def default_subtractor(source: FrameSource) -> Subtractor:
+    """Return a new subtractor with the defaults, told the frame rate of the source if it is known."""
     from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
 
     return BackgroundSubtractor(fps=float(source.rate)) if source.rate else BackgroundSubtractor()

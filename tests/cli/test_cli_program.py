@@ -10,11 +10,11 @@ import pytest
 
 from bgsub import __version__
 from bgsub.cli import program
-from bgsub.cli.options import VIEWS
+from bgsub.outputs import VIEWS
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS as ALL_VIEWS
 
-WITH_PARAMETERS = ("run", "live", "evaluate", "bench")
+WITH_PARAMETERS = ("run", "batch", "live", "evaluate", "bench")
 
 
 def start(*words, **options):
@@ -34,7 +34,7 @@ def test_without_a_command_comes_the_help(cli):
     assert cli("-h").out.index("run") < cli("-h").out.index("bench")
 
 
-@pytest.mark.parametrize("name", ["", "run", "live", "demo", "evaluate", "bench"])
+@pytest.mark.parametrize("name", ["", *program.commands])
 def test_every_help_is_complete(cli, name):
     answer = cli(*name.split(), "--help")
     assert (answer.code, answer.err) == (0, "")
@@ -43,7 +43,7 @@ def test_every_help_is_complete(cli, name):
     assert max(map(len, answer.out.splitlines())) <= 80
     assert ("Parameters of the method:" in answer.out) == (name in WITH_PARAMETERS)
     command = program.commands[name] if name else program
-    assert all(option.help for option in command.params if isinstance(option, click.Option))
+    assert all(option.help for option in command.params if isinstance(option, click.Option) and not option.hidden)
 
 
 @pytest.mark.parametrize("command", WITH_PARAMETERS)
@@ -86,7 +86,7 @@ def test_a_reader_that_has_gone_away_is_no_trouble(tmp_path, folder, words):
 
 
 def test_a_bar_is_drawn_on_a_terminal_only(cli, tmp_path, folder, monkeypatch):
-    words = ["run", folder, "-o", tmp_path / "out", "--on-error", "skip"]
+    words = ["run", folder, "-o", tmp_path / "out", "--on-error", "skip", "--overwrite"]
     assert cli(*words).err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "100")
@@ -102,6 +102,6 @@ def test_a_bar_is_drawn_on_a_terminal_only(cli, tmp_path, folder, monkeypatch):
 def test_the_log_is_told_when_wanted(cli, tmp_path, folder):
     assert cli("--verbose", "run", folder, "-o", tmp_path / "out").code == 0
     assert logging.getLogger("bgsub").level == logging.INFO
-    assert cli("run", folder, "-o", tmp_path / "out").code == 0
+    assert cli("run", folder, "-o", tmp_path / "again").code == 0
     assert logging.getLogger("bgsub").level == logging.WARNING
     assert len(logging.getLogger("bgsub").handlers) == 1

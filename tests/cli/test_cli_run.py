@@ -56,9 +56,8 @@ def test_every_view_of_images(cli, tmp_path, folder, kind, suffix):
     out = tmp_path / "out"
     answer = cli("run", folder, "-o", out, "--save", ",".join(VIEWS), "--format", kind, *QUICK)
     assert answer.code == 0
-    targets = [out / (f"{view}{suffix}" if suffix and view != "mask" else view) for view in VIEWS]
-    if suffix:
-        targets[0] = out / "mask.mkv"
+    endings = {"mask": ".mkv", "cutout": ".mov"}
+    targets = [out / (f"{view}{endings.get(view, suffix)}" if suffix else view) for view in VIEWS]
     assert answer.out.endswith(f"; wrote {', '.join(map(str, targets))}\n")
     assert sorted(out.iterdir()) == sorted(targets)
     for view, target in zip(VIEWS, targets, strict=True):
@@ -181,12 +180,12 @@ def test_quiet_says_nothing(cli, tmp_path, folder):
 def test_an_output_that_fails_midway_is_a_failure(cli, tmp_path, folder, monkeypatch):
     written = []
 
-    def write_png(path, image):
+    def write_image(path, image):
         if len(written) == 3:
             raise SinkError(f"'{path}' cannot be written: No space left on device")
         written.append(path)
 
-    monkeypatch.setattr("bgsub.video.sinks.images.write_png", write_png)
+    monkeypatch.setattr("bgsub.video.sinks.images.write_image", write_image)
     answer = cli("run", folder, "-o", tmp_path / "out", "--save-model", tmp_path / "m.npz")
     assert answer.code == 1
     target = tmp_path / "out" / "mask" / "bin000004.png"

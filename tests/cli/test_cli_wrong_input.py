@@ -7,7 +7,8 @@ from video_fakes import write_images
 
 from bgsub._opencv import cv2
 
-VIEWS = "mask, background, foreground, residual, cutout, overlay, contours, panel"
+RUN_HELP = "see bgsub run --help"
+VIEWS = "mask, background, foreground, residual, cutout, overlay, contours, panel, background-image"
 
 
 def refuse(answer, message, code=2):
@@ -36,7 +37,7 @@ def place(tmp_path, monkeypatch):
     ("source", "message"),
     [
         ("missing.mp4", "no such file or folder: 'missing.mp4'"),
-        ("text.mp4", "'text.mp4' is not a video that OpenCV can read, or it is damaged"),
+        ("text.mp4", "'text.mp4' is not a video that can be read, or it is damaged"),
         ("void.mp4", "video 'void.mp4' is empty"),
         ("empty", "no images in folder 'empty'"),
         ("words", "no images in folder 'words'"),
@@ -86,10 +87,12 @@ def test_an_output_folder_that_cannot_be(cli, place, output, message):
         (["--forgetting", "slow"], "--forgetting must be a number in (0, 1), got 'slow'"),
         (["--mu", "0"], "--mu must be a number > 0, got 0.0"),
         (["--mu", "inf"], "--mu must be a number > 0, got inf"),
-        (["--surrogate", "l2"], "--surrogate must be one of lp, log, atan, got 'l2'"),
+        (["--surrogate", "l2"], "--surrogate must be one of lp, log, atan, got 'l2'\n"),
+        (["--surrogate", "Atn"], "--surrogate must be one of lp, log, atan, got 'Atn'; did you mean 'atan'?"),
+        (["--save", "mask", "--save", "panle"], f"--save: an output must be one of {VIEWS}, got 'panle'"),
         (["--line-search", "none"], "--line-search must be one of objective, sample, got 'none'"),
-        (["--save", "mask,halo"], f"--save takes {VIEWS}, got 'halo'"),
-        (["--save", ","], f"--save takes {VIEWS}, got nothing"),
+        (["--save", "mask,halo"], f"--save: an output must be one of {VIEWS}, got 'halo'"),
+        (["--save", ","], f"--save: at least one output is needed out of {VIEWS}"),
         (["--format", "gif"], "Invalid value for '--format': 'gif' is not one of 'auto', 'video', 'images'"),
         (["--rate", "0"], "Invalid value for '--rate': 0.0 is not in the range x>0"),
         (
@@ -133,6 +136,19 @@ def test_a_wrong_parameter_is_refused_by_every_command(cli, place):
         (["run"], "Missing argument 'SOURCE'", "see bgsub run --help"),
         (["run", "frames"], "Missing option '-o' / '--output'", "see bgsub run --help"),
         (["run", "frames", "-o", "out", "--wings"], "No such option", "see bgsub run --help"),
+        (["rnu"], "No such command 'rnu'; did you mean 'run'?", "see bgsub --help"),
+        (["run", "--startframes", "3"], "No such option '--startframes'; did you mean '--start-frames'?", RUN_HELP),
+        (["run", "-z"], "No such option '-z'; see", RUN_HELP),
+        (
+            ["run", "--config", "x"],
+            "No such option '--config'; it stands before the command: bgsub --config;",
+            RUN_HELP,
+        ),
+        (
+            ["run", "--format", "vidoe"],
+            "Invalid value for '--format': 'vidoe' is not one of 'auto', 'video', 'images'; did you mean 'video'?;",
+            RUN_HELP,
+        ),
         (["run", "frames", "more", "-o", "out"], "Got unexpected extra argument", "see bgsub run --help"),
         (["evaluate"], "Missing argument 'DIR...'", "see bgsub evaluate --help"),
         (["bench", "--frames", "10"], "Invalid value for '--frames'", "see bgsub bench --help"),
@@ -177,9 +193,9 @@ def test_the_size_of_the_frames_must_not_change(cli, place):
 def test_a_model_for_other_frames_is_refused(cli, place):
     assert cli("run", "frames", "-o", "out", "--save-model", "m.npz").code == 0
     write_images(place / "small", make_scene(3, 30, 40))
-    answer = cli("run", "small", "-o", "out", "--model", "m.npz")
+    answer = cli("run", "small", "-o", "out2", "--model", "m.npz")
     assert (answer.code, answer.out) == (2, "")
-    assert "uint8 of shape (32, 48, 3), got uint8 of shape (30, 40, 3)" in answer.err
+    assert "those of the saved model, uint8 of shape (32, 48, 3), got uint8 of shape (30, 40, 3)" in answer.err
 
 
 def test_a_damaged_model_is_refused(cli, place):
@@ -191,7 +207,8 @@ def test_a_damaged_model_is_refused(cli, place):
 def test_live_wants_a_screen_or_an_output(cli, place):
     refuse(
         cli("live", "--no-window"),
-        "--no-window needs --output, or nothing would be seen of the result; see bgsub live --help",
+        "--no-window needs --output, --record, --serve or --virtual-camera, or nothing would be seen of the result; "
+        "see bgsub live --help",
     )
     refuse(cli("live", "0"), "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
 

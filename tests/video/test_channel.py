@@ -107,3 +107,17 @@ def test_end_wakes_a_waiting_receiver(end):
 def test_size_must_be_positive():
     with pytest.raises(ParameterError, match=r"^the size of a queue must be at least 1, got 0$"):
         Channel(0)
+
+
+def test_ready_waits_for_an_item_or_the_end():
+    channel = Channel(2)
+    assert not channel.ready(0.01)
+    thread = in_thread(lambda: channel.put(1))
+    assert channel.ready(5)
+    thread.join()
+    assert next(channel) == 1
+    assert not channel.ready(0)
+    thread = in_thread(channel.close)
+    assert channel.ready(5)
+    thread.join()
+    assert list(channel) == []

@@ -269,7 +269,7 @@ def test_video_in_and_out(subtractor, tmp_path, frames):
     sink = VideoSink(tmp_path / "mask.mkv", rate=10)
     summary = process_video(path, [sink, lambda _, separation: masks.append(separation.mask)], subtractor=subtractor)
     assert summary.frames == COUNT
-    with open_source(tmp_path / "mask.mkv") as result:
+    with open_source(tmp_path / "mask.mkv", backend="opencv") as result:
         np.testing.assert_array_equal([frame.image[..., 0] for frame in result], masks)
 
 

@@ -1,7 +1,9 @@
-"""File outputs: one contract for all, what is particular about each, and every wrong output."""
+"""Videos by OpenCV and image sequences: what is particular about each, and every wrong output."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import subprocess
 import sys
 import textwrap
@@ -11,40 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from video_fakes import COUNT, FakeSource, make_frames, read_video, separate, write_images, write_video
+from sink_kit import feed, feed_and_raise, files, read_images
+from video_fakes import make_frames, read_video, separate
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
-from bgsub.video import Frame, ImageSequenceSink, VideoSink, create_sinks, open_source
-from bgsub.video.views import to_bgr8
-
-VIDEOS = ["mask.mkv", "mask.avi", "mask.mp4", "mask.mov"]
-
-
-def feed(sink, images):
-    for index, image in enumerate(images):
-        sink.write(Frame(index, f"in{index + 1:06d}", None, image), separate(image))
-
-
-def feed_and_raise(sink, images, error):
-    feed(sink, images)
-    raise error
-
-
-def read_images(folder):
-    return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.glob("*.png"))]
-
-
-def files(folder):
-    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
-# The contract
-
-
-@pytest.fixture(params=[*VIDEOS, "mask"])
-def target(request, tmp_path):
-    return tmp_path / "out" / request.param
+from bgsub.video import Frame, ImageSequenceSink, VideoSink, open_source
+from bgsub.video.views import VIEWS, to_bgr8
 
 
 def make_sink(target, view="mask"):
@@ -53,48 +28,6 @@ def make_sink(target, view="mask"):
 
 def read(target):
     return read_video(target) if target.suffix else read_images(target)
-
-
-def partial(target):
-    return target.with_name(f"{target.stem}.partial{target.suffix}") if target.suffix else target
-
-
-@pytest.mark.parametrize("end", ["close", "Ctrl-C"])
-def test_finished_output_is_there_under_its_name_only(target, frames, end):
-    sink = make_sink(target)
-    if end == "close":
-        with sink:
-            feed(sink, frames)
-    else:
-        with pytest.raises(KeyboardInterrupt), sink:
-            feed_and_raise(sink, frames, KeyboardInterrupt())
-    sink.close()
-    sink.abort()
-    assert len(read(target)) == COUNT
-    assert not any("partial" in name for name in files(target.parent))
-
-
-def test_aborted_output_is_readable_under_another_name(target, frames):
-    with pytest.raises(RuntimeError), make_sink(target) as sink:
-        feed_and_raise(sink, frames, RuntimeError())
-    sink.close()
-    assert len(read(partial(target))) == COUNT
-    assert not (target.suffix and target.exists())
-
-
-def test_old_output_is_replaced_at_the_end(target, frames):
-    with make_sink(target) as sink:
-        feed(sink, frames[:5])
-    with make_sink(target) as sink:
-        feed(sink, frames)
-        assert len(read(target)) == (5 if target.suffix else COUNT)
-    assert len(read(target)) == COUNT
-
-
-def test_without_frames_there_is_no_output(target):
-    with make_sink(target):
-        pass
-    assert files(target.parent) == []
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 1, 3), (33, 47), (33, 48, 3), (32, 47, 1), (2, 300, 3)])
@@ -197,7 +130,7 @@ def test_file_that_could_not_grow_is_not_passed_off_as_whole(tmp_path, suffix):
         import resource, sys
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         import numpy as np
-        from test_sinks import feed
+        from sink_kit import feed
         from bgsub.errors import SinkError
         from bgsub.video import VideoSink
         noise = np.random.default_rng(0).integers(0, 256, (200, 64, 64), dtype=np.uint8)
@@ -276,88 +209,74 @@ def test_image_that_cannot_be_written_leaves_nothing(tmp_path, frames):
     assert files(tmp_path) == []
 
 
-# create_sinks
+@pytest.mark.parametrize("ending", [".png", ".tif", ".webp", ".jpg"])
+def test_kinds_of_images(tmp_path, frames, ending):
+    with ImageSequenceSink(tmp_path, "foreground", ending=ending) as sink:
+        feed(sink, frames[:2])
+    assert files(tmp_path) == [f"foreground000001{ending}", f"foreground000002{ending}"]
+    found = cv2.imread(str(tmp_path / f"foreground000002{ending}"), cv2.IMREAD_UNCHANGED).astype(int)
+    difference = np.abs(found - separate(frames[1]).foreground).max()
+    assert (difference > 0) == (ending == ".jpg")
 
 
-@pytest.fixture
-def numbered(tmp_path, frames):
-    return open_source(write_images(tmp_path / "input", frames), rate=10)
+@pytest.mark.parametrize("ending", [".png", ".tif", ".webp"])
+@pytest.mark.parametrize("view", ["mask", "cutout"])
+def test_labels_and_alpha_come_back_exactly(tmp_path, ending, view):
+    image = np.random.default_rng(2).integers(0, 256, (31, 45, 3), dtype=np.uint8)
+    with ImageSequenceSink(tmp_path, view, ending=ending) as sink:
+        feed(sink, [image])
+    found = cv2.imread(str(next(tmp_path.iterdir())), cv2.IMREAD_UNCHANGED)
+    expected = VIEWS[view](separate(image))
+    if ending == ".webp":
+        # WebP has no grey, and what is fully transparent has no colour there.
+        found = found[:, :, 0] if view == "mask" else found[:, :, 3]
+        expected = expected if view == "mask" else expected[:, :, 3]
+    np.testing.assert_array_equal(found, expected)
 
 
-def run(sinks, source):
-    for frame in source:
-        for sink in sinks:
-            sink.write(frame, separate(frame.image))
-    for sink in sinks:
-        sink.close()
+def test_tiff_keeps_16_bit(tmp_path):
+    image = (np.random.default_rng(0).random((5, 7, 3)) * 65535).astype(np.uint16)
+    with ImageSequenceSink(tmp_path, "background", ending=".tif") as sink:
+        sink.write(Frame(0, "in1", None, image), dataclasses.replace(separate(image), background=image))
+    np.testing.assert_array_equal(cv2.imread(str(tmp_path / "background1.tif"), cv2.IMREAD_UNCHANGED), image)
 
 
-def test_images_for_numbered_sources(tmp_path, numbered):
-    run(create_sinks(tmp_path / "out", ["mask", "panel"], numbered), numbered)
-    expected = [f"mask/bin{number:06d}.png" for number in range(1, COUNT + 1)]
-    expected += [f"panel/panel{number:06d}.png" for number in range(1, COUNT + 1)]
-    assert files(tmp_path / "out") == expected
-
-
-@pytest.mark.parametrize("kind", ["fake", "video"])
-def test_video_for_others(tmp_path, frames, kind):
-    source = FakeSource() if kind == "fake" else open_source(write_video(tmp_path / "a.avi", frames, 10))
-    run(create_sinks(tmp_path / "out", ["mask", "panel", "residual"], source), source)
-    assert files(tmp_path / "out") == ["mask.mkv", "panel.mp4", "residual.mp4"]
-    with open_source(tmp_path / "out" / "mask.mkv") as result:
-        assert result.rate == (25 if kind == "fake" else 10)
-        assert len(list(result)) == COUNT
-
-
-def test_format_can_be_chosen(tmp_path, numbered):
-    run(create_sinks(tmp_path / "a", ["mask"], numbered, format="video"), numbered)
-    run(create_sinks(tmp_path / "b", ["mask"], FakeSource(2), format="images"), FakeSource(2))
-    assert files(tmp_path / "a") == ["mask.mkv"]
-    assert files(tmp_path / "b") == ["mask/bin000001.png", "mask/bin000002.png"]
-
-
-@pytest.mark.parametrize("format", ["video", "images"])
-def test_overwriting_can_be_forbidden(tmp_path, numbered, format):
-    create_sinks(tmp_path / "out", ["mask"], numbered, format=format, overwrite=False)
-    run(create_sinks(tmp_path / "out", ["mask"], numbered, format=format), numbered)
-    target = tmp_path / "out" / ("mask.mkv" if format == "video" else "mask")
-    with pytest.raises(SinkError) as caught:
-        create_sinks(tmp_path / "out", ["mask"], numbered, format=format, overwrite=False)
-    assert str(caught.value) == f"the output '{target}' exists already"
-
-
-def test_the_input_is_never_the_output(tmp_path, frames):
-    folder = write_images(tmp_path / "mask", frames)
-    with pytest.raises(SinkError) as caught:
-        create_sinks(tmp_path, ["mask"], open_source(folder))
-    assert str(caught.value) == f"the output '{folder}' is the input itself"
-    video = write_video(tmp_path / "mask.mkv", frames)
-    with open_source(video) as source, pytest.raises(SinkError, match=r"is the input itself$"):
-        create_sinks(tmp_path, ["mask"], source)
-
-
-def test_folder_that_is_a_file(tmp_path):
-    (tmp_path / "out").touch()
-    for folder in (tmp_path / "out", tmp_path / "out" / "deeper"):
-        with pytest.raises(SinkError, match=f"^cannot write into folder '{folder}': "):
-            create_sinks(folder, ["mask"], FakeSource())
-
-
-def test_folder_without_permission(tmp_path, monkeypatch):
-    def refuse(dir):
-        raise PermissionError(13, "Permission denied")
-
-    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    with pytest.raises(SinkError) as caught:
-        create_sinks(tmp_path, ["mask"], FakeSource())
-    assert str(caught.value) == f"cannot write into folder '{tmp_path}': Permission denied"
-
-
-def test_wrong_view_and_format(tmp_path):
+@pytest.mark.parametrize("view", ["mask", "cutout"])
+def test_jpeg_is_refused_for_labels_and_alpha(tmp_path, view):
     with pytest.raises(ParameterError) as caught:
-        create_sinks(tmp_path / "out", ["mask", "maks"], FakeSource())
-    assert str(caught.value) == "view must be one of mask, background, foreground, residual, panel, got 'maks'"
-    with pytest.raises(ParameterError) as caught:
-        create_sinks(tmp_path / "out", ["mask"], FakeSource(), format="gif")
-    assert str(caught.value) == "format must be one of auto, video, images, got 'gif'"
-    assert not (tmp_path / "out").exists()
+        ImageSequenceSink(tmp_path, view, ending=".jpg")
+    assert str(caught.value) == f"images of {view} can end in .png, .tif, .webp, got '.jpg'"
+
+
+def test_images_of_an_older_run_are_removed_at_the_end(tmp_path, frames):
+    with ImageSequenceSink(tmp_path) as sink:
+        feed(sink, frames)
+    others = ["bin.png", "bin_lobby.png", "bin000099.tif", "cabin000009.png", "bin000009.png.txt", "panel000009.png"]
+    for name in others:
+        (tmp_path / name).write_bytes(b"not ours")
+    sink = ImageSequenceSink(tmp_path, clean=True)
+    sink.close()
+    assert len(read_images(tmp_path)) >= len(frames)  # nothing came, nothing is replaced
+    with pytest.raises(RuntimeError), ImageSequenceSink(tmp_path, clean=True) as sink:
+        feed_and_raise(sink, frames[:2], RuntimeError())
+    assert "bin000012.png" in files(tmp_path)  # given up
+    with ImageSequenceSink(tmp_path, clean=True) as sink:
+        feed(sink, frames[:3])
+    assert files(tmp_path) == sorted([*others, "bin000001.png", "bin000002.png", "bin000003.png"])
+
+
+def test_names_go_on_after_a_checkpoint(tmp_path, frames):
+    names = ["a_01", "b_01", "b_01", "in0002", "in0003", "lobby"]
+    sink = ImageSequenceSink(tmp_path)
+    for name in names:
+        sink.write(Frame(0, name, None, frames[0]), separate(frames[0]))
+    state = json.loads(json.dumps(sink.checkpoint()))
+    assert len(state["names"]) == 5  # numbers in a row are one range
+    (tmp_path / "bin0007.png").write_bytes(b"from after the checkpoint")
+    resumed = ImageSequenceSink(tmp_path, clean=True)
+    resumed.resume(state)
+    for name in ("b_01", "in0004"):
+        resumed.write(Frame(0, name, None, frames[0]), separate(frames[0]))
+    resumed.close()
+    expected = ["bin0002.png", "bin0003.png", "bin0004.png", "bin01.png", "bin_b_01.png", "bin_b_01_2.png"]
+    assert files(tmp_path) == [*expected, "bin_b_01_6.png", "bin_lobby.png"]

@@ -18,6 +18,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, VideoFileSource, open_source
 from bgsub.video.sources.base import rate_as_fraction
+from bgsub.video.sources.file import FileSource
 from bgsub.video.sources.images import natural_key
 
 
@@ -281,7 +282,9 @@ def test_video_without_any_frame(fake_video, on_error):
 def test_gif_alone_is_a_video_and_in_a_folder_an_image(tmp_path):
     palette, image = "000000ffffff", "2c000000000100010000" + "02024401003b"
     (tmp_path / "a.gif").write_bytes(b"GIF89a" + bytes.fromhex("01000100800000" + palette + image))
-    assert isinstance(open_source(tmp_path / "a.gif"), VideoFileSource)
+    with open_source(tmp_path / "a.gif") as source:
+        assert isinstance(source, FileSource)
+        assert len(list(source)) == 1
     assert isinstance(open_source(tmp_path), ImageSequenceSource)
 
 
@@ -309,7 +312,8 @@ def test_camera_that_loses_a_frame(monkeypatch, frames, caplog):
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
     source = CameraSource(0, on_error="skip")
     with caplog.at_level(logging.WARNING, "bgsub"):
-        assert [frame.index for frame in source] == [0, 2]
+        numbers = [frame.index for frame in source]
+    assert numbers in ([0, 2], [2])  # the newest frame may overtake the first
     assert source.skipped == 1
     assert caplog.messages == ["frame 2 of camera 0 cannot be read; skipped", "camera 0 ended after frame 3"]
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
@@ -383,8 +387,8 @@ ALLOWED = "rtsp://, rtsps://, rtmp://, rtp://, http://, https://, udp://, tcp://
     [
         ("missing.avi", "no such file or folder: 'missing.avi'"),
         (Path("0"), "no such file or folder: '0'"),
-        ("text.mp4", "'text.mp4' is not a video that OpenCV can read, or it is damaged"),
-        ("text.txt", "'text.txt' is not a video that OpenCV can read, or it is damaged"),
+        ("text.mp4", "'text.mp4' is not a video that can be read, or it is damaged"),
+        ("text.txt", "'text.txt' is not a video that can be read, or it is damaged"),
         ("empty.mp4", "video 'empty.mp4' is empty"),
         ("empty", "no images in folder 'empty'"),
         ("texts", "no images in folder 'texts'"),

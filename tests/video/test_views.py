@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from video_fakes import separate
 
 from bgsub.errors import ParameterError
+from bgsub.separation import FOREGROUND, SHADOW
 from bgsub.video.views import VIEWS, get_view, to_bgr8, to_uint8
 
 SHAPES = [(1, 1), (1, 1, 3), (7, 5), (7, 5, 1), (7, 5, 3), (60, 90, 3)]
@@ -47,6 +50,76 @@ def test_residual_is_amplified_and_saturates():
     separation = separate(np.zeros((1, 4), np.uint8))
     separation.residual[:] = [0, 0.1, 0.25, 1]
     np.testing.assert_array_equal(VIEWS["residual"](separation), [[0, 102, 255, 255]])
+
+
+def labelled(shape=(40, 60, 3), dtype=np.uint8):
+    """A grey frame with a foreground and a shadow rectangle."""
+    full = 1 if dtype == np.float32 else np.iinfo(dtype).max
+    image = (image_of(shape, np.float64) * 0.4 * full).astype(dtype)
+    mask = np.zeros(shape[:2], np.uint8)
+    mask[5:15, 10:30] = FOREGROUND
+    mask[20:30, 10:30] = SHADOW
+    return dataclasses.replace(separate(image), mask=mask)
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (40, 60, 1), (40, 60, 3)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_cutout_is_the_frame_with_the_foreground_as_alpha(shape, dtype):
+    separation = labelled(shape, dtype)
+    cutout = VIEWS["cutout"](separation)
+    assert cutout.shape == (40, 60, 4)
+    assert cutout.dtype == np.uint8
+    np.testing.assert_array_equal(cutout[:, :, :3], to_bgr8(separation.frame))
+    np.testing.assert_array_equal(cutout[:, :, 3], np.where(separation.mask == FOREGROUND, 255, 0))
+
+
+@pytest.mark.parametrize("shape", [(40, 60), (40, 60, 3)])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+def test_overlay_tints_foreground_red_and_shadow_blue(shape, dtype):
+    separation = labelled(shape, dtype)
+    overlay, plain = VIEWS["overlay"](separation), to_bgr8(separation.frame).astype(float)
+    untouched = separation.mask == 0
+    np.testing.assert_array_equal(overlay[untouched], plain[untouched])
+    for label, colour in ((FOREGROUND, (80, 80, 255)), (SHADOW, (255, 160, 80))):
+        where = separation.mask == label
+        np.testing.assert_allclose(overlay[where], 0.55 * plain[where] + 0.45 * np.array(colour), atol=0.51)
+
+
+def test_contours_outline_the_foreground_alone():
+    separation = labelled()
+    contours, plain = VIEWS["contours"](separation), to_bgr8(separation.frame)
+    outline = np.zeros((40, 60), bool)
+    outline[5:15, 10:30] = True
+    outline[6:14, 11:29] = False
+    np.testing.assert_array_equal(contours[outline], np.broadcast_to((80, 80, 255), (outline.sum(), 3)))
+    np.testing.assert_array_equal(contours[~outline], plain[~outline])
+
+
+def test_contours_of_holes_and_of_large_pictures():
+    separation = labelled((400, 1280, 3))
+    mask = np.zeros((400, 1280), np.uint8)
+    mask[100:300, 200:800] = FOREGROUND
+    mask[150:250, 400:600] = 0
+    contours = VIEWS["contours"](dataclasses.replace(separation, mask=mask))
+    drawn = (contours == (80, 80, 255)).all(axis=2)
+    assert drawn[100:102, 300].any()
+    assert drawn[148:151, 500].any()  # the hole as well
+    assert not drawn[120:140, 300].any()
+    assert drawn[200, 190:210].sum() >= 2  # wider lines where there are more pixels
+
+
+@pytest.mark.parametrize("name", ["overlay", "contours", "cutout"])
+@pytest.mark.parametrize("label", [0, FOREGROUND])
+def test_empty_and_full_masks(name, label):
+    separation = labelled((6, 8, 3))
+    separation.mask[:] = label
+    view, plain = VIEWS[name](separation), separation.frame
+    if label == 0:
+        np.testing.assert_array_equal(view[:, :, :3], plain)
+    if name == "cutout":
+        assert (view[:, :, 3] == label).all()
+    elif label:
+        assert (view != plain).any()
 
 
 def test_panel_tiles():
@@ -90,4 +163,5 @@ def test_other_types_are_refused():
 def test_unknown_view():
     with pytest.raises(ParameterError) as caught:
         get_view("maks")
-    assert str(caught.value) == "view must be one of mask, background, foreground, residual, cutout, overlay, contours, panel, got 'maks'"
+    allowed = "mask, background, foreground, residual, cutout, overlay, contours, panel"
+    assert str(caught.value) == f"view must be one of {allowed}, got 'maks'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.server
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,13 @@ class FakeCapture:
         image = self.frames.pop(0) if self.frames else None
         return image is not None, image
 
+    def grab(self) -> bool:
+        good, self.grabbed = self.read()
+        return good
+
+    def retrieve(self):
+        return True, self.grabbed
+
     def release(self) -> None:
         self.released = True
 
@@ -174,9 +182,18 @@ class FakeDisplay:
         self.looks = 0
         self.shown: list[np.ndarray] = []
         self.is_open = False
+        self.sliders: dict[str, int] = {}
+        self.moved: dict[str, Callable[[int], None]] = {}
 
     def open(self, title: str) -> None:
         self.is_open = True
+
+    def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
+        self.sliders[name], self.moved[name] = 0, moved
+
+    def set_slider(self, title: str, name: str, position: int) -> None:
+        self.sliders[name] = position
+        self.moved[name](position)  # as Qt does
 
     def show(self, title: str, image: np.ndarray) -> None:
         assert self.is_open

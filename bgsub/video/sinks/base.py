@@ -12,6 +12,9 @@ from bgsub.errors import SinkError
 from bgsub.separation import Separation
 from bgsub.video.sources import Frame
 
+SEGMENT = 250
+"""Checkpoints of a run come after a number of frames that is a multiple of this: videos can be cut only there."""
+
 
 class Sink(ABC):
     """Takes separations, one by one, and ends in one of two ways.
@@ -25,6 +28,12 @@ class Sink(ABC):
     def write(self, frame: Frame, separation: Separation) -> None:
         """Take one frame and what it was separated into."""
 
+    def idle(self) -> None:  # noqa: B027 - most outputs have nothing to do
+        """Do what must not wait for the next frame, such as the events of a window.
+
+        Called some 20 times a second while no frame comes, as in a pause; in the thread of `write`.
+        """
+
     @abstractmethod
     def close(self) -> None:
         """Finish the output; may be called more than once."""
@@ -35,6 +44,9 @@ class Sink(ABC):
 
     def checkpoint(self) -> dict[str, Any]:
         """Make what was written so far safe against a kill; return what `resume` needs, as JSON can hold it.
+
+        To be called after a number of frames that is a multiple of `SEGMENT`, and for the first time before the
+        first frame.
 
         Raises
         ------

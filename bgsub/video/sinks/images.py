@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SinkError
+from bgsub.errors import ParameterError, SinkError
+from bgsub.outputs import IMAGE_ENDINGS, allowed_endings
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources import Frame
 from bgsub.video.views import get_view, to_uint8
 
+# A quality above 100 makes OpenCV write WebP without loss.
+_SETTINGS = {".jpg": [cv2.IMWRITE_JPEG_QUALITY, 95], ".webp": [cv2.IMWRITE_WEBP_QUALITY, 101]}
+_DEEP_ENDINGS = (".png", ".tif")
+_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
+
 
 class ImageSequenceSink(Sink):
-    """Writes one view as PNG images that keep the numbers of the source: in000123.jpg gives bin000123.png.
+    """Writes one view as images that keep the numbers of the source: in000123.jpg gives bin000123.png.
 
-    Each image appears whole or not at all, as soon as it is written; `close` and `abort` have nothing left to
-    do. 8 and 16 bit stay as they are, floating images become 8 bit. A frame whose name has no number, or one
-    that was there before, gives ``PREFIX_NAME.png``.
+    Each image appears whole or not at all, as soon as it is written. PNG and TIFF keep 8 and 16 bit, WebP is
+    without loss in 8 bit, floating images become 8 bit. A frame whose name has no number, or one that was there
+    before, gives ``PREFIX_NAME.png``.
 
     Parameters
     ----------
@@ -33,28 +41,60 @@ class ImageSequenceSink(Sink):
     prefix : str, optional
         What stands before the number: by default ``bin`` for masks, as on changedetection.net, and the name
         of the view otherwise.
+    ending : {".png", ".jpg", ".tif", ".webp"}
+        Kind of the images; JPEG for neither masks nor cutouts.
+    clean : bool
+        Remove at `close`, after at least one frame, the images of an older run: files named by the prefix, digits
+        and the ending that were not written now.
 
     Raises
     ------
     ParameterError
-        If the view is none of the allowed.
+        If the view or the ending is none of the allowed.
     SinkError
         If the folder or an image cannot be written.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], view: str = "mask", prefix: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        view: str = "mask",
+        prefix: str | None = None,
+        ending: str = ".png",
+        clean: bool = False,
+    ) -> None:
         self.folder = Path(folder)
         self._view = get_view(view)
-        self._prefix = prefix if prefix is not None else ("bin" if view == "mask" else view)
+        allowed = [known for known in allowed_endings(view) if known in IMAGE_ENDINGS]
+        if ending not in allowed:
+            raise ParameterError(f"images of {view} can end in {', '.join(allowed)}, got '{ending}'")
+        self._prefix = prefix if prefix is not None else default_prefix(view)
+        self._ending, self._clean = ending, clean
         self._names: set[str] = set()
         prepare_folder(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
         """Write the view of one frame."""
-        write_png(self.folder / f"{self._name(frame.name)}.png", self._view(separation))
+        write_image(self.folder / f"{self._name(frame.name)}{self._ending}", self._view(separation))
 
     def close(self) -> None:
+        """Remove what an older run left, if that was asked for; each image is complete already."""
+        if self._clean and self._names:
+            for path in _numbered_images(self.folder, self._prefix, self._ending):
+                if path.stem not in self._names:
+                    with suppress(OSError):
+                        path.unlink()
+
+    def abort(self) -> None:
         """Do nothing: each image is complete already."""
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Return the names that are taken; see `Sink.checkpoint`."""
+        return {"names": list(_as_ranges(self._names))}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on with the names after the checkpoint; see `Sink.resume`."""
+        self._names = set(_from_ranges(state.get("names", ())))
 
     def _name(self, name: str) -> str:
         number = re.search(r"[0-9]+$", name)
@@ -66,15 +106,69 @@ class ImageSequenceSink(Sink):
         return result
 
 
-def write_png(path: Path, image: np.ndarray) -> None:
-    """Write an image of 8 or 16 bit, or a floating one as 8 bit, so that the file appears whole.
+def default_prefix(view: str) -> str:
+    """Return what stands before the number in the names of the images of a view."""
+    return "bin" if view == "mask" else view
+
+
+def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
+    """Return the files in a folder that are named by the prefix, digits and the ending."""
+    pattern = re.compile(re.escape(prefix) + "[0-9]+" + re.escape(ending))
+    try:
+        return [path for path in folder.iterdir() if pattern.fullmatch(path.name) and path.is_file()]
+    except OSError:
+        return []
+
+
+def _as_ranges(names: Iterable[str]) -> Iterator[list[Any]]:
+    """Yield runs of names as (before, digits, first, last): a long run must not make a long checkpoint."""
+    keys = []
+    for name in names:
+        match = _NUMBERED.fullmatch(name)
+        keys.append((match[1], len(match[2]), int(match[2])) if match else (name, 0, 0))
+    current: list[Any] = []
+    for before, digits, number in sorted(keys):
+        if current and current[:2] == [before, digits] and number == current[3] + 1:
+            current[3] = number
+            continue
+        if current:
+            yield current
+        current = [before, digits, number, number]
+    if current:
+        yield current
+
+
+def _from_ranges(ranges: Iterable[Iterable[Any]]) -> Iterator[str]:
+    for before, digits, first, last in ranges:
+        for number in range(first, last + 1):
+            yield f"{before}{number:0{digits}d}" if digits else before
+
+
+def write_image(path: Path, image: np.ndarray) -> None:
+    """Write an image so that the file appears whole; its kind follows the ending.
+
+    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit.
 
     Raises
     ------
     SinkError
         If it cannot be.
     """
-    data = _encoded(path, image if image.dtype == np.uint16 else to_uint8(image))
+    write_bytes(path, encode_image(path, image))
+
+
+# The name it had when there was only PNG.
+write_png = write_image
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file that appears whole or not at all.
+
+    Raises
+    ------
+    SinkError
+        If it cannot be.
+    """
     partial = path.with_name(f"{path.name}.partial")
     try:
         partial.write_bytes(data)
@@ -86,11 +180,22 @@ def write_png(path: Path, image: np.ndarray) -> None:
             partial.unlink(missing_ok=True)
 
 
-def _encoded(path: Path, image: np.ndarray) -> bytes:
+def encode_image(path: Path, image: np.ndarray) -> bytes:
+    """Return the bytes of the image file that `path` would be.
+
+    Raises
+    ------
+    SinkError
+        If a file of this kind cannot hold the image.
+    """
+    ending = path.suffix.lower()
+    if image.dtype != np.uint16 or ending not in _DEEP_ENDINGS:
+        image = to_uint8(image)
     try:
-        good, data = cv2.imencode(".png", image)
+        good, data = cv2.imencode(ending, image, _SETTINGS.get(ending, []))
     except cv2.error:
         good = False
     if not good:
-        raise SinkError(f"'{path}' cannot be written: no PNG can hold shape {image.shape}, {image.dtype}")
+        kind = {".jpg": "JPEG", ".tif": "TIFF", ".webp": "WebP"}.get(ending, "PNG")
+        raise SinkError(f"'{path}' cannot be written: no {kind} can hold shape {image.shape}, {image.dtype}")
     return data.tobytes()

@@ -82,7 +82,7 @@ class VideoSink(Sink):
         if self._count % _ROOM_INTERVAL == 0:
             self._check_room()
         with quiet():
-            self._writer.write(_padded_to_even(image))
+            self._writer.write(padded_to_even(image))
         self._count += 1
 
     def close(self) -> None:
@@ -103,8 +103,12 @@ class VideoSink(Sink):
             self._writer.release()
             self._writer = None
 
+    def checkpoint(self) -> dict[str, Any]:
+        """Raise `SinkError`: OpenCV cannot go on with a file."""
+        raise SinkError(f"'{self.path}' can be continued only with the package av: pip install 'bgsub[av]'")
+
     def _open(self, image: np.ndarray) -> None:
-        height, width = _padded_to_even(image).shape[:2]
+        height, width = padded_to_even(image).shape[:2]
         with quiet():
             # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
             writer = cv2.VideoWriter(
@@ -142,7 +146,7 @@ class VideoSink(Sink):
         return bool(good and reached >= 0.98 * last - 2)
 
 
-def _padded_to_even(image: np.ndarray) -> np.ndarray:
+def padded_to_even(image: np.ndarray) -> np.ndarray:
     """Repeat the last row and column where the height and width are odd."""
     bottom, right = image.shape[0] % 2, image.shape[1] % 2
     if not bottom and not right:

@@ -1,133 +1,55 @@
-"""A window on the run, with keys."""
+"""A window on the run, with keys and sliders."""
 
 from __future__ import annotations
 
-import logging
 import os
-import subprocess
-import sys
-from collections.abc import Callable
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Sequence
+from functools import partial
 
-import numpy as np
-
-from bgsub._opencv import cv2
-from bgsub.errors import SinkError
 from bgsub.separation import Separation
-from bgsub.video.controls import Controls
+from bgsub.video.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
 from bgsub.video.sinks.base import Sink
-from bgsub.video.sinks.images import write_png
+from bgsub.video.sinks.display import CvDisplay, Display
+from bgsub.video.sinks.snapshots import SnapshotSink
 from bgsub.video.sources import Frame
-from bgsub.video.views import get_view, put_text, to_bgr8
-
-logger = logging.getLogger("bgsub")
+from bgsub.video.viewer import Backdrop, Viewer
 
 _ESCAPE = 27
-_PAUSE_TICK_MS = 30
-_PROBE = "import cv2; cv2.namedWindow('bgsub'); cv2.waitKey(1); cv2.destroyAllWindows()"
-
-
-class Display(Protocol):
-    """What the sink needs of a screen; `CvDisplay` in earnest, a fake in tests."""
-
-    def open(self, title: str) -> None:
-        """Show an empty window; raise `SinkError` where there is no screen."""
-
-    def show(self, title: str, image: np.ndarray) -> None:
-        """Put a BGR image into the window."""
-
-    def key(self, milliseconds: int) -> int:
-        """Handle the events of the window for some time and return the key pressed, or -1."""
-
-    def visible(self, title: str) -> bool:
-        """Whether the window is still there."""
-
-    def close(self, title: str) -> None:
-        """Remove the window."""
-
-
-class CvDisplay:
-    """The windows of OpenCV."""
-
-    def open(self, title: str) -> None:
-        """Show an empty window; raise `SinkError` where there is no screen."""
-        check_display()
-        try:
-            cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO)
-        except cv2.error:
-            raise SinkError("no window can be shown: this OpenCV is built without windows (headless)") from None
-
-    def show(self, title: str, image: np.ndarray) -> None:
-        """Put a BGR image into the window."""
-        cv2.imshow(title, image)
-
-    def key(self, milliseconds: int) -> int:
-        """Handle the events of the window for some time and return the key pressed, or -1."""
-        return int(cv2.waitKey(milliseconds))
-
-    def visible(self, title: str) -> bool:
-        """Whether the window is still there."""
-        try:
-            return bool(cv2.getWindowProperty(title, cv2.WND_PROP_VISIBLE) >= 1)
-        except cv2.error:
-            return False
-
-    def close(self, title: str) -> None:
-        """Remove the window, unless its cross did."""
-        if self.visible(title):
-            cv2.destroyWindow(title)
-            cv2.waitKey(1)
-
-
-def check_display() -> None:
-    """Make sure that a window can be opened.
-
-    On Linux, Qt ends the whole process when it finds no screen; so the environment is looked at first, and
-    then a process of its own opens a window.
-
-    Raises
-    ------
-    SinkError
-        If there is no screen, or it does not answer.
-    """
-    if not sys.platform.startswith("linux"):
-        return
-    display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if not display:
-        raise SinkError("no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
-    try:
-        command = [sys.executable, "-c", _PROBE]
-        probe = subprocess.run(command, capture_output=True, timeout=30, check=False)
-        works = probe.returncode == 0
-    except (OSError, subprocess.TimeoutExpired):
-        works = False
-    if not works:
-        raise SinkError(f"no window can be shown: screen '{display}' does not answer or OpenCV is headless")
+_LONGEST_SIDE = 1920  # of the picture in the window, in pixels; what a screen can show
+# Where the character with the shift key is meant, the one without it serves as well.
+_SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
 
 
 class KeyCommands:
-    """What the keys do: q or Esc quit, space or p pause, s snapshot, r reset the model, f freeze it.
+    """What the keys do, see `bgsub.video.viewer.KEYS`.
 
     Parameters
     ----------
-    controls : Controls
-        Where the commands go.
-    snapshot : callable
-        Called for a snapshot.
+    controls : sequence of Controls
+        Where the commands go: all cameras of a run follow the keys. The switches of all are set to what the first
+        one's become.
     """
 
-    def __init__(self, controls: Controls, snapshot: Callable[[], None]) -> None:
-        self._controls = controls
+    def __init__(self, *controls: Controls) -> None:
+        self._all = controls
         self._commands: dict[int, Callable[[], None]] = {
-            ord("q"): controls.quit,
-            _ESCAPE: controls.quit,
-            ord(" "): self._pause,
-            ord("p"): self._pause,
-            ord("s"): snapshot,
-            ord("r"): controls.reset,
-            ord("f"): self._freeze,
+            ord("q"): partial(self._each, Controls.quit),
+            _ESCAPE: partial(self._each, Controls.quit),
+            ord(" "): partial(self._toggle, "paused"),
+            ord("p"): partial(self._toggle, "paused"),
+            ord("f"): partial(self._toggle, "frozen"),
+            ord("h"): partial(self._toggle, "show_help"),
+            ord("i"): partial(self._toggle, "show_statistics"),
+            ord("r"): partial(self._each, Controls.reset),
+            ord("s"): partial(self._each, Controls.request_snapshot),
+            ord("v"): self._next_view,
         }
+        for number, view in enumerate(LIVE_VIEWS, 1):
+            self._commands[ord(str(number))] = partial(self._show, view)
+        for setting in SETTINGS:
+            for key, steps in zip(setting.keys, (-1, 1), strict=True):
+                command = partial(self._nudge, setting, steps)
+                self._commands[ord(key)] = self._commands[ord(_SAME_KEYS.get(key, key))] = command
 
     def press(self, key: int) -> bool:
         """Do what a key code of `cv2.waitKey` says; False if it says nothing."""
@@ -136,28 +58,50 @@ class KeyCommands:
             command()
         return command is not None
 
-    def _pause(self) -> None:
-        self._controls.paused = not self._controls.paused
+    def _each(self, command: Callable[[Controls], None]) -> None:
+        for controls in self._all:
+            command(controls)
 
-    def _freeze(self) -> None:
-        self._controls.frozen = not self._controls.frozen
+    def _toggle(self, switch: str) -> None:
+        now = self._all[0].toggle(switch)
+        for controls in self._all[1:]:
+            setattr(controls, switch, now)
+
+    def _next_view(self) -> None:
+        self._show(LIVE_VIEWS[(LIVE_VIEWS.index(self._all[0].view) + 1) % len(LIVE_VIEWS)])
+
+    def _show(self, view: str) -> None:
+        for controls in self._all:
+            controls.view = view
+
+    def _nudge(self, setting: Setting, steps: int) -> None:
+        for controls in self._all:
+            controls.nudge(setting, steps)
 
 
 class WindowSink(Sink):
-    """Shows one view in a window; its keys (see `KeyCommands`) and its cross command the run.
+    """Shows a run in a window; its keys, its sliders and its cross command the run.
 
     Must be used from the main thread, as `Pipeline` does.
 
     Parameters
     ----------
-    view : str
-        One of `VIEWS`.
+    view : str, optional
+        One of `LIVE_VIEWS`; by default that of the controls.
     title : str
         Title of the window.
     controls : Controls, optional
-        The switches that the keys move; to be given to the `Pipeline` as well.
+        State of the run; to be given to the `Pipeline` as well.
+    name : str
+        What messages call the camera.
+    keys : KeyCommands, optional
+        What the keys do; by default they command this run alone.
+    backdrop : callable, optional
+        What the view cutout shows behind the foreground; see `Viewer`.
     snapshot_folder : str or path
-        Where the key s puts ``snapshot-NAME.png``.
+        Where snapshots go; see `SnapshotSink`.
+    snapshots : SnapshotSink, optional
+        What stores them, instead.
     display : Display, optional
         The screen.
 
@@ -169,63 +113,88 @@ class WindowSink(Sink):
 
     def __init__(
         self,
-        view: str = "panel",
+        view: str | None = None,
         title: str = "bgsub",
         *,
         controls: Controls | None = None,
+        name: str = "camera",
+        keys: KeyCommands | None = None,
+        backdrop: Backdrop | None = None,
         snapshot_folder: str | os.PathLike[str] = ".",
+        snapshots: SnapshotSink | None = None,
         display: Display | None = None,
     ) -> None:
         self.controls = controls if controls is not None else Controls()
-        self._view = get_view(view)
+        if view is not None:
+            self.controls.view = view
         self._title = title
-        self._folder = Path(snapshot_folder)
-        self._keys = KeyCommands(self.controls, self._snapshot)
+        self._keys = keys or KeyCommands(self.controls)
+        self._viewer = Viewer(self.controls, name, backdrop=backdrop, longest_side=_LONGEST_SIDE)
+        self._snapshots = snapshots or SnapshotSink(self.controls, snapshot_folder)
         self._display: Display = display if display is not None else CvDisplay()
-        self._shown: tuple[str, np.ndarray] | None = None
+        self._shown: Separation | None = None
         self._display.open(title)
         self._is_open = True
+        self._sliders = _Sliders(self._display, title, self.controls, SETTINGS)
+        self._display.show(title, self._viewer.waiting())
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Show the view of one frame; return when the next one is wanted."""
-        self._shown = frame.name, to_bgr8(self._view(separation))
+        """Show one frame."""
+        self._shown = separation
+        self._snapshots.write(frame, separation)
         self._refresh()
-        self._attend(1)
-        while self.controls.paused and not self.controls.quitting:
-            self._attend(_PAUSE_TICK_MS)
+        self._attend()
+
+    def idle(self) -> None:
+        """Serve the window while no frame comes."""
+        self._snapshots.idle()
+        self._refresh()
+        self._attend()
 
     def close(self) -> None:
         """Remove the window."""
         if self._is_open:
             self._is_open = False
+            self._snapshots.close()
             self._display.close(self._title)
 
-    def _attend(self, milliseconds: int) -> None:
-        """Serve the window for some time: its keys, and its cross."""
-        if self._keys.press(self._display.key(milliseconds)):
+    def _attend(self) -> None:
+        """Serve the window: its keys, its sliders, and its cross."""
+        if self._keys.press(self._display.key(1)):
+            self._snapshots.idle()
             self._refresh()
         if not self._display.visible(self._title):
             self.controls.quit()
+        else:
+            self._sliders.follow()
 
     def _refresh(self) -> None:
-        if self._shown is None:
-            return
-        image = self._shown[1]
-        states = [word for word in ("paused", "frozen") if getattr(self.controls, word)]
-        if states:
-            # In the lower left corner, which no caption of a panel uses.
-            image = image.copy()
-            put_text(image[-min(24, len(image)) :], ", ".join(states), 0.5)
-        self._display.show(self._title, image)
+        # A window that its cross has closed would come back.
+        if self._is_open and not self.controls.quitting:
+            shown = self._shown
+            self._display.show(self._title, self._viewer.waiting() if shown is None else self._viewer.picture(shown))
 
-    def _snapshot(self) -> None:
-        if self._shown is None:
-            return
-        name, image = self._shown
-        path = self._folder / f"snapshot-{name}.png"
-        try:
-            write_png(path, image)
-        except SinkError as error:
-            logger.warning("no snapshot: %s", error)
-        else:
-            logger.info("snapshot: %s", path)
+
+class _Sliders:
+    """Sliders in a window that move parameters and follow them."""
+
+    def __init__(self, display: Display, title: str, controls: Controls, settings: Sequence[Setting]) -> None:
+        self._display, self._title, self._controls, self._settings = display, title, controls, settings
+        self._positions: dict[str, int] = {}
+        for setting in settings:
+            display.add_slider(title, setting.name, setting.positions, partial(self._moved, setting))
+        self.follow()
+
+    def _moved(self, setting: Setting, position: int) -> None:
+        if position != self._positions.get(setting.name):  # by a person, not by `follow`
+            self._positions[setting.name] = position
+            self._controls.tune(**{setting.name: setting.value(position)})
+
+    def follow(self) -> None:
+        """Move the sliders to the parameters, which a key or a browser may have changed."""
+        parameters = self._controls.parameters
+        for setting in self._settings:
+            position = setting.position(parameters[setting.name])
+            if position != self._positions.get(setting.name):
+                self._positions[setting.name] = position
+                self._display.set_slider(self._title, setting.name, position)

@@ -5,16 +5,19 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
+
+if TYPE_CHECKING:
+    from bgsub.video.sources.part import Part
 
 logger = logging.getLogger("bgsub")
 
@@ -37,12 +40,16 @@ class Frame:
         Seconds since the start; None where neither the source nor the user gives a rate.
     image : ndarray, (h, w) or (h, w, 3), uint8, uint16 or floating
         The pixels, blue first.
+    received : float or None
+        When a frame of a camera arrived, in seconds on the clock `time.monotonic`; what has passed since is its
+        latency.
     """
 
     index: int
     name: str
     time: float | None
     image: np.ndarray
+    received: float | None = None
 
 
 def number_name(index: int) -> str:
@@ -125,15 +132,60 @@ class FrameSource(ABC):
     def length(self) -> int | None:
         """Number of frames, for videos an estimate from the header; None if unknown."""
 
+    @property
+    def dropped(self) -> int:
+        """Frames of a live source that newer ones overtook before they were read."""
+        return 0
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from the first frame to the end of the last, an estimate as `length` is; None if unknown."""
+        return None if self.length is None or not self.rate else float(self.length / self.rate)
+
+    @property
+    def is_variable_rate(self) -> bool:
+        """Whether the times of the frames follow no fixed rate."""
+        return False
+
+    @property
+    def has_audio(self) -> bool:
+        """Whether there is sound beside the frames."""
+        return False
+
     @abstractmethod
     def _frames(self) -> Iterator[Frame]:
         """Yield the frames from the start."""
 
+    def _part(self, part: Part) -> Iterator[Frame]:
+        """Yield the frames that `part` wants; to be overridden where those it does not want can cost less."""
+        for frame in self._frames():
+            wanted = part.wants(frame.index, frame.time)
+            if wanted is None:
+                return
+            if wanted:
+                yield frame
+
     def __iter__(self) -> Iterator[Frame]:
+        return self._begin(self._frames)
+
+    def take(self, part: Part) -> Iterator[Frame]:
+        """Iterate over the frames that `part` wants, sparing the work for the others where possible.
+
+        Raises
+        ------
+        SourceError, ParameterError
+            As iterating over the source and `Part.wants` raise them.
+        """
+        return self._begin(lambda: self._part(part))
+
+    def _begin(self, frames: Callable[[], Iterator[Frame]]) -> Iterator[Frame]:
         if self._closed:
             raise SourceError(f"{self.name} is closed")
         self.skipped = 0
-        return self._frames()
+        return frames()
+
+    def cancel(self) -> None:  # noqa: B027 - only what waits for a camera has something to end
+        """End a wait for the next frame, from any thread; no frame comes after that from a live source."""
 
     def close(self) -> None:
         """Release the source; may be called more than once."""

@@ -1,41 +1,33 @@
-"""Cameras, by index or network address."""
+"""Cameras, by index or network address: the newest frame first."""
 
 from __future__ import annotations
 
-import re
-import time
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video._quiet import quiet
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name, rate_as_fraction
+from bgsub.video.sources.camera_address import is_camera, parse_camera, without_password
+from bgsub.video.sources.camera_connection import Camera, read_image
+from bgsub.video.sources.camera_grabber import Grabber, Picture, patience_in_seconds
 
-SCHEMES = ("rtsp", "rtsps", "rtmp", "rtp", "http", "https", "udp", "tcp", "srt")
-
-_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
-# A webcam loses a frame now and then; a connection that is gone fails at once, each time.
-_RETRIES = 5
-
-
-def is_camera(spec: str) -> bool:
-    """Whether a text names a camera: its index in digits, or an address with a scheme."""
-    return (spec.isascii() and spec.isdigit()) or bool(_ADDRESS.match(spec))
-
-
-def _without_password(address: str) -> str:
-    return re.sub(r"//[^/@]*@", "//", address)
+__all__ = ["CameraSource", "is_camera"]
 
 
 class CameraSource(FrameSource):
     """A local camera, or a camera or video on the network.
 
-    A stream that stops delivering ends the iteration with a warning in the log, so that what was recorded is
-    kept; `SourceError` is raised if it never delivered a frame.
+    While it is iterated, a thread reads every frame as it arrives and keeps the newest one only, so that the
+    latency stays at one frame however slow the receiver is; frames that were overtaken are counted in `dropped`
+    and leave a gap in the numbers. `Frame.time` is the time of arrival since the first frame. A video of known
+    length behind an address is no camera: all its frames are read, one after the other.
+
+    A camera that is lost is connected to again after 0.5, 1, 2, ... seconds. If it does not come back, the
+    iteration ends with a warning in the log, so that what was recorded is kept; `SourceError` is raised if it
+    never delivered a frame.
 
     Parameters
     ----------
@@ -49,14 +41,31 @@ class CameraSource(FrameSource):
         What a frame that cannot be read does while later ones can.
     rate : float or Fraction, optional
         Frames per second, if the camera is wrong about it.
+    reconnect : bool or float, optional
+        Whether to connect again when the camera is lost, or for how many seconds to try. By default network
+        addresses are tried for ever and local cameras not at all (True helps where one is unplugged at times).
+    max_wait : float
+        Seconds between two attempts at most.
+    threads : int
+        Threads that decode a network stream. Each beyond the first delays H.264 and H.265 by one frame; 4K may
+        need some.
+
+    Attributes
+    ----------
+    reconnections : int
+        How often the camera was lost and came back.
 
     Raises
     ------
     SourceError
-        If the camera is not there or does not answer.
-    """
+        If the camera is not there or does not answer. While iterating: if the size of the frames changes, as
+        after a camera came back with other settings; a model of one size is of no use for another.
 
-    live = True
+    Notes
+    -----
+    `close` returns within a second, also while the camera is silent. OpenCV cannot be interrupted, though: the
+    thread that reads then ends by itself within `open_timeout` or `read_timeout`.
+    """
 
     def __init__(
         self,
@@ -66,25 +75,29 @@ class CameraSource(FrameSource):
         read_timeout: float = 10.0,
         on_error: str = "stop",
         rate: float | Fraction | None = None,
+        reconnect: bool | float | None = None,
+        max_wait: float = 30.0,
+        threads: int = 1,
     ) -> None:
-        self._device = _device(camera)
-        local = isinstance(self._device, int)
-        name = f"camera {self._device}" if local else f"stream '{_without_password(str(self._device))}'"
+        device = parse_camera(camera)
+        local = isinstance(device, int)
+        name = f"camera {device}" if local else f"stream '{without_password(str(device))}'"
         super().__init__(name, on_error, rate)
-        for label, seconds in (("open_timeout", open_timeout), ("read_timeout", read_timeout)):
+        for label, seconds in (("open_timeout", open_timeout), ("read_timeout", read_timeout), ("max_wait", max_wait)):
             if not 0 < seconds < 1e6:
                 raise ParameterError(f"{label} must be a positive number of seconds, got {seconds!r}")
-        self._open_timeout, self._read_timeout = open_timeout, read_timeout
-        self._capture = self._open()
-        self._size = (
-            int(self._capture.get(cv2.CAP_PROP_FRAME_WIDTH)),
-            int(self._capture.get(cv2.CAP_PROP_FRAME_HEIGHT)),
-        )
-        self._camera_rate = rate_as_fraction(self._capture.get(cv2.CAP_PROP_FPS))
-        count = self._capture.get(cv2.CAP_PROP_FRAME_COUNT)
-        self._length = int(count) if not local and 0 < count < 1e12 else None
+        self._patience = patience_in_seconds(not local if reconnect is None else reconnect)
+        if not self._patience >= 0:
+            raise ParameterError(f"reconnect must be True, False or a number of seconds, 0 or more, got {reconnect!r}")
+        if threads < 1:
+            raise ParameterError(f"threads must be at least 1, got {threads!r}")
+        self._max_wait = max_wait
+        self._camera = Camera(device, name, open_timeout, read_timeout, threads)
+        self._capture = self._camera.connect_interruptibly()
+        self._grabber: Grabber | None = None
+        self._size, self._camera_rate, self._length = _announced(self._capture, local)
         # A recorded video behind an address waits until it is read, and no frame of it needs to be dropped.
-        self.live = self._length is None
+        self.live = self.length is None
 
     @property
     def size(self) -> tuple[int, int]:
@@ -101,69 +114,80 @@ class CameraSource(FrameSource):
         """None, or the number of frames that a recorded video on the network announces."""
         return self._length
 
-    def close(self) -> None:
-        """Release the camera."""
-        super().close()
-        self._capture.release()
+    @property
+    def dropped(self) -> int:
+        """Frames that newer ones overtook before they were read."""
+        return self._grabber.pictures.dropped if self._grabber else 0
 
-    def _open(self) -> Any:
-        with quiet():
-            if isinstance(self._device, int):
-                capture = cv2.VideoCapture(self._device)
-            else:
-                limits = [
-                    *(cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, int(self._open_timeout * 1000)),
-                    *(cv2.CAP_PROP_READ_TIMEOUT_MSEC, int(self._read_timeout * 1000)),
-                ]
-                capture = cv2.VideoCapture(self._device, cv2.CAP_FFMPEG, limits)
-        if capture.isOpened():
-            return capture
-        if isinstance(self._device, int):
-            raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted")
-        raise SourceError(f"{self.name} does not answer within {self._open_timeout:g} s or sends no video")
+    @property
+    def reconnections(self) -> int:
+        """How often the camera was lost and came back."""
+        return self._grabber.reconnections if self._grabber else 0
+
+    def cancel(self) -> None:
+        """End the iteration, from any thread, also while it waits for the camera."""
+        self._closed = True
+        if self._grabber is not None:
+            self._grabber.stop()
+
+    def close(self) -> None:
+        """Release the camera; may be called from any thread."""
+        self.cancel()
+        # While the grabbing thread is in the camera it alone may touch it, and it releases the camera in the end.
+        if self._grabber is None:
+            self._capture.release()
+        else:
+            self._grabber.join()
 
     def _frames(self) -> Iterator[Frame]:
+        return self._live_frames() if self.live else self._recorded_frames()
+
+    def _live_frames(self) -> Iterator[Frame]:
+        if self._grabber is None:
+            self._grabber = Grabber(self._camera, self._capture, self._patience, self._max_wait)
+            self._grabber.start()
+        grabber, start, failures = self._grabber, None, 0
+        for picture in grabber.pictures:
+            lost, failures = picture.failures - failures, picture.failures
+            if start is None:
+                # What the camera announces may be its full size or the one before a rotation.
+                start, self._size = picture.received, picture.image.shape[1::-1]
+            self._check(picture, lost)
+            yield Frame(
+                picture.index, number_name(picture.index), picture.received - start, picture.image, picture.received
+            )
+        if start is None and not self._closed:
+            raise SourceError(f"{self.name} sends no frame")
+        if not self._closed:
+            logger.warning("%s ended after frame %d", self.name, grabber.count)
+
+    def _check(self, picture: Picture, lost: int) -> None:
+        """Raise, log or count what is wrong before and with a picture."""
+        if lost:
+            self._unreadable(f"frame {picture.index - lost + 1} of {self.name} cannot be read", lost)
+        height, width = picture.image.shape[:2]
+        if (width, height) != self.size:
+            wanted = "x".join(map(str, self.size))
+            raise SourceError(f"the frames of {self.name} were {wanted} and are {width}x{height} now")
+
+    def _recorded_frames(self) -> Iterator[Frame]:
         index = 0
-        start: float | None = None
         while True:
-            image, failures = self._next_image()
+            image, failures = read_image(self._capture, lambda: self._closed)
             if image is None:
                 break
             if failures:
                 self._unreadable(f"frame {index + 1} of {self.name} cannot be read", failures)
                 index += failures
-            now = time.monotonic()
-            start = now if start is None else start
-            yield Frame(index, number_name(index), now - start if self.live else self._time(index), image)
+            yield Frame(index, number_name(index), self._time(index), image)
             index += 1
-        if start is None:
+        if index == 0:
             raise SourceError(f"{self.name} sends no frame")
-        if self.live:
-            logger.warning("%s ended after frame %d", self.name, index)
-
-    def _next_image(self) -> tuple[np.ndarray | None, int]:
-        """Return the next image and the failed reads before it; None once the camera sends no more."""
-        for failures in range(_RETRIES + 1):
-            begin = time.monotonic()
-            with quiet():
-                good, image = self._capture.read()
-            if good:
-                return image, failures
-            # A read that fails after a wait has timed out: waiting again would only hold up the end.
-            if self._closed or time.monotonic() - begin > 1:
-                break
-        return None, 0
 
 
-def _device(camera: int | str) -> int | str:
-    if isinstance(camera, str) and not (camera.isascii() and camera.isdigit()):
-        address = _ADDRESS.match(camera)
-        if address is None or address[1].lower() not in SCHEMES:
-            allowed = ", ".join(f"{scheme}://" for scheme in SCHEMES)
-            given = _without_password(camera)
-            raise SourceError(f"a camera is an index or an address with one of {allowed}; got '{given}'")
-        return camera
-    index = int(camera)
-    if index < 0:
-        raise ParameterError(f"the index of a camera must be 0 or more, got {index}")
-    return index
+def _announced(capture: Any, local: bool) -> tuple[tuple[int, int], Fraction | None, int | None]:
+    """Return size, rate and length that an opened camera tells of."""
+    size = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH)), int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
+    count = capture.get(cv2.CAP_PROP_FRAME_COUNT)
+    length = int(count) if not local and 0 < count < 1e12 and math.isfinite(count) else None
+    return size, rate_as_fraction(capture.get(cv2.CAP_PROP_FPS)), length

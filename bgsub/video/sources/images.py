@@ -15,6 +15,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.video._quiet import quiet
 from bgsub.video.sources.base import Frame, FrameSource, without_alpha
+from bgsub.video.sources.part import Part
 
 IMAGE_SUFFIXES = frozenset(
     {".avif", ".bmp", ".dib", ".exr", ".gif", ".hdr", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pfm", ".pgm"}
@@ -161,14 +162,24 @@ class ImageSequenceSource(FrameSource):
         raise SourceError(f"{self.name}: none can be read")
 
     def _frames(self) -> Iterator[Frame]:
+        return self._part(Part())
+
+    def _part(self, part: Part) -> Iterator[Frame]:
+        read = 0
         for index, path in enumerate(self._paths):
+            wanted = part.wants(index, self._time(index))
+            if wanted is None:
+                break
+            if not wanted:
+                continue
             try:
                 image = read_image(path)
             except SourceError as error:
                 self._unreadable(str(error))
                 continue
+            read += 1
             yield Frame(index, path.stem, self._time(index), image)
-        if self.skipped == len(self._paths):
+        if self.skipped and not read:
             raise SourceError(f"{self.name}: none can be read")
 
 

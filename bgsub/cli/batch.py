@@ -1,0 +1,167 @@
+"""``bgsub batch``: any number of files, shared out among processes or machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bgsub.cli.job_options import job_options, make_job
+from bgsub.cli.logs import Reporting, logger, progress_logger, to_file
+from bgsub.cli.options import MethodCommand, report_options
+from bgsub.cli.verdict import FAILURE, OK
+from bgsub.errors import ParameterError
+
+if TYPE_CHECKING:
+    from bgsub.batch import BatchResult, Entry
+
+
+@click.command(cls=MethodCommand, short_help="Separate any number of files, in parallel or on many machines.")
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Processes on this machine; they share its cores.  [default: one per core, no more than files]",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Use the workers of a running Dask scheduler, such as tcp://host:8786; they must see the same files.",
+)
+@click.option(
+    "--retries",
+    type=click.IntRange(0),
+    default=2,
+    show_default=True,
+    metavar="N",
+    help="Further attempts after a failure that may pass: a full disk, a dead worker.",
+)
+@click.option("--overwrite", is_flag=True, help="Do everything again, also what is done.")
+@job_options
+@report_options
+def batch(
+    *,
+    patterns: tuple[str, ...],
+    output: Path,
+    workers: int | None,
+    scheduler: str | None,
+    retries: int,
+    overwrite: bool,
+    quiet: bool,
+    **options: Any,
+) -> int:
+    """Do what "bgsub run" does with each of any number of files.
+
+    PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4",
+    or @FILE, a text file with one of these per line; what is named twice is done once. Each file has a folder of
+    its own in that of the results, named after it. manifest.csv there tells what became of each.
+
+    The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
+    again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
+    is 1. --save-model takes the name of a file here, which goes into each of the folders.
+    """
+    from bgsub.batch import run_batch  # noqa: PLC0415
+    from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
+
+    if scheduler is not None and workers is not None:
+        raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
+    with termination_as_interrupt(), _Progress() as progress:
+        result = run_batch(
+            patterns,
+            output,
+            workers=workers,
+            scheduler=scheduler,
+            retries=retries,
+            overwrite=overwrite,
+            make_job=lambda source, folder: make_job(source, folder, **_inside(folder, options)),
+            started=progress.start,
+            progress=progress,
+        )
+    _tell(result, quiet)
+    return OK if result.complete else FAILURE
+
+
+def _inside(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with the file of the model in the folder of the results."""
+    model = options["save_model"]
+    if model is None:
+        return options
+    if model.name != str(model):
+        raise ParameterError(f"--save-model takes the name of a file without a folder here, got '{model}'")
+    return {**options, "save_model": folder / model}
+
+
+class _Progress:
+    """A bar over the files, or a line in the log for each, as ``--progress`` wants it."""
+
+    def __init__(self) -> None:
+        reporting = Reporting.of()
+        kind = "none" if reporting.quiet else reporting.progress
+        if kind == "auto":
+            kind = "bar" if sys.stderr.isatty() else "log"
+        self._drawn = kind == "bar"
+        self._say = progress_logger.info if kind == "log" else to_file
+        self._failed = self._ended = self._total = 0
+
+    def __enter__(self) -> _Progress:
+        from tqdm import tqdm  # noqa: PLC0415
+        from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
+
+        with ExitStack() as stack:
+            if self._drawn:
+                stack.enter_context(logging_redirect_tqdm([logger]))
+            self._bar = stack.enter_context(
+                tqdm(disable=not self._drawn, unit=" files", dynamic_ncols=True, leave=False, mininterval=0)
+            )
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._stack.close()
+
+    def start(self, todo: int, skipped: int) -> None:
+        """Take note of how much there is to do."""
+        self._total = todo
+        self._bar.reset(todo)
+        if skipped:
+            self._say(f"{skipped} of {counted(todo + skipped)} done already")
+
+    def __call__(self, entry: Entry) -> None:
+        """Tell of one file."""
+        self._ended += 1
+        self._failed += entry.state == "failed"
+        if self._failed:
+            self._bar.set_postfix_str(f"{self._failed} failed", refresh=False)
+        self._bar.update()
+        done = f"{entry.result.get('frames', 0)} frames in {entry.seconds:.1f} s"
+        what = done if entry.state == "done" else f"failed: {entry.error}"
+        self._say(f"[{self._ended}/{self._total}] {entry.source.path}: {what}")
+
+
+def counted(files: int) -> str:
+    """Return a number of files in words."""
+    return f"{files} file{'' if files == 1 else 's'}"
+
+
+def _tell(result: BatchResult, quiet: bool) -> None:
+    """Print what failed, each on a line, and the summary."""
+    for entry in result.failed:
+        click.echo(f"failed: {entry.source.path}: {entry.error}", err=True)
+    if result.left:
+        why = "stopped by the user" if result.stopped == "user" else "the scheduler went away"
+        click.echo(f"{why}; {counted(result.left)} left: the same command goes on", err=True)
+    sentence = (
+        f"{len(result.done)} done, {len(result.failed)} failed, {len(result.skipped)} done before, "
+        f"{result.left} left in {result.seconds:.1f} s; see {result.folder / 'manifest.csv'}"
+    )
+    to_file(sentence)
+    if Reporting.of().json:
+        click.echo(json.dumps(result.as_dict()))
+    elif not quiet:
+        click.echo(sentence)

@@ -1,0 +1,172 @@
+"""What a command says beside its result: the options for it, the log on the screen and the log in a file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bgsub.cli.verdict import verdict
+from bgsub.errors import SinkError
+
+logger = logging.getLogger("bgsub")
+progress_logger = logging.getLogger("bgsub.progress")  # told on the screen without --verbose, too
+
+PROGRESS = ("auto", "bar", "log", "none")
+
+
+@dataclass
+class Reporting:
+    """How much a command says, and where.
+
+    Attributes
+    ----------
+    verbose : bool
+        The log on the screen tells more than warnings.
+    quiet : bool
+        No progress and no summary.
+    progress : {"auto", "bar", "log", "none"}
+        How the progress is told; auto is a bar on a terminal and lines in the log elsewhere.
+    json : bool
+        The summary is one JSON object.
+    log : Path, optional
+        File for the log.
+    """
+
+    verbose: bool = False
+    quiet: bool = False
+    progress: str = "auto"
+    json: bool = False
+    log: Path | None = None
+
+    @staticmethod
+    def of(context: click.Context | None = None) -> Reporting:
+        """Return what the options of the command that runs say, the defaults outside of any command."""
+        context = context or click.get_current_context(silent=True)
+        return Reporting() if context is None else context.meta.setdefault(f"{__name__}.reporting", Reporting())
+
+
+class Screen(logging.StreamHandler):
+    """The log on standard error: warnings and progress; everything when `verbose`."""
+
+    def __init__(self, verbose: bool) -> None:
+        super().__init__()
+        self.verbose = verbose
+        self.setFormatter(logging.Formatter("bgsub: %(message)s"))
+
+    def filter(self, record: logging.LogRecord) -> Any:
+        """Return whether to tell a record."""
+        wanted = self.verbose or record.levelno >= logging.WARNING or record.name == progress_logger.name
+        return wanted and super().filter(record)
+
+
+def log_to_screen(verbose: bool) -> None:
+    """Begin the log of the program."""
+    logger.handlers = [Screen(verbose)]
+    logger.setLevel(logging.INFO if verbose else logging.WARNING)
+    progress_logger.setLevel(logging.INFO)
+
+
+def is_verbose() -> bool:
+    """Return whether the log on the screen tells everything."""
+    return any(isinstance(handler, Screen) and handler.verbose for handler in logger.handlers)
+
+
+@contextmanager
+def logged(reporting: Reporting) -> Iterator[None]:
+    """Log as the options say inside the block; what ends it goes into the file as well.
+
+    Raises
+    ------
+    SinkError
+        When the file cannot be opened.
+    """
+    if reporting.verbose and not is_verbose():
+        log_to_screen(True)
+    if reporting.log is None:
+        yield
+        return
+    try:
+        handler = logging.FileHandler(reporting.log, encoding="utf-8")
+    except OSError as error:
+        raise SinkError(f"the log cannot be written to '{reporting.log}': {error.strerror or error}") from None
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        yield
+    except click.exceptions.Exit:
+        raise
+    except BaseException as error:
+        to_file(verdict(error)[0], logging.ERROR)
+        raise
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+
+
+def to_file(message: str, level: int = logging.INFO) -> None:
+    """Write a line into the file of ``--log`` only, if there is one; the screen has been told in another way."""
+    for handler in logger.handlers:
+        if isinstance(handler, logging.FileHandler):
+            handler.handle(logger.makeRecord(logger.name, level, "", 0, message, (), None))
+
+
+def _store(context: click.Context, option: click.Parameter, value: Any) -> Any:
+    """Keep the value of an option for whoever reports, unless it is that of a flag given to the program."""
+    reporting, name = Reporting.of(context), option.name or ""
+    setattr(reporting, name, value or getattr(reporting, name))
+    return value
+
+
+_QUIET: dict[str, Any] = {
+    "is_flag": True,
+    "callback": _store,
+    "help": "No progress and no summary; only results, warnings and errors.",
+}
+
+
+def shared_options() -> list[click.Option]:
+    """Return the options that every command has, as far as it does not have its own."""
+    return [
+        click.Option(["-q", "--quiet"], expose_value=False, **_QUIET),
+        click.Option(
+            ["-v", "--verbose"],
+            is_flag=True,
+            expose_value=False,
+            callback=_store,
+            help="Log what happens; show the traceback of a failure.",
+        ),
+        click.Option(
+            ["--log"],
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            expose_value=False,
+            callback=_store,
+            help="Append the log, with times, to a file.",
+        ),
+    ]
+
+
+progress_option = click.option(
+    "--progress",
+    type=click.Choice(PROGRESS),
+    default="auto",
+    show_default=True,
+    expose_value=False,
+    callback=_store,
+    help="A bar, or lines in the log: every 30 s, of a live source every 10 minutes. auto is a bar on a terminal.",
+)
+_json_option = click.option(
+    "--json", is_flag=True, expose_value=False, callback=_store, help="Print the summary as one JSON object."
+)
+
+
+def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add ``--quiet``, which is passed to the command, ``--json`` and ``--progress``, which `Reporting` keeps."""
+    return click.option("-q", "--quiet", **_QUIET)(_json_option(progress_option(command)))

@@ -1,0 +1,58 @@
+"""What is said of whatever ended a command, in one line, and the exit code."""
+
+from __future__ import annotations
+
+import click
+
+from bgsub.errors import BgsubError, DependencyError, OutputError, StoppedError
+from bgsub.nearest import did_you_mean
+
+OK, FAILURE, WRONG_INPUT = 0, 1, 2
+
+
+def verdict(error: BaseException) -> tuple[str, int]:
+    """Return the message, one line, and the exit code: 1 for a failure, 2 for wrong input."""
+    message, code = _verdict(error)
+    return " ".join(message.splitlines()), code
+
+
+def _verdict(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        return f"{_usage(error)}; see {error.ctx.command_path} --help", WRONG_INPUT
+    if isinstance(error, click.ClickException):
+        return error.format_message(), error.exit_code
+    if isinstance(error, BgsubError):
+        return str(error), FAILURE if isinstance(error, (DependencyError, OutputError, StoppedError)) else WRONG_INPUT
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "stopped by the user", FAILURE
+    return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE
+
+
+def _usage(error: click.UsageError) -> str:
+    """Return the message about a wrong command line, with the nearest right word."""
+    context = error.ctx
+    assert context is not None
+    if isinstance(error, click.NoSuchOption):
+        return f"No such option {error.option_name!r}{_option_hint(error.option_name, context)}"
+    message = error.format_message().rstrip(".").partition(". Did you mean")[0]
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        return message + choice_hint(error.message, error.param)
+    if isinstance(context.command, click.Group) and message.startswith("No such command"):
+        return message + did_you_mean(message.partition("'")[2].rstrip("'"), context.command.commands)
+    return message
+
+
+def _option_hint(name: str, context: click.Context) -> str:
+    flags = [flag for option in context.command.params for flag in (*option.opts, *option.secondary_opts)]
+    hint = did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
+    program = context.find_root()
+    if context is not program and any(name in option.opts for option in program.command.params):
+        return f"; it stands before the command: {program.command_path} {name}"
+    return hint
+
+
+def choice_hint(message: str, option: click.Parameter) -> str:
+    """Return the nearest choice for the end of the message about a wrong one, which begins with it in quotes."""
+    if not isinstance(option.type, click.Choice):
+        return ""
+    return did_you_mean(message.partition("'")[2].partition("'")[0], map(str, option.type.choices))

@@ -1,0 +1,99 @@
+"""What the events of a run are: an object in one frame, and something that has begun and ended."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+Box = tuple[int, int, int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class ObjectInFrame:
+    """One object in one frame.
+
+    Attributes
+    ----------
+    id : int
+        Identity, from 1; the same in all frames of the object. 0 while it is not known to be an object.
+    frame : int
+        Index of the frame.
+    time : float or None
+        Its time in seconds, where it is known.
+    box : (int, int, int, int)
+        Left, top, width, height in pixels.
+    centroid : (float, float)
+        Mean position (x, y) of the pixels.
+    area : int
+        Number of pixels.
+    mask : ndarray, (height, width) of the box, bool
+        Its pixels.
+    regions : tuple of str
+        Regions it is in.
+    """
+
+    id: int
+    frame: int
+    time: float | None
+    box: Box
+    centroid: tuple[float, float]
+    area: int
+    mask: np.ndarray
+    regions: tuple[str, ...] = ()
+
+
+@dataclass
+class Event:
+    """Something that has begun and ended: an object's way through the picture, or what befell the whole frame.
+
+    Attributes
+    ----------
+    kind : str
+        "object", or an event of the whole frame as in `Separation.event`; such have only frames and times.
+    id : int
+        Identity of an object, from 1; 0 otherwise.
+    start_frame, end_frame : int
+        Index of the first and the last frame.
+    start_time, end_time : float or None
+        Their times in seconds, where they are known.
+    frames : int
+        Number of frames in which it was seen.
+    peak_area, peak_frame : int
+        Largest area in pixels, and the first frame with it.
+    peak_box : (int, int, int, int)
+        Left, top, width, height there.
+    step : int
+        A point of the track stands for so many frames in which the object was seen; see `ObjectLinker`.
+    boxes : list of (int, int, int, int, int)
+        Track: frame, left, top, width, height.
+    centroids : list of (float, float)
+        Track: mean position of the pixels.
+    areas : list of int
+        Track: number of pixels.
+    regions : list of str
+        Regions visited, in the order of the first visit.
+    """
+
+    kind: str
+    id: int
+    start_frame: int
+    end_frame: int
+    start_time: float | None
+    end_time: float | None
+    frames: int = 0
+    peak_area: int = 0
+    peak_frame: int = 0
+    peak_box: Box = (0, 0, 0, 0)
+    step: int = 1
+    boxes: list[tuple[int, int, int, int, int]] = field(default_factory=list)
+    centroids: list[tuple[float, float]] = field(default_factory=list)
+    areas: list[int] = field(default_factory=list)
+    regions: list[str] = field(default_factory=list)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Event:
+        """Return the event that ``dataclasses.asdict`` and JSON made `state` of."""
+        tuples = {name: [tuple(row) for row in state[name]] for name in ("boxes", "centroids")}
+        return cls(**{**state, **tuples, "peak_box": tuple(state["peak_box"])})

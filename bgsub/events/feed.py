@@ -1,0 +1,137 @@
+"""One linker for several outputs: the work on a frame is done once."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from bgsub.events.event import Event, ObjectInFrame
+from bgsub.events.linking import ObjectLinker
+from bgsub.separation import Separation
+from bgsub.video.sources.base import Frame
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """What a frame brought.
+
+    Attributes
+    ----------
+    frame : int
+        Its index.
+    name : str
+        Its name.
+    time : float or None
+        Its time in seconds, where it is known.
+    clock : float
+        Seconds in any case: at 25 frames per second where the time is not known.
+    interval : float
+        Seconds the frame stands for.
+    mask : ndarray, (h, w), uint8
+        As of `Separation`.
+    objects : list of ObjectInFrame
+        See `ObjectLinker.update`.
+    finished : list of Event
+        What ended.
+    settled : int
+        Index of the first frame whose objects are not all known yet.
+    """
+
+    frame: int
+    name: str
+    time: float | None
+    clock: float
+    interval: float
+    mask: np.ndarray
+    objects: list[ObjectInFrame]
+    finished: list[Event]
+    settled: int
+
+
+@dataclass
+class FrameEvents:
+    """Joins the same event in consecutive frames into one.
+
+    Attributes
+    ----------
+    current : Event, optional
+        The one that lasts.
+    """
+
+    current: Event | None = field(default=None)
+
+    def update(self, frame: int, time: float | None, name: str | None) -> list[Event]:
+        """Take the event of a frame; return what has ended."""
+        current = self.current
+        if current is not None and current.kind == name:
+            current.end_frame, current.end_time = frame, time
+            current.frames += 1
+            return []
+        self.current = None if name is None else Event(name, 0, frame, frame, time, time, frames=1)
+        return [] if current is None else [current]
+
+    def finish(self) -> list[Event]:
+        """Return what still lasts."""
+        return self.update(-1, None, None)
+
+
+class EventFeed:
+    """Links each frame once for all outputs that ask for it.
+
+    Parameters
+    ----------
+    linker : ObjectLinker
+        Does the work.
+    """
+
+    def __init__(self, linker: ObjectLinker) -> None:
+        self._linker = linker
+        self._whole = FrameEvents()
+        self._newest: tuple[Frame, Step] | None = None
+        self._last: list[Event] | None = None
+        self._owner: object = None
+
+    def step(self, frame: Frame, separation: Separation) -> Step:
+        """Take a frame, or return what the same frame brought already."""
+        if self._newest is not None and self._newest[0] is frame:
+            return self._newest[1]
+        time = self._linker.time(frame)
+        ended = self._whole.update(frame.index, time, separation.event)
+        objects = self._linker.update(frame, separation)
+        settled = self._linker.settled
+        step = Step(
+            frame.index,
+            frame.name,
+            time,
+            self._linker.clock,
+            self._linker.interval,
+            separation.mask,
+            objects,
+            [*ended, *self._linker.take_finished()],
+            frame.index + 1 if settled is None else settled,
+        )
+        self._newest = (frame, step)
+        return step
+
+    def finish(self) -> list[Event]:
+        """End everything that still lasts and return it, each time the same."""
+        if self._last is None:
+            self._last = [*self._whole.finish(), *self._linker.finish()]
+        return self._last
+
+    def checkpoint(self, caller: object) -> dict[str, Any]:
+        """Return the state, as JSON can hold it, to the first one that asks; nothing to the others."""
+        if self._owner is None:
+            self._owner = caller
+        if self._owner is not caller:
+            return {}
+        current = self._whole.current
+        return {"linker": self._linker.state(), "whole": None if current is None else asdict(current)}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where `checkpoint` returned `state`; nothing happens for an empty one."""
+        if state:
+            self._linker.set_state(state["linker"])
+            self._whole.current = None if state["whole"] is None else Event.from_state(state["whole"])

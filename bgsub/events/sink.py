@@ -1,0 +1,143 @@
+"""Events of a run as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bgsub.errors import ParameterError
+from bgsub.events.feed import EventFeed
+from bgsub.events.linking import ObjectLinker
+from bgsub.events.region_counts import RegionWriter
+from bgsub.events.writers import CocoWriter, CsvWriter, JsonLinesWriter, Writer
+from bgsub.regions import Regions
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sources.base import Frame
+
+_WRITERS: dict[str, tuple[str, Callable[[Path], Writer]]] = {
+    "csv": ("events.csv", CsvWriter),
+    "jsonl": ("events.jsonl", JsonLinesWriter),
+    "coco": ("objects.json", CocoWriter),
+}
+FORMATS = tuple(_WRITERS)
+
+
+class EventSink(Sink):
+    """Writes what happens in a video: objects that come and go, and events of the whole frame.
+
+    ``csv`` makes ``events.csv``, and ``regions.csv`` where there are regions; ``jsonl`` makes ``events.jsonl``
+    with the tracks; ``coco`` makes ``objects.json`` with every object in every frame. The files grow as
+    ``NAME.partial`` and get their names at the end; `abort` leaves the partial ones. A run without frames gives
+    files without events.
+
+    Parameters
+    ----------
+    folder : str or path
+        Where to; created if missing.
+    formats : sequence of {"csv", "jsonl", "coco"}
+        At least one.
+    fps : float, optional
+        Frames per second where frames have no time.
+    regions : Regions, optional
+        Where to count.
+    feed : EventFeed, optional
+        Shared with other sinks; by default one of its own, with an `ObjectLinker` of defaults.
+    locate : callable, optional
+        Returns the path of the file that is called ``events.csv`` and so on; by default it lies in `folder`.
+
+    Attributes
+    ----------
+    folder : Path
+        Where to.
+    paths : list of Path
+        The files.
+
+    Raises
+    ------
+    ParameterError
+        If a format is none of these or there is none.
+    SinkError
+        If a file cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        formats: Sequence[str] = FORMATS,
+        *,
+        fps: float | None = None,
+        regions: Regions | None = None,
+        feed: EventFeed | None = None,
+        locate: Callable[[str], Path] | None = None,
+    ) -> None:
+        wrong = [name for name in formats if name not in FORMATS]
+        if wrong or not formats:
+            came = repr(wrong[0]) if wrong else "none"
+            raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}")
+        self.folder = Path(folder)
+        self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
+        locate = locate or self.folder.joinpath
+        self._writers: dict[str, Writer] = {}
+        for name in dict.fromkeys(formats):
+            file, make = _WRITERS[name]
+            self._writers[name] = make(locate(file))
+        if regions is not None and "csv" in self._writers:
+            self._writers["regions"] = RegionWriter(locate("regions.csv"), regions)
+        self._done = False
+        for place in dict.fromkeys(path.parent for path in self.paths):
+            prepare_folder(place)
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files, by their final names."""
+        return [writer.path for writer in self._writers.values()]
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Take one frame and what it was separated into."""
+        step = self._feed.step(frame, separation)
+        for writer in self._writers.values():
+            writer.step(step)
+
+    def close(self) -> None:
+        """Write the events that last to the end and give the files their names."""
+        if self._done:
+            return
+        last = self._feed.finish()
+        for writer in self._writers.values():
+            writer.finish(last)
+        self._done = True
+
+    def abort(self) -> None:
+        """Leave the files under their partial names."""
+        if not self._done:
+            self._done = True
+            for writer in self._writers.values():
+                writer.abort()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Bring everything to the disk; return what `resume` needs, as JSON can hold it."""
+        return {
+            "feed": self._feed.checkpoint(self),
+            "files": {name: writer.checkpoint() for name, writer in self._writers.items()},
+        }
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where `checkpoint` returned `state`, with the same formats and regions.
+
+        Raises
+        ------
+        ParameterError
+            If the formats are others.
+        SinkError
+            If a partial file is missing or too short.
+        """
+        if not state:
+            return
+        if set(state["files"]) != set(self._writers):
+            raise ParameterError(f"events go on as {', '.join(state['files'])}, got {', '.join(self._writers)}")
+        self._feed.resume(state["feed"])
+        for name, writer in self._writers.items():
+            writer.resume(state["files"][name])

@@ -1,0 +1,164 @@
+"""An object followed from frame to frame."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from bgsub.events._pack import pack, unpack
+from bgsub.events.detection import Detection
+from bgsub.events.event import Event, ObjectInFrame
+
+_SMOOTHING = 0.35  # weight of the newest step in the velocity
+Point = tuple[float, float]
+
+
+@dataclass(eq=False)
+class Track:
+    """An object that is being followed.
+
+    Attributes
+    ----------
+    event : Event
+        What is known of it so far.
+    last : Detection
+        As it was seen last.
+    clock : float
+        Seconds at which it was seen last.
+    seen : float
+        Seconds for which it was seen.
+    earliest : float
+        Second before which it is not confirmed.
+    velocity : (float, float)
+        Pixels per second, smoothed.
+    host : Track, optional
+        The object that hides it.
+    anchor : (float, float, float), optional
+        While it hides others or is hidden: second, x and y from which its place is predicted.
+    pending : list of ObjectInFrame
+        What it was seen as until it is known to be an object.
+    """
+
+    event: Event
+    last: Detection
+    clock: float
+    seen: float = 0.0
+    earliest: float = 0.0
+    velocity: Point = (0.0, 0.0)
+    host: Track | None = None
+    anchor: tuple[float, float, float] | None = None
+    pending: list[ObjectInFrame] = field(default_factory=list)
+
+    @property
+    def speed(self) -> float:
+        """Pixels per second."""
+        return math.hypot(*self.velocity)
+
+    def predicted(self, clock: float) -> Point:
+        """Return where its centroid should be at a second, at constant velocity."""
+        since, x, y = self.anchor or (self.clock, *self.last.centroid)
+        return x + self.velocity[0] * (clock - since), y + self.velocity[1] * (clock - since)
+
+    def shift(self, clock: float) -> tuple[int, int]:
+        """Return by how many pixels (x, y) its last mask should have moved at a second."""
+        x, y = self.predicted(clock)
+        return round(x - self.last.centroid[0]), round(y - self.last.centroid[1])
+
+    def hold(self, clock: float) -> None:
+        """Predict from where it should be now on: its own motion cannot be seen."""
+        if self.anchor is None:
+            self.anchor = (clock, *self.predicted(clock))
+
+    def see(self, detection: Detection, clock: float, interval: float) -> None:
+        """Take over what it looks like now."""
+        passed = clock - self.clock
+        if self.anchor is None and passed > 0:
+            step = [(b - a) / passed for a, b in zip(self.last.centroid, detection.centroid, strict=True)]
+            weight = _SMOOTHING if self.event.frames > 1 else 1.0
+            old = self.velocity
+            self.velocity = (old[0] + weight * (step[0] - old[0]), old[1] + weight * (step[1] - old[1]))
+        self.last, self.clock = detection, clock
+        self.seen += interval
+
+    def add(self, one: ObjectInFrame, most_points: int) -> None:
+        """Add a frame to the event; from `most_points` on every second point of the track is dropped."""
+        event = self.event
+        event.end_frame, event.end_time = one.frame, one.time
+        if one.area > event.peak_area:
+            event.peak_area, event.peak_frame, event.peak_box = one.area, one.frame, one.box
+        if event.frames % event.step == 0:
+            if len(event.areas) >= most_points:
+                event.step *= 2
+                del event.boxes[1::2], event.centroids[1::2], event.areas[1::2]
+            if event.frames % event.step == 0:
+                event.boxes.append((one.frame, *one.box))
+                event.centroids.append(one.centroid)
+                event.areas.append(one.area)
+        event.frames += 1
+        event.regions += [name for name in one.regions if name not in event.regions]
+
+    def state(self, order: dict[int, int]) -> dict[str, Any]:
+        """Return everything as types that JSON knows; `order` numbers the tracks by ``id()``."""
+        return {
+            "event": asdict(self.event),
+            "last": _seen_state(self.last),
+            "clock": self.clock,
+            "seen": self.seen,
+            "earliest": self.earliest,
+            "velocity": list(self.velocity),
+            "host": None if self.host is None else order[id(self.host)],
+            "anchor": self.anchor,
+            "pending": [
+                {**_seen_state(one), "frame": one.frame, "time": one.time, "regions": list(one.regions)}
+                for one in self.pending
+            ],
+        }
+
+    @classmethod
+    def restored(cls, states: Iterable[dict[str, Any]]) -> list[Track]:
+        """Return the tracks that `state` was taken of, in their order."""
+        states = list(states)
+        tracks = [
+            cls(
+                Event.from_state(state["event"]),
+                Detection(**_seen(state["last"])),
+                state["clock"],
+                state["seen"],
+                state["earliest"],
+                (state["velocity"][0], state["velocity"][1]),
+                None,
+                None if state["anchor"] is None else (state["anchor"][0], state["anchor"][1], state["anchor"][2]),
+                [
+                    ObjectInFrame(0, one["frame"], one["time"], regions=tuple(one["regions"]), **_seen(one))
+                    for one in state["pending"]
+                ],
+            )
+            for state in states
+        ]
+        for track, state in zip(tracks, states, strict=True):
+            track.host = None if state["host"] is None else tracks[state["host"]]
+        return tracks
+
+    def restart(self, one: ObjectInFrame) -> None:
+        """Forget what it was seen as before `one`, the newest: it begins now."""
+        self.event = Event("object", 0, one.frame, one.frame, one.time, one.time)
+        self.pending, self.seen = [one], 0.0
+        self.add(one, 2)
+
+    def confirm(self, number: int) -> list[ObjectInFrame]:
+        """Give it its identity; return what it was seen as so far."""
+        self.event.id = number
+        known = [replace(one, id=number) for one in self.pending]
+        self.pending = []
+        return known
+
+
+def _seen_state(one: Detection | ObjectInFrame) -> dict[str, Any]:
+    return {"box": list(one.box), "centroid": list(one.centroid), "area": one.area, "mask": pack(one.mask)}
+
+
+def _seen(state: dict[str, Any]) -> dict[str, Any]:
+    mask, box, centroid = unpack(state["mask"]), tuple(state["box"]), tuple(state["centroid"])
+    return {"box": box, "centroid": centroid, "area": state["area"], "mask": mask}

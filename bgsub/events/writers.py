@@ -1,0 +1,259 @@
+"""Events and objects as files that others read: CSV, JSON lines and COCO."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import SinkError
+from bgsub.events.event import Event, ObjectInFrame
+from bgsub.events.feed import Step
+from bgsub.events.streams import PartialFile
+
+COLUMNS = (
+    "type", "id", "start_frame", "end_frame", "start_time", "end_time", "frames",
+    "peak_area", "peak_frame", "peak_x", "peak_y", "peak_w", "peak_h", "regions",
+)  # fmt: skip
+
+
+def seconds(time: float | None) -> float | None:
+    """Return a time rounded to milliseconds."""
+    return None if time is None else round(time, 3)
+
+
+def csv_row(values: Iterable[Any]) -> str:
+    """Return a line of CSV; None is empty, floating point has three decimals."""
+    text = io.StringIO()
+    words = ["" if value is None else f"{value:.3f}" if isinstance(value, float) else value for value in values]
+    csv.writer(text, lineterminator="\n").writerow(words)
+    return text.getvalue()
+
+
+class Writer(ABC):
+    """Writes one file, or a set that belongs together, in step with the frames."""
+
+    files: tuple[PartialFile, ...]
+    path: Path
+
+    @abstractmethod
+    def step(self, step: Step) -> None:
+        """Take what a frame brought."""
+
+    @abstractmethod
+    def finish(self, last: list[Event]) -> None:
+        """Take the last events and give the files their names."""
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Bring everything to the disk; return what `resume` needs, as JSON can hold it."""
+        return {"sizes": [file.checkpoint() for file in self.files]}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where `checkpoint` returned `state`."""
+        for file, size in zip(self.files, state["sizes"], strict=True):
+            file.resume(size)
+
+    def abort(self) -> None:
+        """Leave the files under their partial names."""
+        for file in self.files:
+            file.abort()
+
+
+class CsvWriter(Writer):
+    """One line per event, in the order in which they end; columns are `COLUMNS`.
+
+    ``type`` is ``object``, or the event of the whole frame, which has neither identity nor size. Frames count
+    from 0 as in `Frame.index`, times are in seconds and empty where they are not known.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = PartialFile(path)
+        self.files = (self._file,)
+        self._empty = True
+
+    def step(self, step: Step) -> None:
+        """Write the events that have ended."""
+        self._write(step.finished)
+
+    def finish(self, last: list[Event]) -> None:
+        """Write the last events; the file has a header at least."""
+        self._write(last)
+        self._head()
+        self._file.finish()
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where `checkpoint` returned `state`."""
+        super().resume(state)
+        self._empty = state["sizes"] == [0]
+
+    def _head(self) -> None:
+        if self._empty:
+            self._file.write(csv_row(COLUMNS))
+            self._empty = False
+
+    def _write(self, events: list[Event]) -> None:
+        if events:
+            self._head()
+        for event in events:
+            self._file.write(csv_row(_columns(event)))
+
+
+def _columns(event: Event) -> list[Any]:
+    times = [None if time is None else float(time) for time in (event.start_time, event.end_time)]
+    start = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
+    if event.kind != "object":
+        return [*start, *[None] * 7]
+    return [*start, event.peak_area, event.peak_frame, *event.peak_box, ";".join(event.regions)]
+
+
+class JsonLinesWriter(Writer):
+    """One JSON object per event and line, with the track: frames, boxes, centroids and areas of its points."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = PartialFile(path)
+        self.files = (self._file,)
+
+    def step(self, step: Step) -> None:
+        """Write the events that have ended."""
+        self._write(step.finished)
+
+    def finish(self, last: list[Event]) -> None:
+        """Write the last events; without any the file is empty."""
+        self._write(last)
+        self._file.finish()
+
+    def _write(self, events: list[Event]) -> None:
+        for event in events:
+            self._file.write(json.dumps(event_record(event), separators=(",", ":")) + "\n")
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """Return an event as types that JSON knows, times rounded to milliseconds and places to 0.01 pixels."""
+    record: dict[str, Any] = {
+        "type": event.kind,
+        "start_frame": event.start_frame,
+        "end_frame": event.end_frame,
+        "start_time": seconds(event.start_time),
+        "end_time": seconds(event.end_time),
+        "frames": event.frames,
+    }
+    if event.kind == "object":
+        record |= {
+            "id": event.id,
+            "peak_area": event.peak_area,
+            "peak_frame": event.peak_frame,
+            "peak_box": list(event.peak_box),
+            "regions": event.regions,
+            "track_step": event.step,
+            "track": {
+                "frame": [box[0] for box in event.boxes],
+                "box": [list(box[1:]) for box in event.boxes],
+                "centroid": [[round(x, 2), round(y, 2)] for x, y in event.centroids],
+                "area": event.areas,
+            },
+        }
+    return record
+
+
+class CocoWriter(Writer):
+    """Every frame as an image and every object in it as an annotation, in the layout of COCO.
+
+    An image is named after its frame, with ``.png``; its id is the frame's number from 1. Annotations have exact
+    masks, as run lengths without compression, and the object's identity as ``track_id``. The two lists grow in
+    files of their own until the end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._images = PartialFile(path.with_name(f"{path.name}.images"))
+        self._annotations = PartialFile(path.with_name(f"{path.name}.annotations"))
+        self.files = (self._images, self._annotations)
+        self._whole = PartialFile(path)
+        self._count = 0
+
+    def step(self, step: Step) -> None:
+        """Write the frame and the objects that became known with it."""
+        height, width = step.mask.shape
+        image = {"id": step.frame + 1, "file_name": f"{step.name}.png", "width": width, "height": height}
+        self._images.write(_item(image))
+        for one in step.objects:
+            self._count += 1
+            self._annotations.write(_item(annotation(self._count, one, step.mask.shape)))
+
+    def finish(self, last: list[Event]) -> None:
+        """Put the lists together."""
+        for file in self.files:
+            file.complete()
+        try:
+            with self._whole.partial_path.open("wb") as out:
+                out.write(b'{"info":{"description":"foreground objects found by bgsub"},"licenses":[],\n')
+                out.write(b'"categories":[{"id":1,"name":"foreground","supercategory":""}],\n')
+                self._append(out, "images", self._images)
+                out.write(b",\n")
+                self._append(out, "annotations", self._annotations)
+                out.write(b"}\n")
+            os.replace(self._whole.partial_path, self.path)
+        except OSError as error:
+            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
+        for file in self.files:
+            with suppress(OSError):
+                file.partial_path.unlink()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Bring everything to the disk; return what `resume` needs, as JSON can hold it."""
+        return {**super().checkpoint(), "count": self._count}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where `checkpoint` returned `state`."""
+        super().resume(state)
+        self._count = state["count"]
+
+    @staticmethod
+    def _append(out: Any, name: str, file: PartialFile) -> None:
+        out.write(f'"{name}":['.encode())
+        with file.partial_path.open("rb") as items:
+            items.seek(1)  # the comma before the first one
+            shutil.copyfileobj(items, out)
+        out.write(b"]")
+
+
+def _item(item: dict[str, Any]) -> str:
+    return f",\n{json.dumps(item, separators=(',', ':'))}"
+
+
+def annotation(number: int, one: ObjectInFrame, shape: tuple[int, ...]) -> dict[str, Any]:
+    """Return an object in a frame of that shape as a COCO annotation; number is its id."""
+    return {
+        "id": number,
+        "image_id": one.frame + 1,
+        "category_id": 1,
+        "track_id": one.id,
+        "bbox": list(one.box),
+        "area": one.area,
+        "iscrowd": 0,
+        "segmentation": {"counts": run_lengths(one, shape), "size": list(shape[:2])},
+    }
+
+
+def run_lengths(one: ObjectInFrame, shape: tuple[int, ...]) -> list[int]:
+    """Return the lengths of the runs of 0 and 1 in turn, down the columns of a frame of that shape; 0 comes first."""
+    x, y, _, _ = one.box
+    columns, rows = np.nonzero(one.mask.T)
+    places = (columns + x) * shape[0] + rows + y
+    breaks = np.flatnonzero(np.diff(places) != 1)
+    starts = places[np.concatenate([[0], breaks + 1])]
+    ends = places[np.concatenate([breaks, [places.size - 1]])] + 1
+    edges = np.concatenate([[0], np.stack([starts, ends], axis=1).ravel(), [shape[0] * shape[1]]])
+    counts = np.diff(edges).tolist()
+    return counts if counts[-1] else counts[:-1]

@@ -1,0 +1,76 @@
+"""The outputs of a job: pictures, arrays, events, a timeline, under names from one template."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bgsub.errors import SinkError
+from bgsub.outputs import expand_name
+
+if TYPE_CHECKING:
+    from bgsub.jobs import Job
+    from bgsub.regions import Regions
+    from bgsub.video import FrameSource, Sink
+
+
+def make_sinks(
+    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None = None
+) -> list[Sink]:
+    """Return the sinks of a job.
+
+    Parameters
+    ----------
+    job : Job
+        What is wanted.
+    source : FrameSource
+        What the results come from.
+    overwrite : bool
+        Whether outputs that exist may be replaced.
+    started : datetime
+        Start of the run, which names may tell.
+    regions : Regions, optional
+        Where events are counted.
+
+    Raises
+    ------
+    ParameterError, DependencyError, SinkError
+        As `create_sinks` and `create_event_sinks` do; no sink is left open then.
+    """
+    from bgsub.video.sinks import create_sinks  # noqa: PLC0415 - it brings OpenCV along
+    from bgsub.video.sinks.create import label_of  # noqa: PLC0415
+
+    sinks: list[Sink] = []
+    if job.save:
+        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
+    try:
+        sinks += _event_sinks(job, source, overwrite, started, regions)
+        if job.record is not None:
+            from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
+
+            sinks.append(RecorderSink(job.record, source=label_of(source), rate=source.rate, **job.recording))
+    except BaseException:
+        for sink in sinks:
+            sink.abort()
+        raise
+    return sinks
+
+
+def _event_sinks(
+    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None
+) -> list[Sink]:
+    if not job.event_files and not job.plot:
+        return []
+    from bgsub.events import create_event_sinks  # noqa: PLC0415
+    from bgsub.video.sinks.create import label_of  # noqa: PLC0415
+
+    def locate(name: str) -> Path:
+        stem, _, ending = name.rpartition(".")
+        path = expand_name(job.name, view=stem, source=label_of(source), started=started)
+        target = job.output / path.with_name(f"{path.name}.{ending}")
+        if target.exists() and not overwrite:
+            raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
+        return target
+
+    return create_event_sinks(job.output, job.event_files, job.plot, source, regions, locate)

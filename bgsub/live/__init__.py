@@ -1,0 +1,1 @@
+"""Live video beyond one window: a test camera, Motion JPEG over HTTP, a virtual camera."""

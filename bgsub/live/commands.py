@@ -1,0 +1,109 @@
+"""What a browser may ask of a live run, and what it is told: plain JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bgsub.errors import ParameterError
+from bgsub.live.broadcast import Broadcast
+from bgsub.parameters import check_live
+from bgsub.video.controls import LIVE_VIEWS, SETTINGS, Controls
+
+
+def tell(broadcasts: Sequence[Broadcast]) -> dict[str, Any]:
+    """Return what the page shows.
+
+    Returns
+    -------
+    dict
+        ``cameras``: for each its ``name``, ``view``, ``paused``, ``frozen``, ``silence`` (seconds since its last
+        frame), ``notice``, ``parameters`` and the numbers of `LiveStatistics.as_dict`; ``views``: the names of all;
+        ``settings``: name, low, high and step of the parameters with sliders.
+    """
+    settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
+    return {
+        "cameras": [_camera(broadcast.name, broadcast.controls) for broadcast in broadcasts],
+        "views": list(LIVE_VIEWS),
+        "settings": settings,
+    }
+
+
+def _camera(name: str, controls: Controls) -> dict[str, Any]:
+    parameters = {
+        # JSON knows no infinity.
+        key: str(value) if isinstance(value, float) and math.isinf(value) else value
+        for key, value in controls.parameters.items()
+    }
+    return {
+        "name": name,
+        "view": controls.view,
+        "paused": controls.paused,
+        "frozen": controls.frozen,
+        "silence": round(controls.statistics.silence, 1),
+        "notice": controls.notice,
+        "parameters": parameters,
+        **controls.statistics.as_dict(),
+    }
+
+
+def do(body: bytes, broadcasts: Sequence[Broadcast]) -> None:
+    """Do what a command says; all of it or nothing.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON object: ``camera``, the number of one (all without it), and any of ``paused`` (true or false), ``frozen``,
+        ``reset`` (true), ``snapshot`` (true), ``view`` (a name), ``parameters`` (an object; those that may change while
+        the subtractor runs).
+    broadcasts : sequence of Broadcast
+        The cameras.
+
+    Raises
+    ------
+    ParameterError
+        If it is no such object.
+    """
+    command = _parsed(body)
+    chosen = _chosen(command.pop("camera", None), broadcasts)
+    actions = [_action(name, value) for name, value in command.items()]
+    for broadcast in chosen:
+        for action in actions:
+            action(broadcast.controls)
+
+
+def _parsed(body: bytes) -> dict[str, Any]:
+    try:
+        command = json.loads(body)
+    except (ValueError, RecursionError):
+        command = None
+    if not isinstance(command, dict):
+        raise ParameterError("a command is a JSON object")
+    return command
+
+
+def _chosen(camera: Any, broadcasts: Sequence[Broadcast]) -> Sequence[Broadcast]:
+    if camera is None:
+        return broadcasts
+    if type(camera) is not int or not 0 <= camera < len(broadcasts):
+        raise ParameterError(f"camera must be an integer in [0, {len(broadcasts) - 1}], got {camera!r}")
+    return [broadcasts[camera]]
+
+
+def _action(name: str, value: Any) -> Callable[[Controls], object]:
+    """Return what does one part of a command, checked."""
+    if name == "view" and value in LIVE_VIEWS:
+        return lambda controls: setattr(controls, "view", value)
+    if name == "parameters" and isinstance(value, dict):
+        parameters = check_live({key: math.inf if part == "inf" else part for key, part in value.items()})
+        return lambda controls: controls.tune(**parameters)
+    if name in ("paused", "frozen") and isinstance(value, bool):
+        return lambda controls: setattr(controls, name, value)
+    if name == "reset" and value is True:
+        return Controls.reset
+    if name == "snapshot" and value is True:
+        return Controls.request_snapshot
+    allowed = "camera, paused, frozen, reset, snapshot, view, parameters"
+    raise ParameterError(f"a command has {allowed} with fitting values, got {name!r}: {str(value)[:40]!r}")

@@ -1,0 +1,130 @@
+"use strict";
+
+const PERIOD = 500; // milliseconds between two looks at the numbers
+const LABELS = { threshold: "Threshold", noise_factor: "Noise factor", min_area: "Least area" };
+const NUMBERS = [
+  ["frames/s", (c) => c.frames_per_second.toFixed(1)],
+  ["delay", (c) => (c.latency_ms === null ? "–" : `${Math.round(c.latency_ms)} ms`)],
+  ["dropped", (c) => String(c.dropped)],
+  ["foreground", (c) => `${(100 * c.foreground).toFixed(1)} %`],
+  ["size", (c) => (c.width ? `${c.width} × ${c.height}` : "–")],
+  ["phase", (c) => c.phase],
+];
+
+const link = document.getElementById("link");
+const cards = [];
+
+function shown(name, value) {
+  return name === "min_area" ? `${(100 * value).toFixed(2)} %` : String(Number(value.toFixed(3)));
+}
+
+async function send(command) {
+  try {
+    const answer = await fetch("control", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(command),
+    });
+    const content = await answer.json();
+    if (answer.ok) show(content);
+    else link.textContent = content.error;
+  } catch {
+    lost();
+  }
+}
+
+class Card {
+  constructor(number, camera, views, settings) {
+    const root = document.getElementById("camera").content.firstElementChild.cloneNode(true);
+    const find = (selector) => root.querySelector(selector);
+    Object.assign(this, { number, root, picture: find(".picture"), select: find(".view"), snapshot: find(".snapshot") });
+    Object.assign(this, { states: find(".states"), notice: find(".notice"), held: null });
+    find(".name").textContent = camera.name;
+    this.picture.alt = `Picture of ${camera.name}`;
+    for (const view of views) this.select.add(new Option(view, view, false, view === camera.view));
+    this.select.addEventListener("change", () => this.watch());
+    this.numbers = NUMBERS.map(([name]) => {
+      const group = document.createElement("div");
+      const [term, value] = [document.createElement("dt"), document.createElement("dd")];
+      term.textContent = name;
+      value.dataset.number = name;
+      group.append(term, value);
+      find(".numbers").append(group);
+      return value;
+    });
+    this.settings = settings.map((setting) => this.slider(setting, find(".settings")));
+    this.switches = [...root.querySelectorAll("[data-switch]")];
+    for (const button of this.switches) {
+      button.addEventListener("click", () =>
+        send({ camera: number, [button.dataset.switch]: button.getAttribute("aria-pressed") !== "true" }));
+    }
+    find("[data-command=reset]").addEventListener("click", () => send({ camera: number, reset: true }));
+    document.getElementById("cameras").append(root);
+    this.watch();
+  }
+
+  slider(setting, place) {
+    const label = document.getElementById("setting").content.firstElementChild.cloneNode(true);
+    const [input, output] = [label.querySelector("input"), label.querySelector("output")];
+    label.querySelector(".label").textContent = LABELS[setting.name] ?? setting.name;
+    Object.assign(input, { min: setting.low, max: setting.high, step: setting.step, name: setting.name });
+    input.addEventListener("input", () => {
+      this.held = setting.name;
+      output.textContent = shown(setting.name, input.valueAsNumber);
+      send({ camera: this.number, parameters: { [setting.name]: input.valueAsNumber } });
+    });
+    input.addEventListener("change", () => { this.held = null; });
+    place.append(label);
+    return { name: setting.name, input, output };
+  }
+
+  watch() {
+    const query = `camera=${this.number}&view=${encodeURIComponent(this.select.value)}`;
+    this.picture.src = `stream?${query}&at=${Date.now()}`;
+    this.snapshot.href = `snapshot.png?${query}`;
+  }
+
+  show(camera) {
+    this.numbers.forEach((value, index) => { value.textContent = NUMBERS[index][1](camera); });
+    for (const { name, input, output } of this.settings) {
+      if (name === this.held) continue; // under a finger
+      input.value = camera.parameters[name];
+      output.textContent = shown(name, camera.parameters[name]);
+    }
+    for (const button of this.switches) button.setAttribute("aria-pressed", String(camera[button.dataset.switch]));
+    const states = ["paused", "frozen"].filter((name) => camera[name]);
+    if (camera.event) states.push(camera.event);
+    if (!camera.paused && (camera.frames === 0 || camera.silence > 1.5)) states.push("waiting for the camera ...");
+    this.states.textContent = states.join(", ");
+    this.notice.textContent = camera.notice;
+  }
+}
+
+function show(content) {
+  if (cards.length === 0) {
+    document.getElementById("cameras").classList.toggle("single", content.cameras.length === 1);
+    content.cameras.forEach((camera, number) => cards.push(new Card(number, camera, content.views, content.settings)));
+  }
+  content.cameras.forEach((camera, number) => cards[number].show(camera));
+  if (link.classList.contains("lost")) for (const card of cards) card.watch();
+  link.classList.remove("lost");
+  link.textContent = content.cameras.length === 1 ? "connected" : `${content.cameras.length} cameras`;
+}
+
+function lost() {
+  link.classList.add("lost");
+  link.textContent = "the run has ended or cannot be reached";
+}
+
+async function look() {
+  try {
+    const answer = await fetch("statistics");
+    if (answer.ok) show(await answer.json());
+    else lost();
+  } catch {
+    lost();
+  }
+  setTimeout(look, PERIOD);
+}
+
+look();

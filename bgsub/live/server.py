@@ -1,0 +1,186 @@
+"""A live run in a browser: the page, the pictures, the numbers, and the commands back."""
+
+from __future__ import annotations
+
+import errno
+import http.server
+import logging
+import socket
+import socketserver
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from bgsub.errors import ParameterError, SinkError
+from bgsub.live.access import Access
+from bgsub.live.broadcast import Broadcast
+from bgsub.live.handler import LiveHandler
+from bgsub.separation import Separation
+from bgsub.video.controls import Controls
+from bgsub.video.sinks import Sink
+from bgsub.video.sources import Frame
+from bgsub.video.viewer import Backdrop
+
+logger = logging.getLogger("bgsub")
+
+_CONNECTIONS = 64  # at most; a page holds one per camera and asks for numbers by others
+
+
+class LiveServer:
+    """Serves the page of one or more live runs until it is closed.
+
+    Parameters
+    ----------
+    cameras : Controls, or mapping of str to Controls
+        State of the run, or of each by the name of its camera.
+    host : str
+        Name or address to bind to; by default this machine only.
+    port : int
+        TCP port; 0 for a free one.
+    token : str, optional
+        Secret that every request must bring along; on another host than this machine there is a random one when none
+        is given.
+    backdrop : callable, optional
+        What the view cutout shows behind the foreground; see `bgsub.video.viewer.Viewer`.
+
+    Attributes
+    ----------
+    address : str
+        Where the page is, the token included.
+    broadcasts : list of Broadcast
+        The pictures of each camera.
+
+    Raises
+    ------
+    SinkError
+        If the port is taken or the host is none of this machine.
+    ParameterError
+        For a bad port or token.
+    """
+
+    def __init__(
+        self,
+        cameras: Controls | Mapping[str, Controls],
+        host: str = "127.0.0.1",
+        port: int = 8765,
+        token: str | None = None,
+        backdrop: Backdrop | None = None,
+    ) -> None:
+        if not 0 <= port <= 65535:
+            raise ParameterError(f"port must be an integer in [0, 65535], got {port}")
+        named = {"camera": cameras} if isinstance(cameras, Controls) else cameras
+        self.broadcasts = [Broadcast(controls, name, backdrop) for name, controls in named.items()]
+        self._server = _Server(host, port, Access(host, token), self.broadcasts)
+        self.address = self._server.address
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="bgsub-server")
+        self._thread.start()
+
+    def sink(self, camera: int = 0) -> ServerSink:
+        """Return what hands the frames of a camera on, for its pipeline."""
+        return ServerSink(self.broadcasts[camera])
+
+    def close(self) -> None:
+        """End the streams and all threads; may be called more than once."""
+        for broadcast in self.broadcasts:
+            broadcast.close()
+        if self._thread.is_alive():
+            self._server.shutdown()
+            self._thread.join()
+        self._server.end()
+
+    def __enter__(self) -> LiveServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ServerSink(Sink):
+    """Hands the frames of a run to a `LiveServer`, which outlives it; never waits for a browser.
+
+    Parameters
+    ----------
+    broadcast : Broadcast
+        Of the camera.
+    """
+
+    def __init__(self, broadcast: Broadcast) -> None:
+        self._broadcast = broadcast
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Offer one frame."""
+        self._broadcast.put(separation)
+
+    def close(self) -> None:
+        """Do nothing: the last picture stays until the server is closed."""
+
+
+class _Server(http.server.ThreadingHTTPServer):
+    """The sockets; every connection has a thread, and all have ended after `end`."""
+
+    daemon_threads = False
+
+    def __init__(self, host: str, port: int, access: Access, broadcasts: list[Broadcast]) -> None:
+        self.access, self.broadcasts = access, broadcasts
+        self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._lock = threading.Lock()
+        self._connections: set[socket.socket] = set()
+        self.streams = 0
+        try:
+            super().__init__((host, port), LiveHandler)
+        except OSError as error:
+            reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
+            raise SinkError(f"the page cannot be served at {host}:{port}: {reason}") from None
+
+    def server_bind(self) -> None:
+        """Bind without asking for the full name of the host, which takes long where no one knows it."""
+        socketserver.TCPServer.server_bind(self)
+        self.access.cookie += f"-{self.server_address[1]}"
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        host, port = self.server_address[:2]
+        # Who binds to all addresses reaches the page at any of them.
+        shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(str(host), str(host))
+        shown = f"[{shown}]" if ":" in shown else shown
+        return f"http://{shown}:{port}/" + (f"?token={self.access.token}" if self.access.token else "")
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection in a thread of its own, unless there are too many."""
+        with self._lock:
+            full = len(self._connections) >= _CONNECTIONS
+            if not full:
+                self._connections.add(request)
+        if full:
+            logger.debug("a connection too many from %s", client_address[0])
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a connection that has been served."""
+        with self._lock:
+            self._connections.discard(request)
+        super().shutdown_request(request)
+
+    def change_streams(self, change: int, most: int = 0) -> bool:
+        """Count a stream that begins (1) or ends (-1); False if there are `most` already."""
+        with self._lock:
+            if change > 0 and self.streams >= most:
+                return False
+            self.streams += change
+            return True
+
+    def end(self) -> None:
+        """Close all connections and wait for their threads."""
+        with self._lock:
+            for connection in self._connections:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+        self.server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Tell in one line that a connection broke; browsers come and go."""
+        logger.debug("the connection from %s broke", client_address[0], exc_info=True)

@@ -1,0 +1,245 @@
+"""One or more cameras at once: windows, a page, and what becomes of each camera."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bgsub import jobs
+from bgsub.errors import ParameterError
+from bgsub.jobs import JobResult
+from bgsub.live.backdrops import make_backdrop
+from bgsub.live.pacing import PacedSource
+from bgsub.live.server import LiveServer
+from bgsub.live.worker import TICK, Outcome, Worker, join
+from bgsub.video import Controls, FrameSource, Sink, WindowSink, open_source
+from bgsub.video.sinks import KeyCommands
+from bgsub.video.sinks.snapshots import SnapshotSink
+from bgsub.video.sources.camera_address import without_password
+
+Runner = Callable[..., JobResult]
+MakeSinks = Callable[[FrameSource], Sequence[Sink]]
+
+
+@dataclass(frozen=True)
+class LiveCamera:
+    """A camera of a session, and what is made of it.
+
+    Attributes
+    ----------
+    source : str
+        What `open_source` takes.
+    parameters : dict
+        Parameters of `BackgroundSubtractor`; none beside `model`.
+    model, save_model : Path, optional
+        Model file to start from; file to write the model to at the end.
+    make_sinks : callable, optional
+        Takes the opened source and returns the outputs beside windows and page.
+    open_options : dict
+        More arguments of `open_source`, such as ``on_error`` and ``reconnect``.
+    fast : bool
+        A file comes as fast as it can, not in real time.
+    """
+
+    source: str
+    parameters: dict[str, Any] = field(default_factory=dict)
+    model: Path | None = None
+    save_model: Path | None = None
+    make_sinks: MakeSinks | None = None
+    open_options: dict[str, Any] = field(default_factory=dict)
+    fast: bool = False
+
+    @property
+    def name(self) -> str:
+        """What window and page call it."""
+        return f"camera {self.source}" if self.source.isdigit() else without_password(self.source)
+
+
+class LiveSession:
+    """Runs cameras side by side until all have ended or are quit.
+
+    One camera runs in the calling thread, and its errors are raised. Several have a thread each, the calling thread
+    serves their windows, and one that fails does not stop the others. The calling thread must be the main one if
+    there are windows.
+
+    Parameters
+    ----------
+    cameras : sequence of LiveCamera
+        With different sources.
+    view : str
+        View that is shown first, one of `LIVE_VIEWS`.
+    window : bool
+        Whether each camera has a window.
+    page : dict, optional
+        Arguments of `LiveServer` (host, port, token); by default there is no page.
+    backdrop : str or path, optional
+        What the view cutout shows behind the foreground, see `make_backdrop`; by default a checkerboard.
+    snapshot_folder : str or path
+        Where snapshots go.
+    runner : callable, optional
+        Runs one opened camera, with the arguments of `bgsub.jobs.execute`, the default.
+
+    Attributes
+    ----------
+    controls : dict of str to Controls
+        State of each camera by its name.
+    server : LiveServer or None
+        The page, while the block runs.
+
+    Raises
+    ------
+    ParameterError
+        For no camera, the same camera twice, or several with one model file; for parameters of the method.
+    SinkError
+        If a window or the page cannot be shown.
+
+    Examples
+    --------
+    >>> with LiveSession([LiveCamera("0"), LiveCamera("1")], page={"port": 8765}) as session:  # doctest: +SKIP
+    ...     outcomes = session.run()
+    """
+
+    def __init__(
+        self,
+        cameras: Sequence[LiveCamera],
+        *,
+        view: str = "panel",
+        window: bool = True,
+        page: dict[str, Any] | None = None,
+        backdrop: str | Path | None = None,
+        snapshot_folder: str | Path = ".",
+        runner: Runner = jobs.execute,
+    ) -> None:
+        _check(cameras)
+        self._cameras, self._runner, self._folder = list(cameras), runner, Path(snapshot_folder)
+        self.controls = {camera.name: Controls(view) for camera in cameras}
+        self._backdrop = None if backdrop is None else make_backdrop(backdrop)
+        self._windows: list[WindowSink] = []
+        self.server: LiveServer | None = None
+        try:
+            if window:
+                keys = KeyCommands(*self.controls.values())
+                for name, controls in self.controls.items():
+                    self._windows.append(self._window(name, controls, keys))
+            if page is not None:
+                self.server = LiveServer(self.controls, **page, backdrop=self._backdrop)
+        except BaseException:
+            self.close()
+            raise
+
+    def _window(self, name: str, controls: Controls, keys: KeyCommands) -> WindowSink:
+        title = f"bgsub: {name.removeprefix('camera ')}"
+        return WindowSink(
+            title=title,
+            controls=controls,
+            name=name,
+            keys=keys,
+            backdrop=self._backdrop,
+            snapshots=self._snapshots(name, controls),
+        )
+
+    def _snapshots(self, name: str, controls: Controls) -> SnapshotSink:
+        several = len(self._cameras) > 1
+        return SnapshotSink(controls, self._folder, f"snapshot-{file_name(name)}" if several else "snapshot")
+
+    def run(self) -> list[Outcome]:
+        """Run all cameras to their end.
+
+        Returns
+        -------
+        list of Outcome
+            In the order of the cameras.
+
+        Raises
+        ------
+        BgsubError
+            As `bgsub.jobs.execute` and `open_source` raise them, where there is one camera.
+        """
+        if len(self._cameras) > 1:
+            return self._run_several()
+        (camera,) = self._cameras
+        return [Outcome(camera.name, self._run_one(0, self._windows))]
+
+    def quit(self) -> None:
+        """End all cameras; safe to use from any thread."""
+        for controls in self.controls.values():
+            controls.quit()
+
+    def close(self) -> None:
+        """Remove the windows and the page; may be called more than once."""
+        for window in self._windows:
+            window.close()
+        if self.server is not None:
+            self.server.close()
+
+    def __enter__(self) -> LiveSession:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _run_one(self, number: int, screens: Sequence[Sink]) -> JobResult:
+        """Open a camera and run it to its end."""
+        camera = self._cameras[number]
+        controls = self.controls[camera.name]
+        jobs.make_subtractor(camera.parameters, camera.model)  # what is wrong shows before the source is opened
+        with open_source(camera.source, **camera.open_options) as opened:
+            source = opened if opened.live or camera.fast else PacedSource(opened)
+            subtractor = jobs.make_subtractor(camera.parameters, camera.model, source.rate)
+            controls.follow(subtractor.get_params())
+            sinks = [*(camera.make_sinks(source) if camera.make_sinks is not None else ()), *screens]
+            if self.server is not None:
+                sinks.append(self.server.sink(number))
+                if not self._windows:
+                    sinks.append(self._snapshots(camera.name, controls))
+            return self._runner(source, subtractor, sinks, controls=controls, save_model=camera.save_model)
+
+    # -- several cameras -----------------------------------------------------------------------------------------
+
+    def _run_several(self) -> list[Outcome]:
+        came = threading.Event()
+        windows: list[WindowSink | None] = [*self._windows] or [None] * len(self._cameras)
+        workers = [
+            Worker(camera.name, partial(self._run_one, number), window, came)
+            for number, (camera, window) in enumerate(zip(self._cameras, windows, strict=True))
+        ]
+        for worker in workers:
+            worker.thread.start()
+        try:
+            while any(worker.thread.is_alive() for worker in workers):
+                came.wait(TICK)
+                came.clear()
+                for worker in workers:
+                    worker.serve_window()
+        except KeyboardInterrupt:
+            self.quit()
+        except BaseException:
+            self.quit()
+            join(workers)
+            raise
+        join(workers)
+        return [worker.outcome for worker in workers]
+
+
+def file_name(camera: str) -> str:
+    """Return the name of a camera as it can stand in the names of files."""
+    name = camera.partition("://")[2] or camera
+    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name).strip("-.") or "camera"
+
+
+def _check(cameras: Sequence[LiveCamera]) -> None:
+    if not cameras:
+        raise ParameterError("a session needs at least one camera")
+    names = [camera.name for camera in cameras]
+    for name in names:
+        if names.count(name) > 1:
+            raise ParameterError(f"each camera can be given once, got {name} twice")
+    if len(cameras) > 1 and any(camera.model or camera.save_model for camera in cameras):
+        raise ParameterError("a model file is for one camera, got several cameras")
+    for camera in cameras:
+        if camera.model is None:
+            jobs.make_subtractor(camera.parameters)

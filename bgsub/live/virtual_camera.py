@@ -1,0 +1,130 @@
+"""The foreground in front of another background, as a camera that other programs can use."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import time
+from fractions import Fraction
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.live.backdrops import compose, make_backdrop
+from bgsub.separation import Separation
+from bgsub.video import Frame, Sink
+
+_ADVICE = {
+    "linux": "install v4l2loopback (package v4l2loopback-dkms) and run 'sudo modprobe v4l2loopback'",
+    "darwin": "install OBS Studio and start its virtual camera once",
+    "win32": "install OBS Studio",
+}
+
+
+class VirtualCameraSink(Sink):
+    """Sends pictures to a virtual camera, as video calls take them, at a steady pace.
+
+    Frames that come too fast are left out; while none comes, the last one is sent again. Nothing waits.
+
+    Parameters
+    ----------
+    backdrop : str or path
+        What replaces the background; see `make_backdrop`.
+    fps : float or Fraction, optional
+        Pictures per second; 25 if unknown.
+    device : str, optional
+        Such as ``/dev/video2``; by default the first virtual camera.
+    size : (int, int), optional
+        Width and height of the frames, if known: a missing device shows at once then, else with the first frame.
+
+    Attributes
+    ----------
+    device : str or None
+        The camera in use.
+
+    Raises
+    ------
+    DependencyError
+        If the package pyvirtualcam is missing.
+    ParameterError
+        If a parameter is none of the allowed.
+    SinkError
+        If there is no virtual camera, or it fails.
+    """
+
+    def __init__(
+        self,
+        backdrop: str | os.PathLike[str] = "blur",
+        fps: float | Fraction | None = None,
+        device: str | None = None,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        if fps is not None and not 0 < fps < math.inf:
+            raise ParameterError(f"fps must be a positive number of pictures per second, got {fps!r}")
+        self.device = device
+        self._backdrop = make_backdrop(backdrop)
+        self._package = _import_pyvirtualcam()
+        self._period = 1 / float(fps or 25)
+        self._camera: Any = None
+        self._last: np.ndarray | None = None
+        self._due = -math.inf
+        if size is not None:
+            self._open(*size)
+
+    def write(self, _frame: Frame, separation: Separation) -> None:
+        """Send the picture of a frame, unless the last one has been sent just now."""
+        if self._is_due(self._period / 2):
+            self._last = compose(separation, self._backdrop)[:, :, ::-1]
+            self._send()
+
+    def idle(self) -> None:
+        """Send the last picture again where the next one is late."""
+        if self._last is not None and self._is_due(0.0):
+            self._send()
+
+    def close(self) -> None:
+        """Let go of the virtual camera."""
+        camera, self._camera, self._last = self._camera, None, None
+        if camera is not None:
+            camera.close()
+
+    def _is_due(self, tolerance: float) -> bool:
+        return time.monotonic() >= self._due - tolerance
+
+    def _send(self) -> None:
+        assert self._last is not None
+        picture = np.ascontiguousarray(self._last)
+        if self._camera is None:
+            self._open(picture.shape[1], picture.shape[0])
+        try:
+            self._camera.send(picture)
+        except Exception as error:  # the backends raise whatever they like
+            raise SinkError(f"the virtual camera {self.device} takes no picture: {_one_line(error)}") from None
+        now = time.monotonic()
+        # What is late by more than one picture is not made up for.
+        self._due = (self._due if now - self._due < self._period else now) + self._period
+
+    def _open(self, width: int, height: int) -> None:
+        try:
+            self._camera = self._package.Camera(width, height, 1 / self._period, device=self.device)
+        except Exception as error:  # the backends raise whatever they like
+            which = f"no virtual camera '{self.device}'" if self.device else "there is no virtual camera"
+            advice = _ADVICE.get(sys.platform, "see the documentation of pyvirtualcam")
+            raise SinkError(f"{which}: {_one_line(error)}; {advice}") from None
+        self.device = self._camera.device
+
+
+def _import_pyvirtualcam() -> ModuleType:
+    try:
+        import pyvirtualcam  # noqa: PLC0415
+    except ImportError:
+        command = "pip install 'bgsub[virtual-camera]'"
+        raise DependencyError(f"a virtual camera needs the package pyvirtualcam: {command}") from None
+    return pyvirtualcam
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")

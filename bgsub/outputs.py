@@ -1,0 +1,158 @@
+"""Names of outputs: what ``panel.mp4`` stands for, and templates of file names. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+from bgsub.errors import ParameterError
+from bgsub.nearest import did_you_mean
+
+# Those of bgsub.video.views; written out because importing that would import NumPy and OpenCV.
+VIEWS = ("mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel")
+STILL = "background-image"
+
+VIDEO_ENDINGS = (".mkv", ".avi", ".mp4", ".m4v", ".mov", ".webm")
+IMAGE_ENDINGS = (".png", ".jpg", ".tif", ".webp")
+ARRAY_ENDINGS = (".npz",)
+ENDINGS = VIDEO_ENDINGS + IMAGE_ENDINGS + ARRAY_ENDINGS
+STILL_ENDINGS = (".png", ".jpg", ".tif")
+ALPHA_VIDEO_ENDINGS = (".mkv", ".mov", ".webm")
+LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
+
+FIELDS = ("view", "source", "date", "time")
+DEFAULT_NAME = "{view}"
+
+
+@dataclass(frozen=True)
+class OutputSpec:
+    """One output that is asked for.
+
+    Attributes
+    ----------
+    view : str
+        One of `VIEWS`, or `STILL`.
+    ending : str or None
+        The ending of the file or of the images, with its dot; None leaves it to the source.
+    """
+
+    view: str
+    ending: str | None = None
+
+    @property
+    def kind(self) -> str | None:
+        """One of video, images, array, still; None where the ending is left to the source."""
+        if self.view == STILL:
+            return "still"
+        if self.ending is None:
+            return None
+        kinds = (("video", VIDEO_ENDINGS), ("images", IMAGE_ENDINGS), ("array", ARRAY_ENDINGS))
+        return next(kind for kind, endings in kinds if self.ending in endings)
+
+    def __str__(self) -> str:
+        return f"{self.view}{self.ending or ''}"
+
+
+def allowed_endings(view: str) -> tuple[str, ...]:
+    """Return the endings that can hold a view: no JPEG for masks, only containers with alpha for cutouts."""
+    if view == STILL:
+        return STILL_ENDINGS
+    if view == "cutout":
+        return ALPHA_VIDEO_ENDINGS + LOSSLESS_IMAGE_ENDINGS + ARRAY_ENDINGS
+    if view == "mask":
+        return VIDEO_ENDINGS + LOSSLESS_IMAGE_ENDINGS + ARRAY_ENDINGS
+    return ENDINGS
+
+
+def parse_output(text: str) -> OutputSpec:
+    """Return what ``mask``, ``panel.mp4`` or ``background-image`` stands for.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such view or ending, or the ending cannot hold the view.
+    """
+    view, dot, ending = text.strip().partition(".")
+    views = (*VIEWS, STILL)
+    if view not in views:
+        raise ParameterError(f"an output must be one of {', '.join(views)}, got '{view}'{did_you_mean(view, views)}")
+    if not dot:
+        return OutputSpec(view, ".png" if view == STILL else None)
+    ending = f".{ending.lower()}"
+    allowed = allowed_endings(view)
+    if ending in allowed:
+        return OutputSpec(view, ending)
+    why = {"mask": ", which blurs the labels", "cutout": ", which has no alpha channel"}.get(view)
+    if why is None or ending not in ENDINGS:
+        why = did_you_mean(ending, allowed)
+    raise ParameterError(f"{view} can end in {', '.join(allowed)}, got '{text.strip()}'{why}")
+
+
+def parse_outputs(texts: Iterable[str]) -> list[OutputSpec]:
+    """Return each output once, in order; see `parse_output`. At least one must be asked for.
+
+    Raises
+    ------
+    ParameterError
+        As `parse_output`, and if there is none.
+    """
+    specs = list(dict.fromkeys(parse_output(text) for text in texts if text.strip()))
+    if not specs:
+        raise ParameterError(f"at least one output is needed out of {', '.join((*VIEWS, STILL))}")
+    return specs
+
+
+def check_name(template: str) -> None:
+    """Check a template of file names, such as ``{source}/{view}``.
+
+    Raises
+    ------
+    ParameterError
+        If a field is unknown, or the template leads out of the output folder.
+    """
+    expand_name(template, view="mask", source="source", started=datetime(2000, 1, 1))
+
+
+def expand_name(template: str, *, view: str, source: str, started: datetime) -> Path:
+    """Return the file name, without ending and below the output folder, that a template stands for.
+
+    Parameters
+    ----------
+    template : str
+        With the fields ``{view}``, ``{source}``, ``{date}`` (2026-01-31) and ``{time}`` (235959); may name folders.
+    view, source : str
+        What stands for the fields; what is no letter, digit, dot, ``_`` or ``-`` of `source` becomes ``-``.
+    started : datetime
+        Start of the run.
+
+    Raises
+    ------
+    ParameterError
+        As `check_name`.
+    """
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError as error:
+        raise ParameterError(
+            f"a name must be a template such as {{source}}-{{view}}, got '{template}': {error}"
+        ) from None
+    for _text, field, form, conversion in parts:
+        if field is not None and (field not in FIELDS or form or conversion):
+            allowed = ", ".join(f"{{{known}}}" for known in FIELDS)
+            hint = "" if field in FIELDS else did_you_mean(field, FIELDS)
+            raise ParameterError(f"a name can have the fields {allowed}, got {{{field}{form and ':' + form}}}{hint}")
+    result = template.format(view=view, source=safe_name(source), date=f"{started:%Y-%m-%d}", time=f"{started:%H%M%S}")
+    windows = PureWindowsPath(result)
+    inside = not (windows.drive or windows.root or PurePosixPath(result).is_absolute() or ".." in windows.parts)
+    if not inside or not windows.name or result.endswith(("/", "\\", "/.")):
+        raise ParameterError(f"a name must be that of a file below the output folder, got '{template}'")
+    return Path(result)
+
+
+def safe_name(text: str) -> str:
+    """Return a text as part of a file name: ``camera 0`` gives ``camera-0``."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "source"

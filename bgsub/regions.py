@@ -1,0 +1,231 @@
+"""Regions of interest: rectangles, polygons and mask images.
+
+Texts are parsed without NumPy and OpenCV, so that the command line can check them at once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bgsub.errors import ParameterError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from bgsub.region_subtractor import RegionSubtractor
+
+__all__ = ["Length", "Region", "RegionSubtractor", "Regions", "parse_region"]
+
+SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg")
+_FORMS = "[NAME=]x,y,w,h or [NAME=]x1,y1;x2,y2;x3,y3... or [NAME=]MASK.png, in pixels or percent"
+_JPEG_SEAM = 127  # JPEG leaves a grey seam around black
+
+
+@dataclass(frozen=True)
+class Length:
+    """A coordinate: pixels, or percent of the frame's width or height."""
+
+    value: float
+    percent: bool = False
+
+    def pixels(self, whole: int) -> float:
+        """Return it in pixels of a frame that is `whole` pixels wide or high."""
+        return self.value * whole / 100 if self.percent else self.value
+
+
+@dataclass(frozen=True)
+class Region:
+    """One region of the frame.
+
+    Attributes
+    ----------
+    name : str
+        Name; empty for one that `Regions` is to name.
+    kind : {"rectangle", "polygon", "image"}
+        How it is given.
+    points : tuple of (Length, Length)
+        Rectangle: corner (x, y) and size (w, h). Polygon: its corners (x, y). Image: none.
+    path : Path, optional
+        Image: the file, in the size of the frames, non-zero inside.
+    """
+
+    name: str
+    kind: str
+    points: tuple[tuple[Length, Length], ...] = ()
+    path: Path | None = None
+
+    def mask(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return which pixels lie inside, (h, w), bool; what sticks out of the frame is cut off.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Shape of the frames; the first two are height and width.
+
+        Raises
+        ------
+        ParameterError
+            If no pixel of the frame lies inside, or the mask image has another size or cannot be read.
+        """
+        make = {"rectangle": self._rectangle, "polygon": self._polygon, "image": self._image}[self.kind]
+        inside = make(shape[0], shape[1])
+        if not inside.any():
+            where = f"mask image '{self.path}' is black" if self.kind == "image" else "lies outside of the frame"
+            raise ParameterError(f"region '{self.name}': {where}, {shape[1]}x{shape[0]} pixels: nothing lies inside")
+        return inside
+
+    def _rectangle(self, height: int, width: int) -> np.ndarray:
+        import numpy as np  # noqa: PLC0415
+
+        (x, y), (w, h) = ((px.pixels(width), py.pixels(height)) for px, py in self.points)
+        inside: np.ndarray = np.zeros((height, width), bool)
+        rows = slice(max(round(y), 0), max(round(y + h), 0))
+        inside[rows, max(round(x), 0) : max(round(x + w), 0)] = True
+        return inside
+
+    def _polygon(self, height: int, width: int) -> np.ndarray:
+        import numpy as np  # noqa: PLC0415
+
+        from bgsub._opencv import cv2  # noqa: PLC0415
+
+        corners = [(round(x.pixels(width)), round(y.pixels(height))) for x, y in self.points]
+        canvas: np.ndarray = np.zeros((height, width), np.uint8)
+        cv2.fillPoly(canvas, [np.array(corners, np.int32)], 1)
+        return canvas.view(bool)
+
+    def _image(self, height: int, width: int) -> np.ndarray:
+        from bgsub.errors import SourceError  # noqa: PLC0415
+        from bgsub.video.sources.images import read_image  # noqa: PLC0415
+
+        assert self.path is not None
+        try:
+            image = read_image(self.path)
+        except SourceError as error:
+            raise ParameterError(f"region '{self.name}': {error}") from None
+        if image.shape[:2] != (height, width):
+            raise ParameterError(
+                f"region '{self.name}': mask image '{self.path}' must have the size of the frames, {width}x{height}, "
+                f"got {image.shape[1]}x{image.shape[0]}"
+            )
+        grey = image if image.ndim == 2 else image.max(axis=2)
+        return grey > (_JPEG_SEAM if self.path.suffix.lower() in (".jpg", ".jpeg") else 0)
+
+
+def parse_region(text: str) -> Region:
+    """Return the region that a text describes.
+
+    Parameters
+    ----------
+    text : str
+        ``[NAME=]x,y,w,h`` (rectangle), ``[NAME=]x1,y1;x2,y2;x3,y3...`` (polygon) or ``[NAME=]MASK.png`` (image,
+        non-zero inside). Numbers are pixels, or percent of the frame with ``%`` behind them.
+
+    Raises
+    ------
+    ParameterError
+        If it has none of these forms, or an image file does not exist.
+
+    Examples
+    --------
+    >>> parse_region("door=10%,20%,50%,30%").name
+    'door'
+    """
+    name, body = _split_name(text)
+    if body.lower().endswith(SUFFIXES):
+        if not Path(body).is_file():
+            raise ParameterError(f"a region's mask must be an image file, got '{body}'")
+        return Region(name, "image", path=Path(body))
+    corners = [part.split(",") for part in body.strip(";").split(";")]
+    if len(corners) == 1 and len(corners[0]) == 4:
+        x, y, w, h = (_length(word, text) for word in corners[0])
+        if w.value <= 0 or h.value <= 0:
+            raise ParameterError(f"a region must be wider and higher than 0, got '{text}'")
+        return Region(name, "rectangle", ((x, y), (w, h)))
+    if len(corners) >= 3 and all(len(pair) == 2 for pair in corners):
+        return Region(name, "polygon", tuple((_length(x, text), _length(y, text)) for x, y in corners))
+    raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
+
+
+def _split_name(text: str) -> tuple[str, str]:
+    found = re.fullmatch(r"\s*([^=,;/\\]*[^=,;/\\\s])\s*=(.*)", text)
+    if found:
+        return found[1], found[2].strip()
+    if "=" in text and text.lstrip().startswith("="):
+        raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
+    return "", text.strip()
+
+
+def _length(word: str, text: str) -> Length:
+    percent = word.strip().endswith("%")
+    try:
+        value = float(word.strip().removesuffix("%"))
+    except ValueError:
+        value = math.nan
+    if not abs(value) <= 1e6:
+        raise ParameterError(f"a region must be {_FORMS}, got '{word.strip()}' in '{text}'")
+    return Length(value, percent)
+
+
+class Regions(Sequence[Region]):
+    """Several regions with unique names; those without one become region1, region2, ... by their place.
+
+    Parameters
+    ----------
+    regions : iterable of Region or str
+        At least one; texts are parsed.
+
+    Raises
+    ------
+    ParameterError
+        If there is none, two have one name, or a text is wrong.
+    """
+
+    def __init__(self, regions: Iterable[Region | str]) -> None:
+        parsed = [parse_region(region) if isinstance(region, str) else region for region in regions]
+        self._regions = tuple(
+            Region(region.name or f"region{number}", region.kind, region.points, region.path)
+            for number, region in enumerate(parsed, 1)
+        )
+        if not self._regions:
+            raise ParameterError("regions must be at least one, got none")
+        for number, name in enumerate(self.names):
+            if name in self.names[:number]:
+                raise ParameterError(f"regions must have different names, got '{name}' twice")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names in order."""
+        return tuple(region.name for region in self._regions)
+
+    def __len__(self) -> int:
+        return len(self._regions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._regions[index]
+
+    def __iter__(self) -> Iterator[Region]:
+        return iter(self._regions)
+
+    def masks(self, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
+        """Return the mask, (h, w) bool, of each region by name; see `Region.mask`."""
+        return {region.name: region.mask(shape) for region in self._regions}
+
+    def union(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return which pixels lie inside of any region, (h, w), bool."""
+        import numpy as np  # noqa: PLC0415
+
+        return np.logical_or.reduce(list(self.masks(shape).values()))
+
+
+def __getattr__(name: str) -> Any:
+    """Import `RegionSubtractor` when it is first used: it needs NumPy."""
+    if name != "RegionSubtractor":
+        raise AttributeError(f"module 'bgsub.regions' has no attribute {name!r}")
+    from bgsub.region_subtractor import RegionSubtractor  # noqa: PLC0415
+
+    return RegionSubtractor

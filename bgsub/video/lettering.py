@@ -1,0 +1,91 @@
+"""Words on a picture: a label, a box of lines, a bar below; in a size that fits the picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bgsub._opencv import cv2
+
+_FONT = cv2.FONT_HERSHEY_SIMPLEX
+_WHITE, _GREY = (255, 255, 255), (190, 190, 190)
+_LEAST_SCALE = 0.4  # below, the letters of OpenCV run together
+_LINE = 30  # height of a line at scale 1, in pixels
+_LINES_OF_BOX = 16  # that a picture must have room for
+
+
+def text_scale(image: np.ndarray) -> float:
+    """Return the scale of OpenCV's letters that suits a picture: lines a thirty-sixth of its height."""
+    return max(_LEAST_SCALE, image.shape[0] / 36 / _LINE)
+
+
+def _thickness(scale: float) -> int:
+    return max(1, round(scale * 1.4))
+
+
+def _width(text: str, scale: float) -> int:
+    return int(cv2.getTextSize(text, _FONT, scale, _thickness(scale))[0][0])
+
+
+def _write(
+    image: np.ndarray, text: str, left: float, base: float, scale: float, colour: Sequence[int] = _WHITE
+) -> None:
+    place = round(left), round(base)
+    cv2.putText(image, text, place, _FONT, scale, tuple(colour), _thickness(scale), cv2.LINE_AA)
+
+
+def add_label(image: np.ndarray, text: str, scale: float | None = None) -> np.ndarray:
+    """Return a picture, (h, w, 3) uint8, with a line in its lower left corner, white on black; in a new array.
+
+    A line that is too long for the picture becomes smaller.
+    """
+    scale = text_scale(image) if scale is None else scale
+    image = image.copy()
+    room = image.shape[1] - scale * 20
+    scale = min(scale, scale * room / max(_width(text, scale), 1)) if room > 0 else scale
+    line = max(round(_LINE * scale * 1.2), 2)
+    image[-line:, : _width(text, scale) + round(scale * 20)] = 0
+    _write(image, text, scale * 10, image.shape[0] - line * 0.3, scale)
+    return image
+
+
+def add_bar(image: np.ndarray, words: Sequence[str], scale: float) -> np.ndarray:
+    """Return a picture, (h, w, 3) uint8, with a black bar below that holds the words, in as many lines as they need.
+
+    Words that keep their number of characters keep the bar's height: it is laid out for digits, all as wide.
+    """
+    gap, margin = scale * 14, scale * 10
+    # A blank is narrower than a digit; filled up, a number that grows does not move the others.
+    wide = [_width(word.replace(" ", "0"), scale) for word in words]
+    lines: list[list[tuple[float, str]]] = [[]]
+    left = margin
+    for word, width in zip(words, wide, strict=True):
+        if lines[-1] and left + width > image.shape[1] - margin:
+            lines.append([])
+            left = margin
+        lines[-1].append((left, word.strip()))
+        left += width + gap
+    line = round(_LINE * scale * 1.3)
+    bar = np.zeros((line * len(lines), *image.shape[1:]), np.uint8)
+    for row, places in enumerate(lines):
+        for place, word in places:
+            _write(bar, word, place, (row + 0.72) * line, scale, _GREY)
+    return np.vstack([image, bar])
+
+
+def add_box(image: np.ndarray, rows: Sequence[tuple[str, str]], scale: float) -> np.ndarray:
+    """Return a picture, (h, w, 3) uint8, with two columns of words on a darkened box in the middle; a new array."""
+    scale = min(1.4 * scale, image.shape[0] / (max(len(rows), _LINES_OF_BOX) * _LINE))
+    left = max(_width(row[0], scale) for row in rows)
+    right = max(_width(row[1], scale) for row in rows)
+    gap, line = round(30 * scale), round(_LINE * scale)
+    width, height = min(left + right + 3 * gap, image.shape[1]), min((len(rows) + 1) * line, image.shape[0])
+    x, y = (image.shape[1] - width) // 2, (image.shape[0] - height) // 2
+    image = image.copy()
+    image[y : y + height, x : x + width] //= 5
+    for index, (key, meaning) in enumerate(rows):
+        base = y + (index + 1.2) * line
+        _write(image, key, x + gap, base, scale)
+        _write(image, meaning, x + left + 2 * gap, base, scale, _GREY)
+    return image

@@ -1,0 +1,160 @@
+"""Sound of the source beside a video that is made of it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from bgsub.video.sources.av_container import import_av
+
+logger = logging.getLogger("bgsub")
+
+# Codecs that are copied: what players expect in the container. Matroska takes nearly all; FFmpeg says which.
+_PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le"})
+_COPIED = {
+    "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
+    "mov": frozenset({"aac", "mp3", "ac3", "eac3", "alac"}) | _PCM,
+    "webm": frozenset({"opus", "vorbis"}),
+    "avi": frozenset({"aac", "mp3", "ac3", "pcm_s16le"}),
+}
+_ENCODED = {"mp4": "aac", "mov": "aac", "matroska": "flac", "webm": "libopus"}
+_OPUS_RATE = 48_000
+_FRAME_SIZE = 1024
+# Containers round times: what begins this little before the first picture belongs to it.
+_TOLERANCE = Fraction(1, 2000)
+
+
+class AudioTrack:
+    """The sound of a file, from a time on: copied where the container takes its codec, encoded anew otherwise.
+
+    Parameters
+    ----------
+    source : Path
+        File with sound.
+    begin : float
+        Where to begin, in seconds after the first picture of that file; it becomes time 0.
+    target : container
+        PyAV's container that is written, before its header.
+    format : str
+        FFmpeg's name of that container.
+
+    Raises
+    ------
+    FFmpegError, OSError
+        If the file cannot be read.
+    LookupError
+        If there is no sound in it, or none that the container can hold.
+    """
+
+    def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
+        self._av, self._name = import_av(), source
+        self._input = self._av.open(str(source.absolute()))
+        try:
+            self._packets = self._open(begin, target, format)
+        except BaseException:
+            self._input.close()
+            raise
+        self._next: Any = None
+
+    def until(self, seconds: float | Fraction) -> Iterator[Any]:
+        """Yield the packets that begin before `seconds` after `begin` and were not yielded before."""
+        while True:
+            if self._next is None:
+                self._next = self._read()
+            if self._next is None or self._next.pts * self._next.time_base >= seconds:
+                return
+            packet, self._next = self._next, None
+            yield packet
+
+    def close(self) -> None:
+        """Close the file."""
+        self._packets.close()
+        self._input.close()
+
+    def _read(self) -> Any:
+        try:
+            return next(self._packets, None)
+        except self._av.error.FFmpegError as error:
+            logger.warning("the sound of '%s' ends where it is damaged: %s", self._name, error)
+            return None
+
+    def _open(self, begin: float, target: Any, format: str) -> Any:
+        if not self._input.streams.audio:
+            raise LookupError("it has none")
+        stream = self._input.streams.audio[0]
+        name = stream.codec_context.codec.canonical_name
+        copied = name in _COPIED.get(format, target.supported_codecs)
+        if not copied and format not in _ENCODED:
+            raise LookupError(f"the file cannot hold {name}")
+        start = Fraction(begin) + _first_picture(self._input)
+        if start > 1:
+            self._input.seek(math.floor((start - 1) * self._av.time_base))
+        if copied:
+            return self._copy(stream, target.add_stream_from_template(stream), start)
+        return self._encode(stream, target, _ENCODED[format], start)
+
+    def _copy(self, stream: Any, output: Any, start: Fraction) -> Iterator[Any]:
+        for packet in self._input.demux(stream):
+            if packet.pts is None or packet.pts * packet.time_base < start - _TOLERANCE:
+                continue
+            shift = round(start / packet.time_base)
+            packet.pts = max(packet.pts - shift, 0)
+            packet.dts = packet.pts if packet.dts is None else max(packet.dts - shift, 0)
+            packet.stream = output
+            yield packet
+
+    def _encode(self, stream: Any, target: Any, codec: str, start: Fraction) -> Iterator[Any]:
+        rate = _OPUS_RATE if codec == "libopus" else stream.codec_context.sample_rate
+        layout = "mono" if stream.codec_context.channels == 1 else "stereo"
+        output = target.add_stream(codec, rate=rate)
+        output.codec_context.layout = layout
+        output.codec_context.options = {"flags": "+bitexact+global_header"}
+        format = {"aac": "fltp", "libopus": "flt", "flac": "s16"}[codec]
+        output.codec_context.format = format
+        resampler = self._av.AudioResampler(format=format, layout=layout, rate=rate)
+        return self._encoded(stream, output, resampler, start)
+
+    def _encoded(self, stream: Any, output: Any, resampler: Any, start: Fraction) -> Iterator[Any]:
+        rate = output.codec_context.sample_rate
+        fifo, position = self._av.AudioFifo(), None
+        for decoded in self._input.decode(stream):
+            if decoded.pts is None or decoded.pts * decoded.time_base < start - _TOLERANCE:
+                continue
+            if position is None:
+                position = max(0, round((decoded.pts * decoded.time_base - start) * rate))
+            for frame in resampler.resample(decoded):
+                frame.pts = None
+                fifo.write(frame)
+            size = output.codec_context.frame_size or _FRAME_SIZE
+            while (frame := fifo.read(size)) is not None:
+                frame.pts, frame.time_base = position, Fraction(1, rate)
+                position += size
+                yield from self._of(output, frame)
+
+    def _of(self, output: Any, frame: Any) -> Iterator[Any]:
+        for packet in output.encode(frame):
+            packet.stream = output
+            yield packet
+
+
+def open_audio(source: Path | None, begin: float, target: Any, format: str) -> AudioTrack | None:
+    """Return the sound of a file, or None, with a warning, where it has none that can be written."""
+    if source is None:
+        return None
+    try:
+        return AudioTrack(source, begin, target, format)
+    except (OSError, ValueError, LookupError, import_av().error.FFmpegError) as error:
+        logger.warning("no sound of '%s' in the video: %s", source, error)
+        return None
+
+
+def _first_picture(container: Any) -> Fraction:
+    """Return when the first picture of a file is shown, in seconds on the clock of the file."""
+    stream = container.streams.best("video")
+    if stream is None or stream.start_time is None:
+        return Fraction(0)
+    return stream.start_time * stream.time_base

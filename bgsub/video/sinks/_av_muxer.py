@@ -1,0 +1,88 @@
+"""Packets into a container, with the sound between them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from bgsub.video.sinks._av_audio import open_audio
+from bgsub.video.sinks._av_encoding import FORMATS, Encoding
+from bgsub.video.sources.av_container import import_av
+
+
+class Muxer:
+    """Writes one video stream, and one of sound, into a file; the same packets always give the same bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    encoding : Encoding
+        Of the video.
+    size : tuple of int
+        Width and height.
+    rate : Fraction
+        Frames per second, in the header.
+    audio_from : Path or None
+        File whose sound is taken along.
+    begin : float
+        Time of the first frame in that file, in seconds.
+
+    Raises
+    ------
+    FFmpegError, OSError
+        If the file cannot be written; also by all methods.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        encoding: Encoding,
+        size: tuple[int, int],
+        rate: Fraction,
+        audio_from: Path | None,
+        begin: float,
+    ) -> None:
+        av = import_av()
+        format = FORMATS[path.suffix.lower()]
+        ticks = encoding.ticks(rate)
+        options = {"fflags": "+bitexact"}
+        if format in ("mp4", "mov"):
+            options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
+        # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
+        self._container = av.open(str(path.absolute()), "w", format=format, options=options)
+        self._audio = None
+        try:
+            self._stream = self._container.add_stream(encoding.codec, rate=rate)
+            encoding.configure(self._stream.codec_context, size, rate)
+            self._stream.time_base = 1 / ticks
+            self._audio = open_audio(audio_from, begin, self._container, format)
+            self._container.start_encoding()
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, packet: Any) -> None:
+        """Append one packet of video, after the sound before it."""
+        self._write_audio(packet.pts * packet.time_base)
+        packet.stream = self._stream
+        self._container.mux_one(packet)
+
+    def finish(self, end: float | Fraction) -> None:
+        """Complete the file with the sound up to `end`, in seconds."""
+        try:
+            self._write_audio(end)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Complete the file."""
+        if self._audio is not None:
+            self._audio.close()
+        self._container.close()
+
+    def _write_audio(self, end: float | Fraction) -> None:
+        if self._audio is not None:
+            for packet in self._audio.until(end):
+                self._container.mux_one(packet)

@@ -1,0 +1,166 @@
+"""Results as NumPy arrays in one file."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import ParameterError, SinkError
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.journal import Journal
+from bgsub.video.sources import Frame
+from bgsub.video.views import get_view
+
+# The oldest date that a ZIP file can hold: equal results give equal bytes.
+_DATE = (1980, 1, 1, 0, 0, 0)
+# Masks shrink to a few per cent already at the fastest level.
+_LEVEL = 1
+
+
+class ArraySink(Sink):
+    """Writes one view and what is known about each frame into a ``.npz`` file for `numpy.load`.
+
+    The arrays, for n frames:
+
+    - the view by its name, (n, h, w) or (n, h, w, c), dtype of the view;
+    - ``index`` (n,) int64, and ``time`` (n,) float64 in seconds, NaN where unknown;
+    - ``share`` (n,) float64, share of the foreground;
+    - ``coefficients`` (n, k) float64, rows filled up with NaN where there are fewer;
+    - ``event`` (n,) unicode, empty where nothing happened.
+
+    Frames are kept on the disk, compressed, until the file is made at the end: memory does not grow with the
+    length. The file appears whole under its final name; until then, and after `abort`, there is ``NAME.partial``,
+    which no other program reads.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, ending in ``.npz``. Missing folders are created.
+    view : str
+        One of `VIEWS`.
+
+    Raises
+    ------
+    ParameterError
+        If the ending or the view is none of the allowed.
+    SinkError
+        If the file cannot be written, or a frame has another shape or type than the first one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], view: str = "mask") -> None:
+        self.path = Path(path)
+        if self.path.suffix.lower() != ".npz":
+            raise ParameterError(f"a file of arrays must end in .npz, got '{self.path}'")
+        self._name, self._view = view, get_view(view)
+        self._shape: tuple[int, ...] = ()
+        self._dtype = np.dtype(np.uint8)
+        self._count = 0
+        prepare_folder(self.path.parent)
+        self._journal = Journal(self.path.with_name(f"{self.path.name}.partial"), self.path)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Append one frame."""
+        image = np.ascontiguousarray(self._view(separation))
+        if not self._count:
+            self._shape, self._dtype = image.shape, image.dtype
+        if (image.shape, image.dtype) != (self._shape, self._dtype):
+            raise SinkError(
+                f"'{self.path}' holds images of shape {self._shape}, {self._dtype}; "
+                f"frame {frame.name} has {image.shape}, {image.dtype}"
+            )
+        facts = {
+            "index": frame.index,
+            "time": frame.time,
+            "share": separation.share,
+            "coefficients": [float(value) for value in separation.coefficients],
+            "event": separation.event or "",
+        }
+        self._journal.append(facts, zlib.compress(image.data, _LEVEL))
+        self._count += 1
+
+    def close(self) -> None:
+        """Make the file; without any frame there is none."""
+        if not self._count:
+            return
+        made = self.path.with_name(f"{self.path.stem}.partial.npz")
+        try:
+            self._make(made)
+            os.replace(made, self.path)
+        except OSError as error:
+            if isinstance(error, SinkError):
+                raise
+            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
+        finally:
+            with suppress(OSError):
+                made.unlink(missing_ok=True)
+        self._journal.remove()
+        self._count = 0
+
+    def abort(self) -> None:
+        """Keep what was written as ``NAME.partial``."""
+        self._journal.close()
+        self._count = 0
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Make the frames safe; see `Sink.checkpoint`."""
+        size = self._journal.sync()
+        return {"frames": self._count, "bytes": size, "shape": list(self._shape), "dtype": self._dtype.str}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on after a checkpoint; see `Sink.resume`."""
+        if not state:
+            return
+        self._journal.cut(state["bytes"])
+        self._count = state["frames"]
+        self._shape, self._dtype = tuple(state["shape"]), np.dtype(state["dtype"])
+
+    def _make(self, path: Path) -> None:
+        columns = self._columns()
+        with zipfile.ZipFile(path, "w") as archive:
+            images = (zlib.decompress(data) for _facts, data in self._journal.records())
+            _add(archive, self._name, self._dtype, (self._count, *self._shape), images)
+            for name, column in columns.items():
+                _add(archive, name, column.dtype, column.shape, [column.tobytes()])
+
+    def _columns(self) -> dict[str, np.ndarray]:
+        """Return the arrays beside the view."""
+        rows = [facts for facts, _data in self._journal.records()]
+        width = max(len(row["coefficients"]) for row in rows)
+        coefficients = np.full((len(rows), width), math.nan)
+        for line, row in zip(coefficients, rows, strict=True):
+            line[: len(row["coefficients"])] = row["coefficients"]
+        column: Callable[[str], list[Any]] = lambda name: [row[name] for row in rows]  # noqa: E731
+        return {
+            "index": np.array(column("index"), np.int64),
+            "time": np.array([math.nan if time is None else time for time in column("time")], np.float64),
+            "share": np.array(column("share"), np.float64),
+            "coefficients": coefficients,
+            "event": np.array(column("event"), np.str_),
+        }
+
+
+def _add(archive: zipfile.ZipFile, name: str, dtype: np.dtype, shape: tuple[int, ...], blocks: Iterable[bytes]) -> None:
+    """Write one array, given as blocks of bytes in C order, as ``NAME.npy`` into the archive."""
+    entry = zipfile.ZipInfo(f"{name}.npy", _DATE)
+    entry.compress_type = zipfile.ZIP_DEFLATED
+    with archive.open(entry, "w", force_zip64=True) as file:
+        for block in _npy(dtype, shape, blocks):
+            file.write(block)
+
+
+def _npy(dtype: np.dtype, shape: tuple[int, ...], blocks: Iterable[bytes]) -> Iterator[bytes]:
+    header = io.BytesIO()
+    description = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, description)
+    yield header.getvalue()
+    yield from blocks

@@ -1,0 +1,266 @@
+"""Video files as outputs, by PyAV: true times, transparency, sound, and runs that can be continued."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.separation import Separation
+from bgsub.video.sinks._av_encoding import (
+    FORMATS,
+    SegmentEncoder,
+    can_store_packets,
+    choose_encoding,
+    packet_from_bytes,
+    packet_to_bytes,
+)
+from bgsub.video.sinks._av_muxer import Muxer
+from bgsub.video.sinks.base import SEGMENT, Sink, prepare_folder
+from bgsub.video.sinks.journal import Journal
+from bgsub.video.sinks.video import DEFAULT_RATE
+from bgsub.video.sources import Frame
+from bgsub.video.sources.av_container import import_av, is_available
+from bgsub.video.sources.base import rate_as_fraction
+from bgsub.video.views import get_view
+
+logger = logging.getLogger("bgsub")
+
+
+class AvVideoSink(Sink):
+    """Writes one view into a video file whose frames are shown at the times of the source.
+
+    ========================  =====================================================================
+    mask in .mkv, .avi        FFV1, without loss: 0, 127 and 255 come back
+    cutout in .mkv            FFV1 with alpha, without loss
+    cutout in .mov            ProRes 4444, the alpha channel without loss
+    all views in .webm        VP9; the alpha channel of cutouts with a small loss
+    others                    H.264 (MPEG-4 in .avi, and where PyAV has no H.264)
+    ========================  =====================================================================
+
+    H.264, MPEG-4 and VP9 get an even width and height: the last column or row of an odd frame is repeated once.
+    The first frame is at time 0. ``.avi`` knows constant rates only: there a frame goes to the nearest one. ``.mkv``
+    and ``.webm`` round times to milliseconds; elsewhere constant rates are exact. Equal frames give equal bytes.
+
+    The file grows as ``NAME.partial.EXT`` beside its final name, and is renamed when it is complete. With
+    a call of `checkpoint` before the first frame it grows as ``NAME.EXT.partial`` instead, which no player reads, and
+    becomes a video, the same one byte for byte, at the end.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; its ending chooses the container. Missing folders are created.
+    view : str
+        One of `VIEWS`.
+    rate : float or Fraction, optional
+        Frames per second, for frames without a time and in the header; 25 if unknown.
+    audio_from : path, optional
+        A file whose sound is taken along, from the first frame to the last; `Frame.time` is its time after the first
+        picture. Where there is none, or none that the container can hold, there is a warning.
+
+    Raises
+    ------
+    ParameterError
+        If the ending or the view is none of the allowed.
+    DependencyError
+        If PyAV is missing.
+    SinkError
+        If the file cannot be written.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        view: str = "mask",
+        rate: float | Fraction | None = None,
+        *,
+        audio_from: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.partial_path = self.path.with_name(f"{self.path.stem}.partial{self.path.suffix}")
+        ending = self.path.suffix.lower()
+        if ending not in FORMATS:
+            raise ParameterError(f"a video file must end in {', '.join(FORMATS)}, got '{self.path}'")
+        if not is_available():
+            raise DependencyError(f"writing '{self.path}' by PyAV needs the package av: pip install 'bgsub[av]'")
+        self._view = get_view(view)
+        self._encoding = choose_encoding(view, ending)
+        self._rate = rate if isinstance(rate, Fraction) else rate_as_fraction(float(rate or 0)) or DEFAULT_RATE
+        self._audio_from = None if audio_from is None else Path(audio_from)
+        self._clock = _Clock(self._rate, self._encoding.ticks(self._rate))
+        self._shape: tuple[int, ...] = ()
+        self._count = 0
+        self._encoder: SegmentEncoder | None = None
+        self._muxer: Muxer | None = None
+        self._journal: Journal | None = None
+        prepare_folder(self.path.parent)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Append the view of one frame."""
+        image = self._encoding.prepare(self._view(separation))
+        if not self._count:
+            self._shape = image.shape
+        if image.shape != self._shape:
+            raise SinkError(f"'{self.path}' holds images of shape {self._shape}, frame {frame.name} has {image.shape}")
+        ticks = self._clock.ticks_of(frame)
+        with self._failures():
+            if self._encoder is None:
+                self._encoder = SegmentEncoder(self._encoding, self._size, self._rate)
+            self._store(self._encoder.encode(image, ticks))
+            self._count += 1
+            if self._count % SEGMENT == 0:
+                self._end_segment()
+
+    def close(self) -> None:
+        """Complete the file and give it its final name; without any frame there is no file."""
+        if not self._count:
+            return
+        with self._failures():
+            self._end_segment()
+            if self._journal is not None:
+                self._muxer = self._muxer_of_journal(self._journal)
+            muxer, self._muxer = self._muxer, None
+            if muxer is not None:
+                muxer.finish(self._clock.end)
+            os.replace(self.partial_path, self.path)
+        if self._journal is not None:
+            self._journal.remove()
+        self._count = 0
+
+    def abort(self) -> None:
+        """End the file so that it can be played, or resumed, under its partial name."""
+        if not self._count:
+            return
+        try:
+            with self._failures():
+                if self._journal is None:
+                    self._end_segment()
+        except SinkError as error:
+            logger.warning("%s", error)
+        self._encoder, self._count = None, 0
+        if self._journal is not None:
+            self._journal.close()
+        self._close_muxer()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Make the frames safe; see `Sink.checkpoint`.
+
+        Raises
+        ------
+        SinkError
+            If this is not after a multiple of `SEGMENT` frames, or the first call is not before the first frame: only
+            then the packets are kept so that they can be resumed.
+        """
+        if self._count % SEGMENT or (self._count and self._journal is None):
+            raise SinkError(
+                f"'{self.path}' can be resumed only after multiples of {SEGMENT} frames from the first on, "
+                f"got {self._count}"
+            )
+        self._journal = self._journal or self._new_journal()
+        size = self._journal.sync()
+        return {"frames": self._count, "bytes": size, "shape": list(self._shape), "clock": self._clock.state}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on after a checkpoint; see `Sink.resume`."""
+        self._journal = self._journal or self._new_journal()
+        if not state:
+            return
+        self._journal.cut(state["bytes"])
+        self._count, self._shape = state["frames"], tuple(state["shape"])
+        self._clock.state = state["clock"]
+
+    @property
+    def _size(self) -> tuple[int, int]:
+        return self._shape[1], self._shape[0]
+
+    def _new_journal(self) -> Journal:
+        if not can_store_packets(self._encoding):
+            raise SinkError(f"'{self.path}' can be resumed only with a newer version of the package av")
+        return Journal(self.path.with_name(f"{self.path.name}.partial"), self.path)
+
+    def _new_muxer(self) -> Muxer:
+        return Muxer(
+            self.partial_path, self._encoding, self._size, self._rate, self._audio_from, self._clock.first or 0.0
+        )
+
+    def _end_segment(self) -> None:
+        """Take out of the encoder what is in it; the next frame begins anew."""
+        encoder, self._encoder = self._encoder, None
+        if encoder is not None:
+            self._store(encoder.flush())
+
+    def _store(self, packets: Iterable[Any]) -> None:
+        for packet in packets:
+            if self._journal is not None:
+                self._journal.append(*packet_to_bytes(packet))
+                continue
+            if self._muxer is None:
+                self._muxer = self._new_muxer()
+            self._muxer.write(packet)
+
+    def _muxer_of_journal(self, journal: Journal) -> Muxer:
+        muxer = self._new_muxer()
+        try:
+            for facts, data in journal.records():
+                muxer.write(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._rate)))
+        except BaseException:
+            with suppress(*_errors()):
+                muxer.close()
+            raise
+        return muxer
+
+    def _close_muxer(self) -> None:
+        muxer, self._muxer = self._muxer, None
+        if muxer is not None:
+            # What failed once fails again here, and was told.
+            with suppress(*_errors()):
+                muxer.close()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Tell what PyAV and the disk raise as `SinkError`."""
+        try:
+            yield
+        except SinkError:
+            raise
+        except _errors() as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise SinkError(f"'{self.path}' cannot be written: {reason}") from None
+
+
+def _errors() -> tuple[type[Exception], ...]:
+    return (OSError, ValueError, import_av().error.FFmpegError)
+
+
+class _Clock:
+    """Turns the times of frames into ticks that always increase, from 0 on."""
+
+    def __init__(self, rate: Fraction, ticks: Fraction) -> None:
+        self._rate, self._ticks = rate, ticks
+        self.first: float | None = None
+        self._last = -1
+
+    @property
+    def state(self) -> dict[str, Any]:
+        return {"first": self.first, "last": self._last}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self.first, self._last = state["first"], state["last"]
+
+    @property
+    def end(self) -> Fraction:
+        """When the last frame ends, in seconds after the first one."""
+        return self._last / self._ticks + 1 / self._rate
+
+    def ticks_of(self, frame: Frame) -> int:
+        time = frame.time if frame.time is not None else float(frame.index / self._rate)
+        if self.first is None:
+            self.first = time
+        self._last = max(round((time - self.first) * float(self._ticks)), self._last + 1)
+        return self._last

@@ -1,0 +1,119 @@
+"""Names of clips, and the list of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from bgsub.errors import ParameterError, SinkError
+
+LIST_NAME = "clips.csv"
+_COLUMNS = ("file", "start", "end", "peak_share", "began")
+_ODD = re.compile(r"[^\w.-]+")
+
+
+@dataclass(frozen=True)
+class Clip:
+    """One recording.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    start, end : float
+        Times of its first and last frame in the source, in seconds.
+    peak_share : float
+        Largest share of the frame in motion, in [0, 1].
+    began : datetime or None
+        Date and time of the first frame, of a camera.
+    """
+
+    path: Path
+    start: float
+    end: float
+    peak_share: float
+    began: datetime | None
+
+
+class ClipNames:
+    """Gives each clip a file name that is not taken yet.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the clips go.
+    template : str or None
+        With ``{source}``, ``{date}``, ``{time}``, ``{start}`` (whole seconds) and ``{number}``; the number is
+        appended where it is missing. By default date and time are part of it for cameras.
+    source : str
+        Name of the source.
+    ending : str
+        Of the file, with the dot.
+
+    Raises
+    ------
+    ParameterError
+        If the template has other fields or leads out of the folder.
+    """
+
+    def __init__(self, folder: Path, template: str | None, source: str, ending: str) -> None:
+        self._folder, self._template, self._ending = folder, template, ending
+        self._source = _ODD.sub("-", source).strip("-.") or "video"
+        self._number = 0
+        if template is not None:
+            self._fill(template, 0.0, datetime(2000, 1, 1))
+
+    def next(self, start: float, began: datetime | None) -> Path:
+        """Return the path of a clip that begins at `start` seconds, and at date and time `began`."""
+        template = self._template or ("{source}-{date}-{time}-{number}" if began else "{source}-{number}")
+        while True:
+            self._number += 1
+            path = self._folder / (self._fill(template, start, began) + self._ending)
+            if not path.exists():
+                return path
+
+    def _fill(self, template: str, start: float, began: datetime | None) -> str:
+        if "{number" not in template:
+            template += "-{number}"
+        fields = {
+            "source": self._source,
+            "date": f"{began:%Y%m%d}" if began else "",
+            "time": f"{began:%H%M%S}" if began else "",
+            "start": f"{int(start):06d}",
+            "number": f"{self._number:04d}",
+        }
+        try:
+            name = template.format(**fields)
+        except (KeyError, IndexError, ValueError, AttributeError):
+            name = ""
+        if not name or name != Path(name).name:
+            allowed = ", ".join(f"{{{field}}}" for field in fields)
+            raise ParameterError(f"the name of a clip takes {allowed} and no folder, got '{template}'")
+        return name
+
+
+def append_to_list(folder: Path, clip: Clip) -> None:
+    """Add a clip to the list of the folder, which is replaced as a whole.
+
+    Raises
+    ------
+    SinkError
+        If it cannot be written.
+    """
+    path = folder / LIST_NAME
+    text = io.StringIO()
+    began = clip.began.isoformat(timespec="seconds") if clip.began else ""
+    row = (clip.path.name, f"{clip.start:.3f}", f"{clip.end:.3f}", f"{clip.peak_share:.6f}", began)
+    csv.writer(text, lineterminator="\n").writerow(row)
+    partial = path.with_name(f"{LIST_NAME}.partial")
+    try:
+        before = path.read_text(encoding="utf-8") if path.exists() else ",".join(_COLUMNS) + "\n"
+        partial.write_text(before + text.getvalue(), encoding="utf-8")
+        os.replace(partial, path)
+    except OSError as error:
+        raise SinkError(f"'{path}' cannot be written: {error.strerror or error}") from None

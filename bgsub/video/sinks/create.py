@@ -1,0 +1,172 @@
+"""The sinks that a list of outputs stands for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.outputs import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
+from bgsub.video.sinks.arrays import ArraySink
+from bgsub.video.sinks.av import AvVideoSink
+from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.images import ImageSequenceSink, default_prefix
+from bgsub.video.sinks.still import StillSink
+from bgsub.video.sinks.video import VideoSink
+from bgsub.video.sources import FrameSource
+from bgsub.video.sources.av_container import is_available as has_av
+
+# Pictures of the scene as it was; a mask with sound would only be larger.
+_WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel"})
+_DEFAULT_VIDEO = {"mask": ".mkv", "cutout": ".mov"}
+
+
+@dataclass(frozen=True)
+class _Output:
+    """One output and where it goes: a file, or a folder of images."""
+
+    spec: OutputSpec
+    target: Path
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What no two outputs may share."""
+        if self.spec.kind == "images":
+            return str(self.target), default_prefix(self.spec.view), self.spec.ending or ""
+        return (str(self.target),)
+
+    @property
+    def exists(self) -> bool:
+        if self.spec.kind == "images" and self.target.is_dir():
+            return any(self.target.glob(f"{default_prefix(self.spec.view)}*{self.spec.ending}"))
+        return self.target.exists()
+
+
+def create_sinks(
+    output_folder: str | os.PathLike[str],
+    outputs: Sequence[str],
+    source: FrameSource,
+    format: str = "auto",
+    overwrite: bool = True,
+    name: str = DEFAULT_NAME,
+    *,
+    started: datetime | None = None,
+) -> list[Sink]:
+    """Create the outputs that are asked for: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``.
+
+    Videos are written by PyAV where it is installed, with the sound of the source except for masks, backgrounds and
+    residuals, and by OpenCV otherwise.
+
+    Parameters
+    ----------
+    output_folder : str or path
+        Created if missing.
+    outputs : sequence of str
+        Each a view out of `VIEWS`, alone or with an ending (``mask``, ``panel.mp4``, ``cutout.png``, ``mask.npz``),
+        or ``background-image``, one still picture; see `bgsub.outputs`.
+    source : FrameSource
+        What the results come from: it gives the rate, the sound, and whether frames are numbered.
+    format : {"auto", "video", "images"}
+        Kind of the outputs without an ending; auto is images for numbered sources and video for others.
+    overwrite : bool
+        Replace outputs that exist: files as a whole at the end, images one by one, and at the end those that an
+        older run left in the same folder are removed.
+    name : str
+        Template of the names without ending, with the fields ``{view}``, ``{source}``, ``{date}``, ``{time}``.
+    started : datetime, optional
+        Start of the run for ``{date}`` and ``{time}``; by default now. One that is resumed needs the same again.
+
+    Returns
+    -------
+    list of Sink
+        One for each output, in order.
+
+    Raises
+    ------
+    ParameterError
+        If an output, the format or the name is none of the allowed, or two outputs would get the same name.
+    DependencyError
+        If an output needs PyAV and it is missing.
+    SinkError
+        If the folder cannot be written, or an output exists and may not be replaced or is the input itself.
+    """
+    if format not in ("auto", "video", "images"):
+        raise ParameterError(f"format must be one of auto, video, images, got {format!r}")
+    as_images = format == "images" or (format == "auto" and source.numbered)
+    folder = Path(output_folder)
+    started = started or datetime.now()
+    specs = dict.fromkeys(_with_ending(spec, as_images) for spec in parse_outputs(outputs))
+    named = [_named(spec, folder, name, source, started) for spec in specs]
+    _check_distinct(named)
+    for output in named:
+        _check_dependency(output.spec)
+        _check_target(output, folder, source, overwrite)
+    prepare_folder(folder)
+    return [_sink(output, source, overwrite) for output in named]
+
+
+def _with_ending(spec: OutputSpec, as_images: bool) -> OutputSpec:
+    if spec.ending is not None:
+        return spec
+    return OutputSpec(spec.view, ".png" if as_images else _DEFAULT_VIDEO.get(spec.view, ".mp4"))
+
+
+def _named(spec: OutputSpec, folder: Path, name: str, source: FrameSource, started: datetime) -> _Output:
+    path = expand_name(name, view=spec.view, source=label_of(source), started=started)
+    ending = "" if spec.kind == "images" else spec.ending
+    return _Output(spec, folder / path.with_name(f"{path.name}{ending}"))
+
+
+def label_of(source: FrameSource) -> str:
+    """What names a source in the name of a file: the stem of its file, its folder, or ``camera-0``."""
+    if source.path is None:
+        return source.name
+    path = source.path.resolve()
+    return path.name if source.numbered else path.stem
+
+
+def _check_distinct(outputs: Sequence[_Output]) -> None:
+    taken: dict[tuple[str, ...], _Output] = {}
+    for output in outputs:
+        other = taken.setdefault(output.key, output)
+        if other is not output:
+            raise ParameterError(
+                f"{other.spec} and {output.spec} would both be '{output.target}': the name needs the field {{view}}"
+            )
+
+
+def _check_dependency(spec: OutputSpec) -> None:
+    needed = spec.kind == "video" and (spec.view == "cutout" or spec.ending == ".webm")
+    if needed and not has_av():
+        raise DependencyError(f"{spec} needs the package av: pip install 'bgsub[av]'")
+
+
+def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite: bool) -> None:
+    target = output.target
+    if source.path is not None:
+        read = source.path.resolve()
+        if target.resolve() == read:
+            raise SinkError(f"the output '{target}' is the input itself")
+        places = {"images": folder, "still": target.parent}
+        if source.numbered and output.spec.kind in places and places[output.spec.kind].resolve() == read:
+            raise SinkError(f"the images of {output.spec.view} would go into the folder that is read: '{source.path}'")
+    if output.exists and not overwrite:
+        raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
+
+
+def _sink(output: _Output, source: FrameSource, overwrite: bool) -> Sink:
+    spec, target = output.spec, output.target
+    if spec.kind == "images":
+        return ImageSequenceSink(target, spec.view, ending=spec.ending or ".png", clean=overwrite)
+    if spec.kind == "array":
+        return ArraySink(target, spec.view)
+    if spec.kind == "still":
+        return StillSink(target)
+    if not has_av():
+        return VideoSink(target, spec.view, source.rate)
+    sounds = spec.view in _WITH_SOUND and getattr(source, "has_audio", False)
+    audio_from = source.path if sounds else None
+    return AvVideoSink(target, spec.view, source.rate, audio_from=audio_from)

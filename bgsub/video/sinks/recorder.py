@@ -1,0 +1,241 @@
+"""Clips of the moments with motion."""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import math
+import os
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import ParameterError, SinkError
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.clip_files import Clip, ClipNames, append_to_list
+from bgsub.video.sinks.motion_gate import CLOSE, Gate, MotionGate
+from bgsub.video.sinks.pre_roll import PreRoll
+from bgsub.video.sinks.video import DEFAULT_RATE, VideoSink
+from bgsub.video.sources import Frame
+from bgsub.video.views import get_view, to_bgr8, to_uint8
+
+logger = logging.getLogger("bgsub")
+
+MakeSink = Callable[[Path, str, Fraction], Sink]
+
+_MEMORY = 256 << 20
+
+
+class RecorderSink(Sink):
+    """Records a clip of each moment with motion, from a little before it to a little after it.
+
+    Motion is a share of foreground above a threshold for some time. Frames of the start phase, and those with an
+    event of the whole frame such as a light that is switched, are no motion. Moments whose clips would overlap
+    share one. Clips have the times of the source if PyAV is installed, and one frame after the other at `rate`
+    otherwise; they appear when they are complete. ``clips.csv`` in the folder lists file, start, end (seconds of
+    the source), peak share, and date and time of a camera's clips. Clips that exist are never replaced: their numbers
+    go on.
+
+    Parameters
+    ----------
+    folder : str or path
+        Created if missing.
+    min_share : float
+        Share of the frame, in [0, 1], that must be foreground.
+    min_area : int, optional
+        The same in pixels, instead of `min_share`.
+    pre_roll, post_roll : float
+        Seconds recorded before and after the motion.
+    min_duration : float
+        Seconds that motion must last to be recorded.
+    max_duration : float, optional
+        Seconds after which a clip ends and the next one begins; by default never.
+    view : str
+        ``"input"``, the frames as they are, or one of `VIEWS`; ``cutout`` without its transparency.
+    name : str, optional
+        Name of the clips; see `ClipNames`.
+    source : str
+        Name of the source in it.
+    rate : float or Fraction, optional
+        Frames per second, where the frames have no times; 25 if unknown.
+    make_sink : callable, optional
+        Called with path, view and rate for each clip; by default an `AvVideoSink`, or a `VideoSink` without PyAV.
+    memory : int
+        Bytes that the frames before a motion may take; see `PreRoll`.
+
+    Attributes
+    ----------
+    clips : list of Clip
+        What was recorded.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is none of the allowed.
+    SinkError
+        If the folder or a clip cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        min_share: float = 0.002,
+        min_area: int | None = None,
+        pre_roll: float = 2.0,
+        post_roll: float = 3.0,
+        min_duration: float = 0.3,
+        max_duration: float | None = None,
+        view: str = "input",
+        name: str | None = None,
+        source: str = "video",
+        rate: float | Fraction | None = None,
+        make_sink: MakeSink | None = None,
+        memory: int = _MEMORY,
+    ) -> None:
+        for label, seconds in (("pre_roll", pre_roll), ("post_roll", post_roll), ("min_duration", min_duration)):
+            if not 0 <= seconds < math.inf:
+                raise ParameterError(f"{label} must be a number of seconds, 0 or more, got {seconds!r}")
+        if max_duration is not None and not max_duration > 0:
+            raise ParameterError(f"max_duration must be a positive number of seconds or None, got {max_duration!r}")
+        if not 0 <= min_share <= 1:
+            raise ParameterError(f"min_share must lie in [0, 1], got {min_share!r}")
+        if min_area is not None and min_area < 0:
+            raise ParameterError(f"min_area must be a number of pixels, 0 or more, got {min_area!r}")
+        self.folder = Path(folder)
+        self.clips: list[Clip] = []
+        self._min_share, self._min_area = min_share, min_area
+        self._view: Callable[[Separation], np.ndarray] = _input if view == "input" else get_view(view)
+        self._exact = view == "mask"
+        self._names = ClipNames(self.folder, name, source, ".mkv" if self._exact else ".mp4")
+        self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
+        self._make_sink = make_sink or _default_sink
+        self._gate = MotionGate(pre_roll, post_roll, min_duration)
+        self._max_duration = max_duration or math.inf
+        self._held = PreRoll(self._exact, memory)
+        self._clip: _GrowingClip | None = None
+        prepare_folder(self.folder)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Record the frame, or keep it for a while in case something is about to happen."""
+        moment = frame.time if frame.time is not None else float(frame.index / self._rate)
+        share = separation.share
+        action = self._gate.update(moment, self._is_moving(separation, share))
+        picture = self._picture(separation)
+        if action is not Gate.RECORD and self._clip is not None and self._is_over(self._clip, action):
+            self._finish_clip()
+        if action is Gate.BEGIN:
+            self._record_held()
+        if action is not Gate.HOLD:
+            self._record(frame, moment, share, picture)
+            return
+        self._held.put(frame, moment, share, picture)
+        # While a clip may still be continued, what comes after it must not be lost.
+        self._held.forget_before(self._gate.keep_from if self._clip is None else self._clip.end)
+
+    def close(self) -> None:
+        """Finish the clip that is growing."""
+        self._finish_clip()
+
+    def abort(self) -> None:
+        """Leave the clip that is growing under its partial name."""
+        clip, self._clip = self._clip, None
+        if clip is not None:
+            clip.sink.abort()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Refuse: a clip may be growing."""
+        raise SinkError("recordings of motion cannot be continued")
+
+    def _is_moving(self, separation: Separation, share: float) -> bool:
+        if separation.phase != "tracking" or separation.event is not None:
+            return False
+        if self._min_area is not None:
+            return share > 0 and share * separation.mask.size >= self._min_area
+        return share > 0 and share >= self._min_share
+
+    def _is_over(self, clip: _GrowingClip, action: Gate) -> bool:
+        """Whether the clip at hand can no longer be continued: the next one would begin after its end."""
+        begin = self._gate.clip_from if action is Gate.BEGIN else self._gate.keep_from
+        return begin > clip.end
+
+    def _picture(self, separation: Separation) -> np.ndarray:
+        image = to_uint8(self._view(separation))
+        return image if image.ndim == 2 else to_bgr8(image)
+
+    def _record_held(self) -> None:
+        if self._clip is None:
+            self._held.forget_before(self._gate.clip_from)
+        for frame, moment, share, picture in self._held.take():
+            self._record(frame, moment, share, picture)
+
+    def _record(self, frame: Frame, moment: float, share: float, picture: np.ndarray) -> None:
+        if self._clip is not None and moment - self._clip.start >= self._max_duration - CLOSE:
+            self._finish_clip()
+        if self._clip is None:
+            began = _date_of(frame)
+            path = self._names.next(moment, began)
+            sink = self._make_sink(path, "mask" if self._exact else "background", self._rate)
+            self._clip = _GrowingClip(path, sink, moment, began)
+        self._clip.add(frame, moment, share, picture)
+
+    def _finish_clip(self) -> None:
+        growing, self._clip = self._clip, None
+        if growing is None:
+            return
+        try:
+            growing.sink.close()
+        except BaseException:
+            growing.sink.abort()
+            raise
+        clip = growing.clip
+        append_to_list(self.folder, clip)
+        self.clips.append(clip)
+        logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
+
+
+class _GrowingClip:
+    """A clip that is being written."""
+
+    def __init__(self, path: Path, sink: Sink, start: float, began: datetime | None) -> None:
+        self.path, self.sink, self.start, self.end, self.began = path, sink, start, start, began
+        self._peak = 0.0
+
+    @property
+    def clip(self) -> Clip:
+        return Clip(self.path, self.start, self.end, self._peak, self.began)
+
+    def add(self, frame: Frame, moment: float, share: float, picture: np.ndarray) -> None:
+        self.sink.write(frame, _as_separation(picture))
+        self.end, self._peak = moment, max(self._peak, share)
+
+
+def _input(separation: Separation) -> np.ndarray:
+    return separation.frame
+
+
+def _as_separation(picture: np.ndarray) -> Separation:
+    """Wrap a finished picture for a sink: its views ``mask`` and ``background`` show it as it is."""
+    nothing = np.empty(0)
+    return Separation(picture, picture, picture, nothing, nothing, "tracking")
+
+
+def _date_of(frame: Frame) -> datetime | None:
+    """Return when a frame of a camera arrived."""
+    if frame.received is None:
+        return None
+    return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - frame.received)
+
+
+def _default_sink(path: Path, view: str, rate: Fraction) -> Sink:
+    if importlib.util.find_spec("av") is None:
+        return VideoSink(path, view, rate)
+    from bgsub.video.sinks.av import AvVideoSink  # noqa: PLC0415
+
+    return AvVideoSink(path, view, rate)

@@ -1,0 +1,89 @@
+"""One picture of the background."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import ParameterError, SinkError
+from bgsub.outputs import STILL_ENDINGS
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.images import encode_image, write_bytes
+from bgsub.video.sources import Frame
+
+
+class StillSink(Sink):
+    """Writes the background of the newest frame as one image, at the end.
+
+    PNG and TIFF keep 16 bit; floating images become 8 bit, and JPEG has 8 bit always. After `abort` the image
+    is there as ``NAME.partial.EXT``.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, ending in ``.png``, ``.tif`` or ``.jpg``. Missing folders are created.
+
+    Raises
+    ------
+    ParameterError
+        If the ending is none of the allowed.
+    SinkError
+        If the file cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.partial_path = self.path.with_name(f"{self.path.stem}.partial{self.path.suffix}")
+        if self.path.suffix.lower() not in STILL_ENDINGS:
+            raise ParameterError(f"a still image must end in {', '.join(STILL_ENDINGS)}, got '{self.path}'")
+        self._newest: np.ndarray | None = None
+        self._saved: bytes | None = None
+        prepare_folder(self.path.parent)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Keep the background of this frame instead of the one before."""
+        self._newest, self._saved = separation.background, None
+
+    def close(self) -> None:
+        """Write the image; without any frame there is none."""
+        data = self._data()
+        if data is None:
+            return
+        write_bytes(self.path, data)
+        with suppress(OSError):
+            self.partial_path.unlink(missing_ok=True)
+        self._newest = self._saved = None
+
+    def abort(self) -> None:
+        """Write the image under its partial name."""
+        data = self._data()
+        if data is not None:
+            write_bytes(self.partial_path, data)
+        self._newest = self._saved = None
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Write the image under its partial name; see `Sink.checkpoint`."""
+        data = self._data()
+        if data is None:
+            return {"bytes": 0}
+        write_bytes(self.partial_path, data)
+        return {"bytes": len(data)}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on with the image of the checkpoint, or of a later one; see `Sink.resume`."""
+        if not state.get("bytes"):
+            return
+        try:
+            self._saved = self.partial_path.read_bytes()
+        except OSError as error:
+            raise SinkError(
+                f"'{self.path}' cannot be continued: '{self.partial_path}': {error.strerror or error}"
+            ) from None
+
+    def _data(self) -> bytes | None:
+        return self._saved if self._newest is None else encode_image(self.path, self._newest)

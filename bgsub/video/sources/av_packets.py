@@ -1,0 +1,109 @@
+"""What the packets of a file tell without decoding: whether the rate varies, and where to go to for a frame."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from fractions import Fraction
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from bgsub.timecode import Timecode
+from bgsub.video.sources.av_container import Container
+
+# Time stamps this far from a fixed rate, in units of the time base, in seconds (Matroska rounds to milliseconds, and
+# what was there once stays so in other containers) or relative to a frame, are rounded ones.
+_TICKS, _SECONDS, _SHARE = 2, 0.0011, 0.02
+# Decoders hold back at most 16 frames to put them in order.
+_REORDER = 32
+
+
+def varies(path: Path, limit: int = 300) -> bool:
+    """Whether the time stamps of the first `limit` packets follow no fixed rate."""
+    container = Container(path)
+    try:
+        packets = islice((packet for packet in container.packets() if not packet.is_discard), limit)
+        stamps = sorted(stamp for stamp in map(_stamp, packets) if stamp is not None)
+        ticks = max(_TICKS, _SECONDS / container.stream.time_base)
+    finally:
+        container.close()
+    # The last ones of a part that was cut off wait for others that come before them.
+    stamps = stamps[:-_REORDER] if len(stamps) >= limit - 1 else stamps
+    if len(stamps) < 3:
+        return False
+    step = Fraction(stamps[-1] - stamps[0], len(stamps) - 1)
+    tolerance = max(ticks, _SHARE * step)
+    return any(abs(stamp - stamps[0] - number * step) > tolerance for number, stamp in enumerate(stamps))
+
+
+def _stamp(packet: Any) -> int | None:
+    return packet.dts if packet.pts is None else packet.pts
+
+
+class Shortcut:
+    """A keyframe from which a later frame can be decoded, for files where each packet is a frame.
+
+    Attributes
+    ----------
+    seek, keyframe : int
+        Time stamp and index of the keyframe.
+    stamps : list of int
+        Time stamps of all frames up to the wanted one and some more, in order: the index of a frame is its place.
+    target : int
+        Index of the wanted frame.
+    """
+
+    def __init__(self, seek: int, stamps: list[int], target: int) -> None:
+        self.seek, self.stamps, self.target = seek, stamps, target
+        self.keyframe = bisect_left(stamps, seek)
+
+    def index(self, stamp: int) -> int | None:
+        """Return the index of the frame with a time stamp; None where it cannot be known."""
+        place = bisect_left(self.stamps, stamp)
+        return place if place < len(self.stamps) and self.stamps[place] == stamp else None
+
+
+def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut | None:
+    """Return a shorter way to the first frame at or after `start`; None if there is none that is safe.
+
+    It leads to the keyframe before the last one: after that a whole group of pictures has passed, so that frames
+    are the same as from the start also where keyframes refresh the picture only little by little. Reads, but
+    does not decode, the file up to there.
+    """
+    container = Container(path)
+    try:
+        if not container.one_frame_per_packet:
+            return None
+        stamps: list[int] = []
+        keyframes: list[int] = []
+        for packet in container.packets():
+            if packet.dts is None and packet.size == 0:
+                break
+            if packet.pts is None or packet.is_discard or packet.is_corrupt:
+                return None
+            stamps.append(packet.pts)
+            if packet.is_keyframe:
+                keyframes.append(packet.pts)
+            # Matroska has no decoding time for the first packets of a file with B-frames.
+            if packet.dts is not None and _passed(start, len(stamps) - _REORDER, (packet.dts - stamps[0]) * time_base):
+                break
+    finally:
+        container.close()
+    stamps.sort()
+    if not stamps or len(set(stamps)) < len(stamps):
+        return None
+    # Behind the end the last frame is wanted, to tell where the end is.
+    target = min(_first_at(start, stamps, time_base), len(stamps) - 1)
+    before = sorted(key for key in keyframes if key <= stamps[target])
+    return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
+
+
+def _passed(start: Timecode, count: int, seconds: Fraction) -> bool:
+    """Whether `count` frames, or all up to `seconds`, reach beyond the start."""
+    return count > start.frame if start.frame is not None else count > 0 and seconds > start.amount + 1
+
+
+def _first_at(start: Timecode, stamps: list[int], time_base: Fraction) -> int:
+    if start.frame is not None:
+        return start.frame
+    return bisect_left(stamps, stamps[0] + (start.amount - Fraction(1, 10**6)) / time_base)

@@ -1,0 +1,51 @@
+"""What names a camera: an index, or an address whose password is nobody's business."""
+
+from __future__ import annotations
+
+import re
+
+from bgsub.errors import ParameterError, SourceError
+
+SCHEMES = ("rtsp", "rtsps", "rtmp", "rtp", "http", "https", "udp", "tcp", "srt")
+
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
+# "user:pass/word@", with a slash that should have been escaped: what follows the colon is no port.
+_USER_WITH_SLASH = re.compile(r"\A[^/@:\[]*:(?!\d+/).*@")
+_SECRET = re.compile(r"((?:pass(?:word|wd|phrase)?|pwd|token|secret|auth|key)=)[^&;]*", re.IGNORECASE)
+
+
+def is_camera(spec: str) -> bool:
+    """Whether a text names a camera: its index in digits, or an address with a scheme."""
+    return (spec.isascii() and spec.isdigit()) or bool(_ADDRESS.match(spec))
+
+
+def without_password(address: str) -> str:
+    """Return an address without user name and password, those among its parameters (``pwd=...``) included."""
+    scheme, mark, rest = address.partition("://")
+    authority, slash, path = rest.partition("/")
+    known = "@" in authority
+    rest = authority.rpartition("@")[2] + slash + path if known else _USER_WITH_SLASH.sub("", rest, count=1)
+    return scheme + mark + _SECRET.sub(r"\1***", rest)
+
+
+def parse_camera(camera: int | str) -> int | str:
+    """Return the index of a local camera, or the address of one on the network.
+
+    Raises
+    ------
+    ParameterError
+        If the index is negative.
+    SourceError
+        If the address has none of the allowed schemes.
+    """
+    if isinstance(camera, str) and not (camera.isascii() and camera.isdigit()):
+        address = _ADDRESS.match(camera)
+        if address is None or address[1].lower() not in SCHEMES:
+            allowed = ", ".join(f"{scheme}://" for scheme in SCHEMES)
+            given = without_password(camera)
+            raise SourceError(f"a camera is an index or an address with one of {allowed}; got '{given}'")
+        return camera
+    index = int(camera)
+    if index < 0:
+        raise ParameterError(f"the index of a camera must be 0 or more, got {index}")
+    return index

@@ -1,0 +1,118 @@
+"""The connection to a camera: opened without holding up Ctrl-C, read until it is lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.errors import SourceError
+from bgsub.video._quiet import quiet
+from bgsub.video.channel import Channel
+
+# A webcam loses a frame now and then; a connection that is gone fails at once, each time.
+_RETRIES = 5
+
+
+@dataclass(frozen=True)
+class Camera:
+    """What is needed to open a camera, again and again.
+
+    Attributes
+    ----------
+    device : int or str
+        Index or network address.
+    name : str
+        What messages call it; without a password.
+    open_timeout, read_timeout : float
+        Seconds that a network address may take to answer, and to send its next frame.
+    threads : int
+        Threads that decode a network stream.
+    """
+
+    device: int | str
+    name: str
+    open_timeout: float
+    read_timeout: float
+    threads: int = 1
+
+    @property
+    def local(self) -> bool:
+        """Whether the camera belongs to this computer."""
+        return isinstance(self.device, int)
+
+    def connect(self) -> Any:
+        """Return an opened `cv2.VideoCapture`; takes as long as `open_timeout`.
+
+        Raises
+        ------
+        SourceError
+            If the camera is not there or does not answer.
+        """
+        with quiet():
+            if self.local:
+                capture = cv2.VideoCapture(self.device)
+            else:
+                limits = [
+                    *(cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, int(self.open_timeout * 1000)),
+                    *(cv2.CAP_PROP_READ_TIMEOUT_MSEC, int(self.read_timeout * 1000)),
+                ]
+                if hasattr(cv2, "CAP_PROP_N_THREADS"):
+                    limits += [cv2.CAP_PROP_N_THREADS, self.threads]
+                capture = cv2.VideoCapture(self.device, cv2.CAP_FFMPEG, limits)
+        if capture.isOpened():
+            return capture
+        if self.local:
+            raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted")
+        raise SourceError(f"{self.name} does not answer within {self.open_timeout:g} s or sends no video")
+
+    def connect_interruptibly(self) -> Any:
+        """Return what `connect` does, so that Ctrl-C works while an address on the network is waited for."""
+        # macOS asks for the permission to use a local camera in the main thread only.
+        return self.connect() if self.local else _in_background(self.connect)
+
+
+def _in_background(connect: Callable[[], Any]) -> Any:
+    """Call `connect` in a thread and wait for its answer; what comes after an interrupt is released."""
+    answer: Channel[Any] = Channel(1)
+
+    def work() -> None:
+        try:
+            capture = connect()
+        except BaseException as error:
+            answer.fail(error)
+            return
+        if not answer.put(capture):
+            capture.release()
+
+    thread = threading.Thread(target=work, name="bgsub-open", daemon=True)
+    thread.start()
+    try:
+        capture = next(answer)
+    except KeyboardInterrupt:
+        answer.cancel()
+        raise
+    except BaseException:
+        thread.join()
+        raise
+    thread.join()
+    return capture
+
+
+def read_image(capture: Any, stopping: Callable[[], bool]) -> tuple[np.ndarray | None, int]:
+    """Return the next image, (h, w, 3) uint8, and the failed reads before it; None once no more comes."""
+    for failures in range(_RETRIES + 1):
+        begin = time.monotonic()
+        with quiet():
+            good, image = capture.read()
+        if good:
+            return image, failures
+        # A read that fails after a wait has timed out: waiting again would only hold up the end.
+        if stopping() or time.monotonic() - begin > 1:
+            break
+    return None, 0

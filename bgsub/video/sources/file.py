@@ -1,0 +1,79 @@
+"""What the readers of video files have in common."""
+
+from __future__ import annotations
+
+import os
+from fractions import Fraction
+from pathlib import Path
+
+from bgsub.errors import SourceError
+from bgsub.video.sources.base import FrameSource, logger
+
+# The announced number of frames is the duration times the rate, rounded, or what an editor left there.
+_SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
+
+
+class FileSource(FrameSource):
+    """A video file, with what its header announces.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be decoded does.
+    rate : float or Fraction, optional
+        Frames per second, if the file is wrong about it; times then follow it too.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], on_error: str, rate: float | Fraction | None) -> None:
+        super().__init__(f"video '{os.fspath(path)}'", on_error, rate)
+        self.path: Path = Path(path)
+        self._size = (0, 0)
+        self._file_rate: Fraction | None = None
+        self._length: int | None = None
+        self._check_file()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the frames in pixels, as they are to be seen: after the rotation."""
+        return self._size
+
+    @property
+    def rate(self) -> Fraction | None:
+        """Frames per second that the header tells, which at a variable rate may be far off; None if unknown."""
+        return self._given_rate or self._file_rate
+
+    @property
+    def length(self) -> int | None:
+        """Number of frames that the header announces: an estimate."""
+        return self._length
+
+    def _check_file(self) -> None:
+        if not self.path.is_file():
+            raise SourceError(f"no such file: '{self.path}'")
+        try:
+            with self.path.open("rb") as file:
+                empty = not file.read(1)
+        except OSError as error:
+            raise SourceError(f"{self.name} cannot be read: {error.strerror or error}") from None
+        if empty:
+            raise SourceError(f"{self.name} is empty")
+
+    def _at_end(self, count: int, seconds: float) -> bool:
+        """Whether `count` frames, the last at `seconds`, are about what the file announces."""
+        if self._length is None or self._file_rate is None:
+            return True
+        # At a variable rate the count falls short by far, so that the clock has a say as well.
+        reached = max(count, seconds * float(self._file_rate) + 1)
+        return self._length - reached <= max(_SLACK_FRAMES, _SLACK_SHARE * self._length)
+
+    def _warn_cut_short(self, count: int, seconds: float) -> None:
+        announced = (self._length or 0) / float(self._file_rate or 1)
+        logger.warning(
+            "%s is cut short: it ends at %.1f s of %.1f s, after frame %d",
+            self.name,
+            seconds,
+            announced,
+            count,
+        )

@@ -1,0 +1,46 @@
+"""The options of events and regions, on a command of their own."""
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from bgsub.cli.event_options import EVENT_FORMATS, event_options
+from bgsub.errors import ParameterError
+from bgsub.events import FORMATS
+
+
+@click.command()
+@event_options
+def command(events, plot, roi):
+    click.echo(repr((events, plot, roi)))
+
+
+def test_defaults_and_values():
+    assert CliRunner().invoke(command, []).output == "([], False, ())\n"
+    words = ["--event-files", "csv,coco", "--plot", "--roi", "0,0,5,5", "--roi", "door=1,1,10%,10%"]
+    answer = CliRunner().invoke(command, words)
+    assert answer.output == "(['csv', 'coco'], True, ('0,0,5,5', 'door=1,1,10%,10%'))\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--event-files", "xml"], "--event-files takes csv, jsonl, coco, got 'xml'"),
+        (["--roi", "1,2,3"], "--roi: a region must be"),
+        (["--roi", "a=0,0,5,5", "--roi", "a=0,0,6,6"], "--roi: regions must have different names, got 'a' twice"),
+    ],
+)
+def test_wrong_values_are_named(words, message):
+    answer = CliRunner().invoke(command, words)
+    assert isinstance(answer.exception, ParameterError)
+    assert str(answer.exception).startswith(message)
+
+
+def test_the_formats_are_those_of_the_sink_and_nothing_heavy_is_imported():
+    assert EVENT_FORMATS == FORMATS
+    code = "import sys, bgsub.cli.event_options; print({'numpy', 'cv2', 'numba'} & set(sys.modules))"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "set()"

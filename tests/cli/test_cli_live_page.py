@@ -1,0 +1,168 @@
+"""``bgsub live --serve`` and several cameras; what does not go together is told in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import threading
+import urllib.request
+
+import pytest
+from video_fakes import FakeDisplay, read_video
+
+from bgsub.cli.live_options import LIVE_VIEWS
+
+QUICK = ("--start-frames", 10)
+
+
+@pytest.fixture
+def page(monkeypatch):
+    """A function that is called with the address of the page as soon as it is there, in a thread."""
+    threads = []
+
+    def when_served(visit):
+        from bgsub.live import session  # noqa: PLC0415
+
+        class Server(session.LiveServer):
+            def __init__(self, *arguments, **options):
+                super().__init__(*arguments, **options)
+                threads.append(threading.Thread(target=visit, args=(self.address, self.broadcasts)))
+                threads[0].start()
+
+        monkeypatch.setattr(session, "LiveServer", Server)
+
+    yield when_served
+    for thread in threads:
+        thread.join()
+
+
+def ask(address, path, body=None):
+    base, _, query = address.partition("?")
+    request = urllib.request.Request(f"{base}{path}?{query}", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return answer.read()
+
+
+def test_a_stream_is_watched_and_tuned_in_a_browser(cli, endless_stream, page):
+    seen = {}
+
+    def visit(address, broadcasts):
+        controls = broadcasts[0].controls
+        try:
+            seen["page"] = ask(address, "")
+            while not controls.statistics.as_dict()["frames"]:
+                controls.wait(0.01)
+            seen["numbers"] = json.loads(ask(address, "statistics"))["cameras"][0]
+            seen["answer"] = json.loads(ask(address, "control", b'{"parameters": {"threshold": 0.3}}'))
+        finally:
+            controls.quit()
+
+    page(visit)
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", *QUICK)
+    assert (answer.code, answer.err) == (0, "")
+    first, second = answer.out.splitlines()
+    assert re.fullmatch(r"watch at http://127\.0\.0\.1:\d+/", first)
+    assert second.endswith("; stopped by the user")
+    assert b"<title>bgsub live</title>" in seen["page"]
+    assert seen["numbers"]["width"] == 48
+    assert seen["numbers"]["latency_ms"] >= 0
+    assert seen["answer"]["cameras"][0]["parameters"]["threshold"] == 0.3
+
+
+def test_a_token_stands_in_the_address(cli, endless_stream, page):
+    page(lambda address, broadcasts: (ask(address, "statistics"), broadcasts[0].controls.quit()))
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", "--token", "correct-horse", *QUICK)
+    assert answer.code == 0
+    assert answer.out.splitlines()[0].endswith("/?token=correct-horse")
+
+
+def test_json_stays_alone_on_the_output(cli, endless_stream):
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", "--frames", 3, "--json", *QUICK)
+    assert answer.code == 0
+    assert json.loads(answer.out)["frames"] == 3
+    assert answer.err.startswith("watch at http://")
+
+
+def test_several_cameras_write_a_folder_each_and_one_that_fails_is_told(cli, tmp_path, endless_stream, video):
+    out = tmp_path / "out"
+    sources = (endless_stream.address, video, tmp_path / "none.avi")
+    answer = cli("live", *sources, "--no-window", "--fast", "-o", out, "--frames", 12, *QUICK)
+    assert answer.code == 1
+    missing = f"no such file or folder: '{tmp_path / 'none.avi'}'"
+    assert answer.err.splitlines() == [
+        f"bgsub: {tmp_path / 'none.avi'}: {missing}",
+        f"bgsub: error: {tmp_path / 'none.avi'}: {missing}",
+    ]
+    lines = answer.out.splitlines()
+    assert len(lines) == 2
+    assert all(": 12 frames of 48x32" in line for line in lines)
+    folders = sorted(out.iterdir())
+    assert len(folders) == 2
+    assert all(len(read_video(folder / "mask.mkv")) == 12 for folder in folders)
+
+
+def test_several_cameras_have_a_window_each(cli, endless_stream, video, monkeypatch):
+    displays = []
+
+    def display():
+        displays.append(FakeDisplay())
+        return displays[-1]
+
+    monkeypatch.setattr("bgsub.video.sinks.window.CvDisplay", display)
+    answer = cli("live", endless_stream.address, video, "--frames", 5, "--view", "input", *QUICK)
+    assert (answer.code, answer.err) == (0, "")
+    assert len(displays) == 2
+    for display in displays:
+        assert not display.is_open
+        assert any(image.shape[1] == 7 * 48 for image in display.shown)
+
+
+def test_clips_are_recorded(cli, tmp_path, video):
+    answer = cli("live", video, "--no-window", "--fast", "--record", tmp_path / "clips", "--post-roll", 0, *QUICK)
+    assert (answer.code, answer.err) == (0, "")
+    assert (tmp_path / "clips" / "clips.csv").exists()
+
+
+def test_a_virtual_camera_that_is_not_there(cli, monkeypatch, video):
+    monkeypatch.setitem(sys.modules, "pyvirtualcam", None)
+    answer = cli("live", video, "--no-window", "--virtual-camera", *QUICK)
+    assert answer.code == 1
+    assert answer.err.endswith("needs the package pyvirtualcam: pip install 'bgsub[virtual-camera]'\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--serve", "x"], "--serve takes a port up to 65535, or host:port, got 'x'"),
+        (["--serve", "70000"], "--serve takes a port up to 65535, or host:port, got '70000'"),
+        (["--serve", "host:"], "--serve takes a port up to 65535, or host:port, got 'host:'"),
+        (["--serve", "0", "--token", "short"], "token must be at least 8 letters, digits, '-' or '_'"),
+        (["--token", "correct-horse", "-o", "out"], "--token needs --serve"),
+        (["--virtual-device", "/dev/video9", "-o", "out"], "--virtual-device needs --virtual-camera"),
+        (["--post-roll", "3", "-o", "out"], "--post-roll needs --record"),
+        (["1", "--virtual-camera"], "--virtual-camera takes one camera, got several"),
+        (["1", "-o", "out", "--save-model", "m.npz"], "a model file is for one camera, got several cameras"),
+        (["0", "-o", "out"], "each camera can be given once, got camera 0 twice"),
+        (["--serve", "0", "--backdrop", "#zz"], "a backdrop is 'blur', a colour such as '#00b140' or an image file"),
+    ],
+)
+def test_what_does_not_go_together(cli, tmp_path, monkeypatch, words, message):
+    monkeypatch.chdir(tmp_path)
+    answer = cli("live", "0", "--no-window", *words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"bgsub: error: {message}")
+    assert answer.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_port_in_use(cli, endless_stream):
+    port = endless_stream.server_address[1]
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", port)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == f"bgsub: error: the page cannot be served at 127.0.0.1:{port}: the port is in use\n"
+
+
+def test_all_views_are_in_the_help(cli):
+    answer = cli("live", "--help")
+    assert all(view in answer.out for view in LIVE_VIEWS)

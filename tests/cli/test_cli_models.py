@@ -1,0 +1,121 @@
+"""``--keep-model``: one file, one command line, every day; and settings beside a saved model."""
+
+import pytest
+from cli_inputs import make_scene
+from video_fakes import write_images
+
+import bgsub
+
+QUICK = ("--start-frames", 10)
+SHORT = "too short to leave the start phase"
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch, folder):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BGSUB_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return tmp_path
+
+
+@pytest.fixture
+def day(cli):
+    """A function that runs the command of every day, with options."""
+    numbers = iter(range(99))
+
+    def call(*words, source="frames"):
+        return cli("run", source, "-o", f"out{next(numbers)}", "--keep-model", "m.npz", *words)
+
+    return call
+
+
+def refuse(answer, message):
+    assert (answer.code, answer.out, answer.err) == (2, "", f"bgsub: error: {message}\n")
+
+
+def test_the_same_command_starts_and_goes_on(day, place):
+    first = day(*QUICK)
+    assert (first.code, first.err) == (0, "")
+    assert first.out.endswith(", m.npz\n")
+    before = (place / "m.npz").read_bytes()
+    write_images(place / "three", make_scene(3, empty=3))
+    second = day(*QUICK, source="three")
+    assert (second.code, second.err) == (0, "")
+    assert SHORT not in second.out
+    assert second.out.endswith(", m.npz\n")
+    assert (place / "m.npz").read_bytes() != before
+    assert bgsub.BackgroundSubtractor.load("m.npz").phase == "tracking"
+
+
+def test_a_run_that_fails_keeps_the_old_model(day, place):
+    assert day(*QUICK).code == 0
+    before = (place / "m.npz").read_bytes()
+    (place / "frames" / "in000007.png").write_bytes(b"no image")
+    assert day(*QUICK).code == 2
+    assert (place / "m.npz").read_bytes() == before
+
+
+def test_frames_of_another_format_are_refused_by_name(day, place):
+    assert day(*QUICK).code == 0
+    write_images(place / "small", make_scene(3, 30, 40))
+    answer = day(*QUICK, source="small")
+    assert (answer.code, answer.out, answer.err.count("\n")) == (2, "", 1)
+    assert answer.err.endswith(
+        "every frame must be like those of the saved model, uint8 of shape (32, 48, 3), "
+        "got uint8 of shape (30, 40, 3)\n"
+    )
+
+
+def test_another_parameter_than_the_models_own_is_refused(day, place):
+    assert day(*QUICK).code == 0
+    refuse(
+        day(*QUICK, "--min-area", "0.1"),
+        "the model m.npz was made with --min-area 0.0002, so --min-area 0.1 cannot be given",
+    )
+
+
+def test_parameters_from_a_file_hold_for_new_models(day, place):
+    (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 2")
+    assert day().err == ""
+    assert day().err == ""
+    (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 4")
+    answer = day()
+    assert answer.code == 0
+    assert answer.err == "bgsub: the model m.npz keeps its rank = 2; not used is bgsub.toml: 'rank' in [method]\n"
+    assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == 2
+
+
+def test_a_model_that_is_typed_goes_before_parameters_of_a_file(cli, day, place):
+    assert day(*QUICK).code == 0
+    (place / "bgsub.toml").write_text("rank = 4")
+    answer = cli("run", "frames", "-o", "x", "--model", "m.npz")
+    assert answer.code == 0
+    assert answer.err == "bgsub: the model m.npz keeps its rank = 3; not used is bgsub.toml: 'rank'\n"
+
+
+def test_what_does_not_go_together(day, place):
+    assert day(*QUICK).code == 0
+    for option in ("--model", "--save-model"):
+        refuse(
+            day(option, "n.npz"),
+            f"--keep-model loads and saves the model, so {option} cannot be given beside it",
+        )
+    (place / "folder").mkdir()
+    refuse(day("--keep-model", "folder"), "--keep-model takes a file, got the folder 'folder'")
+    refuse(day("--keep-model", "gone/m"), "--keep-model takes a file in a folder that exists, got 'gone/m'")
+    (place / "m.npz").write_text("junk")
+    refuse(day(), "m.npz is not a bgsub model")
+    refuse(day(*QUICK), "m.npz is not a bgsub model")
+
+
+def test_what_is_typed_goes_before_the_file_of_settings(cli, day, place):
+    assert day(*QUICK).code == 0
+    (place / "bgsub.toml").write_text("keep-model = 'kept.npz'")
+    answer = cli("run", "frames", "-o", "x", *QUICK, "--save-model", "n.npz")
+    assert (answer.code, answer.err) == (0, "")
+    assert (place / "n.npz").exists()
+    assert not (place / "kept.npz").exists()
+    answer = cli("run", "frames", "-o", "y", "--model", "m.npz")
+    assert (answer.code, answer.err) == (0, "")
+    assert SHORT not in answer.out
+    assert (place / "kept.npz").exists()

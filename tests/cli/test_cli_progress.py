@@ -1,0 +1,198 @@
+"""What a run tells beside its result: bars, lines, the log in a file, JSON, and that kernels are being compiled."""
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from contextlib import nullcontext
+from types import SimpleNamespace
+
+import pytest
+from numba.core import event
+
+from bgsub.cli import progress
+from bgsub.cli.progress import COMPILING, Lines, progress_bar
+
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """A function that makes standard error, as the test has it, a terminal of 100 columns or none."""
+
+    def make(there: bool = True) -> None:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda: there)
+        monkeypatch.setenv("COLUMNS", "100")
+
+    return make
+
+
+@pytest.fixture
+def words(folder, tmp_path):
+    numbers = iter(range(99))
+
+    def make(*more):
+        return ["run", folder, "-o", tmp_path / f"out{next(numbers)}", "--start-frames", 10, *more]
+
+    return make
+
+
+def lines_of(answer):
+    return [line.strip() for line in answer.err.replace("\r", "\n").split("\n") if line.strip()]
+
+
+def test_lines_tell_count_rate_and_time_left(monkeypatch):
+    now, said = [100.0], []
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    lines = Lines("video 'a'", 7500, 30.0, said.append)
+    for _ in range(480):
+        now[0] += 0.125
+        lines.update()
+    assert said == [
+        "video 'a': 240 of 7500 frames, 8 frames/s, 0:15:08 left",
+        "video 'a': 480 of 7500 frames, 8 frames/s, 0:14:38 left",
+    ]
+    lines = Lines("camera 0", None, 30.0, said.append)
+    now[0] += 40
+    lines.update(20)
+    assert said[2:] == ["camera 0: 20 frames, 0.5 frames/s"]
+
+
+def test_without_a_terminal_there_are_lines_in_the_log(cli, words, folder, monkeypatch):
+    assert cli(*words()).err == ""  # a short run says nothing
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    lines = lines_of(cli(*words()))
+    assert len(lines) == 30
+    pattern = rf"bgsub: images '{folder}': 30 of 30 frames, [\d.e+]+ frames/s, 0:00:00 left"
+    assert re.fullmatch(pattern, lines[-1])
+    assert cli(*words("--quiet")).err == ""
+    assert cli(*words("--progress", "none")).err == ""
+
+
+def test_a_live_source_has_lines_more_rarely(cli, tmp_path, endless_stream, monkeypatch):
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    out = tmp_path / "out"
+    answer = cli("live", endless_stream.address, "--no-window", "--frames", 4, "-o", out)
+    assert (answer.code, answer.err) == (0, "")
+    monkeypatch.setattr(progress, "INTERVAL_LIVE", 0.0)
+    lines = lines_of(cli("live", endless_stream.address, "--no-window", "--frames", 4, "-o", tmp_path / "out2"))
+    assert lines[0].startswith(f"bgsub: stream '{endless_stream.address}': 1 frames, ")
+    assert len(lines) == 4
+
+
+def test_the_kind_of_progress_can_be_chosen(cli, words, terminal, monkeypatch):
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    terminal()
+    assert "0/30 [00:00<?" in cli(*words()).err
+    assert "30 of 30 frames" not in cli(*words()).err
+    lines = lines_of(cli(*words("--progress", "log")))
+    assert len(lines) == 30
+    assert all(line.startswith("bgsub: ") for line in lines)
+    assert cli(*words("--progress", "none")).err == ""
+    terminal(False)
+    assert "0/30 [00:00<?" in cli(*words("--progress", "bar")).err
+
+
+def test_the_log_goes_into_a_file_with_times(cli, words, tmp_path, folder, monkeypatch):
+    monkeypatch.setattr(progress, "INTERVAL", 0.0)
+    log = tmp_path / "a.log"
+    answer = cli(*words("--log", log, "--progress", "none"))
+    assert (answer.code, answer.err) == (0, "")
+    lines = log.read_text().splitlines()
+    assert all(re.match(rf"{TIME} INFO ", line) for line in lines)
+    assert sum("of 30 frames, " in line for line in lines) == 30
+    assert f"images '{folder}': 30 frames of 48x32" in lines[-1]
+    (folder / "in000003.png").write_bytes(b"")
+    answer = cli(*words("--log", log, "--quiet"))
+    assert answer.code == 2
+    added = log.read_text().splitlines()[len(lines) :]
+    message = f"image '{folder / 'in000003.png'}' is empty"
+    assert re.fullmatch(rf"{TIME} ERROR {re.escape(message)}", added[-1])
+    assert answer.err == f"bgsub: error: {message}\n"
+    assert not [handler for handler in logging.getLogger("bgsub").handlers if hasattr(handler, "baseFilename")]
+
+
+def test_a_log_that_cannot_be_written(cli, words, tmp_path):
+    answer = cli(*words("--log", tmp_path / "gone" / "a.log"))
+    message = f"the log cannot be written to '{tmp_path / 'gone' / 'a.log'}': No such file or directory"
+    assert (answer.code, answer.out, answer.err) == (2, "", f"bgsub: error: {message}\n")
+
+
+def test_verbose_and_quiet_stand_after_the_command_as_well(cli, words, folder, tmp_path):
+    assert cli(*words("-v")).code == 0
+    assert logging.getLogger("bgsub").level == logging.INFO
+    assert cli("--verbose", *words()).code == 0
+    assert logging.getLogger("bgsub").level == logging.INFO
+    assert cli(*words()).code == 0
+    assert logging.getLogger("bgsub").level == logging.WARNING
+    assert cli("bench", "gone", "-q").code == 2
+    assert cli("config", "demo", "-q", "-v").code == 0
+
+
+def test_verbose_shows_the_traceback_wherever_it_comes_from(cli, words, monkeypatch):
+    monkeypatch.setenv("BGSUB_VERBOSE", "true")
+    monkeypatch.setattr("bgsub.cli.pipeline.run_job", lambda *_, **__: 1 / 0)
+    lines = lines_of(cli(*words()))
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1] == "bgsub: error: ZeroDivisionError: division by zero (bgsub --verbose shows where)"
+
+
+def test_the_summary_as_json(cli, words, folder, tmp_path):
+    for quiet in ([], ["--quiet"]):
+        answer = cli(*words("--json", *quiet))
+        assert (answer.code, answer.err) == (0, "")
+        assert answer.out.count("\n") == 1
+        result = json.loads(answer.out)
+        assert result["source"] == f"images '{folder}'"
+        assert (result["frames"], result["width"], result["height"], result["tracked"]) == (30, 48, 32, True)
+        assert result["stopped"] == "end"
+        assert len(result["outputs"]) == 1
+    answer = cli("run", "gone.mp4", "-o", tmp_path / "x", "--json")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == "bgsub: error: no such file or folder: 'gone.mp4'\n"
+
+
+def test_the_demo_as_json(cli, tmp_path):
+    answer = cli("demo", "--frames", 60, "-o", tmp_path / "demo", "--json")
+    assert (answer.code, answer.err) == (0, "")
+    result = json.loads(answer.out)
+    assert result["frames"] == 60
+    assert 0 <= result["recall"] <= 1
+    assert (tmp_path / "demo" / "strip.png").exists()
+
+
+def compile_event(module):
+    return {"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=module))}
+
+
+def test_compilation_is_told_once_to_who_waits(terminal, monkeypatch, caplog):
+    terminal()
+    monkeypatch.setattr(progress, "_bar", lambda *_: nullcontext(SimpleNamespace(update=lambda n: None)))
+    with caplog.at_level(logging.INFO, "bgsub"), progress_bar("a", 3):
+        for module in ("scipy.x", "bgsub._kernels", "bgsub._kernels"):
+            with event.trigger_event("numba:compile", data=compile_event(module)):
+                pass
+    assert [(record.name, record.message) for record in caplog.records] == [("bgsub.progress", COMPILING)]
+
+
+def test_compilation_is_in_the_log_only_where_nobody_watches(caplog):
+    compiling = event.trigger_event("numba:compile", data=compile_event("bgsub._kernels"))
+    with caplog.at_level(logging.INFO, "bgsub"), progress_bar("a", 3), compiling:
+        pass
+    assert [(record.name, record.message) for record in caplog.records] == [("bgsub", COMPILING)]
+
+
+def test_a_real_compilation_is_told(tmp_path):
+    """In a process of its own, whose cache of kernels is empty."""
+    code = (
+        "import logging; from numba import njit; from bgsub.cli.progress import progress_bar\n"
+        "logging.basicConfig(level=logging.INFO, format='%(message)s')\n"
+        "def f(x): return x + 1\n"
+        "f.__module__ = 'bgsub.made_up'\n"
+        "with progress_bar('a', 1): njit(f)(1)\n"
+    )
+    environ = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=True)
+    assert process.stderr == f"{COMPILING}\n"

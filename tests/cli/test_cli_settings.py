@@ -1,0 +1,250 @@
+"""Options from files and from the environment, through the whole program."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import click
+import pytest
+from cli_inputs import make_scene
+from video_fakes import write_images
+
+import bgsub
+from bgsub.cli import program
+from bgsub.cli.settings import Command, as_typed
+from bgsub.settings import Setting
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A working folder with frames, where settings are read; the user's file is config/bgsub/config.toml."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BGSUB_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    write_images(tmp_path / "frames", make_scene(12, empty=12))
+    return tmp_path
+
+
+@pytest.fixture
+def shown(cli, place):
+    """A function that writes bgsub.toml and returns what `bgsub config run --json` shows, by key."""
+
+    def show(text="", *before, key):
+        Path("bgsub.toml").write_text(text)
+        answer = cli(*before, "config", "run", "--json")
+        assert (answer.code, answer.err) == (0, "")
+        settings = json.loads(answer.out)["settings"]
+        found = settings["run"].get(key) or settings["method"][key]
+        return found["value"], found["source"]
+
+    return show
+
+
+def refuse(answer, message):
+    assert (answer.code, answer.out, answer.err) == (2, "", f"bgsub: error: {message}\n")
+
+
+def test_every_command_takes_settings():
+    assert all(isinstance(command, Command) for command in program.commands.values())
+    assert [name for name, command in program.commands.items() if not command.takes_settings] == ["config"]
+
+
+def test_a_run_with_everything_from_a_file(cli, place):
+    Path("bgsub.toml").write_text(
+        "save = ['mask', 'background']\nquiet = true\n[run]\noutput = 'out'\nformat = 'images'\n"
+        "[method]\nstart-frames = 5\nstabilise = false\n"
+    )
+    answer = cli("run", "frames", "--save-model", "m.npz")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert sorted(path.name for path in Path("out").iterdir()) == ["background", "mask"]
+    parameters = bgsub.BackgroundSubtractor.load("m.npz").get_params()
+    assert (parameters["start_frames"], parameters["stabilise"]) == (5, False)
+
+
+def test_the_order_of_precedence(cli, place, monkeypatch, shown):
+    own = place / "config" / "bgsub" / "config.toml"
+    assert shown(key="rank") == (3, "default")
+    own.parent.mkdir(parents=True)
+    own.write_text("rank = 4\nmedian = 7")
+    Path("named.toml").write_text("rank = 6")
+    assert shown(key="rank") == (4, str(own))
+    assert shown("rank = 5", key="rank") == (5, "bgsub.toml")
+    assert shown("rank = 5", "--config", "named.toml", key="rank") == (6, "named.toml")
+    assert shown("rank = 5", "--config", "named.toml", key="median") == (7, str(own))
+    monkeypatch.setenv("BGSUB_RANK", "7")
+    assert shown("rank = 5", "--config", "named.toml", key="rank") == (7, "BGSUB_RANK")
+    monkeypatch.setenv("BGSUB_RUN_RANK", "8")
+    assert shown("rank = 5", "--config", "named.toml", key="rank") == (8, "BGSUB_RUN_RANK")
+    assert shown("rank = 5", "--no-config", key="median") == (5, "default")
+    words = ["run", "frames", "--save-model", "m.npz", "--quiet", "--start-frames", 9]
+    for given, rank in (([], 8), (["--rank", 2], 2)):
+        assert cli(*words, "-o", f"out{rank}", *given).code == 0
+        assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == rank
+
+
+def test_the_file_of_a_variable(cli, place, monkeypatch, shown):
+    Path("named.toml").write_text("rank = 6")
+    monkeypatch.setenv("BGSUB_CONFIG", "named.toml")
+    assert shown(key="rank") == (6, "named.toml")
+    assert shown("", "--no-config", key="rank") == (3, "default")
+    refuse(
+        cli("--config", "named.toml", "--no-config", "config"),
+        "--no-config and --config exclude each other; see bgsub --help",
+    )
+    monkeypatch.setenv("BGSUB_CONFIG", "gone.toml")
+    refuse(cli("run", "frames"), "there is no settings file 'gone.toml'")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[run]\nthreshhold = 1", "bgsub.toml: unknown key 'threshhold' in [run]; did you mean 'threshold'?"),
+        ("rank = 'many'", "bgsub.toml: 'rank' must be an integer >= 1, got 'many'"),
+        ("[run]\nrank = 2.5", "bgsub.toml: 'rank' in [run] must be an integer >= 1, got '2.5'"),
+        ("rank = true", "bgsub.toml: 'rank' must be an integer >= 1, got true"),
+        ("[method]\nrank = [1]", "bgsub.toml: 'rank' in [method] must be an integer >= 1, got [1]"),
+        ("stabilise = 1", "bgsub.toml: 'stabilise' must be true or false, got 1"),
+        ("quiet = 'yes'", "bgsub.toml: 'quiet' must be true or false, got 'yes'"),
+        ("rate = -1", "bgsub.toml: 'rate': -1.0 is not in the range x>0"),
+        ("rate = false", "bgsub.toml: 'rate' must be a number, got false"),
+        ("output = 1979-05-27", "bgsub.toml: 'output' must be a text, got 1979-05-27"),
+        ("output = ['a', 'b']", "bgsub.toml: 'output' must be a text, got ['a', 'b']"),
+        ("save = true", "bgsub.toml: 'save' must be a text, a number or a list of them, got true"),
+        (
+            "[run]\nformat = 'vido'",
+            "bgsub.toml: 'format' in [run]: 'vido' is not one of 'auto', 'video', 'images'; did you mean 'video'?",
+        ),
+        ("[run]\nsave_model = 'gone/m'", "takes a file in a folder that exists, got 'gone/m'"),
+        ("rank = = 2", "bgsub.toml: this is no TOML: Invalid value (at line 1, column 8)"),
+    ],
+)
+def test_a_wrong_file_is_refused_with_its_name(cli, place, text, message):
+    Path("bgsub.toml").write_text(text)
+    for words in (["run", "frames", "-o", "out"] if "output" not in text else ["run", "frames"], ["config", "run"]):
+        answer = cli(*words)
+        assert (answer.code, answer.out) == (2, "")
+        assert answer.err.startswith("bgsub: error: bgsub.toml: ")
+        assert answer.err.endswith(f"{message}\n")
+        assert answer.err.count("\n") == 1
+    assert not Path("out").exists()
+
+
+def test_the_log_tells_where_settings_come_from(cli, place, monkeypatch):
+    Path("bgsub.toml").write_text("rank = 2\nmedian = 3\nseed = 1")
+    monkeypatch.setenv("BGSUB_OUTPUT", "out")
+    assert "bgsub: settings from BGSUB_OUTPUT, bgsub.toml\n" in cli("-v", "run", "frames").err
+    assert "settings from" not in cli("-v", "run", "frames", "-o", "out2", "--rank", 1, "--median", 1).err
+
+
+def test_what_is_typed_is_blamed_on_nobody_else(cli, place):
+    Path("bgsub.toml").write_text("rank = 2")
+    refuse(cli("run", "frames", "-o", "out", "--rank", 0), "--rank must be an integer >= 1, got 0")
+
+
+def test_a_wrong_file_keeps_nobody_from_the_help(cli, place):
+    Path("bgsub.toml").write_text("= wrong")
+    assert cli("run", "--help").code == 0
+    assert cli("--version").code == 0
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("BGSUB_RANK", "many", "BGSUB_RANK must be an integer >= 1, got 'many'"),
+        ("BGSUB_RUN_RATE", "-1", "BGSUB_RUN_RATE: -1.0 is not in the range x>0"),
+        ("BGSUB_QUIET", "maybe", "BGSUB_QUIET: 'maybe' is not a valid boolean"),
+        ("BGSUB_RANC", "1", "environment: unknown variable 'BGSUB_RANC'; did you mean 'BGSUB_RANK'?"),
+    ],
+)
+def test_a_wrong_variable_is_refused(cli, place, monkeypatch, variable, value, message):
+    monkeypatch.setenv(variable, value)
+    answer = cli("run", "frames", "-o", "out")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith(f"bgsub: error: {message}")
+    assert answer.err.count("\n") == 1
+
+
+def test_variables_hold_lists_and_flags(cli, place, monkeypatch):
+    monkeypatch.setenv("BGSUB_SAVE", "mask, background")
+    monkeypatch.setenv("BGSUB_QUIET", "true")
+    monkeypatch.setenv("BGSUB_STABILISE", "false")
+    monkeypatch.setenv("BGSUB_OUTPUT", "out")
+    answer = cli("run", "frames")
+    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    assert sorted(path.name for path in Path("out").iterdir()) == ["background", "mask"]
+
+
+def test_any_kind_of_option_is_found_by_itself():
+    serve = click.Option(["--serve"], is_flag=False, flag_value="8080", metavar="[PORT]")
+    assert as_typed(serve, Setting(True, "f", "serve")) == "8080"
+    assert as_typed(serve, Setting(False, "f", "serve")) is None
+    assert as_typed(serve, Setting(99, "f", "serve")) == "99"
+    assert as_typed(serve, Setting("true", "BGSUB_SERVE")) == "8080"
+    region = click.Option(["--roi"], multiple=True, metavar="X,Y,W,H")
+    assert as_typed(region, Setting(["1,2,3,4", "5,6,7,8"], "f", "roi")) == ["1,2,3,4", "5,6,7,8"]
+    assert as_typed(region, Setting("1,2,3,4", "f", "roi")) == ["1,2,3,4"]
+    assert as_typed(region, Setting("1,2,3,4 5,6,7,8", "BGSUB_ROI")) == ["1,2,3,4", "5,6,7,8"]
+    kinds = click.Option(["--kinds"], metavar="KIND,...")
+    assert as_typed(kinds, Setting(["a", "b"], "f", "kinds")) == "a,b"
+    size = click.Option(["--size"], nargs=2, type=int)
+    assert as_typed(size, Setting([4, 3], "f", "size")) == ["4", "3"]
+    assert as_typed(size, Setting("4 3", "BGSUB_SIZE")) == ["4", "3"]
+
+
+def test_config_prints_toml_that_means_the_same(cli, place):
+    Path("bgsub.toml").write_text(
+        "save = ['mask', 'panel']\nthreshold = 0.1\nabsorb_after = inf\n[run]\nrank = 5\noutput = 'a \"b\"'"
+    )
+    answer = cli("config")
+    assert (answer.code, answer.err) == (0, "")
+    lines = answer.out.splitlines()
+    for line in (
+        'save = ["mask", "panel"]  # bgsub.toml',
+        "threshold = 0.1  # bgsub.toml",
+        "absorb-after = inf  # bgsub.toml",
+        "rank = 5  # bgsub.toml",
+        "rank = 3  # default",
+        'output = "a \\"b\\""  # bgsub.toml',
+        'format = "auto"  # default',
+        "quiet = false  # default",
+        "# rate is not set",
+        "stabilise = true  # default",
+    ):
+        assert line in lines
+    content = tomllib.loads(answer.out)
+    assert set(content) == {*program.commands, "method"} - {"config"}
+    assert content["run"]["rank"] == 5
+    assert content["method"]["rank"] == 3
+    assert "rank" not in content["live"]
+    Path("again.toml").write_text(answer.out)
+    again = cli("--config", "again.toml", "config")
+    assert tomllib.loads(again.out) == content
+    assert "UNSET" not in answer.out
+
+
+def test_config_of_one_command(cli, place):
+    assert set(tomllib.loads(cli("config", "demo").out)) == {"demo"}
+    assert set(tomllib.loads(cli("config", "bench").out)) == {"bench", "method"}
+    names = ", ".join(name for name in program.commands if name != "config")
+    refuse(
+        cli("config", "rum"),
+        f"COMMAND must be one of {names}, got 'rum'; did you mean 'run'?; see bgsub config --help",
+    )
+
+
+def test_a_template_is_written_once(cli, place):
+    answer = cli("config", "--init")
+    assert (answer.code, answer.out) == (0, "wrote bgsub.toml\n")
+    text = Path("bgsub.toml").read_text()
+    assert set(tomllib.loads(text)) == {*program.commands, "method"} - {"config"}
+    assert not any(tomllib.loads(text).values())
+    assert "# Dimension of the background subspace. [k in the paper; an integer >= 1; default: 3]\n# rank = 3\n" in text
+    refuse(cli("config", "--init"), "'bgsub.toml' exists already and is not overwritten")
+    refuse(cli("config", "--init", "gone/x.toml"), "'gone/x.toml' cannot be written: No such file or directory")
+    assert Path("bgsub.toml").read_text() == text
+    assert cli("config", "--init", "x.toml", "run").out == "wrote x.toml\n"
+    assert list(tomllib.loads(Path("x.toml").read_text())) == ["run", "method"]
+    values = [line[2:] for line in text.splitlines() if " = " in line and not line.endswith("=")]
+    assert len(values) > 60
+    for line in values:
+        tomllib.loads(line)

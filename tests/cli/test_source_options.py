@@ -1,0 +1,67 @@
+"""The options that say which part of a source is read, and how."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from bgsub.cli import source_options as module
+from bgsub.cli.source_options import source_options
+from bgsub.errors import ParameterError
+
+NAMES = ["start", "end", "duration", "every", "backend", "hardware"]
+
+
+@pytest.fixture
+def options():
+    """A function that parses arguments and returns what the command gets."""
+
+    @click.command()
+    @source_options
+    def command(**given):
+        return given
+
+    return lambda *arguments: command.main(list(arguments), standalone_mode=False)
+
+
+def test_defaults(options):
+    assert options() == dict(zip(NAMES, [None, None, None, 1, "auto", False], strict=True))
+
+
+def test_values_are_passed_on_as_text(options):
+    given = options("--start", "0:02", "--end", "120", "--every", "3", "--backend", "pyav", "--hardware")
+    assert given == dict(zip(NAMES, ["0:02", "120", None, 3, "pyav", True], strict=True))
+
+
+@pytest.mark.parametrize("flag", ["--start", "--end", "--duration"])
+def test_wrong_places_name_the_option(options, flag):
+    with pytest.raises(ParameterError) as caught:
+        options(flag, "soon")
+    expected = f"{flag} must be a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5), got 'soon'"
+    assert str(caught.value) == expected
+
+
+def test_wrong_values_are_refused(options):
+    for arguments in (["--every", "0"], ["--every", "x"], ["--backend", "gstreamer"]):
+        with pytest.raises(click.BadParameter):
+            options(*arguments)
+
+
+def test_help_shows_all():
+    text = CliRunner().invoke(source_options(click.command()(lambda **_given: None)), ["--help"]).output
+    assert all(f"--{name}" in text for name in NAMES)
+
+
+def test_backends_are_those_of_the_sources():
+    from bgsub.video.sources import BACKENDS  # noqa: PLC0415
+
+    assert module.BACKENDS == BACKENDS
+
+
+def test_is_light():
+    code = "import sys, bgsub.cli.source_options; sys.exit(bool({'numpy', 'cv2', 'numba'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

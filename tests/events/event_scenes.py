@@ -1,0 +1,70 @@
+"""Masks with boxes that move as a test wants, as frames and separations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.separation import Separation
+from bgsub.video.sources.base import Frame, number_name
+
+SHAPE = (48, 96)
+RATE = 25.0
+
+
+def mask_of(boxes, shape=SHAPE) -> np.ndarray:
+    mask = np.zeros(shape, np.uint8)
+    for x, y, w, h in boxes:
+        mask[max(y, 0) : max(y + h, 0), max(x, 0) : max(x + w, 0)] = 255
+    return mask
+
+
+def frame_of(index: int, rate: float | None = RATE, shape=SHAPE) -> Frame:
+    return Frame(index, number_name(index), None if rate is None else index / rate, np.zeros(shape, np.uint8))
+
+
+def separated(mask: np.ndarray, event: str | None = None, y=()) -> Separation:
+    empty = np.zeros(mask.shape, np.uint8)
+    residual = np.zeros(mask.shape, np.float32)
+    return Separation(empty, mask, empty, residual, np.array(y, float), "tracking" if len(y) else "start", event)
+
+
+def pairs(frames, rate: float | None = RATE, events=None, shape=SHAPE):
+    """Frame and separation for each list of boxes; `events` maps indices to events of the whole frame."""
+    events = events or {}
+    for index, boxes in enumerate(frames):
+        y = (float(index), np.sin(index)) if index > 3 else ()
+        yield frame_of(index, rate, shape), separated(mask_of(boxes, shape), events.get(index), y)
+
+
+def linked(linker, frames, rate: float | None = RATE, events=None):
+    """All events and all objects that a linker finds."""
+    done, objects = [], []
+    for frame, separation in pairs(frames, rate, events):
+        objects += linker.update(frame, separation)
+        done += linker.take_finished()
+    return done + linker.finish(), objects
+
+
+def walk(start, step, count, size=(8, 12)):
+    """Boxes of one object: corner `start`, `step` pixels per frame."""
+    return [(round(start[0] + step[0] * index), round(start[1] + step[1] * index), *size) for index in range(count)]
+
+
+def together(*walks):
+    """Frames that hold several walks at once; None for a frame in which one is not there."""
+    length = max(len(boxes) for boxes in walks)
+    return [[boxes[i] for boxes in walks if i < len(boxes) and boxes[i] is not None] for i in range(length)]
+
+
+def busy(count: int = 40, seed: int = 3):
+    """Frames with objects that come, cross, rest and go."""
+    rng = np.random.default_rng(seed)
+    walks = [
+        walk((0, 4), (2, 0), 40),
+        [None] * 5 + walk((80, 5), (-2, 0), 30),
+        [None] * 10 + walk((40, 30), (0, 0), 8) + [None] * 4 + walk((40, 30), (0.5, 0), 15),
+    ]
+    frames = together(*walks)[:count]
+    for boxes in frames[::3]:
+        boxes.append((int(rng.integers(0, 90)), int(rng.integers(0, 44)), 2, 2))
+    return frames

@@ -1,0 +1,236 @@
+"""Files of events: they can be read back, appear whole, and are the same after a kill."""
+
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from event_scenes import RATE, SHAPE, busy, mask_of, pairs, together, walk
+
+from bgsub.errors import ParameterError, SinkError
+from bgsub.events import EventFeed, EventSink, ObjectLinker
+from bgsub.events.event import ObjectInFrame
+from bgsub.events.writers import run_lengths
+from bgsub.regions import Regions
+
+FILES = ("events.csv", "events.jsonl", "objects.json")
+
+
+def write(sink, stream):
+    for frame, separation in stream:
+        sink.write(frame, separation)
+
+
+def table(path):
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def run(folder, frames, rate=RATE, events=None, **options):
+    with EventSink(folder, **options) as sink:
+        write(sink, pairs(frames, rate, events))
+    return folder
+
+
+def decoded(counts, size):
+    flat = np.repeat(np.arange(len(counts)) % 2, counts)
+    flat = np.concatenate([flat, np.zeros(size[0] * size[1] - flat.size, int)])
+    return flat.reshape(size[1], size[0]).T.astype(bool)
+
+
+def test_events_come_back_from_csv(tmp_path):
+    run(tmp_path, together(walk((0, 10), (3, 0), 20)), events={6: "light-change", 7: "light-change", 9: "covered"})
+    rows = table(tmp_path / "events.csv")
+    assert [(row["type"], row["id"], row["start_frame"], row["end_frame"]) for row in rows] == [
+        ("light-change", "", "6", "7"),
+        ("covered", "", "9", "9"),
+        ("object", "1", "0", "19"),
+    ]
+    assert rows[2]["start_time"] == "0.000"
+    assert rows[2]["end_time"] == "0.760"
+    assert [rows[2][name] for name in ("peak_area", "peak_frame", "peak_x", "peak_w", "frames")] == [
+        "96", "0", "0", "8", "20",
+    ]  # fmt: skip
+    assert rows[0]["peak_area"] == ""
+
+
+def test_tracks_come_back_from_json_lines(tmp_path):
+    boxes = walk((0, 10), (3, 1), 20)
+    run(tmp_path, together(boxes), regions=Regions(["all=0,0,100%,100%"]))
+    (event,) = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert event["track"]["frame"] == list(range(20))
+    assert event["track"]["box"] == [list(box) for box in boxes]
+    assert event["track"]["area"] == [96] * 20
+    assert event["track"]["centroid"][1] == [6.5, 16.5]
+    assert (event["id"], event["regions"], event["track_step"]) == (1, ["all"], 1)
+
+
+def test_masks_come_back_from_coco(tmp_path):
+    frames = busy()
+    run(tmp_path, frames)
+    coco = json.loads((tmp_path / "objects.json").read_text())
+    images = {image["id"]: image for image in coco["images"]}
+    assert list(images) == list(range(1, len(frames) + 1))
+    assert images[3] == {"id": 3, "file_name": "000003.png", "width": SHAPE[1], "height": SHAPE[0]}
+    assert [category["name"] for category in coco["categories"]] == ["foreground"]
+    ids = [one["id"] for one in coco["annotations"]]
+    assert ids == list(range(1, len(ids) + 1))
+    assert len(ids) > 60
+    for one in coco["annotations"]:
+        mask = decoded(one["segmentation"]["counts"], one["segmentation"]["size"])
+        ys, xs = mask.nonzero()
+        assert one["bbox"] == [xs.min(), ys.min(), np.ptp(xs) + 1, np.ptp(ys) + 1]
+        assert one["area"] == mask.sum()
+        assert (mask_of(frames[one["image_id"] - 1])[mask] == 255).all()
+        assert (one["category_id"], one["iscrowd"]) == (1, 0)
+    tracks = {one["track_id"] for one in coco["annotations"]}
+    assert tracks == {int(row["id"]) for row in table(tmp_path / "events.csv")}
+
+
+@pytest.mark.parametrize("box", [(0, 0, 5, 7), (0, 0, 1, 1), (3, 2, 2, 3), (4, 6, 1, 1)])
+def test_run_lengths_of_any_mask(box):
+    x, y, w, h = box
+    rng = np.random.default_rng(x + h)
+    part = rng.random((h, w)) < 0.6
+    part[0, 0] = True
+    whole = np.zeros((7, 5), bool)
+    whole[y : y + h, x : x + w] = part
+    counts = run_lengths(ObjectInFrame(1, 0, None, box, (0, 0), int(part.sum()), part), whole.shape)
+    np.testing.assert_array_equal(decoded(counts, whole.shape), whole)
+    assert sum(counts) <= whole.size
+    assert all(count > 0 for count in counts[1:])
+
+
+def test_regions_are_counted(tmp_path):
+    back_and_forth = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
+    other = [None] * 20 + walk((4, 30), (0, 0), 10)
+    run(tmp_path, together(back_and_forth, other), regions=Regions(["left=0,0,30,48", "right=60,0,36,48"]))
+    left, right = table(tmp_path / "regions.csv")
+    assert (left["region"], left["events"], left["entries"], left["peak_objects"]) == ("left", "2", "3", "1")
+    assert (right["events"], right["entries"], right["peak_objects"]) == ("1", "1", "1")
+    # In when a quarter of the 8 pixels is in: from corner 54 on, frames 27 to 53.
+    assert right["occupied_frames"] == "27"
+    assert right["occupied_seconds"] == f"{27 / RATE:.3f}"
+    inside = [np.count_nonzero(mask_of([box])[:, 60:]) / (36 * 48) for box in back_and_forth]
+    assert float(right["mean_share"]) == pytest.approx(np.mean(inside), abs=1e-6)
+
+
+def test_two_objects_at_a_time_that_become_known_later_count_as_two(tmp_path):
+    frames = [[], *[[(2, 2, 10, 10), (60, 30, 10, 10)]] * 5, []]
+    run(tmp_path, frames, regions=Regions(["all=0,0,100%,100%"]))
+    (row,) = table(tmp_path / "regions.csv")
+    assert (row["peak_objects"], row["events"], row["occupied_frames"]) == ("2", "2", "5")
+
+
+def test_a_run_without_frames_or_objects_gives_valid_files(tmp_path):
+    for folder, frames in ((tmp_path / "a", []), (tmp_path / "b", [[]] * 3)):
+        run(folder, frames, regions=Regions(["door=0,0,5,5"]))
+        assert table(folder / "events.csv") == []
+        assert (folder / "events.csv").read_text().startswith("type,id,start_frame")
+        assert (folder / "events.jsonl").read_text() == ""
+        coco = json.loads((folder / "objects.json").read_text())
+        assert (len(coco["images"]), coco["annotations"]) == (len(frames), [])
+        assert table(folder / "regions.csv")[0]["events"] == "0"
+        assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "regions.csv"])
+
+
+def test_frames_without_time_leave_times_empty(tmp_path):
+    run(tmp_path, together(walk((0, 10), (3, 0), 20)), rate=None, regions=Regions(["all=0,0,100%,100%"]))
+    (row,) = table(tmp_path / "events.csv")
+    assert (row["start_time"], row["end_time"], row["start_frame"], row["end_frame"]) == ("", "", "0", "19")
+    assert json.loads((tmp_path / "events.jsonl").read_text())["end_time"] is None
+    (region,) = table(tmp_path / "regions.csv")
+    assert (region["occupied_seconds"], region["occupied_frames"]) == ("", "20")
+
+
+def test_formats_are_chosen_and_checked(tmp_path):
+    run(
+        tmp_path,
+        busy(10),
+        formats=["jsonl"],
+        regions=Regions(["0,0,9,9"]),
+        locate=lambda name: tmp_path / f"lobby-{name}",
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["lobby-events.jsonl"]
+    with pytest.raises(ParameterError, match="formats of events must be of csv, jsonl, coco, got 'xml'"):
+        EventSink(tmp_path, ["xml"])
+    with pytest.raises(ParameterError, match="got none"):
+        EventSink(tmp_path, [])
+
+
+def test_nothing_has_its_final_name_before_the_end_or_after_abort(tmp_path):
+    sink = EventSink(tmp_path, regions=Regions(["0,0,9,9"]))
+    assert sink.paths == [tmp_path / name for name in (*FILES, "regions.csv")]
+    write(sink, pairs(busy()))
+    sink.abort()
+    sink.close()
+    names = {path.name for path in tmp_path.iterdir()}
+    assert names
+    assert all(name.endswith(".partial") for name in names)
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+    sink = EventSink(tmp_path / "out")
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "out").write_text("in the way")
+    with pytest.raises(SinkError, match=r"'.*objects.json.images' cannot be written"):
+        write(sink, pairs([[]]))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_after_a_kill_the_files_are_the_same(tmp_path, seed):
+    regions = Regions(["left=0,0,30,48", "0,50%,100%,50%"])
+    events = {8: "light-change", 20: "covered", 21: "covered", 33: "scene-change"}
+    stream = list(pairs(busy(seed=seed), RATE, events))
+    run(tmp_path / "straight", busy(seed=seed), events=events, regions=regions)
+    rng = np.random.default_rng(seed)
+    for number in range(5):
+        folder = tmp_path / f"torn{number}"
+        cut = int(rng.integers(0, len(stream)))
+        beyond = int(rng.integers(cut, len(stream)))
+        killed = EventSink(folder, regions=regions)
+        write(killed, stream[:cut])
+        state = json.loads(json.dumps(killed.checkpoint(), allow_nan=False))
+        write(killed, stream[cut:beyond])
+        killed.abort()  # what had been flushed by then is more than the checkpoint
+        with EventSink(folder, regions=regions) as sink:
+            sink.resume(state)
+            write(sink, stream[cut:])
+        for path in sorted((tmp_path / "straight").iterdir()):
+            assert (folder / path.name).read_bytes() == path.read_bytes(), (path.name, cut, beyond)
+        assert len(list(folder.iterdir())) == 4
+
+
+def test_partial_files_that_are_gone_are_named(tmp_path):
+    sink = EventSink(tmp_path, ["coco"])
+    write(sink, pairs(busy(12)))
+    state = sink.checkpoint()
+    sink.abort()
+    for path in tmp_path.iterdir():
+        path.unlink()
+    with pytest.raises(SinkError, match=r"images.partial' must hold \d+ bytes to go on from, it has 0"):
+        EventSink(tmp_path, ["coco"]).resume(state)
+    with pytest.raises(ParameterError, match="go on as coco, got csv"):
+        EventSink(tmp_path, ["csv"]).resume(state)
+
+
+def test_a_feed_links_each_frame_once(tmp_path, monkeypatch):
+    calls = []
+    linker = ObjectLinker(RATE)
+    update = linker.update
+    monkeypatch.setattr(linker, "update", lambda *words: calls.append(words) or update(*words))
+    feed = EventFeed(linker)
+    sinks = [EventSink(tmp_path / name, [name], feed=feed) for name in ("csv", "jsonl")]
+    for frame, separation in pairs(busy()):
+        for sink in sinks:
+            sink.write(frame, separation)
+    for sink in sinks:
+        sink.close()
+    assert len(calls) == 40
+    lines = (tmp_path / "jsonl" / "events.jsonl").read_text().splitlines()
+    rows = table(tmp_path / "csv" / "events.csv")
+    assert [json.loads(line)["id"] for line in lines] == [int(row["id"]) for row in rows]
+    states = [sink.checkpoint()["feed"] for sink in sinks]
+    assert states[0]
+    assert states[1] == {}

@@ -1,0 +1,59 @@
+"""Events at the end of the pipeline, as a run makes them."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from event_scenes import busy, mask_of
+
+from bgsub.errors import SinkError
+from bgsub.events import EventSink, create_event_sinks
+from bgsub.regions import Regions, RegionSubtractor
+from bgsub.separation import Separation
+from bgsub.video import Pipeline
+from bgsub.video.sources.array import ArraySource
+
+
+class Threshold:
+    """Foreground is what is brighter than half."""
+
+    def process(self, image, learningRate=-1):
+        mask = np.where(image > 127, 255, 0).astype(np.uint8)
+        return Separation(image, mask, image * 0, image / np.float32(255), np.zeros(0), "tracking")
+
+
+def source():
+    return ArraySource(np.stack([mask_of(boxes) for boxes in busy()]), rate=25)
+
+
+def test_a_run_within_a_region_writes_events_of_that_region_only(tmp_path):
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    regions = Regions(["top=0,0,100%,50%"])
+    opened = source()
+    sinks = create_event_sinks(tmp_path, ("csv", "jsonl", "coco"), True, opened, regions)
+    summary = Pipeline(opened, RegionSubtractor(Threshold(), regions), sinks).run()
+    assert summary.frames == 40
+    names = ["events.csv", "events.jsonl", "objects.json", "regions.csv", "timeline.png"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
+    with (tmp_path / "events.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert rows
+    assert all(int(row["peak_y"]) + int(row["peak_h"]) <= 24 and row["regions"] == "top" for row in rows)
+    coco = json.loads((tmp_path / "objects.json").read_text())
+    assert (coco["images"][0]["width"], coco["images"][0]["height"]) == (96, 48)
+    assert all(one["bbox"][1] + one["bbox"][3] <= 24 for one in coco["annotations"])
+
+
+def test_a_run_that_fails_leaves_partial_files_only(tmp_path):
+    class Failing(EventSink):
+        def write(self, frame, separation):
+            if frame.index == 30:
+                raise SinkError("the disk is full")
+            super().write(frame, separation)
+
+    with pytest.raises(SinkError, match="the disk is full"):
+        Pipeline(source(), Threshold(), [Failing(tmp_path)]).run()
+    names = [path.name for path in tmp_path.iterdir()]
+    assert names
+    assert all(name.endswith(".partial") for name in names)

@@ -1,0 +1,287 @@
+"""Laws of linking: identities stay, gaps are bridged, order does not matter."""
+
+import json
+
+import numpy as np
+import pytest
+from event_scenes import RATE, SHAPE, busy, frame_of, linked, mask_of, pairs, separated, together, walk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub import synthetic
+from bgsub.errors import ParameterError
+from bgsub.events import ObjectLinker
+from bgsub.regions import Regions
+
+
+def link(frames, rate=RATE, events=None, **options):
+    return linked(ObjectLinker(RATE, **options), frames, rate, events)
+
+
+def test_an_object_at_constant_speed_is_one_event():
+    boxes = walk((0, 10), (3, 1), 25)
+    events, objects = link(together(boxes))
+    assert len(events) == 1
+    event = events[0]
+    assert (event.kind, event.id, event.start_frame, event.end_frame, event.frames) == ("object", 1, 0, 24, 25)
+    assert (event.start_time, event.end_time) == (0.0, 24 / RATE)
+    assert [box[1:] for box in event.boxes] == boxes
+    assert event.areas == [96] * 25
+    assert event.centroids[0] == (3.5, 15.5)
+    assert [(one.frame, one.box, one.id) for one in objects] == [(i, box, 1) for i, box in enumerate(boxes)]
+    assert all(one.mask.all() and one.mask.shape == (12, 8) for one in objects)
+
+
+@pytest.mark.parametrize("speed", [1, 4, 7, 12, -9])
+def test_fast_objects_that_do_not_overlap_themselves_are_linked(speed):
+    start = 0 if speed > 0 else 84
+    events, _ = link(together(walk((start, 10), (speed, 0), 7)))
+    assert [event.frames for event in events] == [7]
+
+
+def test_two_distant_objects_are_two_events():
+    events, objects = link(together(walk((0, 2), (2, 0), 20), walk((80, 32), (-2, 0), 20)))
+    assert sorted(event.frames for event in events) == [20, 20]
+    assert {one.id for one in objects} == {1, 2}
+
+
+def test_shadows_do_not_count():
+    mask = np.full(SHAPE, 127, np.uint8)
+    linker = ObjectLinker(RATE)
+    for index in range(20):
+        assert linker.update(frame_of(index), separated(mask)) == []
+    assert linker.finish() == []
+
+
+def test_parts_that_touch_at_a_corner_are_one_object():
+    _, objects = link([[(10, 10, 6, 6), (16, 16, 6, 6)]] * 10, join=0)
+    assert {one.area for one in objects} == {72}
+    assert {one.box for one in objects} == {(10, 10, 12, 12)}
+
+
+@pytest.mark.parametrize(("apart", "count"), [(1, 1), (2, 1), (3, 2)])
+def test_parts_closer_than_the_join_are_one_object(apart, count):
+    _, objects = link([[(10, 10, 8, 8), (18 + apart, 10, 8, 8)]] * 6, join=1)
+    assert len({one.id for one in objects}) == count
+    assert sum(one.area for one in objects if one.frame == 5) == 128
+
+
+@pytest.mark.parametrize(("gap", "count"), [(3, 1), (12, 1), (13, 2), (30, 2)])
+def test_gaps_up_to_half_a_second_are_bridged(gap, count):
+    boxes = walk((5, 10), (1, 0), 20 + gap)
+    # The gap is counted from the last sight to the next one: 12 intervals of 40 ms are still within 0.5 s.
+    frames = together(boxes[:10] + [None] * (gap - 1) + boxes[9 + gap :])
+    events, _ = link(frames)
+    assert len(events) == count
+
+
+def test_gaps_are_of_source_time_not_of_frames():
+    boxes = walk((5, 10), (1, 0), 30)
+    frames = together(boxes[:10] + [None] * 3 + boxes[13:])
+    assert len(link(frames, rate=25)[0]) == 1
+    assert len(link(frames, rate=5)[0]) == 2
+
+
+def test_what_is_too_short_or_too_small_is_no_event():
+    assert link(together(walk((5, 5), (1, 0), 4)))[0] == []
+    assert len(link(together(walk((5, 5), (1, 0), 5)))[0]) == 1
+    assert link(together(walk((5, 5), (1, 0), 20, (3, 3))), min_area=10)[0] == []
+    assert len(link(together(walk((5, 5), (1, 0), 20, (3, 3))), min_area=9)[0]) == 1
+
+
+def test_identities_count_confirmed_objects_only():
+    blink = [(60, 30, 6, 6)] * 2
+    frames = together(blink, [None] * 4 + walk((0, 4), (1, 0), 20))
+    events, objects = link(frames)
+    assert [event.id for event in events] == [1]
+    assert {one.id for one in objects} == {1}
+
+
+@pytest.mark.parametrize("dy", [0, 3])
+def test_objects_that_cross_keep_their_identities(dy):
+    left, right = walk((0, 10), (2, 0), 40), walk((84, 10 + dy), (-2, 0), 40, (8, 14))
+    events, objects = link(together(left, right))
+    assert len(events) == 2
+    for walked in (left, right):
+        first = {one.id for one in objects if one.frame < 10 and one.box == walked[one.frame]}
+        last = {one.id for one in objects if one.frame >= 30 and one.box == walked[one.frame]}
+        assert len(first) == 1
+        assert first == last
+
+
+def test_the_larger_part_keeps_the_identity_after_a_split():
+    whole = [[(20, 10, 30, 20)]] * 10
+    parts = [[(20 - i, 10, 18, 20), (40 + i, 10, 10, 20)] for i in range(15)]
+    _, objects = link(whole + parts, join=0)
+    at_end = {one.area: one.id for one in objects if one.frame == 24}
+    assert at_end[360] == 1
+    assert at_end[200] == 2
+
+
+def test_the_larger_object_keeps_the_identity_after_a_merge():
+    events, objects = link(together(walk((0, 10), (1, 0), 30, (20, 20)), walk((60, 12), (-1, 0), 30, (8, 12))))
+    first = {one.area: one.id for one in objects if one.frame == 5}
+    merged = [one for one in objects if one.frame == 22]
+    assert [one.id for one in merged] == [first[400]]
+    assert merged[0].area > 400
+    assert len(events) == 2
+
+
+def test_what_is_torn_off_an_object_is_no_event_until_it_goes_its_way():
+    body = [(40, 10, 16, 24)] * 30
+    attached = [None] * 10 + [(58, 20, 4, 8)] * 20
+    assert [event.frames for event in link(together(body, attached), join=0)[0]] == [30]
+    leaving = [None] * 10 + walk((58, 20), (0.4, 0), 20, (4, 8))
+    events, _ = link(together(body, leaving), join=0)
+    assert len(events) == 2
+    assert min(event.start_frame for event in events if event.id == 2) > 10
+
+
+def test_left_overs_of_a_light_change_are_no_objects():
+    spot = [None] * 10 + [(10, 10, 8, 8)] * 20
+    assert link(together(spot), events={10: "light-change"})[0] == []
+    assert len(link(together(spot))[0]) == 1
+    known_before = link(together(spot), events={16: "light-change"})[0]
+    assert [event.start_frame for event in known_before] == [10]
+    stays = link([[(10, 10, 8, 8)]] * 30, events={2: "light-change"})[0]
+    assert [event.start_frame for event in stays] == [0]
+
+
+def test_an_object_that_stays_is_known_even_where_the_light_never_rests():
+    flicker = dict.fromkeys(range(2, 150, 20), "light-change")
+    linker = ObjectLinker(RATE)
+    known = [bool(linker.update(*pair)) for pair in pairs([[(10, 10, 8, 8)]] * 150, events=flicker)]
+    assert known.index(True) == 99
+    assert all(known[99:])
+
+
+def test_a_cut_ends_all_objects():
+    events, _ = link(together(walk((10, 10), (0, 0), 30)), events={15: "scene-change"})
+    assert [(event.start_frame, event.end_frame) for event in events] == [(0, 14), (15, 29)]
+
+
+def test_an_object_that_stays_has_a_bounded_track(monkeypatch):
+    monkeypatch.setattr("bgsub.events.linking._MOST_POINTS", 16)
+    events, objects = link([[(10, 10, 8, 8)]] * 203)
+    event = events[0]
+    assert event.frames == len(objects) == 203
+    assert len(event.boxes) == len(event.areas) == len(event.centroids) <= 16
+    assert [box[0] for box in event.boxes] == list(range(0, 203, event.step))
+
+
+def test_the_largest_area_is_noted():
+    sizes = [6, 8, 14, 14, 8, 6, 6]
+    event = link([[(10, 10, size, 10)] for size in sizes])[0][0]
+    assert (event.peak_area, event.peak_frame, event.peak_box) == (140, 2, (10, 10, 14, 10))
+
+
+def test_regions_visited_in_order():
+    regions = Regions(["right=60,0,36,48", "left=0,0,30,48"])
+    events, objects = link(together(walk((0, 10), (2, 0), 40)), regions=regions)
+    assert events[0].regions == ["left", "right"]
+    assert [one.regions for one in objects if one.frame in (0, 20, 39)] == [("left",), (), ("right",)]
+
+
+def test_a_region_smaller_than_the_object_counts_when_it_is_filled():
+    events, _ = link([[(10, 10, 30, 30)]] * 10, regions=Regions(["door=20,20,4,4"]))
+    assert events[0].regions == ["door"]
+
+
+def test_frames_without_time_have_events_without_times():
+    events, objects = linked(ObjectLinker(), together(walk((0, 10), (2, 0), 20)), rate=None)
+    assert [(event.start_time, event.end_time) for event in events] == [(None, None)]
+    assert {one.time for one in objects} == {None}
+    timed, _ = linked(ObjectLinker(10), together(walk((0, 10), (2, 0), 20)), rate=None)
+    assert (timed[0].start_time, timed[0].end_time) == (0.0, 1.9)
+
+
+def test_times_that_stand_still_are_survived():
+    linker = ObjectLinker()
+    for frame, separation in pairs(together(walk((0, 10), (2, 0), 20))):
+        still = type(frame)(frame.index, frame.name, 1.0, frame.image)
+        linker.update(still, separation)
+    assert [event.frames for event in linker.finish()] == [20]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"fps": 0.0}, {"max_gap": -1}, {"min_duration": float("nan")}, {"min_area": 0}, {"join": -1}, {"max_hidden": -2}],
+)
+def test_wrong_numbers_are_named(wrong):
+    with pytest.raises(ParameterError, match=f"^{next(iter(wrong))} must be"):
+        ObjectLinker(**wrong)
+
+
+def summary(events):
+    return sorted(
+        (event.start_frame, event.end_frame, event.frames, event.peak_area, tuple(event.boxes)) for event in events
+    )
+
+
+def test_mirrored_pictures_give_mirrored_events():
+    """The order in which objects are found is another one."""
+    width = SHAPE[1]
+    frames = together(walk((0, 2), (1, 0), 30), walk((60, 20), (0.5, 0), 30), [None] * 5 + walk((30, 34), (0, 0), 20))
+    mirrored = [[(width - x - w, y, w, h) for x, y, w, h in boxes] for boxes in frames]
+    turned = [
+        (a, b, n, area, tuple((i, width - x - w, y, w, h) for i, x, y, w, h in boxes))
+        for a, b, n, area, boxes in summary(link(mirrored)[0])
+    ]
+    assert sorted(turned) == summary(link(frames)[0])
+
+
+def test_whatever_is_done_between_state_and_set_state_changes_nothing():
+    frames = list(pairs(busy()))
+    for cut in (0, 1, 7, 13, 22, 35):
+        straight, torn = ObjectLinker(RATE), ObjectLinker(RATE)
+        results = []
+        for index, (frame, separation) in enumerate(frames):
+            if index == cut:
+                state = json.loads(json.dumps(torn.state(), allow_nan=False))
+                torn = ObjectLinker(RATE)
+                torn.set_state(state)
+            results.append((straight.update(frame, separation), torn.update(frame, separation)))
+            results.append((straight.take_finished(), torn.take_finished()))
+            assert torn.settled == straight.settled
+        results.append((straight.finish(), torn.finish()))
+        for one, other in results:
+            assert list(map(seen, one)) == list(map(seen, other))
+
+
+def seen(one):
+    fields = dict(vars(one))
+    mask = fields.pop("mask", None)
+    return fields, None if mask is None else mask.tolist()
+
+
+boxes = st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 20), st.integers(1, 20))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.lists(boxes, max_size=6), max_size=25))
+def test_each_object_is_reported_once_and_as_part_of_the_mask(frames):
+    linker = ObjectLinker(RATE, min_area=1, join=0)
+    masks = [mask_of(frame) for frame in frames]
+    events, objects = linked(linker, frames)
+    assert len({(one.id, one.frame) for one in objects}) == len(objects)
+    covered = np.zeros((len(frames), *SHAPE), int)
+    for one in objects:
+        x, y, w, h = one.box
+        covered[one.frame, y : y + h, x : x + w] += one.mask
+        assert one.area == np.count_nonzero(one.mask)
+    assert covered.max(initial=0) <= 1
+    assert all((masks[index][part > 0] == 255).all() for index, part in enumerate(covered))
+    assert sorted(event.id for event in events) == list(range(1, len(events) + 1))
+    for event in events:
+        mine = sorted(one.frame for one in objects if one.id == event.id)
+        assert (event.start_frame, event.end_frame, event.frames) == (mine[0], mine[-1], len(mine))
+    assert linker.settled is None
+
+
+def test_exact_masks_of_a_street_give_as_many_events_as_there_are_movers():
+    scene = synthetic.scene("street", size=(160, 128), length=130, seed=1, walkers=2)
+    linker, events = ObjectLinker(25), []
+    for index, mask in enumerate(scene.masks()):
+        linker.update(frame_of(index, 25.0, mask.shape), separated(np.where(mask >= 170, 255, 0).astype(np.uint8)))
+        events += linker.take_finished()
+    assert len(events + linker.finish()) == 2

@@ -1,0 +1,25 @@
+"""Fixtures of the live tests: no thread may be left, and no screen is ever touched."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+# The fakes of the video tests serve here as well.
+sys.path.append(str(Path(__file__).parents[1] / "video"))
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left():
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.fixture(autouse=True)
+def headless(monkeypatch):
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)

@@ -1,0 +1,285 @@
+"""A camera on the loopback: cut off, refused, silent, and read slowly."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from live_fakes import grabbing, wait_until
+from video_fakes import ListSink, ThresholdSubtractor, make_frames
+
+from bgsub.errors import ParameterError, SourceError
+from bgsub.live.stamp import age, read_stamp
+from bgsub.live.test_camera import LoopbackCamera
+from bgsub.video import ArraySource, CameraSource, Controls, Pipeline, Sink
+
+RATE = 50
+
+
+@pytest.fixture
+def camera():
+    """Sends stamped pictures of 64x48, 50 a second."""
+    with LoopbackCamera(make_frames(8, 48, 64), RATE, stamped=True) as served:
+        yield served
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("bgsub.video.sources.camera_grabber._FIRST_WAIT", 0.05)
+
+
+def test_frames_arrive_in_order_and_at_once(camera):
+    with CameraSource(camera.address) as source:
+        assert source.size == (64, 48)
+        got = [frame for frame, _ in zip(source, range(20), strict=False)]
+    stamps = [read_stamp(frame.image) for frame in got]
+    numbers = [number for number, _ in stamps]
+    assert numbers == sorted(set(numbers))
+    # The numbers of the source grow with those of the camera, which leaves out what would come late.
+    pairs = [(frame.index - got[0].index, number - numbers[0]) for frame, number in zip(got, numbers, strict=True)]
+    assert all(index <= number for index, number in pairs)
+    wait_until(lambda: camera.clients == 0)
+
+
+def test_a_slow_receiver_sees_the_newest_frame(camera):
+    latencies = []
+    with CameraSource(camera.address) as source:
+        for frame, _ in zip(source, range(8), strict=False):
+            latencies.append(age(read_stamp(frame.image)[1]))
+            time.sleep(0.2)  # ten frames of the camera
+    assert source.dropped >= 30
+    # Without a thread that drains the stream it would be 1.4 s in the end.
+    assert np.median(latencies) < 0.1
+
+
+def test_a_cut_line_is_connected_again(camera, caplog):
+    got = []
+    with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(camera.address) as source:
+        for frame in source:
+            got.append(read_stamp(frame.image)[0])
+            if len(got) in (5, 10):
+                camera.cut()
+            if source.reconnections == 2 and len(got) > 15:
+                break
+    assert got == sorted(set(got))
+    assert caplog.messages[0] == (
+        f"stream '{camera.address}' lost: it sends no more frames; trying again in 0.05 s (attempt 1)"
+    )
+    assert caplog.messages[1].startswith(f"stream '{camera.address}' is back after 0.")
+    assert len(caplog.messages) == 4
+
+
+def test_a_refusing_camera_is_tried_again_less_and_less_often(camera, caplog):
+    with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(camera.address) as source:
+        frames = iter(source)
+        next(frames)
+        camera.refuse(60)
+        camera.cut()
+        calm = threading.Thread(target=lambda: (wait_until(lambda: len(caplog.messages) >= 4), camera.refuse(0)))
+        calm.start()
+        for _ in frames:
+            if source.reconnections:
+                break
+        calm.join()
+    waits = [message.split("again in ")[1].split(" s")[0] for message in caplog.messages if "again" in message]
+    assert waits[:4] == ["0.05", "0.1", "0.2", "0.4"]
+    assert "is back after" in caplog.messages[-1]
+
+
+def test_a_silent_camera_is_connected_again(camera, caplog):
+    with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(camera.address, read_timeout=0.3) as source:
+        frames = iter(source)
+        next(frames)
+        camera.stall(0.6)
+        for _ in frames:
+            if source.reconnections:
+                break
+    assert "lost: no frame for 0.3" in caplog.messages[0]
+
+
+def test_a_camera_that_stays_away_ends_the_iteration(caplog):
+    with LoopbackCamera(make_frames(4), RATE) as camera, CameraSource(camera.address, reconnect=0.3) as source:
+        frames = iter(source)
+        next(frames)
+        camera.refuse(60)
+        camera.cut()
+        assert len(list(frames)) < 50
+    assert caplog.messages[-1].startswith(f"stream '{camera.address}' ended after frame ")
+
+
+class Idler(Sink):
+    """Asks for the end once the camera is silent."""
+
+    def __init__(self, camera, controls) -> None:
+        self.camera, self.controls, self.asked = camera, controls, 0.0
+
+    def write(self, _frame, _separation) -> None:
+        self.camera.stall(60)
+
+    def idle(self) -> None:
+        if not self.asked and time.monotonic() < self.camera.silent_until:
+            self.asked = time.monotonic()
+            self.controls.quit()
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_quitting_during_a_stall_takes_less_than_a_second(camera):
+    controls = Controls()
+    sink = Idler(camera, controls)
+    source = CameraSource(camera.address, read_timeout=3)
+    summary = Pipeline(source, ThresholdSubtractor(), [sink], controls=controls).run()
+    assert sink.asked
+    assert time.monotonic() - sink.asked < 1
+    assert (summary.stopped, sink.closed) == ("user", True)
+    # OpenCV still waits, but no longer than it was told to.
+    wait_until(lambda: not grabbing(), 5)
+
+
+def test_the_pipeline_adds_up_what_was_left_out(camera):
+    controls, sink = Controls(), ListSink()
+
+    def slow(_frame, _separation):
+        time.sleep(0.1)
+        if len(sink.frames) == 6:
+            controls.quit()
+
+    source = CameraSource(camera.address)
+    summary = Pipeline(source, ThresholdSubtractor(), [sink], progress=slow, controls=controls).run()
+    assert summary.frames == 6
+    assert summary.dropped >= sink.frames[-1].index + 1 - 6 >= 10
+
+
+def test_nobody_listens_at_a_wrong_address():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound, not listening
+        address = f"http://me:secret@127.0.0.1:{taken.getsockname()[1]}/"
+        with pytest.raises(SourceError, match=r"^stream 'http://127.0.0.1:\d+/' does not answer within 10 s"):
+            CameraSource(address)
+
+
+def test_no_message_tells_the_password(camera, caplog):
+    address = camera.address.replace("//", "//me:secret@") + "?pwd=secret"
+    with caplog.at_level(logging.DEBUG, "bgsub"), CameraSource(address, reconnect=0.2) as source:
+        frames = iter(source)
+        next(frames)
+        camera.refuse(60)
+        camera.cut()
+        list(frames)
+    assert len(caplog.messages) >= 2
+    assert "secret" not in caplog.text + source.name
+
+
+_SCRIPT = """
+import sys, threading, time
+from bgsub.video import CameraSource
+frames = iter(source := CameraSource(sys.argv[1], read_timeout=30))
+next(frames)
+time.sleep(0.3)
+source.close()
+print("closed", flush=True)
+"""
+
+_WAITING_SCRIPT = """
+import sys
+from bgsub.video import CameraSource
+print("waiting", flush=True)
+try:
+    CameraSource(sys.argv[1], open_timeout=30)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_a_process_ends_while_a_thread_is_still_in_the_camera(camera):
+    process = subprocess.Popen([sys.executable, "-c", _SCRIPT, camera.address], stdout=subprocess.PIPE)
+    with process:
+        wait_until(lambda: camera.clients == 1)
+        time.sleep(0.1)
+        camera.stall(60)
+        begin = time.monotonic()
+        assert process.stdout.readline() == b"closed\n"
+        assert process.wait(10) == 0
+    assert time.monotonic() - begin < 5
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one process")
+def test_interrupt_while_an_address_is_waited_for():
+    with socket.socket() as mute:
+        mute.bind(("127.0.0.1", 0))
+        mute.listen()
+        address = f"http://127.0.0.1:{mute.getsockname()[1]}/"
+        process = subprocess.Popen([sys.executable, "-c", _WAITING_SCRIPT, address], stdout=subprocess.PIPE)
+        with process:
+            assert process.stdout.readline() == b"waiting\n"
+            connection, _ = mute.accept()
+            with connection:
+                begin = time.monotonic()
+                process.send_signal(2)
+                assert process.stdout.readline() == b"interrupted\n"
+                assert process.wait(10) == 0
+        assert time.monotonic() - begin < 5
+
+
+# The camera itself
+
+
+def test_several_clients_see_the_same():
+    with LoopbackCamera(make_frames(4, 48, 64), RATE, stamped=True) as camera:
+        sources = [CameraSource(camera.address) for _ in range(2)]
+        numbers = [[], []]
+
+        def read(place):
+            with sources[place] as source:
+                for frame, _ in zip(source, range(10), strict=False):
+                    numbers[place].append(read_stamp(frame.image)[0])
+
+        threads = [threading.Thread(target=read, args=(place,)) for place in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert all(len(seen) == 10 for seen in numbers)
+    assert set(numbers[0]) & set(numbers[1])
+
+
+def test_a_scene_and_a_source_can_be_served():
+    with LoopbackCamera("lobby", RATE, size=(64, 48)) as camera, CameraSource(camera.address) as source:
+        assert next(iter(source)).image.std() > 5
+    with (
+        LoopbackCamera(ArraySource(make_frames(3, 48, 64)), RATE) as camera,
+        CameraSource(camera.address) as source,
+    ):
+        assert next(iter(source)).image.shape == (48, 64, 3)
+
+
+def test_pictures_that_come_once_end_the_stream(caplog):
+    once = iter(make_frames(30))
+    with LoopbackCamera(once, RATE) as camera, CameraSource(camera.address, reconnect=False) as source:
+        assert list(source)
+    assert "ended after frame" in caplog.text
+
+
+def test_wrong_cameras():
+    with pytest.raises(ParameterError, match=r"^rate must be a positive number of frames per second, got 0$"):
+        LoopbackCamera("lobby", 0)
+    with pytest.raises(ParameterError, match=r"^scene must be one of lobby, street, got 'beach'$"):
+        LoopbackCamera("beach")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(SourceError, match=rf"^no camera can be served at 127.0.0.1:{port}: "):
+            LoopbackCamera("lobby", port=port)
+
+
+def test_a_camera_that_was_never_started_can_be_stopped():
+    camera = LoopbackCamera(make_frames(1))
+    camera.stop()

@@ -1,0 +1,191 @@
+"""The page of a live run in a browser without a screen."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from live_fakes import wait_until
+from walking_square import Tunable, WalkingSquare
+
+from bgsub.live.server import LiveServer
+from bgsub.video import Controls, Pipeline
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+
+ARGUMENTS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+# A folder to look at the pictures of the page, after a change of it.
+PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
+
+
+class Run:
+    """A camera in a pipeline in a thread, on a page."""
+
+    def __init__(self, count: int = 1, token: str | None = None) -> None:
+        names = [f"camera {number}" for number in range(count)]
+        self.controls = {name: Controls() for name in names}
+        self.subtractors = [Tunable() for _ in names]
+        self.cameras = [WalkingSquare(name) for name in names]
+        self.server = LiveServer(self.controls, port=0, token=token)
+        pipelines = [
+            Pipeline(camera, subtractor, [self.server.sink(number)], controls=controls)
+            for number, (camera, subtractor, controls) in enumerate(
+                zip(self.cameras, self.subtractors, self.controls.values(), strict=True)
+            )
+        ]
+        self.threads = [threading.Thread(target=pipeline.run) for pipeline in pipelines]
+        for thread in self.threads:
+            thread.start()
+
+    def close(self) -> None:
+        for controls in self.controls.values():
+            controls.quit()
+        for thread in self.threads:
+            thread.join()
+        self.server.close()
+
+
+@contextmanager
+def running(**options):
+    run = Run(**options)
+    try:
+        yield run
+    finally:
+        run.close()
+
+
+@contextmanager
+def browsing(refused: bool = False, **options):
+    """A page of Chromium; whatever it complains about fails the test, but for refusals that the test is about."""
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=list(ARGUMENTS))
+        try:
+            page = browser.new_page(**options)
+            page.set_default_timeout(15000)
+            complaints: list[str] = []
+            page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            yield page
+            assert [text for text in complaints if not (refused and text.startswith("Failed to load resource"))] == []
+        finally:
+            browser.close()
+    # The process of playwright is waited for in a thread.
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name.startswith("asyncio-waitpid")])
+
+
+def picture(page, name: str) -> None:
+    if PICTURES:
+        page.wait_for_timeout(700)
+        page.screenshot(path=Path(PICTURES) / f"{name}.png", full_page=True)
+
+
+def natural_size(page, width: int, height: int, number: int = 0) -> None:
+    """Wait until a picture of the stream has that size."""
+    page.wait_for_function(
+        "([n, w, h]) => { const i = document.images[n]; return i && i.naturalWidth === w && i.naturalHeight === h; }",
+        arg=[number, width, height],
+    )
+
+
+def test_page_shows_and_commands_the_run():
+    with running() as run, browsing(viewport={"width": 1280, "height": 800}) as page:
+        (controls,) = run.controls.values()
+        page.goto(run.server.address)
+        natural_size(page, 640, 480)  # the panel
+        number = page.locator("[data-number='foreground']")
+        share = 100 * 60 * 60 / (320 * 240)
+        sync_api.expect(number).to_have_text(f"{share:.1f} %")
+        rate = page.locator("[data-number='frames/s']")
+        wait_for(page, lambda: float(rate.inner_text()) > 5)
+        picture(page, "desktop")
+
+        page.get_by_label("View").select_option("contours")
+        natural_size(page, 320, 240)
+        assert page.locator("a.snapshot").get_attribute("href") == "snapshot.png?camera=0&view=contours"
+
+        slider = page.get_by_label("Threshold")
+        slider.focus()
+        slider.press("ArrowRight")
+        wait_for(page, lambda: run.subtractors[0].changes.get("threshold") == 0.09)
+        sync_api.expect(page.locator(".setting output").first).to_have_text("0.09")
+        controls.tune(threshold=0.3)
+        wait_for(page, lambda: slider.input_value() == "0.3")
+
+        freeze = page.get_by_role("button", name="Freeze")
+        freeze.click()
+        sync_api.expect(freeze).to_have_attribute("aria-pressed", "true")
+        wait_for(page, lambda: run.subtractors[0].rates[-1] == 0)
+        sync_api.expect(page.locator(".states")).to_have_text("frozen")
+        freeze.click()
+        sync_api.expect(freeze).to_have_attribute("aria-pressed", "false")
+        page.get_by_role("button", name="Reset").click()
+        wait_for(page, lambda: 1 in run.subtractors[0].rates)
+
+        page.get_by_role("button", name="Pause").click()
+        wait_for(page, lambda: controls.paused)
+        sync_api.expect(page.locator(".states")).to_have_text("paused")
+        with page.expect_download() as download:
+            page.get_by_text("Snapshot").click()
+        assert download.value.suggested_filename == "snapshot-contours.png"
+        page.get_by_role("button", name="Pause").click()
+        wait_for(page, lambda: not controls.paused)
+
+        run.cameras[0].silent.set()
+        sync_api.expect(page.locator(".states")).to_have_text("waiting for the camera ...")
+
+
+def test_two_cameras_on_a_phone():
+    with running(count=2) as run, browsing(viewport={"width": 390, "height": 844}) as page:
+        page.goto(run.server.address)
+        natural_size(page, 640, 480, 1)
+        sync_api.expect(page.locator("h2")).to_have_text(["camera 0", "camera 1"])
+        page.get_by_role("button", name="Freeze").nth(1).click()
+        wait_for(page, lambda: run.controls["camera 1"].frozen)
+        assert not run.controls["camera 0"].frozen
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        picture(page, "phone")
+
+
+def test_dark_and_the_end_of_the_run():
+    options = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
+    with running(count=2) as run, browsing(refused=True, **options) as page:
+        page.goto(run.server.address)
+        natural_size(page, 640, 480, 1)
+        picture(page, "dark")
+        run.close()
+        sync_api.expect(page.locator("#link")).to_have_text("the run has ended or cannot be reached")
+
+
+def test_token_in_the_browser():
+    with running(token="correct-horse") as run, browsing(refused=True) as page:
+        plain = run.server.address.split("?")[0]
+        assert page.goto(f"{plain}?token=wrong-horse").status == 403
+        assert page.goto(plain).status == 403
+        assert page.goto(run.server.address).status == 200
+        assert page.url == plain
+        natural_size(page, 640, 480)
+        page.get_by_role("button", name="Pause").click()
+        wait_for(page, lambda: next(iter(run.controls.values())).paused)
+
+
+def wait_for(page, condition) -> None:
+    """Wait for a condition here while the page goes on."""
+
+    def met():
+        page.wait_for_timeout(20)
+        return condition()
+
+    wait_until(met)

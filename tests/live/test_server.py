@@ -1,0 +1,420 @@
+"""The page of a live run over HTTP: pictures, numbers, commands, and who is refused."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import logging
+import socket
+import threading
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from live_fakes import wait_until
+from video_fakes import make_frames, separate
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, SinkError
+from bgsub.live.access import Access, is_loopback
+from bgsub.live.server import LiveServer
+from bgsub.video import Controls, Frame
+from bgsub.video.controls import LIVE_VIEWS
+
+TOKEN = "correct-horse"
+
+
+class Client:
+    def __init__(self, server):
+        self.port = int(server.address.split(":")[2].split("/")[0])
+
+    def ask(self, path, method="GET", body=None, **headers):
+        """Status, header fields and body."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        try:
+            fields = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, fields)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def command(self, content, **headers):
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        status, _, answer = self.ask("/control", "POST", body, **{"Content_Type": "application/json", **headers})
+        return status, json.loads(answer)
+
+    def statistics(self):
+        return json.loads(self.ask("/statistics")[2])
+
+    @contextmanager
+    def watch(self, path):
+        """A function that returns the next picture of a stream."""
+        with socket.create_connection(("127.0.0.1", self.port), 10) as connection:
+            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+            stream = connection.makefile("rb")
+            assert stream.readline().split()[1] == b"200"
+            while stream.readline().strip():
+                pass
+
+            def picture():
+                length = 0
+                while (line := stream.readline()).strip() or not length:
+                    assert line, "the stream has ended"
+                    name, _, value = line.partition(b":")
+                    length = int(value) if name.lower() == b"content-length" else length
+                return cv2.imdecode(np.frombuffer(stream.read(length), np.uint8), cv2.IMREAD_COLOR)
+
+            try:
+                yield picture
+            finally:
+                stream.close()
+
+
+@pytest.fixture
+def controls():
+    return Controls()
+
+
+@pytest.fixture
+def server(controls):
+    with LiveServer(controls, port=0) as server:
+        yield server
+
+
+@pytest.fixture
+def client(server):
+    return Client(server)
+
+
+def put(server, camera=0, index=0):
+    image = make_frames(index + 1)[index]
+    frame, separation = Frame(index, f"{index + 1:06d}", None, image), separate(image)
+    server.broadcasts[camera].controls.statistics.update(frame, separation, 3)
+    server.sink(camera).write(frame, separation)
+    return separation
+
+
+def test_page_and_its_parts(client):
+    status, headers, body = client.ask("/")
+    assert status == 200
+    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert b"<title>bgsub live</title>" in body
+    assert "default-src 'self'" in headers["Content-Security-Policy"]
+    assert headers["X-Content-Type-Options"] == "nosniff"
+    assert b"http" not in body.replace(b"http-equiv", b"")  # nothing from elsewhere
+    for name in ("style.css", "script.js"):
+        assert name.encode() in body
+        status, _, part = client.ask(f"/{name}")
+        assert status == 200
+        assert len(part) > 1000
+        assert b"https:" not in part
+
+
+@pytest.mark.parametrize(
+    "path", ["/nothing", "/../server.py", "/page/../../server.py", "/%2e%2e/server.py", "//etc/passwd", "/control"]
+)
+def test_nothing_else_is_there(client, path):
+    status, _, body = client.ask(path)
+    assert status == 404
+    assert json.loads(body) == {"error": "there is no such page"}
+
+
+def test_stream_shows_the_view_of_each_newest_frame(server, client):
+    separation = put(server)
+    with client.watch("/stream?view=mask") as picture:
+        np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
+        separation = put(server, index=5)
+        np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
+        with client.watch("/stream?view=panel") as other:
+            assert other().shape == (64, 96, 3)
+    wait_until(lambda: server._server.streams == 0)
+
+
+def test_stream_before_the_first_frame_says_so(client):
+    with client.watch("/stream") as picture:
+        assert picture().shape == (360, 640, 3)
+
+
+def test_large_frames_are_sent_small(server, client):
+    image = np.zeros((1500, 2000, 3), np.uint8)
+    server.sink().write(Frame(0, "1", None, image), separate(image))
+    with client.watch("/stream?view=panel") as picture:
+        assert picture().shape == (960, 1280, 3)
+    assert cv2.imdecode(np.frombuffer(client.ask("/snapshot.png?view=input")[2], np.uint8), 1).shape == image.shape
+
+
+def test_nothing_is_encoded_while_nobody_watches(server, client):
+    for index in range(5):
+        put(server, index=index)
+    broadcast = server.broadcasts[0]
+    assert broadcast.encoded == 0
+    assert not [thread for thread in threading.enumerate() if thread.name == "bgsub-broadcast"]
+    with client.watch("/stream?view=mask") as first, client.watch("/stream?view=mask") as second:
+        first(), second()
+        assert broadcast.encoded == 1  # once for both
+        put(server, index=6)
+        first(), second()
+        assert broadcast.encoded == 2
+    wait_until(lambda: not broadcast._views)
+    put(server, index=7)
+    assert broadcast.encoded == 2
+
+
+def test_slow_client_holds_up_nobody(server, client):
+    noise = np.random.default_rng(0).integers(0, 255, (480, 640, 3), dtype=np.uint8)
+    separation = separate(noise)
+    server.sink().write(Frame(0, "0", None, noise), separation)
+    with client.watch("/stream?view=input"), client.watch("/stream?view=input") as picture:  # the first one never reads
+        longest = 0.0
+        for index in range(60):
+            begin = time.perf_counter()
+            server.sink().write(Frame(index, str(index), None, noise), separation)
+            longest = max(longest, time.perf_counter() - begin)
+            assert picture().shape == noise.shape
+        assert longest < 1
+
+
+def test_statistics(server, client, controls):
+    put(server)
+    (camera,) = client.statistics()["cameras"]
+    mask = separate(make_frames(1)[0]).mask
+    assert camera["foreground"] == pytest.approx((mask == 255).mean(), abs=1e-5)
+    assert (camera["frames"], camera["dropped"], camera["width"], camera["height"]) == (1, 3, 48, 32)
+    assert (camera["name"], camera["view"], camera["paused"], camera["frozen"]) == ("camera", "panel", False, False)
+    assert camera["parameters"]["threshold"] == 0.08
+    controls.tune(absorb_after=float("inf"))
+    assert client.statistics()["cameras"][0]["parameters"]["absorb_after"] == "inf"
+
+
+def test_commands(client, controls):
+    status, answer = client.command(
+        {"paused": True, "frozen": True, "view": "mask", "parameters": {"threshold": 0.2, "absorb_after": "inf"}}
+    )
+    assert status == 200
+    assert answer["cameras"][0]["parameters"]["threshold"] == 0.2
+    assert (controls.paused, controls.frozen, controls.view) == (True, True, "mask")
+    assert controls.parameters["absorb_after"] == float("inf")
+    assert client.command({"reset": True, "snapshot": True})[0] == 200
+    assert controls.take_learning_rate() == 1
+    assert controls.take_snapshot_request()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[1]",
+        b"{",
+        b"\xff",
+        b"[" * 3000,
+        {"paused": 1},
+        {"paused": True, "explode": True},
+        {"view": "nothing"},
+        {"view": ["mask"]},
+        {"reset": False},
+        {"parameters": {"rank": 2}},
+        {"parameters": {"threshold": "high"}},
+        {"parameters": {"threshold": -1}, "paused": True},
+        {"camera": 1, "paused": True},
+        {"camera": True, "paused": True},
+    ],
+)
+def test_wrong_commands_do_nothing(client, controls, body):
+    status, answer = client.command(body)
+    assert status == 400
+    assert list(answer) == ["error"]
+    assert "\n" not in answer["error"]
+    assert not controls.paused
+    assert controls.parameters == Controls().parameters
+
+
+def test_limits_of_a_command(client, controls):
+    assert client.command(b" " * 5000)[0] == 413
+    assert client.ask("/control", "POST", None, Content_Type="application/json", Content_Length="x")[0] == 411
+    assert client.ask("/control", "POST", b"{}")[0] == 403
+    assert client.ask("/control", "POST", b"{}", Content_Type="text/plain")[0] == 403
+    assert client.ask("/control", "PUT", b"{}")[0] == 501
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}],
+)
+def test_commands_of_other_pages_are_refused(client, controls, headers):
+    assert client.command({"paused": True}, **headers)[0] == 403
+    assert not controls.paused
+    assert client.command({"paused": True}, Origin=f"http://127.0.0.1:{client.port}")[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", ""])
+def test_other_names_of_this_machine_are_refused(client, host):
+    assert client.ask("/statistics", Host=host)[0] == 403
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:5"])
+def test_own_names_of_this_machine_are_known(client, host):
+    assert client.ask("/statistics", Host=host)[0] == 200
+
+
+def test_half_addresses(client):
+    for path, host in (("/statistics", "[::1"), ("http://[/", "localhost")):
+        status, _, body = client.ask(path, Host=host)
+        assert status == 400
+        assert json.loads(body) == {"error": "this is no address"}
+    assert client.command({"paused": True}, Origin="http://[::1")[0] == 403
+
+
+def test_token_that_nobody_needs(client):
+    status, headers, _ = client.ask("/?token=anything")
+    assert status == 200
+    assert headers["Set-Cookie"] is None
+
+
+def test_wrong_queries(client):
+    for query in ("view=nothing", "camera=1", "camera=-1", "camera=x", "camera=" + "9" * 5000):
+        for path in ("/stream", "/snapshot.png"):
+            status, _, body = client.ask(f"{path}?{query}")
+            assert status == 400
+            assert "must be" in json.loads(body)["error"]
+
+
+def test_token(controls, caplog):
+    with caplog.at_level(logging.DEBUG, "bgsub"), LiveServer(controls, port=0, token=TOKEN) as server:
+        client = Client(server)
+        assert server.address == f"http://127.0.0.1:{client.port}/?token={TOKEN}"
+        for path in (
+            "/",
+            "/statistics",
+            "/stream",
+            "/snapshot.png",
+            "/nothing",
+            "/statistics?token=wrong-horse",
+            "/?token=",
+        ):
+            assert client.ask(path)[0] == 403
+        assert client.command({"paused": True})[0] == 403
+        assert not controls.paused
+        assert client.ask(f"/statistics?token={TOKEN}", Host="any.example")[0] == 200
+        assert client.ask("/statistics", Authorization=f"Bearer {TOKEN}")[0] == 200
+        status, headers, _ = client.ask(f"/?token={TOKEN}")
+        assert (status, headers["Location"]) == (303, "/")
+        assert "HttpOnly" in headers["Set-Cookie"]
+        cookie = headers["Set-Cookie"].split(";")[0]
+        assert client.ask("/", Cookie=cookie)[0] == 200
+        assert client.command({"paused": True}, Cookie=cookie)[0] == 200
+        assert client.ask("/", Cookie=cookie[:-1])[0] == 403
+    assert any("/statistics 200" in message for message in caplog.messages)
+    assert not any(TOKEN in message for message in caplog.messages)
+
+
+def test_other_hosts_always_have_a_token():
+    with LiveServer(Controls(), "0.0.0.0", 0) as first, LiveServer(Controls(), "0.0.0.0", 0) as second:
+        tokens = {server._server.access.token for server in (first, second)}
+        assert len(tokens) == 2
+        assert min(map(len, tokens)) >= 20
+        assert first._server.access.token in first.address
+        assert Client(first).ask("/statistics")[0] == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "loopback"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.8.8", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("example.org", False),
+        ("", False),
+    ],
+)
+def test_is_loopback(host, loopback):
+    assert is_loopback(host) is loopback
+    assert (Access(host).token is None) is loopback
+
+
+@pytest.mark.parametrize("token", ["", "short", "with a blank", "with&other=1", "ümläutümläut"])
+def test_bad_tokens(token):
+    with pytest.raises(ParameterError, match="token must be at least 8 letters"):
+        Access("127.0.0.1", token)
+
+
+def test_several_cameras():
+    first, second = Controls(), Controls()
+    with LiveServer({"door": first, "yard": second}, port=0) as server:
+        client = Client(server)
+        put(server, camera=1)
+        assert [camera["name"] for camera in client.statistics()["cameras"]] == ["door", "yard"]
+        assert [camera["frames"] for camera in client.statistics()["cameras"]] == [0, 1]
+        with client.watch("/stream?camera=1&view=input") as picture:
+            assert picture().shape == (32, 48, 3)
+        assert client.command({"camera": 1, "paused": True})[0] == 200
+        assert (first.paused, second.paused) == (False, True)
+        assert client.command({"frozen": True})[0] == 200
+        assert first.frozen
+        assert second.frozen
+
+
+def test_streams_are_bounded(server, client, monkeypatch):
+    monkeypatch.setattr("bgsub.live.handler._STREAMS", 2)
+    put(server)
+    with client.watch("/stream") as first, client.watch("/stream") as second:
+        first(), second()
+        status, _, body = client.ask("/stream")
+        assert (status, json.loads(body)["error"]) == (503, "2 streams are watched already")
+        assert client.ask("/statistics")[0] == 200
+
+
+def test_connections_are_bounded(server, client, monkeypatch):
+    monkeypatch.setattr("bgsub.live.server._CONNECTIONS", 1)
+    with socket.create_connection(("127.0.0.1", client.port), 10) as idle:
+        wait_until(lambda: server._server._connections)
+        with pytest.raises((http.client.HTTPException, OSError)):
+            client.ask("/statistics")
+        idle.close()
+    wait_until(lambda: not server._server._connections)
+    assert client.ask("/statistics")[0] == 200
+
+
+def test_nothing_is_left_after_close(controls):
+    before = set(threading.enumerate())
+    server = LiveServer(controls, port=0)
+    client = Client(server)
+    with client.watch("/stream") as picture, socket.create_connection(("127.0.0.1", client.port), 10):
+        picture()
+        wait_until(lambda: len(server._server._connections) == 2)
+        server.close()
+        assert set(threading.enumerate()) == before
+    server.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", client.port), 1)
+
+
+def test_a_client_that_sends_nonsense(server, client):
+    for request in (b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x00", b"GET /\xff HTTP/1.1\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", client.port), 10) as connection:
+            connection.sendall(request)
+            connection.shutdown(socket.SHUT_WR)
+            connection.recv(100)
+    assert client.ask("/statistics")[0] == 200
+
+
+def test_port_in_use(server, client):
+    with pytest.raises(SinkError) as caught:
+        LiveServer(Controls(), port=client.port)
+    assert str(caught.value) == f"the page cannot be served at 127.0.0.1:{client.port}: the port is in use"
+
+
+def test_no_such_host():
+    with pytest.raises(SinkError, match=r"the page cannot be served at 192\.0\.2\.1:0: "):
+        LiveServer(Controls(), "192.0.2.1", 0)
+    with pytest.raises(ParameterError, match="port must be an integer"):
+        LiveServer(Controls(), port=70000)
+
+
+def test_views_of_the_page(client):
+    content = client.statistics()
+    assert content["views"] == list(LIVE_VIEWS)
+    assert {setting["name"] for setting in content["settings"]} == {"threshold", "noise_factor", "min_area"}

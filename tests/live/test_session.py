@@ -1,0 +1,276 @@
+"""Cameras side by side: each in its thread, their windows in the main thread, a page for all."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+
+import pytest
+from live_fakes import wait_until
+from video_fakes import FakeDisplay, make_frames, write_video
+from walking_square import WalkingSquare
+
+from bgsub import BackgroundSubtractor
+from bgsub.errors import ParameterError, SourceError
+from bgsub.live.session import LiveCamera, LiveSession, file_name
+from bgsub.video import Sink
+
+
+@pytest.fixture(autouse=True, scope="module")
+def kernels():
+    """The threads of the kernels are there before the first test counts threads, and stay."""
+    subtractor = BackgroundSubtractor(start_frames=3)
+    for image in make_frames(5, 240, 320):
+        subtractor.apply(image)
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "kernel-loader"], 60)
+
+
+QUICK = {"start_frames": 3, "threads": 1}
+
+
+class Counter(Sink):
+    """Counts frames; calls something with each count."""
+
+    def __init__(self, after=lambda count: None):
+        self.count, self.threads, self._after = 0, set(), after
+
+    def write(self, frame, separation):
+        self.count += 1
+        self.threads.add(threading.current_thread().name)
+        self._after(self.count)
+
+    def close(self):
+        pass
+
+
+class Display(FakeDisplay):
+    """A screen that notes who uses it, and which keys come when."""
+
+    def __init__(self):
+        super().__init__()
+        self.titles, self.closed, self.threads = [], [], set()
+
+    def open(self, title):
+        super().open(title)
+        self.titles.append(title)
+
+    def show(self, title, image):
+        self.threads.add(threading.current_thread())
+        super().show(title, image)
+
+    def close(self, title):
+        self.closed.append(title)
+
+
+@pytest.fixture
+def display(monkeypatch):
+    display = Display()
+    monkeypatch.setattr("bgsub.video.sinks.window.CvDisplay", lambda: display)
+    return display
+
+
+@pytest.fixture
+def cameras(monkeypatch):
+    """Cameras that are there: "0" and "1", and "2", which breaks at its fifth frame."""
+    sources = {
+        "0": WalkingSquare("camera 0"),
+        "1": WalkingSquare("camera 1"),
+        "2": WalkingSquare("camera 2", fail_at=4),
+    }
+
+    def open_source(name, **options):
+        if name not in sources:
+            raise SourceError(f"camera {name} cannot be opened")
+        return sources[name]
+
+    monkeypatch.setattr("bgsub.live.session.open_source", open_source)
+    return sources
+
+
+def camera(name, *sinks, **options):
+    return LiveCamera(name, parameters=QUICK, make_sinks=lambda source: sinks, **options)
+
+
+def test_one_camera_runs_in_the_calling_thread(cameras, display):
+    counter = Counter(lambda count: count == 5 and session.quit())
+    with LiveSession([camera("0", counter)]) as session:
+        (outcome,) = session.run()
+    assert (outcome.name, outcome.error) == ("camera 0", None)
+    assert outcome.result.summary.frames == counter.count >= 5
+    assert outcome.result.summary.stopped == "user"
+    assert counter.threads == {threading.current_thread().name}
+    assert display.titles == display.closed == ["bgsub: 0"]
+
+
+def test_the_error_of_one_camera_is_raised(cameras, display):
+    with pytest.raises(SourceError, match="camera 7 cannot be opened"), LiveSession([camera("7")]) as session:
+        session.run()
+    with pytest.raises(RuntimeError, match="camera 2 broke"), LiveSession([camera("2")], window=False) as session:
+        session.run()
+    assert display.titles == display.closed
+
+
+def test_several_cameras_and_one_that_fails(cameras, display):
+    counts = {}
+
+    def after(name):
+        def note(count):
+            counts[name] = count
+            if min(counts.get(other, 0) for other in "01") >= 12:
+                session.quit()
+
+        return note
+
+    described = [camera(name, Counter(after(name))) for name in "0217"]
+    with LiveSession(described, view="mask") as session:
+        outcomes = session.run()
+    assert [outcome.name for outcome in outcomes] == [f"camera {name}" for name in "0217"]
+    assert outcomes[0].result.summary.frames >= 12
+    assert outcomes[2].result.summary.frames >= 12
+    assert str(outcomes[1].error) == "camera 2 broke"
+    assert str(outcomes[3].error) == "camera 7 cannot be opened"
+    assert counts["2"] == 4
+    # Windows live in the main thread; each one opened is closed.
+    assert display.threads == {threading.current_thread()}
+    assert set(display.titles) == set(display.closed) == {f"bgsub: {name}" for name in "0217"}
+
+
+def test_keys_reach_all_cameras_and_pause_holds_them(cameras, display):
+    counters = [Counter(), Counter()]
+    with LiveSession([camera("0", counters[0]), camera("1", counters[1])]) as session:
+        first, second = session.controls.values()
+
+        def work():
+            wait_until(lambda: min(counter.count for counter in counters) > 3)
+            display.keys.append(ord("p"))
+            wait_until(lambda: first.paused and second.paused)
+            paused = [counter.count for counter in counters]
+            display.keys.append(ord("+"))
+            wait_until(lambda: first.parameters["threshold"] == second.parameters["threshold"] == 0.09)
+            # What was being written when the key came has been finished.
+            assert all(counter.count <= count + 1 for counter, count in zip(counters, paused, strict=True))
+            display.keys.append(ord("p"))
+            held = max(counter.count for counter in counters)
+            wait_until(lambda: min(counter.count for counter in counters) > held + 2)
+            display.keys.append(ord("q"))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        outcomes = session.run()
+        thread.join()
+    assert [outcome.result.summary.stopped for outcome in outcomes] == ["user", "user"]
+
+
+def test_the_cross_of_a_window_ends_its_camera_only(cameras, display):
+    def after(count):
+        if count == 5:
+            session.controls["camera 0"].quit()
+
+    def other(count):
+        if count > 5 and "bgsub: 0" in display.closed:
+            session.quit()
+
+    with LiveSession([camera("0", Counter(after)), camera("1", Counter(other))]) as session:
+        outcomes = session.run()
+    assert outcomes[0].result.summary.frames < outcomes[1].result.summary.frames
+
+
+def test_changes_reach_the_subtractor_and_its_parameters_the_sliders(cameras):
+    described = LiveCamera("0", parameters={**QUICK, "threshold": 0.2})
+    with LiveSession([described], window=False, page={"port": 0}) as session:
+        controls = session.controls["camera 0"]
+        made = []
+        session._runner, runner = (
+            lambda source, subtractor, *a, **k: made.append(subtractor) or runner(source, subtractor, *a, **k),
+            session._runner,
+        )
+
+        def work():
+            wait_until(lambda: controls.statistics.as_dict()["phase"] == "tracking")
+            assert controls.parameters["threshold"] == 0.2
+            controls.tune(min_area=0.01, noise_factor=4)
+            wait_until(lambda: made[0].get_params()["min_area"] == 0.01)
+            session.quit()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        session.run()
+        thread.join()
+        assert made[0].get_params()["noise_factor"] == 4
+        assert made[0].get_params()["threshold"] == 0.2
+
+
+def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):
+    with LiveSession(
+        [camera("0"), camera("1")], window=False, page={"port": 0}, snapshot_folder=tmp_path, backdrop="#00ff00"
+    ) as session:
+
+        def work():
+            wait_until(lambda: all(c.statistics.as_dict()["frames"] > 4 for c in session.controls.values()))
+            port = int(session.server.address.split(":")[2].strip("/"))
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+            body = json.dumps({"snapshot": True, "view": "cutout"})
+            connection.request("POST", "/control", body, {"Content-Type": "application/json"})
+            answer = json.loads(connection.getresponse().read())
+            connection.close()
+            assert [c["name"] for c in answer["cameras"]] == ["camera 0", "camera 1"]
+            wait_until(lambda: len(list(tmp_path.iterdir())) == 6)
+            session.quit()
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        session.run()
+        thread.join()
+    names = {"-".join(path.stem.split("-")[:3]) for path in tmp_path.iterdir()}
+    assert names == {"snapshot-camera-0", "snapshot-camera-1"}
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_files_come_in_real_time_unless_fast(tmp_path, fast):
+    path = write_video(tmp_path / "video.avi", make_frames(11), rate=20)
+    described = LiveCamera(str(path), parameters={"start_frames": 3}, fast=fast)
+    with LiveSession([described], window=False) as session:
+        session.run()  # kernels are compiled
+    with LiveSession([described], window=False) as session:
+        (outcome,) = session.run()
+    assert outcome.result.summary.frames == 11
+    assert (outcome.result.summary.seconds >= 0.5) is not fast
+
+
+def test_quit_does_not_wait_for_the_next_frame_of_a_slow_file(tmp_path):
+    path = write_video(tmp_path / "video.avi", make_frames(3), rate=0.02)
+    counter = Counter(lambda count: session.quit())
+    with LiveSession([camera(str(path), counter)], window=False) as session:
+        (outcome,) = session.run()
+    assert outcome.result.summary.frames == 1
+    assert outcome.result.summary.seconds < 20
+
+
+def test_what_does_not_go_together(display):
+    for described, message in (
+        ([], "at least one camera"),
+        ([camera("0"), camera("0")], "each camera can be given once, got camera 0 twice"),
+        ([camera("0"), camera("1", save_model="m.npz")], "a model file is for one camera"),
+        ([LiveCamera("0", parameters={"rank": 0})], "rank must be"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            LiveSession(described)
+    with pytest.raises(ParameterError, match="view must be one of"):
+        LiveSession([camera("0")], view="masks")
+    with pytest.raises(ParameterError, match="a backdrop is"):
+        LiveSession([camera("0")], backdrop="#zz")
+    assert display.titles == []
+
+
+def test_a_page_that_cannot_be_served_closes_the_windows(display):
+    with pytest.raises(ParameterError, match="port must be"):
+        LiveSession([camera("0")], page={"port": -1})
+    assert display.titles == display.closed == ["bgsub: 0"]
+
+
+def test_file_names():
+    assert file_name("rtsp://host:554/a/b?c=1") == "host-554-a-b-c-1"
+    assert file_name("camera 0") == "camera-0"
+    assert file_name("../..") == "camera"
+    assert {file_name(text) for text in ("", "/", "://")} == {"camera"}

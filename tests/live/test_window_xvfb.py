@@ -1,0 +1,133 @@
+"""The window on a screen of its own (Xvfb): it appears, its keys and sliders work, and it shows what it should."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from live_fakes import wait_until
+from walking_square import SQUARE
+
+from bgsub._opencv import cv2
+
+MISSING = [tool for tool in ("Xvfb", "xdotool", "import") if shutil.which(tool) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
+
+
+@pytest.fixture(scope="module")
+def screen():
+    """The environment of a program on a screen of its own."""
+    server = subprocess.Popen(
+        ["Xvfb", "-displayfd", "1", "-screen", "0", "1280x1024x24", "-nolisten", "tcp", "-noreset"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    number = server.stdout.readline().decode().strip()
+    if not number:
+        server.wait()
+        pytest.skip("Xvfb does not start")
+    yield {**os.environ, "DISPLAY": f":{number}"}
+    server.terminate()
+    server.wait()
+    server.stdout.close()
+
+
+class Program:
+    """The program in a window, what it tells of its state, and hands on its keys."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.folder, self.environment = folder, environment
+        self._out = folder / "out"
+        with self._out.open("w") as out, (folder / "errors").open("w") as errors:
+            command = [sys.executable, str(Path(__file__).with_name("window_program.py")), str(folder)]
+            self.process = subprocess.Popen(command, env=environment, stdout=out, stderr=errors)
+
+    def xdotool(self, *words: object) -> str:
+        command = ["xdotool", *map(str, words)]
+        return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False).stdout.strip()
+
+    @property
+    def state(self) -> dict:
+        lines = self._out.read_text().splitlines()
+        return json.loads(lines[-1]) if lines else {}
+
+    def press(self, key: str, **state: object) -> None:
+        """Press a key and wait until the state is so."""
+        self.xdotool("key", key)
+        wait_until(lambda: state.items() <= self.state.items())
+
+    def screenshot(self) -> np.ndarray:
+        command = ["import", "-window", "root", "png:-"]
+        png = subprocess.run(command, env=self.environment, capture_output=True, check=True).stdout
+        return cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)
+
+
+@pytest.fixture
+def program(tmp_path, screen):
+    program = Program(tmp_path, screen)
+    try:
+        wait_until(lambda: program.xdotool("search", "--onlyvisible", "--name", "bgsub test") or program.process.poll())
+        assert program.process.poll() is None, (tmp_path / "errors").read_text()
+        program.xdotool("windowfocus", "--sync", program.xdotool("search", "--name", "bgsub test").split()[-1])
+        wait_until(lambda: program.state)
+        yield program
+    finally:
+        program.process.kill()
+        program.process.wait()
+
+
+def squares(picture: np.ndarray) -> int:
+    """Number of regions that have the colour of the square."""
+    near = (np.abs(picture.astype(int) - SQUARE).max(axis=2) < 12).astype(np.uint8)
+    areas = cv2.connectedComponentsWithStats(near)[2][1:, cv2.CC_STAT_AREA]
+    return int(np.count_nonzero(areas > 1000))
+
+
+def test_window_keys_and_sliders(program):
+    wait_until(lambda: squares(program.screenshot()) == 2)  # input and foreground of the panel
+    bright = program.screenshot().mean()
+
+    program.press("h", show_help=True)
+    wait_until(lambda: program.screenshot().mean() < bright - 0.3)  # the box of the help is dark
+    program.press("h", show_help=False)
+    program.press("5", view="contours")
+    wait_until(lambda: squares(program.screenshot()) == 1)
+    program.press("v", view="foreground")
+    program.press("f", frozen=True)
+    program.press("plus", threshold=0.09)
+    program.press("minus", threshold=0.08)
+    program.press("less", min_area=0.0001)
+
+    window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
+    size = program.xdotool("getwindowgeometry", "--shell", window)
+    width, height = (int(line.split("=")[1]) for line in size.splitlines() if line.startswith(("WIDTH", "HEIGHT")))
+    program.xdotool("mousemove", "--window", window, width - 40, height - 58, "click", 1)
+    wait_until(lambda: program.state["threshold"] > 0.08)  # the slider went a page to the right
+
+    program.press("p", paused=True)
+    program.xdotool("key", "s")
+    wait_until(lambda: "snapshot" in program.state["notice"])
+    views = sorted(path.stem.split("-")[-1] for path in program.folder.glob("snapshot-*.png"))
+    assert views == ["background", "foreground", "mask"]
+    program.press("space", paused=False)
+
+    # A camera that falls silent does not make the window deaf.
+    (program.folder / "silent").touch()
+    program.press("1", view="panel")
+    program.press("Escape", quitting=True)
+    assert program.process.wait(20) == 0
+    assert (program.folder / "errors").read_text() == ""
+
+
+def test_the_cross_ends_the_run(program):
+    window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
+    cross = [sys.executable, str(Path(__file__).with_name("x11_cross.py")), window]
+    subprocess.run(cross, env=program.environment, check=True)
+    assert program.process.wait(20) == 0
+    assert program.state == {"quitting": True}

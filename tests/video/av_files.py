@@ -1,0 +1,85 @@
+"""Small video files of every kind, made by PyAV: variable rate, rotated, B-frames, grey and deep, with sound."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+
+
+def write_av(
+    path: Path,
+    frames: np.ndarray,
+    stamps: list[int] | None = None,
+    codec: str = "libx264",
+    pix_fmt: str = "yuv420p",
+    rotation: int | None = None,
+    sound: bool = False,
+    rate: Fraction | int = 25,
+    ticks: int = 1000,
+    **options: str,
+) -> Path:
+    """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second."""
+    stamps = [ticks * index // 25 for index in range(len(frames))] if stamps is None else stamps
+    with av.open(str(path), "w") as file:
+        stream = file.add_stream(codec, rate=rate, options=options)
+        stream.height, stream.width = frames.shape[1:3]
+        stream.pix_fmt = pix_fmt
+        stream.time_base = stream.codec_context.time_base = Fraction(1, ticks)
+        if rotation is not None:
+            stream.set_display_rotation(rotation)
+        audio = file.add_stream("aac", rate=8000, layout="mono") if sound else None
+        kind = "bgr24" if frames.ndim == 4 else "gray" if frames.dtype == np.uint8 else "gray16le"
+        for image, stamp in zip(frames, stamps, strict=True):
+            picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(image), format=kind)
+            picture.pts, picture.time_base = stamp, Fraction(1, ticks)
+            file.mux(stream.encode(picture))
+        file.mux(stream.encode())
+        if audio is not None:
+            silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), format="fltp", layout="mono")
+            silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
+            file.mux(audio.encode(silence))
+            file.mux(audio.encode())
+    return path
+
+
+def write_sound(path: Path) -> Path:
+    """Write a file with sound and no picture."""
+    with av.open(str(path), "w") as file:
+        audio = file.add_stream("aac", rate=8000, layout="mono")
+        silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), format="fltp", layout="mono")
+        silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
+        file.mux(audio.encode(silence))
+        file.mux(audio.encode())
+    return path
+
+
+def film(count: int, height: int = 48, width: int = 64) -> np.ndarray:
+    """A bright block that moves over a gradient, each frame different: (count, height, width, 3) uint8."""
+    rows, columns = np.mgrid[:height, :width]
+    frames = np.empty((count, height, width, 3), np.uint8)
+    for index, frame in enumerate(frames):
+        frame[...] = np.dstack([columns * 2 + index % 50, rows * 3, np.full_like(rows, 40 + index % 90)])
+        left = 3 * index % (width - 12)
+        frame[8:24, left : left + 12] = 20 * (index % 7), 255 - index % 100, 200
+    return frames
+
+
+def cut_packets(source: Path, target: Path, damaged: set[int]) -> Path:
+    """Copy a file and fill the packets with the numbers `damaged` with noise."""
+    with av.open(str(source)) as read, av.open(str(target), "w") as write:
+        stream = write.add_stream_from_template(read.streams.video[0])
+        for number, packet in enumerate(read.demux(video=0)):
+            if packet.size == 0:
+                continue
+            copy = packet
+            if number in damaged:
+                noise = np.random.default_rng(number).integers(0, 256, packet.size, dtype=np.uint8)
+                copy = av.Packet(noise.tobytes())
+                copy.pts, copy.dts, copy.time_base = packet.pts, packet.dts, packet.time_base
+                copy.is_keyframe = packet.is_keyframe
+            copy.stream = stream
+            write.mux(copy)
+    return target

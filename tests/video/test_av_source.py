@@ -1,0 +1,377 @@
+"""Video files by PyAV: times, pixels, damage, and the same answers as by OpenCV."""
+
+from __future__ import annotations
+
+import builtins
+import logging
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+av = pytest.importorskip("av", reason="PyAV is not installed")
+
+from av_files import cut_packets, film, write_av, write_sound  # noqa: E402
+from video_fakes import make_frames, write_video  # noqa: E402
+
+from bgsub._opencv import cv2  # noqa: E402
+from bgsub.errors import DependencyError, ParameterError, SourceError  # noqa: E402
+from bgsub.video import open_source  # noqa: E402
+from bgsub.video.sources import AvSource, VideoFileSource  # noqa: E402
+
+
+def read(path, **options):
+    with AvSource(path, **options) as source:
+        return list(source)
+
+
+def messages(caplog):
+    return [record.getMessage() for record in caplog.records if record.name == "bgsub"]
+
+
+def images(source):
+    return [frame.image for frame in source]
+
+
+# Times
+
+STAMPS = [0, 33, 70, 400, 401, 1000, 1033, 2500, 2540, 2600, 5000, 5021]
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_times_of_a_variable_rate_are_those_written(tmp_path, suffix):
+    path = write_av(tmp_path / f"clip.{suffix}", film(len(STAMPS)), STAMPS)
+    with AvSource(path) as source:
+        assert [frame.time for frame in source] == [stamp / 1000 for stamp in STAMPS]
+        assert source.is_variable_rate
+        assert isinstance(source.rate, Fraction)
+
+
+def test_times_start_at_the_first_frame(tmp_path):
+    path = write_av(tmp_path / "clip.mkv", film(4), [700, 740, 780, 900])
+    assert [frame.time for frame in read(path)] == [0, 0.04, 0.08, 0.2]
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_rounded_stamps_of_a_fixed_rate_do_not_vary(tmp_path, suffix):
+    stamps = [round(index * 1001 / 30) for index in range(100)]
+    rate = Fraction(30000, 1001)
+    with AvSource(write_av(tmp_path / f"clip.{suffix}", film(100), stamps, rate=rate)) as source:
+        assert not source.is_variable_rate
+        assert float(source.rate) == pytest.approx(float(rate), rel=1e-3)
+
+
+def test_a_rate_that_changes_late_is_seen_within_300_frames(tmp_path):
+    stamps = [40 * index for index in range(250)] + [10000 + 100 * index for index in range(20)]
+    with AvSource(write_av(tmp_path / "clip.mp4", film(270), stamps)) as source:
+        assert source.is_variable_rate
+
+
+def test_a_given_rate_overrides_the_stamps(tmp_path):
+    path = write_av(tmp_path / "clip.mp4", film(len(STAMPS)), STAMPS)
+    with AvSource(path, rate=10) as source:
+        assert [frame.time for frame in source] == [index / 10 for index in range(len(STAMPS))]
+        assert (source.rate, source.is_variable_rate) == (10, False)
+        assert source.duration == pytest.approx(len(STAMPS) / 10)
+
+
+def test_what_the_header_tells(tmp_path):
+    with AvSource(write_av(tmp_path / "clip.mp4", film(50), sound=True)) as source:
+        assert (source.size, source.rate, source.length) == ((64, 48), 25, 50)
+        assert source.duration == pytest.approx(2.0)
+        assert source.has_audio
+    with AvSource(write_av(tmp_path / "mute.mkv", film(50))) as source:
+        assert source.length == 50
+        assert not source.has_audio
+
+
+@pytest.mark.parametrize("codec", ["libx264", "mpeg4"])
+def test_times_where_the_file_has_none(tmp_path, codec):
+    # AVI stores no time stamps, and those that FFmpeg makes up are wrong where frames are out of order.
+    frames = read(write_av(tmp_path / "clip.avi", film(60), codec=codec, ticks=25, bf="3"))
+    assert [frame.time for frame in frames] == pytest.approx(np.arange(60) / 25)
+    with open_source(tmp_path / "clip.avi", backend="pyav", start=55) as source:
+        assert [frame.index for frame in source] == [55, 56, 57, 58, 59]
+        assert not source.is_variable_rate
+
+
+def test_a_lost_first_frame_does_not_shift_the_times(tmp_path):
+    whole = write_av(tmp_path / "whole.mkv", film(10), codec="mjpeg", pix_fmt="yuvj420p")
+    frames = read(cut_packets(whole, tmp_path / "clip.mkv", {0, 1}), on_error="skip")
+    assert [(frame.index, frame.time) for frame in frames] == [(index, index / 25) for index in range(2, 10)]
+
+
+def test_frames_that_an_edit_list_leaves_out_are_no_damage(tmp_path, caplog):
+    whole = write_av(tmp_path / "whole.mp4", film(100), g="50", bf="0")
+    with av.open(str(whole)) as file, av.open(str(tmp_path / "clip.mp4"), "w") as cut:
+        stream = cut.add_stream_from_template(file.streams.video[0])
+        for packet in file.demux(video=0):
+            if packet.dts is not None:
+                packet.pts, packet.dts = (stamp - 30 * packet.duration for stamp in (packet.pts, packet.dts))
+                packet.stream = stream
+                cut.mux(packet)
+    frames, expected = read(tmp_path / "clip.mp4"), read(whole)[30:]
+    assert [frame.time for frame in frames] == [index / 25 for index in range(70)]
+    np.testing.assert_array_equal(images(frames), images(expected))
+    with open_source(tmp_path / "clip.mp4", start=65) as source:
+        np.testing.assert_array_equal(images(source), images(expected[65:]))
+    assert messages(caplog) == []
+
+
+# Pixels
+
+
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+def test_rotation_is_applied_as_opencv_does(tmp_path, rotation):
+    if not hasattr(av.VideoStream, "set_display_rotation"):
+        pytest.skip("this PyAV cannot write a rotation")
+    path = write_av(tmp_path / "clip.mp4", film(5), rotation=rotation)
+    with AvSource(path) as source, VideoFileSource(path) as other:
+        assert source.size == other.size == ((48, 64) if rotation % 180 else (64, 48))
+        np.testing.assert_array_equal(images(source), images(other))
+
+
+@pytest.mark.parametrize("pix_fmt", ["yuv420p", "yuv422p", "yuv444p", "yuvj420p", "yuv420p10le"])
+def test_pixels_and_times_are_those_of_opencv(tmp_path, pix_fmt):
+    if pix_fmt == "yuv420p10le" and int(cv2.__version__.split(".")[0]) < 5:
+        pytest.skip("OpenCV 4 brings an FFmpeg that rounds other than PyAV's")
+    path = write_av(tmp_path / "clip.mp4", film(30), pix_fmt=pix_fmt)
+    with AvSource(path) as source, VideoFileSource(path) as other:
+        assert (source.rate, source.length) == (other.rate, other.length)
+        for frame, expected in zip(source, other, strict=True):
+            np.testing.assert_array_equal(frame.image, expected.image)
+            assert (frame.index, frame.name) == (expected.index, expected.name)
+            assert frame.time == pytest.approx(expected.time)
+
+
+def test_colour_without_loss(tmp_path):
+    frames = make_frames(5)
+    np.testing.assert_array_equal([frame.image for frame in read(write_video(tmp_path / "clip.avi", frames))], frames)
+
+
+def test_grey_stays_grey(tmp_path):
+    grey = film(4)[..., 1]
+    np.testing.assert_array_equal(
+        [frame.image for frame in read(write_av(tmp_path / "clip.mkv", grey, codec="ffv1", pix_fmt="gray"))], grey
+    )
+
+
+def test_deep_grey_stays_deep(tmp_path):
+    deep = film(4)[..., 1].astype(np.uint16) * 257 ^ 0x1234
+    frames = read(write_av(tmp_path / "clip.mkv", deep, codec="ffv1", pix_fmt="gray16le"))
+    assert frames[0].image.dtype == np.uint16
+    np.testing.assert_array_equal([frame.image for frame in frames], deep)
+
+
+@pytest.mark.parametrize("bits", [10, 12])
+def test_full_scale_of_grey_is_65535(tmp_path, bits):
+    levels = np.linspace(0, 65535, 48 * 64).astype(np.uint16).reshape(1, 48, 64)
+    path = write_av(tmp_path / "clip.mkv", levels, codec="ffv1", pix_fmt=f"gray{bits}le")
+    image = read(path)[0].image
+    assert image.dtype == np.uint16
+    assert (image.min(), image.max()) == (0, 65535)
+    assert np.abs(image.astype(int) - levels[0]).max() <= 2 ** (16 - bits)
+
+
+# Damage
+
+
+@pytest.fixture
+def damaged(tmp_path):
+    whole = write_av(tmp_path / "whole.mkv", film(30)[..., 1], codec="mjpeg", pix_fmt="yuvj420p")
+    return cut_packets(whole, tmp_path / "clip.mkv", {4, 20, 21})
+
+
+def test_damage_stops(damaged):
+    got = []
+    with AvSource(damaged) as source, pytest.raises(SourceError) as caught:
+        got.extend(frame.index for frame in iter(source))
+    assert str(caught.value) == f"frame 5 of video '{damaged}' cannot be decoded"
+    assert got == [0, 1, 2, 3]
+
+
+def test_damage_is_skipped_and_counted(damaged, caplog):
+    with AvSource(damaged, on_error="skip") as source:
+        frames = list(source)
+        assert source.skipped == 3
+    assert [frame.index for frame in frames] == [index for index in range(30) if index not in (4, 20, 21)]
+    assert [frame.time for frame in frames] == [index / 25 for index in range(30) if index not in (4, 20, 21)]
+    assert messages(caplog) == [
+        f"frame 5 of video '{damaged}' cannot be decoded; skipped",
+        f"frame 21 of video '{damaged}' cannot be decoded; skipped",
+    ]
+
+
+def test_damage_shortly_before_the_end_takes_nothing_with_it(tmp_path):
+    whole = write_av(tmp_path / "whole.mkv", film(30)[..., 1], codec="mjpeg", pix_fmt="yuvj420p")
+    path = cut_packets(whole, tmp_path / "clip.mkv", {28})
+    assert [frame.index for frame in read(path, on_error="skip")] == [*range(28), 29]
+
+
+def test_a_file_that_ends_in_damage_is_reported(tmp_path, caplog):
+    whole = write_av(tmp_path / "whole.mkv", film(30)[..., 1], codec="mjpeg", pix_fmt="yuvj420p")
+    path = cut_packets(whole, tmp_path / "clip.mkv", {28, 29})
+    assert len(read(path)) == 28
+    assert messages(caplog) == [f"video '{path}' is cut short: it ends at 1.1 s of 1.2 s, after frame 28"]
+
+
+def test_a_recording_that_begins_within_a_group_of_pictures(tmp_path, monkeypatch, caplog):
+    whole = write_av(tmp_path / "whole.ts", film(100), g="25", bf="2")
+    with av.open(str(whole)) as file, av.open(str(tmp_path / "clip.ts"), "w") as cut:
+        stream = cut.add_stream_from_template(file.streams.video[0])
+        for number, packet in enumerate(file.demux(video=0)):
+            if packet.size and number >= 40:
+                packet.stream = stream
+                cut.mux(packet)
+    opened, opening = [], AvSource._open
+    monkeypatch.setattr(AvSource, "_open", lambda source, threads: opened.append(threads) or opening(source, threads))
+    frames = read(tmp_path / "clip.ts")
+    np.testing.assert_array_equal(images(frames)[-50:], images(read(whole))[-50:])
+    assert opened[0] is True
+    assert opened.count(False) == 0
+    assert frames[0].time == 0
+    assert messages(caplog) == []
+
+
+def test_nothing_but_damage(tmp_path):
+    whole = write_av(tmp_path / "whole.mkv", film(5)[..., 1], codec="mjpeg", pix_fmt="yuvj420p")
+    path = cut_packets(whole, tmp_path / "clip.mkv", set(range(5)))
+    with pytest.raises(SourceError, match=r"^no frame of video '.*clip.mkv' can be decoded$"):
+        read(path, on_error="skip")
+
+
+def test_a_truncated_file_is_read_as_far_as_it_goes(tmp_path, caplog):
+    path = write_video(tmp_path / "clip.avi", make_frames(40), codec="MJPG")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    with AvSource(path) as source:
+        count = len(list(source))
+        assert source.skipped == 0
+    assert 10 < count < 30
+    assert len(messages(caplog)) == 1
+    assert messages(caplog)[0].startswith(f"video '{path}' is cut short: it ends at 0.")
+
+
+def test_a_whole_file_is_not_reported(tmp_path, caplog):
+    assert len(read(write_av(tmp_path / "clip.mp4", film(40)))) == 40
+    assert len(read(write_av(tmp_path / "vfr.mp4", film(len(STAMPS)), STAMPS))) == len(STAMPS)
+    assert messages(caplog) == []
+
+
+# Hardware
+
+
+def test_without_a_hardware_decoder_frames_are_the_same(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr("av.codec.hwaccel.hwdevices_available", lambda: ["vdpau"])
+    path = write_av(tmp_path / "clip.mp4", film(10))
+    with AvSource(path, hardware=True) as source:
+        frames = list(source)
+    assert messages(caplog) == [
+        f"no hardware decoder works for video '{path}' (tried vdpau): it is decoded in software"
+    ]
+    np.testing.assert_array_equal(images(frames), images(read(path)))
+
+
+def test_planes_as_hardware_delivers_them_give_the_same_pixels(tmp_path):
+    from bgsub.video.sources.av_pixels import Converter  # noqa: PLC0415
+
+    with av.open(str(write_av(tmp_path / "clip.mp4", film(2)))) as file:
+        frame = next(file.decode(video=0))
+        convert = Converter()
+        np.testing.assert_array_equal(convert(frame.reformat(format="nv12")), convert(frame))
+
+
+# Choice of the backend and wrong input
+
+
+def test_choice_of_the_backend(tmp_path, monkeypatch):
+    path = write_av(tmp_path / "clip.mp4", film(3))
+    for backend, kind in (("auto", AvSource), ("pyav", AvSource), ("opencv", VideoFileSource)):
+        with open_source(path, backend=backend) as source:
+            assert type(source) is kind
+    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
+    with open_source(path) as source:
+        assert type(source) is VideoFileSource
+
+
+@pytest.mark.parametrize("options", [{"backend": "pyav"}, {"hardware": True}])
+def test_pyav_is_missing(tmp_path, monkeypatch, options):
+    path = write_video(tmp_path / "clip.avi", make_frames(3))
+    find = builtins.__import__
+
+    def without_av(name, *args, **kwargs):
+        if name == "av":
+            raise ModuleNotFoundError("No module named 'av'", name="av")
+        return find(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", without_av)
+    with pytest.raises(DependencyError) as caught:
+        open_source(path, **options)
+    assert str(caught.value) == "decoding by PyAV needs the package av: pip install 'bgsub[av]'"
+    with open_source(path) as source:
+        assert type(source) is VideoFileSource
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"backend": "gstreamer"}, "backend must be one of auto, opencv, pyav, got 'gstreamer'"),
+        ({"backend": "opencv", "hardware": True}, "hardware decoding takes the backend pyav, got 'opencv'"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(ParameterError) as caught:
+        open_source("missing.mp4", **options)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("backend", ["opencv", "pyav"])
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing.avi", "no such file or folder: 'missing.avi'"),
+        ("empty.mp4", "video 'empty.mp4' is empty"),
+        ("text.mp4", "'text.mp4' is not a video that can be read, or it is damaged"),
+        ("text.txt", "'text.txt' is not a video that can be read, or it is damaged"),
+        ("sound.m4a", "'sound.m4a' is not a video that can be read, or it is damaged"),
+    ],
+)
+def test_wrong_files(backend, name, message, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    for text in ("text.mp4", "text.txt"):
+        Path(text).write_text("no video\n" * 50)
+    Path("empty.mp4").touch()
+    write_sound(Path("sound.m4a"))
+    capfd.readouterr()
+    with pytest.raises(SourceError) as caught:
+        open_source(name, backend=backend)
+    assert str(caught.value) == message
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_colon_in_a_name_is_no_protocol(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_av(tmp_path / "plain.mp4", film(3)).rename(tmp_path / "cam:1.mp4")
+    assert len(read("cam:1.mp4")) == 3
+
+
+def test_closing_ends_an_iteration(tmp_path):
+    with AvSource(write_av(tmp_path / "clip.mp4", film(40))) as source:
+        frames = iter(source)
+        next(frames)
+    with pytest.raises(SourceError, match=r"is closed$"):
+        list(frames)
+
+
+def test_pyav_is_imported_only_when_it_is_used():
+    code = "import sys, bgsub.video; sys.exit('av' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_levels_of_the_log_stay(tmp_path, caplog):
+    with caplog.at_level(logging.WARNING):
+        read(write_av(tmp_path / "clip.mp4", film(3)))
+    assert caplog.records == []

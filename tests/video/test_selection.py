@@ -1,0 +1,312 @@
+"""A part of a source: the same frames as of the whole, picked out."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from video_fakes import COUNT, FakeSource, make_frames, write_images, write_video
+
+from bgsub.errors import ParameterError, SourceError
+from bgsub.timecode import Timecode
+from bgsub.video import ArraySource, open_source
+from bgsub.video.sources import SelectedSource, VideoFileSource, images
+from bgsub.video.sources.base import Frame, number_name
+
+RATE = 25
+
+
+def indices(source):
+    return [frame.index for frame in source]
+
+
+def numbers(count=100):
+    """A source whose frames tell their index."""
+    return ArraySource(np.arange(count, dtype=np.uint8).reshape(-1, 1, 1), rate=RATE)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, range(100)),
+        ({"start": 40}, range(40, 100)),
+        ({"start": "40"}, range(40, 100)),
+        ({"start": "1.6"}, range(40, 100)),
+        ({"start": "1.61s"}, range(41, 100)),
+        ({"start": "0:02"}, range(50, 100)),
+        ({"end": 40}, range(40)),
+        ({"end": "1.6"}, range(40)),
+        ({"end": 1000}, range(100)),
+        ({"start": 10, "end": 20}, range(10, 20)),
+        ({"start": 10, "end": "2s"}, range(10, 50)),
+        ({"start": "1s", "end": 30}, range(25, 30)),
+        ({"duration": 7}, range(7)),
+        ({"duration": "1s"}, range(25)),
+        ({"start": 10, "duration": 7}, range(10, 17)),
+        ({"start": 10, "duration": "1s"}, range(10, 35)),
+        ({"start": "2s", "duration": 7}, range(50, 57)),
+        ({"start": "1.99", "duration": "0.05"}, range(50, 51)),
+        ({"every": 30}, range(0, 100, 30)),
+        ({"start": 7, "end": 20, "every": 4}, range(7, 20, 4)),
+        ({"start": 99, "every": 4}, [99]),
+        ({"start": Timecode(frame=98)}, [98, 99]),
+    ],
+)
+def test_frames_of_the_part(options, expected):
+    with SelectedSource(numbers(), **options) as source:
+        frames = list(source)
+        assert [frame.index for frame in frames] == list(expected)
+        assert [int(frame.image[0, 0]) for frame in frames] == list(expected)
+        assert [frame.time for frame in frames] == [index / RATE for index in expected]
+        assert [frame.name for frame in frames] == [number_name(index) for index in expected]
+        assert source.length == len(expected)
+        assert source.rate == Fraction(RATE, options.get("every", 1))
+        assert indices(source) == list(expected)  # once more
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.integers(0, 40), st.integers(1, 60), st.integers(1, 9), st.booleans(), st.booleans())
+def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_seconds):
+    end = start + count
+    source = SelectedSource(
+        numbers(50),
+        start=str(start / RATE) + "s" if start_in_seconds else start,
+        end=str(end / RATE) + "s" if end_in_seconds else end,
+        every=every,
+    )
+    expected = list(range(50))[start:end:every]
+    assert indices(source) == expected
+    assert source.length == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"start": "abc"},
+            "start must be a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5), got 'abc'",
+        ),
+        ({"start": -1}, "start must be a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5), got -1"),
+        ({"end": 5, "duration": 5}, "end and duration exclude each other: give one of them"),
+        ({"end": 0}, "end must lie behind start (frame 0), got frame 0"),
+        ({"end": "0.0"}, "end must lie behind start (0 s), got 0 s"),
+        ({"start": 5, "end": 5}, "end must lie behind start (frame 5), got frame 5"),
+        ({"start": "2:00", "end": "12.5"}, "end must lie behind start (120 s), got 12.5 s"),
+        ({"duration": 0}, "duration must be more than nothing, got frame 0"),
+        ({"every": 0}, "every must be a whole number of 1 or more, got 0"),
+        ({"every": 2.5}, "every must be a whole number of 1 or more, got 2.5"),
+        ({"every": True}, "every must be a whole number of 1 or more, got True"),
+    ],
+)
+def test_wrong_parts(options, message):
+    with pytest.raises(ParameterError) as caught:
+        SelectedSource(numbers(), **options)
+    assert str(caught.value) == message
+    with pytest.raises(ParameterError):
+        open_source("missing.mp4", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"start": 100}, "nothing between frame 100 and the end: array ends at 3.960 s (frame 99)"),
+        ({"start": "4s", "end": "5s"}, "nothing between 4 s and 5 s: array ends at 3.960 s (frame 99)"),
+        ({"start": 50, "end": "1s"}, "nothing between frame 50 and 1 s: array is at 1.000 s (frame 25)"),
+    ],
+)
+def test_nothing_there(options, message):
+    source = SelectedSource(numbers(), **options)
+    with pytest.raises(SourceError) as caught:
+        list(source)
+    assert str(caught.value) == message
+    assert source.length == 0
+
+
+def test_seconds_take_a_rate():
+    source = SelectedSource(ArraySource(make_frames()), start="1.5")
+    assert source.length is None
+    with pytest.raises(ParameterError) as caught:
+        list(source)
+    assert str(caught.value) == "array has no frame rate: 1.5 s takes one, or give a frame number"
+
+
+def test_what_the_source_tells_is_passed_on(tmp_path, frames):
+    folder = write_images(tmp_path / "input", frames)
+    (folder / "in000005.png").write_bytes(b"no image")
+    with open_source(folder, on_error="skip", start=2, every=2) as source:
+        assert isinstance(source, SelectedSource)
+        assert source.numbered
+        assert (source.name, source.path) == (f"images '{folder}'", folder)
+        assert (source.live, source.has_audio, source.is_variable_rate, source.dropped) == (False, False, False, 0)
+        assert [frame.name for frame in source] == ["in000003", "in000007", "in000009", "in000011"]
+        assert source.skipped == 1
+        assert list(source)
+        assert source.skipped == 1
+
+
+def test_images_outside_the_part_are_not_read(tmp_path, frames, monkeypatch):
+    folder = write_images(tmp_path / "input", frames)
+    read, seen = images.read_image, []
+    monkeypatch.setattr(images, "read_image", lambda path: seen.append(path.stem) or read(path))
+    assert indices(open_source(folder, start=3, end=8, every=2)) == [3, 5, 7]
+    assert seen == ["in000004", "in000006", "in000008"]
+
+
+def test_a_live_source_ends_when_the_part_does(frames):
+    fake = FakeSource(live=True)
+    with SelectedSource(fake, end=5, every=2) as source:
+        assert source.live
+        assert indices(source) == [0, 2, 4]
+        assert not fake.exhausted.is_set()
+    assert fake.closed == 1
+
+
+def test_nothing_is_asked_of_the_source_before_it_is_iterated():
+    fake = FakeSource(fail_at=0)
+    source = SelectedSource(fake, start=3)
+    with pytest.raises(RuntimeError, match="the source broke"):
+        list(source)
+
+
+def test_an_empty_source_is_no_wrong_part():
+    class Empty(FakeSource):
+        def _frames(self):
+            yield from ()
+
+    assert list(SelectedSource(Empty(), start=3)) == []
+
+
+def test_a_part_without_options_is_the_source(tmp_path, frames):
+    with open_source(write_video(tmp_path / "clip.avi", frames), every=1) as source:
+        assert not isinstance(source, SelectedSource)
+
+
+# Video files
+
+
+@pytest.mark.parametrize("backend", ["opencv", "pyav"])
+@pytest.mark.parametrize("options", [{"start": 3, "end": 9}, {"start": "0.2", "every": 3}, {"duration": "0.2"}])
+def test_parts_of_a_video(tmp_path, frames, backend, options):
+    if backend == "pyav":
+        pytest.importorskip("av", reason="PyAV is not installed")
+    path = write_video(tmp_path / "clip.avi", frames)
+    chosen = range(COUNT)[3:9] if "end" in options else range(COUNT)[5::3] if "start" in options else range(5)
+    with open_source(path, backend=backend, **options) as source:
+        got = list(source)
+        assert source.length == len(chosen)
+    assert [frame.index for frame in got] == list(chosen)
+    np.testing.assert_array_equal([frame.image for frame in got], frames[chosen])
+    np.testing.assert_allclose([frame.time for frame in got], np.array(chosen) / RATE)
+
+
+def test_opencv_converts_only_what_is_wanted(tmp_path, frames):
+    source = VideoFileSource(write_video(tmp_path / "clip.avi", frames))
+    capture, retrieved = source._capture, []
+
+    class Counting:
+        def __getattr__(self, name):
+            if name == "retrieve":
+                retrieved.append(1)
+            return getattr(capture, name)
+
+    source._capture = Counting()
+    with SelectedSource(source, start=4, every=3) as part:
+        assert indices(part) == [4, 7, 10]
+    assert len(retrieved) == 3
+
+
+def same(frame: Frame, other: Frame) -> bool:
+    return (
+        (frame.index, frame.name, frame.time) == (other.index, other.name, other.time)
+        and frame.image.shape == other.image.shape
+        and bool((frame.image == other.image).all())
+    )
+
+
+STYLES = {
+    "b-frames": {"options": {"bf": "3", "g": "20", "refs": "4", "x264-params": "b-pyramid=normal:scenecut=0"}},
+    "open-gop": {"options": {"bf": "3", "g": "20", "x264-params": "open-gop=1:scenecut=0"}},
+    "intra-refresh": {"options": {"g": "20", "x264-params": "intra-refresh=1:keyint=20:scenecut=0:bframes=0"}},
+    "variable": {"options": {"bf": "2", "g": "20"}, "variable": True},
+    "mpeg4": {"options": {"bf": "2", "g": "20"}, "codec": "mpeg4"},
+    "mjpeg": {"options": {}, "codec": "mjpeg", "pix_fmt": "yuvj420p"},
+}
+
+
+@pytest.fixture(scope="module", params=[(style, suffix) for style in STYLES for suffix in ("mp4", "mkv")], ids="-".join)
+def long_video(request, tmp_path_factory):
+    """A file of 160 frames, and all its frames."""
+    pytest.importorskip("av", reason="PyAV is not installed")
+    from av_files import film, write_av  # noqa: PLC0415
+
+    style, suffix = request.param
+    settings = dict(STYLES[style])
+    options = settings.pop("options")
+    count = 160
+    stamps = None
+    if settings.pop("variable", False):
+        stamps = np.cumsum([0, *np.random.default_rng(3).integers(5, 90, count - 1)]).tolist()
+    path = write_av(tmp_path_factory.mktemp("long") / f"clip.{suffix}", film(count), stamps, **settings, **options)
+    with open_source(path, backend="pyav") as source:
+        return style, path, list(source)
+
+
+@pytest.mark.parametrize("start", [1, 59, 60, 61, 77, 100, 101, 119, 120, 141, 159])
+def test_the_shorter_way_leads_to_the_same_frames(long_video, start):
+    _, path, frames = long_video
+    for place in (start, frames[start].time, max(frames[start].time - 0.002, 0.0)):
+        with open_source(path, backend="pyav", start=place) as source:
+            part = list(source)
+        assert len(part) == len(frames) - start
+        assert all(same(*pair) for pair in zip(part, frames[start:], strict=True))
+
+
+def test_the_shorter_way_is_taken(long_video):
+    from bgsub.video.sources.av import AvSource  # noqa: PLC0415
+    from bgsub.video.sources.part import Part, Selection  # noqa: PLC0415
+
+    style, path, frames = long_video
+    with AvSource(path) as source:
+        shortcut = source._shortcut(Part(Selection(start=Timecode(frame=130))))
+        assert (shortcut is None) == (style == "mpeg4")
+        if shortcut is not None:
+            # A decoder that enters a picture on its way shows nothing until it is whole: not before the target here.
+            first = next(iter(source._by_shortcut(shortcut)), None)
+            assert (first is None) == (style == "intra-refresh")
+            if first is not None:
+                assert first[0] == 130
+                assert source._seconds_at(*first) == frames[130].time
+        assert source._shortcut(Part(Selection(start=Timecode(frame=15)))) is None or style == "mjpeg"
+
+
+def test_behind_the_end_of_a_video(long_video):
+    _, path, frames = long_video
+    with open_source(path, backend="pyav", start="1:00:00") as source, pytest.raises(SourceError) as caught:
+        list(source)
+    place = f"{frames[-1].time:.3f} s (frame 159)"
+    assert str(caught.value) == f"nothing between 3600 s and the end: video '{path}' ends at {place}"
+
+
+def test_a_given_rate_moves_the_part(long_video):
+    _, path, frames = long_video
+    with open_source(path, backend="pyav", rate=10, start="13.0", duration="0.2") as source:
+        part = list(source)
+    assert [(frame.index, frame.time) for frame in part] == [(130, 13.0), (131, 13.1)]
+    np.testing.assert_array_equal([frame.image for frame in part], [frame.image for frame in frames[130:132]])
+
+
+def test_damage_behind_the_shorter_way(tmp_path):
+    pytest.importorskip("av", reason="PyAV is not installed")
+    from av_files import cut_packets, film, write_av  # noqa: PLC0415
+
+    whole = write_av(tmp_path / "whole.mkv", film(80), codec="mjpeg", pix_fmt="yuvj420p")
+    path = cut_packets(whole, tmp_path / "clip.mkv", {10, 60})
+    with open_source(path, backend="pyav", on_error="skip") as source:
+        frames = list(source)
+    with open_source(path, backend="pyav", on_error="skip", start=50) as source:
+        part = list(source)
+    assert [frame.index for frame in part] == [index for index in range(50, 80) if index != 60]
+    assert all(same(*pair) for pair in zip(part, frames[49:], strict=True))

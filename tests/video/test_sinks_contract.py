@@ -1,0 +1,247 @@
+"""One contract for all file outputs: whole or not at all, closed twice, aborted, without frames, resumed."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sink_kit import contents, feed, feed_and_raise, files, make, read_images, small_frames
+from video_fakes import COUNT, read_video
+
+from bgsub._opencv import cv2
+from bgsub.errors import SinkError
+from bgsub.video.sinks import SEGMENT
+
+pytest.importorskip("av", reason="PyAV is not installed")
+
+OPENCV = ["mask.mkv opencv", "mask.avi opencv", "mask.mp4 opencv", "panel.mov opencv"]
+AV = ["mask.mkv", "mask.avi", "panel.mp4", "panel.mkv", "overlay.m4v", "panel.webm", "cutout.mkv", "cutout.mov"]
+OTHERS = ["mask", "cutout", "mask.npz", "panel.npz", "background-image.png", "background-image.tif"]
+SINGLE = ("background-image.png", "background-image.tif")
+
+
+@pytest.fixture(params=[*OPENCV, *AV, "cutout.webm", *OTHERS])
+def kind(request):
+    return request.param
+
+
+def count(folder, kind, partial=False):
+    """How many frames the result holds."""
+    path = folder / kind.split()[0]
+    if not path.suffix:
+        return len(read_images(path))
+    if partial:
+        path = path.with_name(f"{path.stem}.partial{path.suffix}")
+    if path.suffix == ".npz":
+        with np.load(path) as data:
+            return len(data["index"])
+    if kind in SINGLE:
+        return COUNT if cv2.imread(str(path)) is not None else 0
+    return len(read_video(path))
+
+
+@pytest.mark.parametrize("end", ["close", "Ctrl-C"])
+def test_finished_output_is_there_under_its_name_only(tmp_path, kind, frames, end):
+    sink = make(kind, tmp_path)
+    if end == "close":
+        with sink:
+            feed(sink, frames)
+    else:
+        with pytest.raises(KeyboardInterrupt), sink:
+            feed_and_raise(sink, frames, KeyboardInterrupt())
+    before = contents(tmp_path)
+    sink.close()
+    sink.abort()
+    assert contents(tmp_path) == before
+    assert count(tmp_path, kind) == COUNT
+    assert not any("partial" in name for name in before)
+
+
+def test_aborted_output_is_not_under_its_name(tmp_path, kind, frames):
+    with pytest.raises(RuntimeError), make(kind, tmp_path) as sink:
+        feed_and_raise(sink, frames, RuntimeError())
+    sink.close()
+    if "." in kind:
+        assert files(tmp_path) != []
+        assert all("partial" in name for name in files(tmp_path))
+    if not kind.endswith(".npz"):
+        assert count(tmp_path, kind, partial=True) == COUNT
+
+
+def test_old_output_is_replaced_at_the_end(tmp_path, kind, frames):
+    with make(kind, tmp_path) as sink:
+        feed(sink, frames[:5])
+    if "." not in kind or kind in SINGLE:
+        return  # images are replaced one by one; a single one has no length
+    with make(kind, tmp_path) as sink:
+        feed(sink, frames)
+        assert count(tmp_path, kind) == 5
+    assert count(tmp_path, kind) == COUNT
+
+
+def test_without_frames_there_is_no_output(tmp_path, kind, frames):
+    with make(kind, tmp_path):
+        pass
+    assert files(tmp_path) == []
+    with make(kind, tmp_path) as sink:
+        feed(sink, frames)
+    before = contents(tmp_path)
+    with make(kind, tmp_path):
+        pass
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("other", [*AV, *OTHERS])
+def test_equal_frames_give_equal_bytes(tmp_path, other, frames):
+    for folder in ("a", "b"):
+        with make(other, tmp_path / folder) as sink:
+            feed(sink, frames, rate=30)
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_place_that_cannot_be_written(tmp_path, kind):
+    (tmp_path / "out").touch()
+    with pytest.raises(SinkError, match=r"^cannot write into folder '"):
+        make(kind, tmp_path / "out" / "deeper")
+
+
+# Resuming
+
+
+def uninterrupted(kind, folder, images):
+    with make(kind, folder) as sink:
+        feed(sink, images, rate=30)
+    return contents(folder)
+
+
+@pytest.fixture
+def short_segments(monkeypatch):
+    monkeypatch.setattr("bgsub.video.sinks.av.SEGMENT", 20)
+    return 20
+
+
+@pytest.mark.parametrize("kind", [*AV, "cutout.webm", *OTHERS])
+@pytest.mark.parametrize("rest", [0, 7])
+def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, rest, short_segments):
+    images = small_frames(2 * short_segments + rest)
+    expected = uninterrupted(kind, tmp_path / "whole", images)
+    folder = tmp_path / "resumed"
+    sink, state, done = make(kind, folder), None, 0
+    for stop in (short_segments, 2 * short_segments):
+        if state is None:
+            sink.checkpoint()
+        else:
+            sink = make(kind, folder)
+            sink.resume(state)
+        feed(sink, images[done:stop], done, rate=30)
+        state, done = json.loads(json.dumps(sink.checkpoint())), stop
+        # What comes after the checkpoint is lost with the process, or worse, is half there.
+        feed(sink, images[:3], done + 7, rate=30)
+        sink.abort()
+        for path in folder.rglob("*.partial"):
+            path.write_bytes(path.read_bytes() + b"garbage")
+    sink = make(kind, folder)
+    sink.resume(state)
+    feed(sink, images[done:], done, rate=30)
+    sink.close()
+    found = contents(folder)
+    # Of a folder of images, later ones are removed by a sink that cleans.
+    assert all(name.startswith(f"{kind}/") for name in set(found) - set(expected))
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("kind", [*AV, *OTHERS])
+def test_a_checkpoint_before_the_first_frame_changes_nothing(tmp_path, kind, frames):
+    expected = uninterrupted(kind, tmp_path / "whole", frames)
+    sink = make(kind, tmp_path / "checked")
+    state = sink.checkpoint()
+    feed(sink, frames, rate=30)
+    sink.close()
+    assert contents(tmp_path / "checked") == expected
+    sink = make(kind, tmp_path / "resumed")
+    sink.resume(json.loads(json.dumps(state)))
+    feed(sink, frames, rate=30)
+    sink.close()
+    assert contents(tmp_path / "resumed") == expected
+
+
+@pytest.mark.parametrize("kind", ["mask.mkv", "cutout.mov", "mask.npz", "background-image.png"])
+def test_what_was_written_before_must_be_there(tmp_path, kind):
+    sink = make(kind, tmp_path)
+    sink.checkpoint()
+    feed(sink, small_frames(SEGMENT))
+    state = sink.checkpoint()
+    sink.abort()
+    for name in files(tmp_path):
+        (tmp_path / name).unlink()
+    with pytest.raises(SinkError, match=rf"^'{tmp_path / kind}' cannot be continued: '.*partial.*'") as caught:
+        make(kind, tmp_path).resume(state)
+    assert "\n" not in str(caught.value)
+
+
+def test_opencv_cannot_resume_videos(tmp_path):
+    with pytest.raises(SinkError) as caught:
+        make("mask.mkv opencv", tmp_path).checkpoint()
+    path = tmp_path / "mask.mkv"
+    assert str(caught.value) == f"'{path}' can be continued only with the package av: pip install 'bgsub[av]'"
+
+
+def test_videos_are_cut_at_segments_only(tmp_path, frames):
+    sink = make("mask.mkv", tmp_path)
+    sink.checkpoint()
+    feed(sink, frames)
+    with pytest.raises(
+        SinkError, match=r"can be resumed only after multiples of 250 frames from the first on, got 12$"
+    ):
+        sink.checkpoint()
+    sink.abort()
+    sink = make("mask.mkv", tmp_path)
+    feed(sink, small_frames(SEGMENT))
+    with pytest.raises(
+        SinkError, match=r"can be resumed only after multiples of 250 frames from the first on, got 250$"
+    ):
+        sink.checkpoint()
+    sink.abort()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_after_a_kill(tmp_path):
+    kinds = ["mask.mkv", "panel.mp4", "mask.npz", "mask", "background-image.png"]
+    images = small_frames(SEGMENT + 40)
+    for kind in kinds:
+        uninterrupted(kind, tmp_path / "whole", images)
+    script = f"""
+        import json, sys, time
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from pathlib import Path
+        from sink_kit import feed, make, small_frames
+        sinks = [make(kind, Path({str(tmp_path / "killed")!r})) for kind in {kinds!r}]
+        images = small_frames({len(images)})
+        for sink in sinks:
+            sink.checkpoint()
+            feed(sink, images[:{SEGMENT}], rate=30)
+        print(json.dumps([sink.checkpoint() for sink in sinks]), flush=True)
+        for sink in sinks:
+            feed(sink, images[{SEGMENT}:{SEGMENT + 9}], {SEGMENT}, rate=30)
+        print("written", flush=True)
+        time.sleep(60)
+    """
+    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
+    states = json.loads(process.stdout.readline())
+    assert process.stdout.readline() == "written\n"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    assert "mask.mkv" not in files(tmp_path / "killed")
+    for kind, state in zip(kinds, states, strict=True):
+        sink = make(kind, tmp_path / "killed")
+        sink.resume(state)
+        feed(sink, images[SEGMENT:], SEGMENT, rate=30)
+        sink.close()
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
