@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
-from bgsub.resumption import prepare, targets_of
+from bgsub.resumption import note_interruption, prepare, targets_of
 
 if TYPE_CHECKING:
     from bgsub.regions import Regions
@@ -241,7 +241,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             subtractor, sinks, checkpoints = prepare(job, source, subtractor, make_sinks)
             if checkpoints is None:
                 return _already_done(job, source, sinks)
-        return execute(
+        result = execute(
             source,
             _within(regions, subtractor),
             sinks,
@@ -250,6 +250,9 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             controls=controls,
             checkpoints=checkpoints,
         )
+        if result.summary.stopped == "user" and not source.live:
+            note_interruption(job, source, subtractor)
+        return result
 
 
 def _regions(job: Job) -> Regions | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bgsub.errors import ParameterError, SinkError, SourceError
+from bgsub.regions import parse_region
 
 if TYPE_CHECKING:
     from bgsub.jobs import Job
@@ -173,6 +174,17 @@ def _is_there(target: Path) -> bool:
     return any(target.iterdir()) if target.is_dir() else target.exists()
 
 
+def note_interruption(job: Job, source: FrameSource, subtractor: BackgroundSubtractor) -> None:
+    """Write down that a job without `resume` was stopped early: its outputs are shorter than those of the whole.
+
+    A later run with `resume` then begins anew instead of taking them for finished.
+    """
+    from bgsub.video.checkpoints import Checkpoint, Checkpoints  # noqa: PLC0415
+
+    start = Checkpoint(identity(job, source, subtractor), started=datetime.now().isoformat())
+    Checkpoints(job.output / FOLDER / FILE, start).begin()
+
+
 # -- whether it is the same job --------------------------------------------------------------------------------------
 
 
@@ -182,6 +194,7 @@ def identity(job: Job, source: FrameSource, subtractor: BackgroundSubtractor) ->
     found = {
         "options": {**options, **subtractor.get_params()},
         "model": None if job.model is None else _state_of(job.model),
+        "roi": [_state_of(region.path) for region in map(parse_region, job.roi) if region.path],
         "source": {"name": source.name, **({} if source.path is None else _state_of(source.path))},
     }
     plain: dict[str, Any] = json.loads(json.dumps(found, default=str))
@@ -216,8 +229,9 @@ def _difference(old: Checkpoint, new: Checkpoint) -> str | None:
         first, second = before["options"].get(name), now["options"].get(name)
         if first != second:
             words.append(f"--{name.replace('_', '-')} {_shown(first)}, now {_shown(second)}")
-    if not words and before["model"] != now["model"]:
-        words.append("another content of the file of --model")
+    for name in ("model", "roi"):
+        if not words and before[name] != now[name]:
+            words.append(f"another content of the file of --{name}")
     return f"by other options ({'; '.join(words)})" if words else None
 
 

@@ -8,6 +8,8 @@ import pytest
 from bgsub import BackgroundSubtractor, ParameterError
 from bgsub.parameters import SUBTRACTOR, check_live
 
+pytestmark = pytest.mark.large
+
 START = 8
 LIVE = {name for name, parameter in SUBTRACTOR.items() if parameter.live}
 OTHER_VALUES = {

@@ -205,7 +205,8 @@ def _share_cores(jobs: int) -> None:
     threads = max(cores() // jobs, 1)
     limit_threads(threads)
     cv2.setNumThreads(threads)
-    threadpool_limits(threads)
+    # Always one: threads of the BLAS gain nothing here, and their number would show in the last digits of a model.
+    threadpool_limits(1, user_api="blas")
 
 
 @contextmanager

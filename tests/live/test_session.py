@@ -16,6 +16,8 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.live.session import LiveCamera, LiveSession, file_name
 from bgsub.video import Sink
 
+pytestmark = pytest.mark.large
+
 
 @pytest.fixture(autouse=True, scope="module")
 def kernels():
