@@ -8,10 +8,9 @@ pass over the frames, on all cores.
 from __future__ import annotations
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from bgsub import _row_kernels
-from bgsub._threads import cores
+from bgsub._threads import cores, one_blas_thread
 from bgsub.rpca import RobustPCA
 from bgsub.surrogates import Surrogate
 
@@ -50,7 +49,7 @@ def batch_start(
         Coefficients: ``scale * X ~ Y U``.
     """
     # Small products: threads of the BLAS gain nothing, and beside busy cores they wait for each other for seconds.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
         mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
         U = np.empty((Y.shape[1], X.shape[1]), np.float32)

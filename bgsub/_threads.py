@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 
 def cores() -> int:
@@ -63,11 +64,12 @@ class _Pool:
 
 
 _pool = _Pool()
+_blas_lock = threading.Lock()
 
 
 def _after_fork() -> None:
-    global _pool  # noqa: PLW0603 - threads do not survive a fork
-    _pool = _Pool()
+    global _pool, _blas_lock
+    _pool, _blas_lock = _Pool(), threading.Lock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -81,6 +83,19 @@ def limit_threads(count: int) -> None:
     """
     global _pool  # noqa: PLW0603 - one pool per process
     _pool = _Pool(count)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit the BLAS to one thread inside the block; the blocks of several threads follow each other.
+
+    The limit is one of the process. Two blocks at the same time would lift it under each other, and sums by one and
+    by two threads differ in their last digits.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - it looks through the libraries of the process
+
+    with _blas_lock, threadpool_limits(limits=1, user_api="blas"):
+        yield
 
 
 def in_bands(function: Callable[[int, int, int], None], length: int, threads: int, grain: int = 1) -> None:

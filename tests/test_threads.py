@@ -10,9 +10,10 @@ import pytest
 import reference_tracking as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
 
 from bgsub import BackgroundSubtractor, _pixel_kernels, _threads
-from bgsub._threads import bands_for, cores, in_bands
+from bgsub._threads import bands_for, cores, in_bands, one_blas_thread
 
 CORES = 4
 F = np.float32
@@ -232,3 +233,27 @@ def test_subtractors_at_the_same_time_find_what_they_find_alone(pool, monkeypatc
         for (mask, background), (other_mask, other_background) in zip(one, other, strict=True):
             np.testing.assert_array_equal(mask, other_mask)
             assert np.abs(background.astype(int) - other_background).max() <= 1
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_the_limit_of_the_blas_is_never_lifted_by_another():
+    before, seen = blas_threads(), []
+
+    def other():
+        with one_blas_thread():
+            for _ in range(20):
+                seen.append(blas_threads())
+                time.sleep(0.001)
+
+    threads = [threading.Thread(target=other) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [{1}] * 80
+    with one_blas_thread():
+        assert blas_threads() == {1}
+    assert blas_threads() == before
