@@ -7,6 +7,7 @@ an instance of its own.
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from collections.abc import Callable
@@ -18,6 +19,7 @@ _SIDE = 64
 _FRAMES = 48
 _loaded: set[tuple[str, int]] = set()
 _lock = threading.Lock()
+_exiting = threading.Event()
 
 
 def load_in_background(dtype: str, channels: int, process: Callable[[], Callable[[np.ndarray], object]]) -> None:
@@ -36,7 +38,15 @@ def load_in_background(dtype: str, channels: int, process: Callable[[], Callable
         if config.DISABLE_JIT or (dtype, channels) in _loaded:
             return
         _loaded.add((dtype, channels))
-    threading.Thread(target=_play, args=(dtype, channels, process), name="kernel-loader", daemon=True).start()
+    thread = threading.Thread(target=_play, args=(dtype, channels, process), name="kernel-loader", daemon=True)
+    thread.start()
+    # Python ends daemon threads in the middle of native code, which can abort the whole process.
+    atexit.register(_end, thread)
+
+
+def _end(thread: threading.Thread) -> None:
+    _exiting.set()
+    thread.join()
 
 
 def was_compiled(kernel: Callable[..., object]) -> bool:
@@ -49,6 +59,8 @@ def _play(dtype: str, channels: int, process: Callable[[], Callable[[np.ndarray]
     try:
         take = process()
         for frame in scene(channels):
+            if _exiting.is_set():
+                return
             take(frame if dtype == "uint8" else frame.astype(np.float32) / 255)
     except Exception:  # the stream itself will show what is wrong, with a frame to blame
         logging.getLogger("bgsub").debug("loading kernels failed", exc_info=True)

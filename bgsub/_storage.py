@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bgsub._whole import replacing
 from bgsub.errors import SinkError, SourceError
 
 _KIND = "bgsub model, version 3"
@@ -21,15 +20,11 @@ def write(path: Path, parameters: dict[str, Any], state: dict[str, np.ndarray]) 
     """Write `parameters` and the arrays of `state` to `path`; SinkError when that cannot be done."""
     if not path.name:
         raise SinkError(f"the model cannot be written to {path}: it is a folder")
-    partial = path.with_name(f"{path.name}.partial")
     header = {"kind": np.array(_KIND), "parameters": np.array(json.dumps(parameters))}
     try:
-        with partial.open("wb") as file:
+        with replacing(path) as partial, partial.open("wb") as file:
             np.savez(file, **{**header, **state})  # type: ignore[arg-type]
-        os.replace(partial, path)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise SinkError(f"the model cannot be written to {path}: {error.strerror or error}") from None
 
 

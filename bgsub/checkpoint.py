@@ -16,6 +16,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bgsub._whole import replacing
 from bgsub.errors import OutputError, SourceError
 
 if TYPE_CHECKING:
@@ -107,20 +108,16 @@ def write(path: Path, header: dict[str, Any], frozen: bytes) -> None:
     text = json.dumps(header).encode()
     parts = _MAGIC, len(text).to_bytes(_LENGTH, "little"), text, frozen
     checksum = 0
-    partial = path.with_name(f"{path.name}.partial")
     try:
-        with partial.open("wb") as file:
+        with replacing(path) as partial, partial.open("wb") as file:
             for part in parts:
                 checksum = zlib.crc32(part, checksum)
                 file.write(part)
             file.write(checksum.to_bytes(4, "little"))
             file.flush()
             os.fsync(file.fileno())
-        os.replace(partial, path)
         _sync_folder(path.parent)
     except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
         raise OutputError(f"the checkpoint cannot be written to '{path}': {error.strerror or error}") from None
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from bgsub.errors import SinkError
+from bgsub.errors import ParameterError, SinkError
 from bgsub.outputs import expand_name
+from bgsub.resumption import targets_of
 
 if TYPE_CHECKING:
-    from bgsub.jobs import Job
+    from bgsub.job import Job
     from bgsub.regions import Regions
     from bgsub.video import FrameSource, Sink
 
@@ -45,7 +47,7 @@ def make_sinks(
     if job.save:
         sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
     try:
-        sinks += _event_sinks(job, source, overwrite, started, regions)
+        sinks += _event_sinks(job, source, overwrite, started, regions, sinks)
         if job.record is not None:
             from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
 
@@ -58,17 +60,23 @@ def make_sinks(
 
 
 def _event_sinks(
-    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None
+    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None, others: Sequence[Sink]
 ) -> list[Sink]:
     if not job.event_files and not job.plot:
         return []
     from bgsub.events import create_event_sinks  # noqa: PLC0415
     from bgsub.video.sinks.create import label_of  # noqa: PLC0415
 
+    taken = {target: "another output" for sink in others for target in targets_of(sink)}
+
     def locate(name: str) -> Path:
         stem, _, ending = name.rpartition(".")
         path = expand_name(job.name, view=stem, source=label_of(source), started=started)
         target = job.output / path.with_name(f"{path.name}.{ending}")
+        if taken.setdefault(target, name) != name:
+            raise ParameterError(
+                f"{taken[target]} and {name} would both be '{target}': the name needs the field {{view}}"
+            )
         if target.exists() and not overwrite:
             raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
         return target

@@ -6,6 +6,7 @@ Texts are parsed without NumPy and OpenCV, so that the command line can check th
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,9 +18,7 @@ from bgsub.errors import ParameterError
 if TYPE_CHECKING:
     import numpy as np
 
-    from bgsub.region_subtractor import RegionSubtractor
-
-__all__ = ["Length", "Region", "RegionSubtractor", "Regions", "parse_region"]
+__all__ = ["Length", "Region", "Regions", "parse_region"]
 
 SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg")
 _FORMS = "[NAME=]x,y,w,h or [NAME=]x1,y1;x2,y2;x3,y3... or [NAME=]MASK.png, in pixels or percent"
@@ -151,6 +150,26 @@ def parse_region(text: str) -> Region:
     raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
 
 
+def absolute_region(text: str) -> str:
+    """Return the text of a region so that it stands for the same from any current folder; see `parse_region`.
+
+    Raises
+    ------
+    ParameterError
+        As `parse_region`.
+
+    Examples
+    --------
+    >>> absolute_region("door=0,0,10,10")
+    'door=0,0,10,10'
+    """
+    region = parse_region(text)
+    if region.path is None:
+        return text
+    path = os.path.abspath(region.path)
+    return f"{region.name}={path}" if region.name else path
+
+
 def _split_name(text: str) -> tuple[str, str]:
     found = re.fullmatch(r"\s*([^=,;/\\]*[^=,;/\\\s])\s*=(.*)", text)
     if found:
@@ -220,12 +239,3 @@ class Regions(Sequence[Region]):
         import numpy as np  # noqa: PLC0415
 
         return np.logical_or.reduce(list(self.masks(shape).values()))
-
-
-def __getattr__(name: str) -> Any:
-    """Import `RegionSubtractor` when it is first used: it needs NumPy."""
-    if name != "RegionSubtractor":
-        raise AttributeError(f"module 'bgsub.regions' has no attribute {name!r}")
-    from bgsub.region_subtractor import RegionSubtractor  # noqa: PLC0415
-
-    return RegionSubtractor

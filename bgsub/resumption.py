@@ -7,6 +7,7 @@ import json
 import logging
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.regions import parse_region
 
 if TYPE_CHECKING:
-    from bgsub.jobs import Job
+    from bgsub.job import Job
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video import FrameSource, Sink
     from bgsub.video.checkpoints import Checkpoint, Checkpoints
@@ -183,6 +184,19 @@ def note_interruption(job: Job, source: FrameSource, subtractor: BackgroundSubtr
 
     start = Checkpoint(identity(job, source, subtractor), started=datetime.now().isoformat())
     Checkpoints(job.output / FOLDER / FILE, start).begin()
+
+
+def forget_interruption(job: Job, source: FrameSource, subtractor: BackgroundSubtractor) -> None:
+    """Remove what `note_interruption` wrote of the same job, whose outputs are whole by now."""
+    from bgsub.video.checkpoints import Checkpoint, Checkpoints  # noqa: PLC0415
+
+    path = job.output / FOLDER / FILE
+    if not path.exists():
+        return
+    with suppress(SourceError):  # what cannot be read is left to the run that wants to go on from there
+        noted = Checkpoint.read(path)
+        if not noted.frames and _difference(noted, Checkpoint(identity(job, source, subtractor))) is None:
+            Checkpoints(path, noted).remove()
 
 
 # -- whether it is the same job --------------------------------------------------------------------------------------

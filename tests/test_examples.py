@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import cv2
@@ -53,6 +57,37 @@ def test_robust_pca(example):
     plain, robust = example("robust_pca", "--size", 80, "--rank", 3)
     assert float(plain.split()[-1]) > 0.1
     assert float(robust.split()[-1]) < 1e-3
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_batch_of_files(tmp_path, installed):
+    for name in ("one", "two"):
+        shutil.copytree(SAMPLE, tmp_path / "in" / name, ignore=lambda _folder, names: sorted(names)[60:])
+    (tmp_path / "in" / "broken.avi").write_bytes(b"no video")
+    lines = _batch_of_files(tmp_path, installed)
+    if not installed:
+        assert lines.pop(0).startswith("one by one, as batch needs the package distributed: pip install")
+    broken, *done = sorted(lines)
+    assert broken.startswith("broken.avi: ")
+    assert broken.endswith("is not a video that can be read, or it is damaged")
+    assert done == ["one: 60 frames", "two: 60 frames"]
+    for name in ("one", "two"):
+        assert len(list((tmp_path / "out" / name / "mask").iterdir())) == 60
+    assert (tmp_path / "out" / "manifest.csv").exists() == installed
+
+
+def _batch_of_files(tmp_path, installed):
+    """Run the example as a program, as the processes that it starts import it; return the lines."""
+    if installed:
+        pytest.importorskip("distributed", reason="distributed is not installed")
+    else:
+        (tmp_path / "distributed.py").write_text("raise ImportError")
+    command = [sys.executable, EXAMPLES / "batch_of_files.py", tmp_path / "in", tmp_path / "out", "--workers", "2"]
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]) if not installed else None
+    environment = {**os.environ, **({"PYTHONPATH": path} if path else {})}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert (result.returncode, result.stderr) == (0, "")
+    return result.stdout.splitlines()
 
 
 def test_all_examples_are_tested():

@@ -105,6 +105,23 @@ def test_results_are_not_replaced_unasked(job, wanted):
     assert content(job.output) != before
 
 
+@pytest.mark.parametrize(
+    ("wanted", "both"),
+    [
+        ({"save": (), "event_files": ("csv",), "roi": ("a=0,0,9,9",)}, ("events.csv", "regions.csv", "in.csv")),
+        ({"save": ("background-image",), "plot": True}, ("another output", "timeline.png", "in.png")),
+    ],
+)
+def test_no_two_outputs_share_a_file(job, wanted, both):
+    pytest.importorskip("matplotlib", reason="the timeline needs matplotlib")
+    first, second, name = both
+    with pytest.raises(ParameterError) as caught:
+        run_job(replace(job, name="{source}", **wanted))
+    target = job.output / name
+    assert str(caught.value) == f"{first} and {second} would both be '{target}': the name needs the field {{view}}"
+    assert not any(path.is_file() for path in job.output.rglob("*"))
+
+
 def test_events_alone_open_no_other_output(job):
     result = run_job(replace(job, save=(), event_files=("jsonl",)))
     assert [path.name for path in result.outputs] == ["events.jsonl"]
@@ -138,6 +155,19 @@ def test_what_is_wrong_leaves_nothing_behind(job, tmp_path):
         assert not any(path.is_file() for path in job.output.rglob("*")), wrong
 
 
+def test_a_model_does_not_replace_the_input(pictures, tmp_path):
+    video = tmp_path / "in.avi"
+    writer = cv2.VideoWriter(str(video), cv2.VideoWriter.fourcc(*"FFV1"), 25, (WIDTH, HEIGHT))
+    for picture in pictures:
+        writer.write(picture)
+    writer.release()
+    before = video.read_bytes()
+    job = Job(str(video), tmp_path / "out", save_model=tmp_path / "out" / ".." / video.name, parameters=QUICK)
+    with pytest.raises(ParameterError, match=r"^the model cannot be saved as '.*': that is the input itself$"):
+        run_job(job)
+    assert video.read_bytes() == before
+
+
 def stop_after(controls, count):
     """What watches a run and ends it after so many frames."""
 
@@ -168,6 +198,18 @@ def test_a_run_that_was_stopped_is_not_taken_for_finished(job, tmp_path):
     assert not resumed.already_done
     assert content(job.output) == content(whole.output)
     assert run_job(replace(stopped, resume=True)).already_done
+
+
+def test_a_whole_run_takes_the_note_of_a_stopped_one_away(job):
+    job = replace(job, save=("mask.npz",))
+    controls = Controls()
+    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    note = job.output / ".resume" / "state"
+    run_job(replace(job, save=("panel.npz",)))
+    assert note.exists()  # of another job
+    run_job(replace(job, overwrite=True))
+    assert not note.parent.exists()
+    assert run_job(replace(job, resume=True)).already_done
 
 
 def test_another_region_is_another_job(job, tmp_path):

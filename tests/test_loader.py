@@ -1,5 +1,7 @@
 """Rare kernels loaded beside the stream: what the rehearsal shows, and that it happens once and harms nothing."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -54,3 +56,23 @@ def test_a_rehearsal_that_fails_disturbs_nobody(monkeypatch, caplog):
             thread.join()
     assert "loading kernels failed" in caplog.text
     assert BackgroundSubtractor().apply(np.zeros((8, 8, 3), np.float32)).shape == (8, 8)
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="there is nothing to load")
+def test_the_end_of_the_process_waits_for_the_frame_that_is_rehearsed():
+    program = """
+import threading, time
+from bgsub import _loader
+
+begun = threading.Event()
+
+def take(frame):
+    begun.set()
+    time.sleep(0.3)
+    print("whole", flush=True)
+
+_loader.load_in_background("uint8", 3, lambda: take)
+begun.wait()
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "whole\n", "")

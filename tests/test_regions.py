@@ -10,7 +10,8 @@ import pytest
 from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.regions import Region, Regions, RegionSubtractor, parse_region
+from bgsub.region_subtractor import RegionSubtractor
+from bgsub.regions import Region, Regions, parse_region
 from bgsub.separation import Separation
 
 SHAPE = (40, 60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import multiprocessing
 import pkgutil
 import queue
 import tempfile
@@ -23,6 +24,7 @@ logger = logging.getLogger("bgsub")
 
 _CONNECT_SECONDS = 10.0
 _GATHER_SECONDS = 10.0
+_NO_MAIN = "a script calls run_batch below 'if __name__ == \"__main__\":', as the processes of the batch import it"
 
 
 class DaskRunner:
@@ -159,6 +161,12 @@ def require_distributed() -> None:
         raise DependencyError("batch needs the package distributed: pip install 'bgsub[batch]'") from None
 
 
+def require_main() -> None:
+    """ParameterError in a process that a script has started while it was itself imported by that process."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # how the standard library tells it
+        raise ParameterError(_NO_MAIN)
+
+
 def default_workers(files: int) -> int:
     """Return the number of processes on this machine for so many files."""
     return max(min(cores(), files), 1)
@@ -169,17 +177,20 @@ def _local_cluster(workers: int, retries: int, scratch: str) -> Any:
     from distributed import LocalCluster  # noqa: PLC0415
 
     with dask.config.set({"distributed.scheduler.allowed-failures": retries, "temporary-directory": scratch}):
-        return LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address=None,
-            memory_limit=None,  # frames are no data of Dask: it has nothing to spill, and would kill the worker
-            silence_logs=logging.CRITICAL,
-            preload=["bgsub.batch.task"],
-            local_directory=scratch,
-        )
+        try:
+            return LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                memory_limit=None,  # frames are no data of Dask: it has nothing to spill, and would kill the worker
+                silence_logs=logging.CRITICAL,
+                preload=["bgsub.batch.task"],
+                local_directory=scratch,
+            )
+        except RuntimeError as error:
+            raise ParameterError(f"the processes of this machine did not start ({error}); {_NO_MAIN}") from None
 
 
 def _connected(address: str) -> Any:

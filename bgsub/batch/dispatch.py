@@ -196,7 +196,8 @@ class _Work:
             return
         self._running.discard(key)
         for warning in outcome.warnings:
-            logger.warning("%s: %s", plan.entry.source.path, warning)
+            if warning != outcome.error:
+                logger.warning("%s: %s", plan.entry.source.path, warning)
         if not outcome.error:
             outcome = _published(plan, outcome)
         if outcome.error and outcome.passing and self._attempts[key] <= self._retries:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import glob
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from bgsub.errors import SourceError
+
+logger = logging.getLogger("bgsub")
 
 RECORD = "result.json"
 """File in every finished output folder; tells what it was made of."""
@@ -52,9 +56,9 @@ def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
     Parameters
     ----------
     patterns : sequence of str or path
-        A video file; a folder of images, which is one source; another folder, for the videos in it; a glob, in
-        which ``**`` stands for any folders, for videos and folders of images; or ``@FILE``, a text file with one
-        of these per line. A name that exists is never read as a glob.
+        A video file; a folder of images, which is one source; another folder, for the videos in it, but not in
+        its subfolders; a glob, in which ``**`` stands for any folders, for videos and folders of images; or
+        ``@FILE``, a text file with one of these per line. A name that exists is never read as a glob.
 
     Returns
     -------
@@ -70,11 +74,12 @@ def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
 
     paths = {Path(os.path.abspath(path)) for pattern in patterns for path in _expand(os.fspath(pattern))}
     inputs: dict[object, Input] = {}
-    for path in sorted(paths, key=natural_key):
+    # Of several names of one file, that which is no link: the folder of its results is named after it.
+    for path in sorted(paths, key=lambda path: (os.path.realpath(path) != str(path), natural_key(path))):
         inputs.setdefault(_file_key(path), Input(path, identify(path)))
     if not inputs:
         raise SourceError("a batch takes files, folders or patterns, got none")
-    return list(inputs.values())
+    return sorted(inputs.values(), key=lambda source: natural_key(source.path))
 
 
 def identify(path: Path) -> Identity:
@@ -83,35 +88,38 @@ def identify(path: Path) -> Identity:
     Raises
     ------
     SourceError
-        If it cannot be read.
+        If it cannot be found, or the folder cannot be read.
     """
     real = os.path.realpath(path)
     try:
         files = _images_in(path) if path.is_dir() else [path]
         states = [file.stat() for file in files]
-        if not os.access(files[0] if files else path, os.R_OK):
-            raise PermissionError(13, "permission denied")
     except OSError as error:
         raise SourceError(f"'{path}' cannot be read: {error.strerror or error}") from None
     return Identity(real, sum(state.st_size for state in states), max((s.st_mtime_ns for s in states), default=0))
 
 
-def _expand(pattern: str, listed: bool = True) -> Iterator[Path]:
+def _expand(pattern: str) -> Iterator[Path]:
+    for name in _lines(pattern[1:]) if pattern.startswith("@") else [pattern]:
+        try:
+            yield from _found(name)
+        except SourceError:
+            raise
+        except OSError as error:
+            raise SourceError(f"'{name}' cannot be read: {error.strerror or error}") from None
+
+
+def _found(pattern: str) -> list[Path]:
     path = Path(pattern)
-    if listed and pattern.startswith("@"):
-        for line in _lines(pattern[1:]):
-            yield from _expand(line, listed=False)
-    elif "://" in pattern:
+    if "://" in pattern:
         raise SourceError(f"a batch takes files and folders, got the address '{pattern}'")
-    elif path.is_dir():
-        yield from _in_folder(path)
-    elif path.is_file():
-        _refuse_image(path)
-        yield path
-    elif glob.has_magic(pattern):
-        yield from _matches(pattern)
-    else:
-        raise SourceError(f"no such file or folder: '{pattern}'")
+    if path.is_dir():
+        return _in_folder(path)
+    if path.is_file():
+        return [_readable_video(path)]
+    if glob.has_magic(pattern):
+        return _matches(pattern)
+    raise SourceError(f"no such file or folder: '{pattern}'")
 
 
 def _lines(name: str) -> list[str]:
@@ -133,8 +141,18 @@ def _in_folder(folder: Path) -> list[Path]:
     except OSError as error:
         raise SourceError(f"folder '{folder}' cannot be read: {error.strerror or error}") from None
     if not videos:
-        raise SourceError(f"no images and no videos in folder '{folder}'")
+        raise SourceError(f"no images and no videos in folder '{folder}'{_hint_below(folder)}")
     return videos
+
+
+def _hint_below(folder: Path) -> str:
+    """Return where in its subfolders there is something to read; nothing where there is not."""
+    for name, folders, files in os.walk(folder):
+        folders[:] = sorted(below for below in folders if not below.startswith("."))
+        paths = (Path(name, file) for file in files)
+        if any((_is_video(path) or _is_still(path)) and not _is_result(path) for path in paths):
+            return f" itself, only below it, as in '{name}'; the pattern '{glob.escape(str(folder))}/**' takes them all"
+    return ""
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -144,7 +162,7 @@ def _matches(pattern: str) -> list[Path]:
     files = [path for path in matched if path.is_file()]
     images = [path for path in files if _is_still(path)]
     sources = [path for path in files if path not in set(images) and (named or _is_video(path))]
-    sources += [path for path in matched if path.is_dir() and _images_in(path)]
+    sources += [path for path in matched if path.is_dir() and _has_images(path)]
     sources = [path for path in sources if not _is_result(path)]
     if not sources and images:
         raise SourceError(f"'{pattern}' matches only single images; a folder of images is one source, name the folder")
@@ -169,9 +187,22 @@ def _images_in(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if is_image(path) and path.is_file()]
 
 
-def _refuse_image(path: Path) -> None:
+def _has_images(folder: Path) -> bool:
+    """Whether a folder that a pattern matches holds images; one that cannot be read does not stop the others."""
+    try:
+        return bool(_images_in(folder))
+    except OSError as error:
+        logger.warning("folder '%s' cannot be read and is left out: %s", folder, error.strerror or error)
+        return False
+
+
+def _readable_video(path: Path) -> Path:
+    """Return a file that was named itself; one that a pattern or a folder brings fails alone, at its turn."""
     if _is_still(path):
         raise SourceError(f"'{path}' is a single image; a folder of images is one source, name the folder")
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    return path
 
 
 def _is_result(path: Path) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from bgsub.batch.finding import Identity
 from bgsub.errors import OutputError, SinkError
 from bgsub.jobs import Job
+from bgsub.regions import parse_region
 
 logger = logging.getLogger("bgsub")
 
@@ -163,6 +164,7 @@ class Manifest:
 def fingerprint(job: Job) -> str:
     """Return what tells two jobs apart that have the same source: all options, and the state of files they read."""
     values = {item.name: _told(getattr(job, item.name), job.output) for item in fields(job)}
+    values["roi"] = [[text, _told(parse_region(text).path, job.output)] for text in job.roi]
     text = json.dumps({key: value for key, value in values.items() if key not in _NO_OPTIONS}, sort_keys=True)
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bgsub.batch.dask_runner import DaskRunner, default_workers, require_distributed
+from bgsub.batch.dask_runner import DaskRunner, default_workers, require_distributed, require_main
 from bgsub.batch.dispatch import (
     BatchResult,
     Planned,
@@ -20,13 +20,15 @@ from bgsub.batch.dispatch import (
     read_record,
     remove_leftovers,
 )
-from bgsub.batch.finding import Input, find_inputs
+from bgsub.batch.finding import RECORD, Input, find_inputs
 from bgsub.batch.lock import FolderLock
 from bgsub.batch.manifest import Entry, Manifest, fingerprint
 from bgsub.batch.targets import assign_targets
 from bgsub.batch.task import Task
 from bgsub.errors import ParameterError
 from bgsub.jobs import Job, make_subtractor
+from bgsub.outputs import check_name, parse_outputs
+from bgsub.regions import Regions, absolute_region
 
 MakeJob = Callable[[str, Path], Job]
 MakeRunner = Callable[[int], Runner]
@@ -82,7 +84,7 @@ def run_batch(
     SourceError
         For a pattern that stands for nothing.
     ParameterError
-        For wrong options, and where no scheduler answers.
+        For wrong options, where no scheduler answers, and where the processes of this machine do not start.
     SinkError
         If the output folder cannot be written, another batch works in it, or something else is in the way.
     OutputError
@@ -96,6 +98,7 @@ def run_batch(
         if value is not None and not (isinstance(value, int) and value >= least):
             raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
     require_distributed()
+    require_main()
 
     def make_runner(files: int) -> DaskRunner:
         return DaskRunner(min(workers or default_workers(files), files), scheduler, retries)
@@ -168,9 +171,19 @@ def _run(
 
 
 def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
-    """Wrong options show before anything is made."""
+    """Wrong options show before anything is made, and once."""
+    from bgsub.video.sources.part import Selection  # noqa: PLC0415 - it brings OpenCV along
+
     job = make_job(str(first.path), folder / "x")
     make_subtractor(job.parameters, job.model)
+    Selection.parse(job.start, job.end, job.duration, job.every)
+    check_name(job.name)
+    if job.save:
+        parse_outputs(job.save)
+    if job.roi:
+        Regions(job.roi)
+    if job.save_model == job.output / RECORD:
+        raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
 
 
 def _plan(
@@ -196,7 +209,7 @@ def _absolute(job: Job) -> Job:
     whole: dict[str, Any] = {
         name: Path(os.path.abspath(path)) for name, path in values.items() if isinstance(path, Path)
     }
-    return replace(job, **whole)
+    return replace(job, roi=tuple(map(absolute_region, job.roi)), **whole)
 
 
 def _done_already(plan: Planned, manifest: Manifest) -> Entry | None:

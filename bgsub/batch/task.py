@@ -122,8 +122,9 @@ def do_task(task: Task, wanted: Callable[[], bool] = lambda: True, jobs: int = 1
     finally:
         if not outcome.attempt:
             shutil.rmtree(folder, ignore_errors=True)
+    named = [text.replace(str(folder), str(target)) for text in (outcome.error, *warnings)]  # as the user knows it
     seconds = round(time.monotonic() - begin, 3)
-    return replace(outcome, worker=_worker_name(), seconds=seconds, warnings=tuple(warnings))
+    return replace(outcome, worker=_worker_name(), seconds=seconds, error=named[0], warnings=tuple(named[1:]))
 
 
 def may_pass(error: Exception) -> bool:
@@ -156,6 +157,8 @@ def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int) ->
         yield check
 
     result = run_job(relocated(task.job, folder), watch=watch).as_dict()
+    if os.path.lexists(folder / RECORD):
+        raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
     result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
     _check_wanted(task, wanted)
     try:

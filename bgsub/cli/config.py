@@ -17,6 +17,8 @@ from bgsub.settings import FILE_NAME, METHOD, Resolved, Setting
 
 Row = tuple[str, Any, str, str]  # key, value, where it stands, help
 
+_SECRET = "***"  # in place of what nobody should read over the shoulder
+
 
 class SettingsCommand(Command):
     """The command that shows the settings of the others and has none of its own."""
@@ -111,7 +113,8 @@ def _value(context: click.Context, option: click.Option, setting: Setting | None
             value = setting.value if setting.key else option.type_cast_value(context, typed)
         except (click.BadParameter, ParameterError) as error:
             raise ParameterError(complaint(context.command, option.name or "", setting, error)) from None
-    return _plain(value)
+    value = _plain(value)
+    return _SECRET if option.hide_input and value is not None else value
 
 
 def _plain(value: Any) -> Any:

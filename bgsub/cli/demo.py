@@ -68,7 +68,7 @@ def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
     from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415
     from bgsub.video import ArraySource, create_sinks  # noqa: PLC0415
     from bgsub.video.sinks.base import prepare_folder  # noqa: PLC0415
-    from bgsub.video.sinks.images import write_png  # noqa: PLC0415
+    from bgsub.video.sinks.images import write_image  # noqa: PLC0415
 
     prepare_folder(output)  # before the work of making the scene
     scene = synthetic.scene(name, size=_SIZE, length=length, seed=seed)
@@ -79,7 +79,7 @@ def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
         sinks = create_sinks(output, ["mask", "panel"], source, "video")
         subtractor = BackgroundSubtractor(fps=float(scene.rate))
         run_pipeline(source, subtractor, sinks, quiet=quiet, callback=referee, details=referee.scores)
-    write_png(strip, referee.strip())
+    write_image(strip, referee.strip())
     if not (quiet or Reporting.of().json):
         click.echo(f"against the exact masks: {referee.verdict()}; one frame of it: {strip}")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub.cli.camera_options import reconnect_option
+from bgsub.cli.event_options import event_options
+from bgsub.cli.job_options import name_option
 from bgsub.cli.live_options import screen_options, virtual_camera_options
 from bgsub.cli.logs import Reporting
 from bgsub.cli.options import (
@@ -25,11 +29,12 @@ from bgsub.cli.options import (
 )
 from bgsub.cli.record_options import check_record_options, make_recorder, record_options
 from bgsub.cli.verdict import FAILURE, OK, verdict
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, SinkError
+from bgsub.regions import Regions
 
 if TYPE_CHECKING:
-    from bgsub.jobs import JobResult
-    from bgsub.live.session import Outcome
+    from bgsub.jobs import Job, JobResult
+    from bgsub.live.session import LiveSession, Outcome
     from bgsub.video import FrameSource, Sink
 
 
@@ -39,6 +44,9 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Folder for recordings of the --save views.")
 @save_option("mask")
 @format_option
+@name_option
+@click.option("--overwrite", is_flag=True, help="Replace recordings and event files that exist.")
+@event_options
 @record_options
 @virtual_camera_options
 @click.option("--frames", "limit", type=click.IntRange(1), metavar="N", help="Stop after so many frames.")
@@ -78,30 +86,39 @@ def live(
     from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
     from bgsub.live.session import LiveCamera, LiveSession  # noqa: PLC0415
 
+    # The same moment in all names of the run.
+    make_sinks = partial(_make_sinks, started=datetime.now(), options=options)
     described = [
         LiveCamera(
             source,
             given(options),
             model,
             save_model,
-            partial(_make_sinks, several=len(cameras) > 1, options=options),
+            partial(make_sinks, folder=folder),
             {"on_error": on_error, "reconnect": reconnect},
             fast,
+            options["roi"],
         )
-        for source in cameras
+        for source, folder in zip(cameras, _folders(cameras), strict=True)
     ]
     page = None if serve is None else {"host": serve[0], "port": serve[1], "token": token}
     runner = partial(_run, click.get_current_context(), quiet=quiet or len(cameras) > 1, limit=limit)
-    with (
-        termination_as_interrupt(),
-        LiveSession(
-            described, view=view, window=not no_window, page=page, backdrop=options["backdrop"], runner=runner
-        ) as session,
-    ):
+    start = partial(LiveSession, described, view=view, page=page, backdrop=options["backdrop"], runner=runner)
+    with termination_as_interrupt(), _advised(start, window=not no_window) as session:
         if session.server is not None:
             click.echo(f"watch at {session.server.address}", err=Reporting.of().json)
         outcomes = session.run()
-        return _tell_several(outcomes, quiet) if len(cameras) > 1 else OK
+        return _tell_several(outcomes, quiet, limit) if len(cameras) > 1 else OK
+
+
+def _advised(start: Callable[..., LiveSession], window: bool) -> LiveSession:
+    """Start a session; where there is no screen, say how to do without."""
+    from bgsub.video.sinks.display import NoWindowError  # noqa: PLC0415
+
+    try:
+        return start(window=window)
+    except NoWindowError as error:
+        raise SinkError(f"{error}; --no-window does without, as with --serve") from None
 
 
 def _check(
@@ -121,34 +138,73 @@ def _check(
         )
     if token is not None and serve is None:
         raise ParameterError("--token needs --serve")
+    for name, wanted in (("event-files", options["event_files"]), ("plot", options["plot"])):
+        if wanted and options["output"] is None:
+            raise ParameterError(f"--{name} needs --output")
     if virtual and len(cameras) > 1:
         raise ParameterError("--virtual-camera takes one camera, got several")
     if options["virtual_device"] is not None and not virtual:
         raise ParameterError("--virtual-device needs --virtual-camera")
 
 
-def _make_sinks(source: FrameSource, several: bool, options: dict[str, Any]) -> list[Sink]:
-    """Return the outputs of a camera beside window and page; those of one of several in a folder of their own."""
+def _folders(cameras: tuple[str, ...]) -> list[str]:
+    """Return the folder of each camera below that of the outputs: none for one, different ones for several."""
     from bgsub.live.session import file_name  # noqa: PLC0415
-    from bgsub.video import create_sinks  # noqa: PLC0415
+    from bgsub.video.sources.camera_address import without_password  # noqa: PLC0415
 
-    def place(path: Path) -> Path:
-        return path / file_name(source.name.removeprefix("stream ")) if several else path
+    if len(cameras) == 1:
+        return [""]
+    folders: list[str] = []
+    for camera in cameras:
+        name = f"camera-{int(camera)}" if camera.isdigit() else file_name(without_password(camera))
+        taken = sum(folder == name or folder.startswith(f"{name}~") for folder in folders)
+        folders.append(f"{name}~{taken + 1}" if taken else name)
+    return folders
+
+
+def _make_sinks(source: FrameSource, folder: str, started: datetime, options: dict[str, Any]) -> list[Sink]:
+    """Return the outputs of a camera beside window and page."""
+    from bgsub.job_sinks import make_sinks  # noqa: PLC0415
 
     sinks: list[Sink] = []
-    if options["virtual_camera"]:
-        from bgsub.live.virtual_camera import VirtualCameraSink  # noqa: PLC0415
-
-        backdrop = options["backdrop"] or "blur"
-        sinks.append(VirtualCameraSink(backdrop, source.rate, options["virtual_device"], source.size))
-    if options["output"] is not None:
-        sinks.extend(create_sinks(place(options["output"]), options["views"], source, options["kind"]))
-    if options["record"] is not None:
-        wanted = {name: options[name] for name in ("pre_roll", "post_roll", "motion")}
-        recorder = make_recorder(source, record=place(options["record"]), **wanted)
-        assert recorder is not None
-        sinks.append(recorder)
+    try:
+        if options["virtual_camera"]:
+            sinks.append(_virtual_camera(source, options))
+        if options["output"] is not None:
+            job = _job(source, options["output"] / folder, options)
+            regions = Regions(options["roi"]) if options["roi"] else None
+            sinks += make_sinks(job, source, options["overwrite"], started, regions)
+        if options["record"] is not None:
+            wanted = {name: options[name] for name in ("pre_roll", "post_roll", "motion")}
+            recorder = make_recorder(source, record=options["record"] / folder, **wanted)
+            assert recorder is not None
+            sinks.append(recorder)
+    except BaseException:
+        for sink in sinks:
+            sink.abort()
+        raise
     return sinks
+
+
+def _job(source: FrameSource, output: Path, options: dict[str, Any]) -> Job:
+    """Return what the recordings and event files of a camera are, for what makes them."""
+    from bgsub.jobs import Job  # noqa: PLC0415
+
+    return Job(
+        source.name,
+        output,
+        save=tuple(options["views"]),
+        format=options["kind"],
+        name=options["name"],
+        event_files=tuple(options["event_files"]),
+        plot=options["plot"],
+    )
+
+
+def _virtual_camera(source: FrameSource, options: dict[str, Any]) -> Sink:
+    from bgsub.live.virtual_camera import VirtualCameraSink  # noqa: PLC0415
+
+    return VirtualCameraSink(options["backdrop"] or "blur", source.rate, options["virtual_device"], source.size)
 
 
 def _run(context: click.Context, *arguments: Any, quiet: bool, limit: int | None, **more: Any) -> JobResult:
@@ -159,14 +215,15 @@ def _run(context: click.Context, *arguments: Any, quiet: bool, limit: int | None
         return run_pipeline(*arguments, quiet=quiet, limit=limit, **more)
 
 
-def _tell_several(outcomes: list[Outcome], quiet: bool) -> int:
+def _tell_several(outcomes: list[Outcome], quiet: bool, limit: int | None) -> int:
     """Print what became of each camera; return the exit code."""
     from bgsub.cli.report import report  # noqa: PLC0415
 
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     for outcome in outcomes:
         if outcome.result is not None and not Reporting.of().json:  # in JSON it was told when the camera ended
-            report(outcome.result, quiet=quiet)
+            limited = limit is not None and outcome.result.summary.frames >= limit
+            report(outcome.result, quiet=quiet, limited=limited)
     for outcome in failed:
         assert outcome.error is not None
         click.echo(f"bgsub: error: {outcome.name}: {verdict(outcome.error)[0]}", err=True)

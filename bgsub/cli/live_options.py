@@ -46,7 +46,10 @@ def screen_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "(0.0.0.0:8765); port 0 is any free one.",
         ),
         click.option(
-            "--token", metavar="TEXT", help="Whoever watches must know it.  [default: in the network a random one]"
+            "--token",
+            metavar="TEXT",
+            hide_input=True,
+            help="Whoever watches must know it.  [default: in the network a random one]",
         ),
         click.option("--fast", is_flag=True, help="Show a file as fast as it can be separated, not in real time."),
     ]

@@ -95,7 +95,11 @@ def termination_as_interrupt() -> Iterator[None]:
         yield
         return
 
+    from bgsub.video import interrupts  # noqa: PLC0415
+
     def interrupt(number: int, frame: FrameType | None) -> None:
+        if interrupts.ask():
+            return
         # Whatever Ctrl-C does at this moment; a process in the background may have been told to ignore it.
         handler = signal.getsignal(signal.SIGINT)
         (handler if callable(handler) else signal.default_int_handler)(number, frame)

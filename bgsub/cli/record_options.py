@@ -82,15 +82,9 @@ def make_recorder(
     check_record_options(record, pre_roll, post_roll, motion)
     if record is None:
         return None
+    from bgsub.video.sinks.create import label_of  # noqa: PLC0415
     from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
 
     given = {"pre_roll": pre_roll, "post_roll": post_roll, "min_share": motion}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return RecorderSink(record, source=_short_name(source), rate=source.rate, **options)
-
-
-def _short_name(source: FrameSource) -> str:
-    """Return what clips of a source are called: the stem of its file, or ``camera-0``, or the host."""
-    if source.path is not None:
-        return source.path.stem
-    return source.name.removeprefix("stream ").strip("'").partition("://")[2].partition("/")[0] or source.name
+    return RecorderSink(record, source=label_of(source), rate=source.rate, **options)

@@ -1,15 +1,13 @@
-"""The files of a sequence: numbered pictures, coded masks, regions of interest; and files written whole."""
+"""The files of a sequence: numbered pictures, coded masks, regions of interest."""
 
 from __future__ import annotations
 
-import os
 import re
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
-from bgsub.errors import SinkError, SourceError
+from bgsub.errors import SourceError
 from bgsub.evaluation.metrics import CODES
 
 _IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"}
@@ -120,15 +118,3 @@ def read_temporal_roi(path: Path) -> tuple[int, int] | None:
     if len(words) != 2 or not all(w.isdecimal() for w in words) or int(words[0]) > int(words[1]):
         raise SourceError(f"{path} must hold the first and the last number to score, got {' '.join(words)!r}")
     return int(words[0]), int(words[1])
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it appears whole or not at all; SinkError where it cannot be written."""
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    except OSError as error:
-        with suppress(OSError):
-            partial.unlink()
-        raise SinkError(f"'{path}' cannot be written: {error.strerror or error}") from None

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bgsub.evaluation.files import write_whole
+from bgsub._whole import write_whole
 from bgsub.evaluation.run import Score
 from bgsub.evaluation.summary import METRICS, Average, summarize
 

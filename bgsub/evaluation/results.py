@@ -6,8 +6,9 @@ from pathlib import Path
 
 import numpy as np
 
+from bgsub._whole import write_whole
 from bgsub.errors import SinkError, SourceError
-from bgsub.evaluation.files import numbered, write_whole
+from bgsub.evaluation.files import numbered
 from bgsub.evaluation.sequences import Sequence
 
 

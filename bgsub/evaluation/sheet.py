@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from bgsub._whole import write_whole
 from bgsub.errors import ParameterError
-from bgsub.evaluation.files import write_whole
 from bgsub.evaluation.worst import PARTS, WorstFrame
 
 SUFFIXES = (".html", ".png")

@@ -10,11 +10,9 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from bgsub.events.timeline import packed
-
 if TYPE_CHECKING:
     from bgsub.events.series import Series
-    from bgsub.events.timeline import TimelineSink
+    from bgsub.events.timeline import Bar, TimelineSink
 
 _WIDTH, _DPI = 12.0, 110
 _COLOURS = ("#1f77b4", "#d95f02", "#1b9e77", "#7b4fa3", "#b8860b", "#c2185b", "#4d4d4d", "#0097a7")
@@ -51,7 +49,20 @@ def draw(timeline: TimelineSink, path: Path) -> None:
     grid[-1].set_xlim(*timeline.span)
     grid[-1].set_xlabel("time in seconds" if timeline.timed else "frame", fontsize=9)
     _head(figure, timeline)
-    figure.savefig(path, metadata={"Software": None})
+    figure.savefig(path, format="png", metadata={"Software": None})
+
+
+def packed(bars: list[Bar], gap: float) -> list[int]:
+    """Return the row of each bar, sorted by start: the first row that is free from `gap` before it on."""
+    ends: list[float] = []
+    rows = []
+    for bar in bars:
+        row = next((number for number, end in enumerate(ends) if end + gap <= bar.start), len(ends))
+        if row == len(ends):
+            ends.append(bar.end)
+        ends[row] = bar.end
+        rows.append(row)
+    return rows
 
 
 def _head(figure: Any, timeline: TimelineSink) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bgsub._whole import replacing
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
@@ -79,7 +80,6 @@ class TimelineSink(Sink):
         self.path = Path(path)
         if self.path.suffix.lower() != ".png":
             raise ParameterError(f"a timeline is a file .png, got '{self.path}'")
-        self.partial_path = self.path.with_name(f"{self.path.stem}.partial.png")
         self.title = title
         self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
         self._counter = None if regions is None else RegionCounter(regions)
@@ -200,8 +200,8 @@ class TimelineSink(Sink):
 
         self.bars = longest(self.bars)
         try:
-            draw(self, self.partial_path)
-            os.replace(self.partial_path, self.path)
+            with replacing(self.path) as partial:
+                draw(self, partial)
         except OSError as error:
             raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
 
@@ -210,16 +210,3 @@ def longest(bars: list[Bar]) -> list[Bar]:
     """Return the `MOST_BARS` longest bars, in the order of their starts."""
     kept = sorted(bars, key=lambda bar: (bar.start - bar.end, bar.start, bar.id))[:MOST_BARS]
     return sorted(kept, key=lambda bar: (bar.start, bar.id))
-
-
-def packed(bars: list[Bar], gap: float) -> list[int]:
-    """Return the row of each bar, sorted by start: the first row that is free from `gap` before it on."""
-    ends: list[float] = []
-    rows = []
-    for bar in bars:
-        row = next((number for number, end in enumerate(ends) if end + gap <= bar.start), len(ends))
-        if row == len(ends):
-            ends.append(bar.end)
-        ends[row] = bar.end
-        rows.append(row)
-    return rows

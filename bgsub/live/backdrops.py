@@ -11,6 +11,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.separation import FOREGROUND, Separation
+from bgsub.video._quiet import quiet
 from bgsub.video.views import to_bgr8
 
 BLUR = "blur"
@@ -42,7 +43,8 @@ def make_backdrop(spec: str | os.PathLike[str]) -> Backdrop:
     colour = _COLOUR.fullmatch(text)
     if colour is not None:
         return _Still(np.array([[[int(part, 16) for part in colour.groups()[::-1]]]], np.uint8))
-    image = None if text.startswith("#") else cv2.imread(text, cv2.IMREAD_COLOR)
+    with quiet():
+        image = None if text.startswith("#") else cv2.imread(text, cv2.IMREAD_COLOR)
     if image is None:
         raise ParameterError(f"a backdrop is '{BLUR}', a colour such as '#00b140' or an image file, got '{text}'")
     return _Still(image)

@@ -13,9 +13,12 @@ from bgsub import jobs
 from bgsub.errors import ParameterError
 from bgsub.jobs import JobResult
 from bgsub.live.backdrops import make_backdrop
+from bgsub.live.opening import open_attended
 from bgsub.live.pacing import PacedSource
 from bgsub.live.server import LiveServer
 from bgsub.live.worker import TICK, Outcome, Worker, join
+from bgsub.region_subtractor import RegionSubtractor
+from bgsub.regions import Regions
 from bgsub.video import Controls, FrameSource, Sink, WindowSink, open_source
 from bgsub.video.sinks import KeyCommands
 from bgsub.video.sinks.snapshots import SnapshotSink
@@ -43,6 +46,8 @@ class LiveCamera:
         More arguments of `open_source`, such as ``on_error`` and ``reconnect``.
     fast : bool
         A file comes as fast as it can, not in real time.
+    roi : tuple of str
+        Regions of interest, see `bgsub.regions.parse_region`; none for the whole frame.
     """
 
     source: str
@@ -52,6 +57,7 @@ class LiveCamera:
     make_sinks: MakeSinks | None = None
     open_options: dict[str, Any] = field(default_factory=dict)
     fast: bool = False
+    roi: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -187,7 +193,7 @@ class LiveSession:
         camera = self._cameras[number]
         controls = self.controls[camera.name]
         jobs.make_subtractor(camera.parameters, camera.model)  # what is wrong shows before the source is opened
-        with open_source(camera.source, **camera.open_options) as opened:
+        with self._open(camera) as opened:
             source = opened if opened.live or camera.fast else PacedSource(opened)
             subtractor = jobs.make_subtractor(camera.parameters, camera.model, source.rate)
             controls.follow(subtractor.get_params())
@@ -196,7 +202,21 @@ class LiveSession:
                 sinks.append(self.server.sink(number))
                 if not self._windows:
                     sinks.append(self._snapshots(camera.name, controls))
-            return self._runner(source, subtractor, sinks, controls=controls, save_model=camera.save_model)
+            within: Any = RegionSubtractor(subtractor, Regions(camera.roi)) if camera.roi else subtractor
+            return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)
+
+    def _open(self, camera: LiveCamera) -> FrameSource:
+        """Open a camera; while one on the network is waited for, its window lives and the run can be quit."""
+        controls = self.controls[camera.name]
+        windows = self._windows if len(self._cameras) == 1 else []  # several are served by the main thread
+
+        def attend() -> bool:
+            for window in windows:
+                window.idle()
+            return controls.wait(TICK)
+
+        opening = partial(open_source, camera.source, **camera.open_options)
+        return open_attended(opening, attend) if "://" in camera.source else opening()
 
     # -- several cameras -----------------------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from bgsub.video.controls import Controls
-from bgsub.video.iteration import separate
-from bgsub.video.pipeline import Pipeline, Subtractor, Summary, process_video
+from bgsub.video.pipeline import Pipeline, Subtractor, Summary
+from bgsub.video.processing import process_video, separate
 from bgsub.video.sinks import (
     ArraySink,
     AvVideoSink,

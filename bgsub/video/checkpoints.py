@@ -22,7 +22,7 @@ _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 
 
 class Progress(Protocol):
-    """What counts frames and goes on counting, such as `bgsub.jobs.Statistics`."""
+    """What counts frames and goes on counting, such as `bgsub.job.Statistics`."""
 
     def state(self) -> dict[str, Any]:
         """Return what `set_state` needs, in types that JSON knows."""

@@ -1,4 +1,4 @@
-"""Words on a picture: a label, a box of lines, a bar below; in a size that fits the picture."""
+"""Words on a picture: a caption, a label, a box of lines, a bar below; in a size that fits the picture."""
 
 from __future__ import annotations
 
@@ -33,6 +33,16 @@ def _write(
 ) -> None:
     place = round(left), round(base)
     cv2.putText(image, text, place, _FONT, scale, tuple(colour), _thickness(scale), cv2.LINE_AA)
+
+
+def add_caption(image: np.ndarray, text: str, scale: float) -> np.ndarray:
+    """Return a picture, (h, w, 3) uint8, with a line in its upper left corner, white on black; in a new array."""
+    (width, height), below = cv2.getTextSize(text, _FONT, scale, _thickness(scale))
+    margin = 2 + below // 2
+    image = image.copy()
+    image[: height + 2 * margin, : width + 2 * margin] = 0
+    _write(image, text, margin, height + margin, scale)
+    return image
 
 
 def add_label(image: np.ndarray, text: str, scale: float | None = None) -> np.ndarray:

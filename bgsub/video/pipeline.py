@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -15,11 +13,12 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.separation import Separation
+from bgsub.video import interrupts
 from bgsub.video.channel import Channel
 from bgsub.video.checkpoints import Checkpoints
 from bgsub.video.controls import Controls
 from bgsub.video.sinks import Sink, WindowSink
-from bgsub.video.sources import Frame, FrameSource, SourceSpec, open_source
+from bgsub.video.sources import Frame, FrameSource
 
 logger = logging.getLogger("bgsub")
 
@@ -127,6 +126,7 @@ class Pipeline:
             queue_size = 1 if source.live else _QUEUE_SIZE
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
         self._results: Channel[_Result] = Channel(queue_size)
+        self._interrupts = interrupts.Interrupts()
         self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
         self._checkpoints = checkpoints
         self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
@@ -156,13 +156,14 @@ class Pipeline:
             for thread in threads:
                 thread.start()
                 started.append(thread)
-            self._write()
-            stopped = "user" if self._controls.quitting else "end"
+            with self._interrupts.watched():
+                self._write()
+            stopped = "user" if self._quitting else "end"
         except KeyboardInterrupt:
             stopped = "user"
         except BaseException as error:
             failure = error
-        with _interrupts_ignored():
+        with interrupts.ignored():
             failure = self._finish(started, failure, goes_on=stopped == "user" and self._checkpoints is not None)
         if failure is not None:
             raise failure
@@ -235,18 +236,22 @@ class Pipeline:
                 self._checkpoints.store(frozen, frame, self._count, self._sinks)
             self._seconds["write"] += time.perf_counter() - begin
             self._hold()
-            if self._controls.quitting:
+            if self._quitting:
                 return
+
+    @property
+    def _quitting(self) -> bool:
+        return self._interrupts.asked or self._controls.quitting
 
     def _hold(self) -> None:
         """Stand still while the run is paused; the sinks go on serving whoever looks at them."""
-        while self._controls.paused and not self._controls.wait(_PAUSE_TICK):
+        while self._controls.paused and not self._interrupts.asked and not self._controls.wait(_PAUSE_TICK):
             for sink in self._sinks:
                 sink.idle()
 
     def _arriving(self) -> Iterator[_Result]:
         """Results as they come; while none does, the sinks get time and the user may quit."""
-        while not self._controls.quitting:
+        while not self._quitting:
             if self._results.ready(_IDLE_SECONDS):
                 result = next(self._results, None)
                 if result is None:
@@ -283,80 +288,3 @@ def _attempt(action: Callable[[], None], failure: BaseException | None) -> BaseE
             return error
         logger.warning("while stopping: %s", error)
     return failure
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    """Ignore Ctrl-C inside the block, in the main thread: the outputs are being finished."""
-    main = threading.current_thread() is threading.main_thread()
-    previous = signal.getsignal(signal.SIGINT) if main else None
-    if previous is None:
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda *_: logger.warning("finishing the outputs"))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-
-
-def process_video(
-    source: SourceSpec | FrameSource,
-    outputs: Callback | Sink | Sequence[Callback | Sink] = (),
-    *,
-    subtractor: Subtractor | None = None,
-    on_error: str = "stop",
-) -> Summary:
-    """Separate a whole video.
-
-    Parameters
-    ----------
-    source : FrameSource or anything that `open_source` takes
-        Closed at the end.
-    outputs : callable, Sink or sequence of them
-        Callables are called with each `Frame` and its `Separation`, in the calling thread, after the sinks have
-        taken them. Sinks are closed at the end, or aborted on a failure.
-    subtractor : Subtractor, optional
-        By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
-    on_error : {"stop", "skip"}
-        What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
-
-    Returns
-    -------
-    Summary
-
-    Raises
-    ------
-    SourceError, SinkError, ParameterError
-        What the source, a sink or the subtractor raise.
-    """
-    given = list(outputs) if isinstance(outputs, Sequence) else [outputs]
-    sinks = [output for output in given if isinstance(output, Sink)]
-    callbacks = [output for output in given if not isinstance(output, Sink)]
-    try:
-        _check_callable(callbacks)
-        opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
-        subtractor = default_subtractor(opened) if subtractor is None else subtractor
-    except BaseException:
-        for sink in sinks:
-            sink.abort()
-        raise
-
-    def call_all(frame: Frame, separation: Separation) -> None:
-        for callback in callbacks:
-            callback(frame, separation)
-
-    return Pipeline(opened, subtractor, sinks, progress=call_all).run()
-
-
-def _check_callable(callbacks: Sequence[object]) -> None:
-    for callback in callbacks:
-        if not callable(callback):
-            raise ParameterError(f"an output is a sink or is called with frame and separation, got {callback!r}")
-
-
-def default_subtractor(source: FrameSource) -> Subtractor:
-    """Return a new subtractor with the defaults, told the frame rate of the source if it is known."""
-    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
-
-    return BackgroundSubtractor(fps=float(source.rate)) if source.rate else BackgroundSubtractor()

@@ -9,6 +9,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.separation import FOREGROUND, SHADOW, Separation
+from bgsub.video.lettering import add_caption
 
 # Residuals of interest lie between the noise, about 0.02 of full scale, and 0.25.
 RESIDUAL_GAIN = 4.0
@@ -108,19 +109,7 @@ def _captioned(image: np.ndarray, caption: str) -> np.ndarray:
     width = image.shape[1]
     if width < _CAPTION_MIN_WIDTH:
         return image
-    # The frame itself must stay as it is: others look at it too.
-    return put_text(image.copy(), caption, max(0.35, width / 1000))
-
-
-def put_text(image: np.ndarray, text: str, scale: float) -> np.ndarray:
-    """Write a line into the upper left corner of a BGR image, in place: white on black."""
-    thickness = max(1, round(scale * 1.5))
-    (width, height), below = cv2.getTextSize(text, cv2.FONT_HERSHEY_SIMPLEX, scale, thickness)
-    margin = 2 + below // 2
-    image[: height + 2 * margin, : width + 2 * margin] = 0
-    origin = (margin, height + margin)
-    cv2.putText(image, text, origin, cv2.FONT_HERSHEY_SIMPLEX, scale, (255,) * 3, thickness, cv2.LINE_AA)
-    return image
+    return add_caption(image, caption, max(0.35, width / 1000))
 
 
 VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {

@@ -91,4 +91,16 @@ def visible(output):
 FULL = SinkError("'mask.txt' cannot be written: No space left on device")
 DAMAGED = SourceError("video 'x' is damaged")
 
-__all__ = ["DAMAGED", "FULL", "FakeJobs", "FakeRunner", "do_task", "lines", "names", "replace", "run", "visible"]
+__all__ = [
+    "DAMAGED",
+    "FULL",
+    "FakeJobs",
+    "FakeResult",
+    "FakeRunner",
+    "do_task",
+    "lines",
+    "names",
+    "replace",
+    "run",
+    "visible",
+]

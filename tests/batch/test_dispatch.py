@@ -6,7 +6,7 @@ import signal
 from dataclasses import replace
 
 import pytest
-from batch_fakes import DAMAGED, FULL, FakeRunner, do_task, lines, names, run, visible
+from batch_fakes import DAMAGED, FULL, FakeResult, FakeRunner, do_task, lines, names, run, visible
 
 import bgsub
 from bgsub.batch.dispatch import RunnerLost
@@ -237,6 +237,40 @@ def test_wrong_input_makes_no_folder(jobs, files, output):
     assert not output.exists()
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"roi": ("nowhere.png",)}, "a region's mask must be an image file, got 'nowhere.png'"),
+        ({"save": ("musk",)}, "an output must be one of .*, got 'musk'"),
+        ({"name": "{place}"}, "a name can have the fields .*, got {place}"),
+        ({"end": "1s", "duration": "1s"}, "end and duration exclude each other"),
+        ({"every": 0}, "every must be a whole number of 1 or more, got 0"),
+        ({"save_model": "result.json"}, "save_model must have another name than 'result.json'"),
+    ],
+)
+def test_a_wrong_option_is_told_once_and_makes_no_folder(jobs, files, output, options, told):
+    def make(source, folder):
+        model = options.get("save_model")
+        return Job(source, folder, **{**options, "save_model": model and folder / model})
+
+    with pytest.raises(ParameterError, match=rf"^{told}"):
+        run(files, output, make_job=make)
+    assert not output.exists()
+
+
+def test_the_mask_of_a_region_is_found_from_any_folder(jobs, files, output, monkeypatch):
+    monkeypatch.chdir(files)
+    (files / "m.png").write_bytes(b"1")
+    tasks = []
+    runner = FakeRunner(lambda _key, task: tasks.append(task) or [do_task(task)])
+    make = lambda source, folder: Job(source, folder, roi=("m.png", "door=m.png", "0,0,5,5"))  # noqa: E731
+    assert len(run("a.mp4", output, runner, make_job=make).done) == 1
+    assert tasks[0].job.roi == (str(files / "m.png"), f"door={files / 'm.png'}", "0,0,5,5")
+    assert len(run("a.mp4", output, make_job=make).skipped) == 1
+    (files / "m.png").write_bytes(b"22")
+    assert len(run("a.mp4", output, make_job=make).done) == 1
+
+
 @pytest.fixture
 def task(jobs, files, output):
     """A task of a batch that goes on."""
@@ -256,6 +290,18 @@ def test_a_worker_refuses_what_it_cannot_see(task, output):
     other = do_task(replace(task, version="9.9"))
     assert other.error.endswith(f"has bgsub {bgsub.__version__}, this is 9.9; both must be the same")
     assert not other.passing
+
+
+def test_an_output_in_the_place_of_the_record_is_no_loss_without_a_word(task, monkeypatch):
+    def write_there(job, *, watch):
+        job.output.mkdir()
+        (job.output / "result.json").write_text("my objects")
+        return FakeResult(job.source, job.output / "result.json")
+
+    monkeypatch.setattr("bgsub.batch.task.run_job", write_there)
+    outcome = do_task(task)
+    assert outcome.error == "an output must have another name than 'result.json', which a batch needs for itself"
+    assert not outcome.passing
 
 
 def test_an_attempt_nobody_waits_for_leaves_nothing(task, output):

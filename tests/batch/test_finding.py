@@ -74,6 +74,28 @@ def test_one_file_under_many_names_is_one(tree):
     assert found(tree, *spellings, "sub/seq/") == ["sub/seq", "v2.mp4"]
 
 
+def test_a_file_goes_before_its_links(tree):
+    (tree / "a_link.mp4").symlink_to("v2.mp4")
+    assert found(tree, "*.mp4") == ["v2.mp4", "v10.mp4"]
+    assert found(tree, "a_link.mp4") == ["a_link.mp4"]
+
+
+def test_a_folder_of_folders_says_where_to_look(tree):
+    make(tree, "top/.hidden/a.mp4", "top/done/mask.mkv", "top/done/result.json", "top/day[1]/b/c.mp4", "void/x.txt")
+    with pytest.raises(SourceError) as caught:
+        find_inputs(["top"])
+    below = os.path.join("top", "day[1]", "b")
+    assert str(caught.value) == (
+        f"no images and no videos in folder 'top' itself, only below it, as in '{below}'; "
+        "the pattern 'top/**' takes them all"
+    )
+    assert found(tree, "top/**") == ["top/day[1]/b/c.mp4"]
+    with pytest.raises(SourceError, match=r"the pattern 'top/day\[\[\]1\]/\*\*' takes them all$"):
+        find_inputs(["top/day[1]"])
+    with pytest.raises(SourceError, match=r"in folder 'void'$"):
+        find_inputs(["void"])
+
+
 @pytest.mark.parametrize(
     ("pattern", "told"),
     [
@@ -94,6 +116,35 @@ def test_what_cannot_be_read_is_named(tree, pattern, told):
     with pytest.raises(SourceError, match=r"^[^\n]*$") as caught:
         find_inputs([pattern])
     assert str(caught.value).startswith(told)
+
+
+@pytest.fixture
+def locked(tree, monkeypatch):
+    """A folder and a video that must not be read; also for root, who may read everything."""
+    make(tree, "locked/a.png", "locked.mp4")
+    access, iterdir = os.access, Path.iterdir
+
+    def refuse(folder):
+        if folder.name == "locked":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return iterdir(folder)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked.mp4" and access(path, mode))
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    return tree
+
+
+def test_what_must_not_be_read_is_named_when_it_was_named(locked):
+    with pytest.raises(SourceError, match=r"^'locked.mp4' cannot be read: Permission denied$"):
+        find_inputs(["v2.mp4", "locked.mp4"])
+    with pytest.raises(SourceError, match=r"^'.*' cannot be read: File name too long$"):
+        find_inputs(["x" * 300])
+
+
+def test_what_must_not_be_read_does_not_hold_up_the_others(locked, caplog):
+    assert found(locked, "*") == ["locked.mp4", "v2.mp4", "v10.mp4"]  # it fails at its turn
+    assert caplog.messages == ["folder 'locked' cannot be read and is left out: Permission denied"]
+    assert found(locked, ".") == ["locked.mp4", "v2.mp4", "v10.mp4"]
 
 
 def test_nothing_is_refused():

@@ -103,6 +103,16 @@ def test_the_fingerprint_tells_options_apart_and_not_files(tmp_path):
     assert fingerprint(job) != first
 
 
+def test_the_fingerprint_tells_the_content_of_region_masks_apart(tmp_path):
+    mask = tmp_path / "m.png"
+    mask.write_bytes(b"1")
+    job = Job("a.mp4", Path("/out/a"), roi=(f"door={mask}", "0,0,5,5"))
+    first = fingerprint(job)
+    assert fingerprint(replace(job, roi=job.roi[:1])) != first
+    mask.write_bytes(b"22")
+    assert fingerprint(job) != first
+
+
 def test_one_batch_at_a_time(tmp_path):
     with FolderLock(tmp_path) as lock:
         assert read_holder(lock.path) == {"host": socket.gethostname(), "pid": os.getpid(), "token": lock.token}

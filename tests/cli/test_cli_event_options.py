@@ -14,8 +14,8 @@ from bgsub.events import FORMATS
 
 @click.command()
 @event_options
-def command(events, plot, roi):
-    click.echo(repr((events, plot, roi)))
+def command(event_files, plot, roi):
+    click.echo(repr((event_files, plot, roi)))
 
 
 def test_defaults_and_values():

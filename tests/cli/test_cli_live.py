@@ -7,6 +7,8 @@ import pytest
 from cli_inputs import make_scene
 from video_fakes import FakeCapture, FakeDisplay, read_video
 
+from bgsub._opencv import cv2
+
 QUICK = ("--start-frames", 10)
 
 
@@ -112,3 +114,34 @@ def test_the_model_of_a_camera_is_saved_and_used(cli, tmp_path, camera, folder, 
     assert answer.code == 0
     assert "3 frames of 48x32" in answer.out
     assert "start phase" not in answer.out
+
+
+def test_a_recording_of_yesterday_is_not_replaced_unless_asked_for(cli, tmp_path, endless_stream):
+    words = ("live", endless_stream.address, "--no-window", "--frames", 3, "-o", tmp_path, *QUICK)
+    assert cli(*words).code == 0
+    before = (tmp_path / "mask.mkv").read_bytes()
+    answer = cli(*words)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == f"bgsub: error: the output '{tmp_path / 'mask.mkv'}' exists already; --overwrite replaces it\n"
+    assert (tmp_path / "mask.mkv").read_bytes() == before
+    assert cli(*words, "--overwrite", "--frames", 5).code == 0
+    assert len(read_video(tmp_path / "mask.mkv")) == 5
+    assert cli(*words, "--name", "{date}/{time}-{view}").code == 0
+    assert len(list(tmp_path.glob("20??-??-??/??????-mask.mkv"))) == 1
+
+
+def test_events_and_regions_of_a_camera(cli, tmp_path, video):
+    options = ("--event-files", "csv", "--roi", "left=0,0,50%,100%", "--save", "mask.png", "--fast", *QUICK)
+    answer = cli("live", video, "--no-window", "-o", tmp_path / "out", *options)
+    assert (answer.code, answer.err) == (0, "")
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"mask", "events.csv", "regions.csv"}
+    assert (tmp_path / "out" / "regions.csv").read_text().splitlines()[1].startswith("left,")
+    masks = [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted((tmp_path / "out" / "mask").iterdir())]
+    assert any(mask.any() for mask in masks)
+    assert not any(mask[:, 24:].any() for mask in masks)
+
+
+def test_without_a_screen_the_way_without_a_window_is_told(cli):
+    answer = cli("live", "0", "--serve", "0")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.endswith("names a screen; --no-window does without, as with --serve\n")

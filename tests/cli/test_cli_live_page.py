@@ -96,10 +96,22 @@ def test_several_cameras_write_a_folder_each_and_one_that_fails_is_told(cli, tmp
     ]
     lines = answer.out.splitlines()
     assert len(lines) == 2
-    assert all(": 12 frames of 48x32" in line for line in lines)
+    assert all(": 12 frames of 48x32" in line and "stopped" not in line for line in lines)
     folders = sorted(out.iterdir())
     assert len(folders) == 2
     assert all(len(read_video(folder / "mask.mkv")) == 12 for folder in folders)
+
+
+def test_cameras_that_are_called_alike_get_different_folders(cli, tmp_path, video):
+    alike = video.parent / "video~avi"
+    alike.write_bytes(video.read_bytes())
+    other = video.parent / "video-avi"
+    other.write_bytes(video.read_bytes())
+    answer = cli("live", alike, other, "--no-window", "--fast", "-o", tmp_path / "out", "--event-files", "csv", *QUICK)
+    assert (answer.code, answer.err) == (0, "")
+    first, second = sorted((tmp_path / "out").iterdir())
+    assert second.name == f"{first.name}~2"
+    assert all((folder / "events.csv").exists() for folder in (first, second))
 
 
 def test_several_cameras_have_a_window_each(cli, endless_stream, video, monkeypatch):
@@ -139,6 +151,9 @@ def test_a_virtual_camera_that_is_not_there(cli, monkeypatch, video):
         (["--serve", "host:"], "--serve takes a port up to 65535, or host:port, got 'host:'"),
         (["--serve", "0", "--token", "short"], "token must be at least 8 letters, digits, '-' or '_'"),
         (["--token", "correct-horse", "-o", "out"], "--token needs --serve"),
+        (["--event-files", "csv", "--serve", "0"], "--event-files needs --output"),
+        (["--plot", "--record", "clips"], "--plot needs --output"),
+        (["-o", "out", "--name", "../{view}"], "--name: a name must be that of a file below the output folder"),
         (["--virtual-device", "/dev/video9", "-o", "out"], "--virtual-device needs --virtual-camera"),
         (["--post-roll", "3", "-o", "out"], "--post-roll needs --record"),
         (["1", "--virtual-camera"], "--virtual-camera takes one camera, got several"),

@@ -14,7 +14,7 @@ from bgsub.outputs import VIEWS
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS as ALL_VIEWS
 
-WITH_PARAMETERS = ("run", "batch", "live", "evaluate", "bench")
+WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
 
 
 def start(*words, **options):

@@ -11,6 +11,7 @@ from video_fakes import ThresholdSubtractor, make_frames, read_video
 from bgsub.cli.record_options import make_recorder, record_options
 from bgsub.errors import ParameterError
 from bgsub.video import ArraySource, open_source, process_video
+from bgsub.video.sinks.create import label_of
 from bgsub.video.sources.camera import CameraSource
 
 
@@ -56,10 +57,8 @@ def test_the_others_need_record(option):
 
 
 def test_names_of_clips(folder, mjpeg_server):
-    from bgsub.cli.record_options import _short_name  # noqa: PLC0415
-
-    assert _short_name(open_source(folder)) == "frames"
+    assert label_of(open_source(folder)) == "frames"
     with CameraSource(mjpeg_server.address) as source:
-        assert _short_name(source) == mjpeg_server.address.split("/")[2]
+        assert label_of(source) == mjpeg_server.address.removeprefix("http://")
     source.name = "camera 0"
-    assert _short_name(source) == "camera 0"
+    assert label_of(source) == "camera 0"

@@ -248,3 +248,11 @@ def test_a_template_is_written_once(cli, place):
     assert len(values) > 60
     for line in values:
         tomllib.loads(line)
+
+
+def test_a_token_is_not_shown(cli, place, monkeypatch):
+    assert "# token is not set" in cli("config", "live").out
+    monkeypatch.setenv("BGSUB_TOKEN", "correct-horse")
+    answer = cli("config", "live")
+    assert 'token = "***"  # BGSUB_TOKEN' in answer.out
+    assert "correct-horse" not in answer.out + cli("config", "live", "--json").out

@@ -9,7 +9,8 @@ from event_scenes import busy, mask_of
 
 from bgsub.errors import SinkError
 from bgsub.events import EventSink, create_event_sinks
-from bgsub.regions import Regions, RegionSubtractor
+from bgsub.region_subtractor import RegionSubtractor
+from bgsub.regions import Regions
 from bgsub.separation import Separation
 from bgsub.video import Pipeline
 from bgsub.video.sources.array import ArraySource

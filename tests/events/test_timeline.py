@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError
 from bgsub.events import EventSink, TimelineSink, create_event_sinks
+from bgsub.events.drawing import packed
 from bgsub.events.series import Series
-from bgsub.events.timeline import MOST_BARS, Bar, longest, packed
+from bgsub.events.timeline import MOST_BARS, Bar, longest
 from bgsub.regions import Regions
 from bgsub.video.sources.array import ArraySource
 

@@ -203,6 +203,11 @@ def test_the_input_is_never_the_output(tmp_path, frames):
     with pytest.raises(SinkError) as caught:
         create_sinks(tmp_path, ["mask"], open_source(folder))
     assert str(caught.value) == f"the output '{folder}' is the input itself"
+    partial = write_video(tmp_path / "panel.partial.avi", frames)
+    before = partial.read_bytes()
+    with open_source(partial) as source, pytest.raises(SinkError, match=r"would grow under the name of the input, '"):
+        create_sinks(tmp_path, ["panel.avi"], source)
+    assert partial.read_bytes() == before
     video = write_video(tmp_path / "mask.mkv", frames)
     with open_source(video) as source, pytest.raises(SinkError, match=r"is the input itself$"):
         create_sinks(tmp_path, ["mask"], source)

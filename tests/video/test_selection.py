@@ -114,6 +114,7 @@ def test_wrong_parts(options, message):
     [
         ({"start": 100}, "nothing between frame 100 and the end: array ends at 3.960 s (frame 99)"),
         ({"start": "4s", "end": "5s"}, "nothing between 4 s and 5 s: array ends at 3.960 s (frame 99)"),
+        ({"start": "1.01s", "duration": "0.02s"}, "nothing between 1.01 s and 1.03 s: array is at 1.040 s (frame 26)"),
         ({"start": 50, "end": "1s"}, "nothing between frame 50 and 1 s: array is at 1.000 s (frame 25)"),
     ],
 )

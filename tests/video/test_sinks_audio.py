@@ -114,6 +114,17 @@ def test_flash_and_beep_stay_together(tmp_path, codec, suffix, target, expected,
     assert seen <= last - first
 
 
+@pytest.mark.parametrize("target", ["mp4", "webm"])
+def test_sound_that_is_encoded_anew_is_heard_to_its_end(tmp_path, target):
+    source = write_flash(tmp_path / "in.avi", "pcm_s16le")
+    with av.open(str(source)) as container:
+        samples = sum(frame.samples for frame in container.decode(audio=0))
+    sink = AvVideoSink(tmp_path / f"foreground.{target}", "foreground", RATE, audio_from=source)
+    take(source, sink)
+    *_, end = listen(sink.path)
+    assert end >= (samples - 1) / SAMPLES - 0.001
+
+
 @pytest.mark.parametrize("suffix", ["mkv", "ts", "mp4"])
 def test_a_file_whose_clock_does_not_begin_at_zero(tmp_path, suffix):
     source = write_flash(tmp_path / f"in.{suffix}", delay=2.0)
@@ -180,6 +191,23 @@ def test_pictures_have_the_sound_and_masks_none(tmp_path):
             if container.streams.audio:
                 sounding.add(sink.path.stem)
     assert sounding == {"foreground", "cutout", "overlay", "contours", "panel"}
+
+
+@pytest.mark.parametrize(("rate", "kept"), [(RATE, True), (float(RATE), True), (RATE * 2, False)])
+def test_a_rate_that_the_file_has_not_takes_the_sound_away(tmp_path, caplog, rate, kept):
+    path = write_flash(tmp_path / "in.mp4")
+    with open_source(path, rate=rate, start=2) as source:
+        sinks = create_sinks(tmp_path / "out", ["panel.mp4", "overlay.mov", "mask"], source)
+        for frame in source:
+            for sink in sinks:
+                sink.write(frame, separate(frame.image))
+        for sink in sinks:
+            sink.close()
+    for sink, sounds in zip(sinks, (kept, kept, False), strict=True):
+        with av.open(str(sink.path)) as container:
+            assert bool(container.streams.audio) is sounds
+    warning = f"no sound of video '{path}' in the output: the given frame rate is not that of the file"
+    assert caplog.messages == ([] if kept else [warning])
 
 
 def test_sources_without_sound(tmp_path, frames, caplog):

@@ -6,6 +6,7 @@ import logging
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -121,19 +122,27 @@ class AudioTrack:
     def _encoded(self, stream: Any, output: Any, resampler: Any, start: Fraction) -> Iterator[Any]:
         rate = output.codec_context.sample_rate
         fifo, position = self._av.AudioFifo(), None
-        for decoded in self._input.decode(stream):
-            if decoded.pts is None or decoded.pts * decoded.time_base < start - _TOLERANCE:
-                continue
+        # After the last one comes None: resampler and encoder hold back some of the end.
+        for decoded in chain(self._heard(stream, start), (None,)):
             if position is None:
+                if decoded is None:
+                    return
                 position = max(0, round((decoded.pts * decoded.time_base - start) * rate))
             for frame in resampler.resample(decoded):
                 frame.pts = None
                 fifo.write(frame)
             size = output.codec_context.frame_size or _FRAME_SIZE
-            while (frame := fifo.read(size)) is not None:
+            while (frame := fifo.read(size, partial=decoded is None)) is not None:
                 frame.pts, frame.time_base = position, Fraction(1, rate)
                 position += size
                 yield from self._of(output, frame)
+        yield from self._of(output, None)
+
+    def _heard(self, stream: Any, start: Fraction) -> Iterator[Any]:
+        """Yield what is heard from the start on, decoded."""
+        for decoded in self._input.decode(stream):
+            if decoded.pts is not None and decoded.pts * decoded.time_base >= start - _TOLERANCE:
+                yield decoded
 
     def _of(self, output: Any, frame: Any) -> Iterator[Any]:
         for packet in output.encode(frame):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from bgsub._whole import write_whole
 from bgsub.errors import ParameterError, SinkError
+from bgsub.outputs import safe_name
 
 LIST_NAME = "clips.csv"
 _COLUMNS = ("file", "start", "end", "peak_share", "began")
-_ODD = re.compile(r"[^\w.-]+")
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class ClipNames:
 
     def __init__(self, folder: Path, template: str | None, source: str, ending: str) -> None:
         self._folder, self._template, self._ending = folder, template, ending
-        self._source = _ODD.sub("-", source).strip("-.") or "video"
+        self._source = safe_name(source)
         self._number = 0
         if template is not None:
             self._fill(template, 0.0, datetime(2000, 1, 1))
@@ -110,10 +109,8 @@ def append_to_list(folder: Path, clip: Clip) -> None:
     began = clip.began.isoformat(timespec="seconds") if clip.began else ""
     row = (clip.path.name, f"{clip.start:.3f}", f"{clip.end:.3f}", f"{clip.peak_share:.6f}", began)
     csv.writer(text, lineterminator="\n").writerow(row)
-    partial = path.with_name(f"{LIST_NAME}.partial")
     try:
-        before = path.read_text(encoding="utf-8") if path.exists() else ",".join(_COLUMNS) + "\n"
-        partial.write_text(before + text.getvalue(), encoding="utf-8")
-        os.replace(partial, path)
+        before = path.read_bytes() if path.exists() else (",".join(_COLUMNS) + "\n").encode()
     except OSError as error:
-        raise SinkError(f"'{path}' cannot be written: {error.strerror or error}") from None
+        raise SinkError(f"'{path}' cannot be read: {error.strerror or error}") from None
+    write_whole(path, before + text.getvalue().encode())

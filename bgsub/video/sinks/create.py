@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,8 @@ from bgsub.video.sinks.still import StillSink
 from bgsub.video.sinks.video import VideoSink
 from bgsub.video.sources import FrameSource
 from bgsub.video.sources.av_container import is_available as has_av
+
+logger = logging.getLogger("bgsub")
 
 # Pictures of the scene as it was; a mask with sound would only be larger.
 _WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel"})
@@ -105,7 +108,8 @@ def create_sinks(
         _check_dependency(output.spec)
         _check_target(output, folder, source, overwrite)
     prepare_folder(folder)
-    return [_sink(output, source, overwrite) for output in named]
+    audio_from = _find_audio(named, source)
+    return [_sink(output, source, overwrite, audio_from) for output in named]
 
 
 def _with_ending(spec: OutputSpec, as_images: bool) -> OutputSpec:
@@ -121,9 +125,9 @@ def _named(spec: OutputSpec, folder: Path, name: str, source: FrameSource, start
 
 
 def label_of(source: FrameSource) -> str:
-    """What names a source in the name of a file: the stem of its file, its folder, or ``camera-0``."""
+    """What names a source in the names of files: the stem of its file, its folder, ``camera 0``, or host and path."""
     if source.path is None:
-        return source.name
+        return source.name.rstrip("'").partition("://")[2] or source.name
     path = source.path.resolve()
     return path.name if source.numbered else path.stem
 
@@ -150,6 +154,9 @@ def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite:
         read = source.path.resolve()
         if target.resolve() == read:
             raise SinkError(f"the output '{target}' is the input itself")
+        partial = (f"{target.stem}.partial{target.suffix}", f"{target.name}.partial")
+        if any(target.with_name(name).resolve() == read for name in partial):
+            raise SinkError(f"the output '{target}' would grow under the name of the input, '{source.path}'")
         places = {"images": folder, "still": target.parent}
         if source.numbered and output.spec.kind in places and places[output.spec.kind].resolve() == read:
             raise SinkError(f"the images of {output.spec.view} would go into the folder that is read: '{source.path}'")
@@ -157,7 +164,18 @@ def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite:
         raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
 
 
-def _sink(output: _Output, source: FrameSource, overwrite: bool) -> Sink:
+def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:
+    """Return the file whose sound goes into the outputs; None, with a warning, if a given rate parts the two."""
+    wanted = any(output.spec.kind == "video" and output.spec.view in _WITH_SOUND for output in named)
+    if not (wanted and has_av() and getattr(source, "has_audio", False)):
+        return None
+    if source.is_retimed:
+        logger.warning("no sound of %s in the output: the given frame rate is not that of the file", source.name)
+        return None
+    return source.path
+
+
+def _sink(output: _Output, source: FrameSource, overwrite: bool, audio_from: Path | None) -> Sink:
     spec, target = output.spec, output.target
     if spec.kind == "images":
         return ImageSequenceSink(target, spec.view, ending=spec.ending or ".png", clean=overwrite)
@@ -167,6 +185,4 @@ def _sink(output: _Output, source: FrameSource, overwrite: bool) -> Sink:
         return StillSink(target)
     if not has_av():
         return VideoSink(target, spec.view, source.rate)
-    sounds = spec.view in _WITH_SOUND and getattr(source, "has_audio", False)
-    audio_from = source.path if sounds else None
-    return AvVideoSink(target, spec.view, source.rate, audio_from=audio_from)
+    return AvVideoSink(target, spec.view, source.rate, audio_from=audio_from if spec.view in _WITH_SOUND else None)

@@ -19,11 +19,15 @@ _SLIDERS_HEIGHT, _LEAST_WIDTH = 90, 480  # of a window, in pixels
 _PROBE = "import cv2; cv2.namedWindow('bgsub'); cv2.waitKey(1); cv2.destroyAllWindows()"
 
 
+class NoWindowError(SinkError):
+    """There is no screen, or OpenCV has no windows."""
+
+
 class Display(Protocol):
     """What the sink needs of a screen; `CvDisplay` in earnest, a fake in tests."""
 
     def open(self, title: str) -> None:
-        """Show an empty window; raise `SinkError` where there is no screen."""
+        """Show an empty window; raise `NoWindowError` where there is no screen."""
 
     def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
         """Put a slider with the positions 0 to `last` into the window; `moved` is called with the new position."""
@@ -51,14 +55,14 @@ class CvDisplay:
         self._size = 0, 0
 
     def open(self, title: str) -> None:
-        """Show an empty window; raise `SinkError` where there is no screen."""
+        """Show an empty window; raise `NoWindowError` where there is no screen."""
         check_display()
         _give_fonts()
         try:
             # Without the toolbar of Qt, whose buttons would hide a third of a small window.
             cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO | cv2.WINDOW_GUI_NORMAL)
         except cv2.error:
-            raise SinkError("no window can be shown: this OpenCV is built without windows (headless)") from None
+            raise NoWindowError("no window can be shown: this OpenCV is built without windows (headless)") from None
 
     def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
         """Put a slider with the positions 0 to `last` into the window."""
@@ -113,14 +117,14 @@ def check_display() -> None:
 
     Raises
     ------
-    SinkError
+    NoWindowError
         If there is no screen, or it does not answer.
     """
     if not sys.platform.startswith("linux"):
         return
     display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if not display:
-        raise SinkError("no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
+        raise NoWindowError("no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
     try:
         command = [sys.executable, "-c", _PROBE]
         probe = subprocess.run(command, capture_output=True, timeout=30, check=False)
@@ -128,4 +132,4 @@ def check_display() -> None:
     except (OSError, subprocess.TimeoutExpired):
         works = False
     if not works:
-        raise SinkError(f"no window can be shown: screen '{display}' does not answer or OpenCV is headless")
+        raise NoWindowError(f"no window can be shown: screen '{display}' does not answer or OpenCV is headless")

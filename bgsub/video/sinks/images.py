@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub._whole import write_whole
 from bgsub.errors import ParameterError, SinkError
 from bgsub.outputs import IMAGE_ENDINGS, allowed_endings
 from bgsub.separation import Separation
@@ -154,30 +155,7 @@ def write_image(path: Path, image: np.ndarray) -> None:
     SinkError
         If it cannot be.
     """
-    write_bytes(path, encode_image(path, image))
-
-
-# The name it had when there was only PNG.
-write_png = write_image
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Write a file that appears whole or not at all.
-
-    Raises
-    ------
-    SinkError
-        If it cannot be.
-    """
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        partial.write_bytes(data)
-        os.replace(partial, path)
-    except OSError as error:
-        raise SinkError(f"'{path}' cannot be written: {error.strerror or error}") from None
-    finally:
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
+    write_whole(path, encode_image(path, image))
 
 
 def encode_image(path: Path, image: np.ndarray) -> bytes:

@@ -11,7 +11,7 @@ from bgsub.errors import SinkError
 from bgsub.separation import Separation
 from bgsub.video.controls import Controls
 from bgsub.video.sinks.base import Sink
-from bgsub.video.sinks.images import write_png
+from bgsub.video.sinks.images import write_image
 from bgsub.video.sources import Frame
 from bgsub.video.viewer import Viewer
 
@@ -65,7 +65,7 @@ class SnapshotSink(Sink):
         paths = [self._folder / f"{stem}-{view}.png" for view in views]
         try:
             for view, path in zip(views, paths, strict=True):
-                write_png(path, separation.mask if view == "mask" else self._viewer.view(separation, view))
+                write_image(path, separation.mask if view == "mask" else self._viewer.view(separation, view))
         except SinkError as error:
             logger.warning("no snapshot: %s", error)
             self._controls.notice = "no snapshot: it cannot be written"

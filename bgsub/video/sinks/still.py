@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from bgsub._whole import write_whole
 from bgsub.errors import ParameterError, SinkError
 from bgsub.outputs import STILL_ENDINGS
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.images import encode_image, write_bytes
+from bgsub.video.sinks.images import encode_image
 from bgsub.video.sources import Frame
 
 
@@ -54,7 +55,7 @@ class StillSink(Sink):
         data = self._data()
         if data is None:
             return
-        write_bytes(self.path, data)
+        write_whole(self.path, data)
         with suppress(OSError):
             self.partial_path.unlink(missing_ok=True)
         self._newest = self._saved = None
@@ -63,7 +64,7 @@ class StillSink(Sink):
         """Write the image under its partial name."""
         data = self._data()
         if data is not None:
-            write_bytes(self.partial_path, data)
+            write_whole(self.partial_path, data)
         self._newest = self._saved = None
 
     def checkpoint(self) -> dict[str, Any]:
@@ -71,7 +72,7 @@ class StillSink(Sink):
         data = self._data()
         if data is None:
             return {"bytes": 0}
-        write_bytes(self.partial_path, data)
+        write_whole(self.partial_path, data)
         return {"bytes": len(data)}
 
     def resume(self, state: dict[str, Any]) -> None:

@@ -75,7 +75,16 @@ class AvSource(FileSource):
     @cached_property
     def is_variable_rate(self) -> bool:
         """Whether the first 300 time stamps, which are read when first asked for, follow no fixed rate."""
-        return self._given_rate is None and self._has_stamps and varies(self.path)
+        return self._given_rate is None and self._has_varying_stamps
+
+    @cached_property
+    def _has_varying_stamps(self) -> bool:
+        return self._has_stamps and varies(self.path)
+
+    @property
+    def is_retimed(self) -> bool:
+        """Whether the given rate is not that of the file."""
+        return self._given_rate is not None and (self._given_rate != self._file_rate or self._has_varying_stamps)
 
     @property
     def has_audio(self) -> bool:

@@ -152,6 +152,11 @@ class FrameSource(ABC):
         """Whether there is sound beside the frames."""
         return False
 
+    @property
+    def is_retimed(self) -> bool:
+        """Whether the given rate moves the frames away from the times in the file, and from its sound."""
+        return False
+
     @abstractmethod
     def _frames(self) -> Iterator[Frame]:
         """Yield the frames from the start."""

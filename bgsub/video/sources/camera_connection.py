@@ -54,6 +54,7 @@ class Camera:
         SourceError
             If the camera is not there or does not answer.
         """
+        begin = time.monotonic()
         with quiet():
             if self.local:
                 capture = cv2.VideoCapture(self.device)
@@ -69,6 +70,8 @@ class Camera:
             return capture
         if self.local:
             raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted")
+        if time.monotonic() - begin < 0.9 * self.open_timeout:
+            raise SourceError(f"{self.name} cannot be opened: nobody answers there, no access, or no video")
         raise SourceError(f"{self.name} does not answer within {self.open_timeout:g} s or sends no video")
 
     def connect_interruptibly(self) -> Any:

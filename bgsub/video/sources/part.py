@@ -122,6 +122,7 @@ class Part:
             self._first = index
             self._end = self._end or self._end_after(index, time)
             if self._end is not None and self._reached(self._end, index, time):
+                self._first, self._ended = None, True  # a duration shorter than the way to the next frame
                 return None
         return (index - self._first) % self._every == 0
 

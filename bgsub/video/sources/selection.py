@@ -81,6 +81,11 @@ class SelectedSource(FrameSource):
         return self._source.has_audio
 
     @property
+    def is_retimed(self) -> bool:
+        """Whether the given rate moves the frames of the source away from its sound."""
+        return self._source.is_retimed
+
+    @property
     def skipped(self) -> int:
         """Frames that could not be read in the last iteration."""
         return self._source.skipped

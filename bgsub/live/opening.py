@@ -1,0 +1,54 @@
+"""Opening a camera on the network while windows are served and the end of the run may be asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+
+from bgsub.errors import StoppedError
+from bgsub.video import FrameSource
+
+
+def open_attended(open_camera: Callable[[], FrameSource], attend: Callable[[], bool]) -> FrameSource:
+    """Return what `open_camera` does, called in a thread of its own; a camera that comes too late is closed.
+
+    Parameters
+    ----------
+    open_camera : callable
+        May take as long as it wants.
+    attend : callable
+        Called again and again meanwhile, to take its time; returns whether to give up.
+
+    Raises
+    ------
+    StoppedError
+        If it is given up.
+    BgsubError
+        As `open_camera` raises it.
+    """
+    answer: Future[FrameSource] = Future()
+
+    def work() -> None:
+        try:
+            source = open_camera()
+        except BaseException as error:
+            if answer.set_running_or_notify_cancel():
+                answer.set_exception(error)
+            return
+        if answer.set_running_or_notify_cancel():
+            answer.set_result(source)
+        else:
+            source.close()
+
+    thread = threading.Thread(target=work, name="bgsub-open-attended", daemon=True)
+    thread.start()
+    try:
+        while not answer.done():
+            if attend() and answer.cancel():
+                raise StoppedError("stopped by the user before the camera answered")
+    except BaseException:
+        answer.cancel()
+        raise
+    thread.join()
+    return answer.result()
