@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -78,7 +79,7 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
     ParameterError
         If `min_area` is below 1.
     """
-    if min_area < 1:
+    if not (isinstance(min_area, Real) and min_area >= 1):
         raise ParameterError(f"min_area must be at least 1 pixel, got {min_area!r}")
     foreground = np.equal(separation.mask, FOREGROUND).view(np.uint8)
     count, labels, stats, centroids = cv2.connectedComponentsWithStats(foreground, connectivity=8, ltype=cv2.CV_32S)

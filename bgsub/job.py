@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 class Job:
     """What is to be done with one source; all fields can be stored as JSON once paths are texts.
 
+    A text does for a path, and for a tuple with one text.
+
     Attributes
     ----------
     source : str
@@ -86,6 +88,14 @@ class Job:
     resume: bool = False
     overwrite: bool = False
     checkpoint_seconds: float = 15.0
+
+    def __post_init__(self) -> None:
+        for name in ("output", "record", "model", "save_model"):
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, Path(value))
+        for name in ("save", "roi", "event_files"):
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, (value,))
 
 
 class Statistics:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
 from bgsub.job import Job, JobResult, Statistics
-from bgsub.resumption import forget_interruption, note_interruption, prepare, targets_of
+from bgsub.resumption import alone, forget_interruption, note_interruption, prepare, targets_of
 
 if TYPE_CHECKING:
     from bgsub.regions import Regions
@@ -60,7 +60,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     if job.resume and job.record is not None:
         raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
     regions = _regions(job)
-    with _open(job) as source:
+    with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
         if job.save_model is not None and source.path is not None and job.save_model.resolve() == source.path.resolve():
             raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
         subtractor = make_subtractor(job.parameters, job.model, source.rate)

@@ -8,7 +8,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.frames import check_like
-from bgsub.regions import Regions
+from bgsub.regions import Regions, bounding_box
 from bgsub.separation import Separation
 
 
@@ -98,8 +98,7 @@ class RegionSubtractor:
         if frame.ndim not in (2, 3):
             raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
         inside = self._regions.union(frame.shape)
-        rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-        self._box = (slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1))
+        self._box = bounding_box(inside)
         self._inside, self._shape = inside[self._box].copy(), frame.shape
 
     def _known(self, known: np.ndarray) -> np.ndarray:

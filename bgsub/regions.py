@@ -18,7 +18,7 @@ from bgsub.errors import ParameterError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Length", "Region", "Regions", "parse_region"]
+__all__ = ["Length", "Region", "Regions", "bounding_box", "parse_region"]
 
 SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg")
 _FORMS = "[NAME=]x,y,w,h or [NAME=]x1,y1;x2,y2;x3,y3... or [NAME=]MASK.png, in pixels or percent"
@@ -239,3 +239,11 @@ class Regions(Sequence[Region]):
         import numpy as np  # noqa: PLC0415
 
         return np.logical_or.reduce(list(self.masks(shape).values()))
+
+
+def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
+    """Return the rows and the columns of the smallest box around the pixels of a mask, (h, w) bool; not all False."""
+    import numpy as np  # noqa: PLC0415
+
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)

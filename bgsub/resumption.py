@@ -7,11 +7,12 @@ import json
 import logging
 import zlib
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from bgsub._file_lock import hold
 from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.regions import parse_region
 
@@ -90,6 +91,11 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
     if difference := _difference(start, new):
         raise ParameterError(f"the checkpoint in '{path.parent}' was made {difference}; {_ANEW}")
     return _go_on(job, path, start, subtractor, make_sinks)
+
+
+def alone(job: Job) -> AbstractContextManager[None]:
+    """Keep other runs with `resume` out of the output folder as long as the block takes; SinkError if one is there."""
+    return hold(job.output / FOLDER / "lock", f"another run with --resume works in '{job.output}'")
 
 
 def _begin(

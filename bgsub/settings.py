@@ -73,7 +73,8 @@ def user_file(environ: Mapping[str, str] = os.environ) -> Path | None:
 def find_files(named: Path | None = None, environ: Mapping[str, str] = os.environ) -> list[Path]:
     """Return the files to read, the later ones winning: the user's, ``bgsub.toml`` in this folder, and `named`."""
     usual = (user_file(environ), Path(FILE_NAME))
-    found = [path for path in usual if path is not None and path.is_file()]
+    # In a folder that may not be entered, such as another user's home, there is none for this one.
+    found = [path for path in usual if path is not None and os.path.isfile(path)]
     return found if named is None else [*found, named]
 
 

@@ -64,9 +64,10 @@ def test_nothing_moves():
     assert found.mask.shape == (0, 4, 5)
 
 
-def test_wrong_area():
-    with pytest.raises(ParameterError, match=r"^min_area must be at least 1 pixel, got 0$"):
-        bgsub.find_objects(separation_of(np.zeros((2, 2), np.uint8)), 0)
+@pytest.mark.parametrize("wrong", [0, -1, float("nan"), "5", None])
+def test_wrong_area(wrong):
+    with pytest.raises(ParameterError, match=rf"^min_area must be at least 1 pixel, got {wrong!r}$"):
+        bgsub.find_objects(separation_of(np.zeros((2, 2), np.uint8)), wrong)
 
 
 def test_supervision_takes_them():

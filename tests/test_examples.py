@@ -82,10 +82,14 @@ def _batch_of_files(tmp_path, installed):
         pytest.importorskip("distributed", reason="distributed is not installed")
     else:
         (tmp_path / "distributed.py").write_text("raise ImportError")
-    command = [sys.executable, EXAMPLES / "batch_of_files.py", tmp_path / "in", tmp_path / "out", "--workers", "2"]
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]) if not installed else None
-    environment = {**os.environ, **({"PYTHONPATH": path} if path else {})}
-    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    result = subprocess.run(
+        [sys.executable, EXAMPLES / "batch_of_files.py", tmp_path / "in", tmp_path / "out", "--workers", "2"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert (result.returncode, result.stderr) == (0, "")
     return result.stdout.splitlines()
 

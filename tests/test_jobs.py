@@ -6,6 +6,7 @@ import csv
 import json
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from pathlib import Path
 
 import cv2
 import numpy as np
@@ -77,6 +78,14 @@ def test_everything_at_once(job):
 def test_a_job_is_plain_data(job):
     text = json.dumps(asdict(replace(job, roi=("a=0,0,5,5",))), default=str)
     assert json.loads(text)["roi"] == ["a=0,0,5,5"]
+
+
+def test_texts_do_for_paths_and_for_one_of_several():
+    texts = Job(
+        "a.mp4", "out", "panel", roi="0,0,5,5", event_files="csv", record="r", model="m.npz", save_model="n.npz"
+    )
+    whole = {"roi": ("0,0,5,5",), "event_files": ("csv",), "record": Path("r"), "model": Path("m.npz")}
+    assert texts == Job("a.mp4", Path("out"), ("panel",), save_model=Path("n.npz"), **whole)
 
 
 def test_a_part_keeps_the_times_of_the_source(job):

@@ -72,8 +72,9 @@ def test_wrong_use(frames, monkeypatch):
 
 
 def test_the_example_runs(monkeypatch, handles):
-    monkeypatch.chdir(EXAMPLE.parents[2])
+    monkeypatch.chdir(EXAMPLE.parent)  # as Jupyter does
     cells = json.loads(EXAMPLE.read_text())["cells"]
+    assert len({cell["id"] for cell in cells}) == len(cells)  # the format asks for them
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert len(code) >= 3
     names: dict[str, object] = {}

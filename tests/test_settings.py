@@ -1,5 +1,6 @@
 """Settings from files and variables: which one holds, and what is said of wrong ones."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -125,6 +126,14 @@ def test_the_files_in_their_order(write, tmp_path):
     write("rank = 2")
     assert find_files(environ=environ) == [own, Path("bgsub.toml")]
     assert find_files(Path("named.toml"), environ)[-1] == Path("named.toml")
+
+
+def test_a_home_that_may_not_be_entered_has_no_settings(monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "stat", refuse)
+    assert find_files(environ={"XDG_CONFIG_HOME": "/root/.config"}) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other places")

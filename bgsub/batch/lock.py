@@ -8,8 +8,9 @@ import socket
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from bgsub._file_lock import try_lock
 from bgsub.errors import SinkError
 
 NAME = ".lock"
@@ -52,7 +53,7 @@ class FolderLock:
             raise
 
     def _take(self, folder: Path) -> None:
-        alone = _lock(self._file)
+        alone = try_lock(self._file)
         holder = read_holder(self.path)
         if not alone:
             raise SinkError(f"another batch works in '{folder}' ({_name(holder)})")
@@ -90,30 +91,3 @@ def read_holder(path: Path) -> dict[str, Any]:
 
 def _name(holder: dict[str, Any]) -> str:
     return f"process {holder.get('pid', 'unknown')} on {holder.get('host', 'an unknown host')}"
-
-
-def _lock(file: IO[str]) -> bool:
-    """Lock an open file for this process if nobody else has; return whether that was so."""
-    try:
-        import fcntl  # noqa: PLC0415 - Windows has none
-    except ImportError:
-        return _lock_on_windows(file)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _lock_on_windows(file: IO[str]) -> bool:
-    import msvcrt  # noqa: PLC0415 - Windows only
-
-    place = file.tell()
-    file.seek(1 << 30)  # Windows lets nobody read what is locked
-    try:
-        msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-    except OSError:
-        return False
-    finally:
-        file.seek(place)
-    return True

@@ -58,9 +58,10 @@ def batch(
 ) -> int:
     """Do what "bgsub run" does with each of any number of files.
 
-    PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4",
-    or @FILE, a text file with one of these per line; what is named twice is done once. Each file has a folder of
-    its own in that of the results, named after it. manifest.csv there tells what became of each.
+    PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4" or
+    "data/**" (videos and folders of images at any depth), or @FILE, a text file with one of these per line; what is
+    named twice is done once. Each file has a folder of its own in that of the results, named after it. manifest.csv
+    there tells what became of each.
 
     The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code

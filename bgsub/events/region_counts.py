@@ -12,7 +12,7 @@ from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.feed import Step
 from bgsub.events.streams import PartialFile
 from bgsub.events.writers import Writer, csv_row
-from bgsub.regions import Regions
+from bgsub.regions import Regions, bounding_box
 from bgsub.separation import FOREGROUND
 
 COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
@@ -158,8 +158,7 @@ class RegionCounter:
 
 def _cut(inside: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray, int]:
     """Return the bounding box of a mask, what is in the box, and the number of pixels inside."""
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-    box = (slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1))
+    box = bounding_box(inside)
     return box, inside[box], int(np.count_nonzero(inside))
 
 

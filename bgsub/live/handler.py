@@ -46,8 +46,8 @@ _Answer = Callable[[], None]
 class LiveHandler(http.server.BaseHTTPRequestHandler):
     """Answers one request; see `bgsub.live.access` for who is answered.
 
-    ``GET /`` the page; ``/stream?camera=0&view=panel`` Motion JPEG; ``/statistics`` JSON; ``/snapshot.png`` as
-    ``/stream``; ``POST /control`` JSON, see `bgsub.live.commands.do`.
+    ``GET /`` the page; ``/stream?camera=0&view=panel`` Motion JPEG, ``/picture.jpg`` one picture of it,
+    ``/snapshot.png`` the same in full size; ``/statistics`` JSON; ``POST /control`` JSON, see `bgsub.live.commands.do`.
     """
 
     server: _Server
@@ -61,6 +61,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         """Answer a request to look at something."""
         routes: dict[str, _Answer] = {
             "/stream": self._stream,
+            "/picture.jpg": self._picture,
             "/statistics": self._statistics,
             "/snapshot.png": self._snapshot,
         }
@@ -132,6 +133,15 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         view = self._view(camera)
         disposition = f'attachment; filename="snapshot-{view}.png"'
         self._send(HTTPStatus.OK, camera.png(view), "image/png", {"Content-Disposition": disposition})
+
+    def _picture(self) -> None:
+        camera = self._camera()
+        with camera.watch(self._view(camera)) as latest:
+            newest = latest.wait_newer(0, _PATIENCE)
+        if newest is None:
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{camera.name} has no picture")
+        else:
+            self._send(HTTPStatus.OK, newest[1], "image/jpeg")
 
     def _control(self) -> None:
         if not self.server.access.is_same_origin(self._headers()):

@@ -297,6 +297,19 @@ def test_no_scheduler_at_the_address(tmp_path, videos, address, monkeypatch):
         run_batch(videos, tmp_path / "out", scheduler=address)
 
 
+def test_a_script_without_its_guard_is_told(tmp_path, videos):
+    script = tmp_path / "script.py"
+    script.write_text(
+        f"from bgsub.batch import run_batch\nrun_batch({str(videos)!r}, {str(tmp_path / 'out')!r}, workers=1)"
+    )
+    command = [sys.executable, script]
+    result = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 1
+    told = [line for line in result.stderr.splitlines() if line.startswith("bgsub.errors.ParameterError")]
+    assert len(told) == 2  # of the process, and of the script
+    assert all("""a script calls run_batch below 'if __name__ == "__main__":'""" in line for line in told)
+
+
 def test_a_scheduler_without_workers(tmp_path, videos, monkeypatch):
     monkeypatch.setattr("bgsub.batch.dask_runner._CONNECT_SECONDS", 0.5)
     with (

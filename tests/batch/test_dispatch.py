@@ -1,6 +1,7 @@
 """Each source exactly once, whatever Dask does; what is tried again, what is left out, what stays."""
 
 import json
+import logging
 import os
 import signal
 from dataclasses import replace
@@ -290,6 +291,19 @@ def test_a_worker_refuses_what_it_cannot_see(task, output):
     other = do_task(replace(task, version="9.9"))
     assert other.error.endswith(f"has bgsub {bgsub.__version__}, this is 9.9; both must be the same")
     assert not other.passing
+
+
+def test_messages_name_the_final_folder_and_tell_nothing_twice(jobs, files, output, caplog, monkeypatch):
+    def fail(job, *, watch):
+        bgsub_logger = logging.getLogger("bgsub")
+        bgsub_logger.warning("a frame of '%s' is late", job.output / "mask")
+        bgsub_logger.warning("'%s' is no place", job.output)
+        raise SourceError(f"'{job.output}' is no place")
+
+    monkeypatch.setattr("bgsub.batch.task.run_job", fail)
+    result = run(files / "a.mp4", output)
+    assert result.failed[0].error == f"'{output / 'a'}' is no place"
+    assert caplog.messages == [f"{files / 'a.mp4'}: a frame of '{output / 'a' / 'mask'}' is late"]
 
 
 def test_an_output_in_the_place_of_the_record_is_no_loss_without_a_word(task, monkeypatch):

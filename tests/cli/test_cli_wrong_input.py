@@ -210,7 +210,11 @@ def test_live_wants_a_screen_or_an_output(cli, place):
         "--no-window needs --output, --record, --serve or --virtual-camera, or nothing would be seen of the result; "
         "see bgsub live --help",
     )
-    refuse(cli("live", "0"), "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
+    refuse(
+        cli("live", "0"),
+        "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen; "
+        "--no-window does without, as with --serve",
+    )
 
 
 def test_bench_wants_frames(cli, place):

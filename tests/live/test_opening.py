@@ -29,7 +29,7 @@ def test_what_cannot_be_opened_is_told():
     def open_camera():
         raise SourceError("it is not there")
 
-    with pytest.raises(SourceError, match="^it is not there$"):
+    with pytest.raises(SourceError, match=r"^it is not there$"):
         open_attended(open_camera, lambda: False)
 
 

@@ -159,6 +159,34 @@ def test_two_cameras_on_a_phone():
         picture(page, "phone")
 
 
+def test_more_cameras_than_a_browser_has_connections():
+    with running(count=7) as run, browsing(viewport={"width": 1280, "height": 800}) as page:
+        page.goto(run.server.address)
+        for number in range(7):
+            natural_size(page, 640, 480, number)
+        page.get_by_role("button", name="Freeze").nth(6).click()
+        wait_for(page, lambda: run.controls["camera 6"].frozen)
+        page.get_by_label("View").nth(6).select_option("mask")
+        natural_size(page, 320, 240, 6)
+
+
+def test_a_hidden_page_lets_go_of_its_streams_and_one_too_many_is_tried_again(monkeypatch):
+    monkeypatch.setattr("bgsub.live.handler._STREAMS", 1)
+    hide = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true}); "
+    hide += "document.dispatchEvent(new Event('visibilitychange')); }"
+    with running() as run, browsing(refused=True) as page:
+        page.goto(run.server.address)
+        natural_size(page, 640, 480)
+        page.evaluate(hide, True)
+        wait_for(page, lambda: run.server._server.streams == 0)
+        run.server._server.change_streams(1, 1)
+        page.evaluate(hide, False)
+        sync_api.expect(page.locator(".states")).to_have_text("no picture, trying again ...")
+        run.server._server.change_streams(-1)
+        natural_size(page, 640, 480)
+        sync_api.expect(page.locator(".states")).to_have_text("")
+
+
 def test_dark_and_the_end_of_the_run():
     options = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
     with running(count=2) as run, browsing(refused=True, **options) as page:

@@ -137,6 +137,16 @@ def test_stream_before_the_first_frame_says_so(client):
         assert picture().shape == (360, 640, 3)
 
 
+def test_one_picture_of_the_stream(server, client):
+    separation = put(server)
+    status, headers, body = client.ask("/picture.jpg?view=mask")
+    assert (status, headers["Content-Type"]) == (200, "image/jpeg")
+    picture = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_COLOR)
+    np.testing.assert_allclose(picture[..., 0], separation.mask, atol=40)
+    assert client.ask("/picture.jpg?view=nothing")[0] == 400
+    wait_until(lambda: not server.broadcasts[0]._views)
+
+
 def test_large_frames_are_sent_small(server, client):
     image = np.zeros((1500, 2000, 3), np.uint8)
     server.sink().write(Frame(0, "1", None, image), separate(image))

@@ -12,7 +12,7 @@ from video_fakes import FakeDisplay, make_frames, write_video
 from walking_square import WalkingSquare
 
 from bgsub import BackgroundSubtractor
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError, StoppedError
 from bgsub.live.session import LiveCamera, LiveSession, file_name
 from bgsub.video import Sink
 
@@ -201,6 +201,23 @@ def test_changes_reach_the_subtractor_and_its_parameters_the_sliders(cameras):
         thread.join()
         assert made[0].get_params()["noise_factor"] == 4
         assert made[0].get_params()["threshold"] == 0.2
+
+
+def test_a_window_lives_while_its_camera_is_waited_for(display, monkeypatch):
+    display.keys = [-1, -1, ord("q")]
+    quitting = threading.Event()
+
+    def open_source(name, **options):
+        assert quitting.wait(10)
+        return WalkingSquare(name)
+
+    monkeypatch.setattr("bgsub.live.session.open_source", open_source)
+    with LiveSession([camera("http://nobody/")]) as session:
+        with pytest.raises(StoppedError, match="before the camera answered"):
+            session.run()
+        quitting.set()
+    assert display.looks == 3
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open-attended"])
 
 
 def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):

@@ -462,6 +462,27 @@ def test_a_video_that_cannot_be_continued_is_told_before_the_work(inputs, tmp_pa
     assert os.listdir(tmp_path) == []
 
 
+def test_one_run_at_a_time_goes_on_in_a_folder(inputs, tmp_path):
+    output = tmp_path / "new" / "out"
+    job = make_job(inputs, output, save=("mask.npz",), resume=True, end="30")
+    refusals = []
+
+    @contextlib.contextmanager
+    def meanwhile(_source):
+        for again in (job, dataclasses.replace(job, overwrite=True)):
+            with pytest.raises(SinkError) as caught:
+                run_job(again)
+            refusals.append(str(caught.value))
+        yield lambda _frame, _separation: None
+
+    run_job(job, watch=meanwhile)
+    assert refusals == [f"another run with --resume works in '{output}'"] * 2
+    assert os.listdir(output) == ["mask.npz"]
+    with pytest.raises(ParameterError):
+        run_job(dataclasses.replace(job, output=tmp_path / "other" / "out", save=("mask.jpg",)))
+    assert os.listdir(tmp_path) == ["new"]
+
+
 def test_a_live_source_cannot_be_resumed(tmp_path, monkeypatch):
     monkeypatch.setattr("bgsub.video.open_source", lambda *_args, **_options: FakeSource(live=True))
     with pytest.raises(ParameterError, match="the source is live"):

@@ -125,6 +125,27 @@ def test_sound_that_is_encoded_anew_is_heard_to_its_end(tmp_path, target):
     assert end >= (samples - 1) / SAMPLES - 0.001
 
 
+@pytest.mark.parametrize(("rate", "written"), [(192_000, 96_000), (5_000, 7_350)])
+def test_a_sample_rate_that_the_encoder_does_not_know(tmp_path, rate, written):
+    path = tmp_path / "in.avi"
+    with av.open(str(path), "w") as container:
+        video, audio = container.add_stream("mpeg4", rate=RATE), container.add_stream("pcm_s16le", rate=rate)
+        video.width, video.height, video.pix_fmt = 48, 32, "yuv420p"
+        audio.codec_context.layout, audio.codec_context.format = "mono", "s16"
+        for index in range(RATE):
+            frame = av.VideoFrame.from_ndarray(np.zeros((32, 48, 3), np.uint8), format="bgr24")
+            frame.pts, frame.time_base = index, Fraction(1, RATE)
+            container.mux(video.encode(frame))
+            sound = av.AudioFrame.from_ndarray(np.zeros((1, rate // RATE), np.int16), format="s16", layout="mono")
+            sound.sample_rate, sound.pts, sound.time_base = rate, index * (rate // RATE), Fraction(1, rate)
+            container.mux(audio.encode(sound))
+        container.mux(video.encode(None))
+    sink = AvVideoSink(tmp_path / "foreground.mp4", "foreground", RATE, audio_from=path)
+    take(path, sink)
+    with av.open(str(sink.path)) as container:
+        assert container.streams.audio[0].codec_context.sample_rate == written
+
+
 @pytest.mark.parametrize("suffix", ["mkv", "ts", "mp4"])
 def test_a_file_whose_clock_does_not_begin_at_zero(tmp_path, suffix):
     source = write_flash(tmp_path / f"in.{suffix}", delay=2.0)

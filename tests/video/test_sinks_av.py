@@ -250,6 +250,20 @@ def test_file_that_cannot_grow_is_not_passed_off_as_whole(tmp_path, name, limit,
     assert name not in files(tmp_path)
 
 
+def test_a_failure_is_told_once(tmp_path, monkeypatch, caplog):
+    def refuse(_packets):
+        raise OSError(28, "No space left on device")
+
+    frames = np.zeros((3, 16, 16), np.uint8)
+    sink = AvVideoSink(tmp_path / "mask.mkv", "mask", 25)
+    sink.write(Frame(0, "a", 0.0, frames[0]), separate(frames[0]))
+    monkeypatch.setattr(sink, "_store", refuse)
+    with pytest.raises(SinkError, match="No space left on device"):
+        sink.write(Frame(1, "b", 0.04, frames[1]), separate(frames[1]))
+    sink.abort()
+    assert caplog.messages == []
+
+
 def test_the_library_is_silent(tmp_path, frames, capfd):
     for name in ("mask.mkv", "panel.mp4", "cutout.mov", "panel.webm"):
         with AvVideoSink(tmp_path / name, name.partition(".")[0]) as sink:

@@ -427,6 +427,13 @@ def test_things_that_are_no_source(spec):
     )
 
 
+@pytest.mark.parametrize("wrong", [1, np.zeros((4, 5), np.uint8)])
+def test_a_list_holds_paths(wrong):
+    told = f"a list of images holds paths, got {type(wrong).__name__}; frames go as one array"
+    with pytest.raises(ParameterError, match=f"^{told}$"):
+        open_source([wrong])
+
+
 def test_wrong_camera_parameters():
     with pytest.raises(ParameterError, match=r"^the index of a camera must be 0 or more, got -1$"):
         open_source(-1)

@@ -299,7 +299,7 @@ except Exception as error:
     )
     assert result.returncode == 0
     assert result.stdout == (
-        "SinkError(\"no window can be shown: screen ':7777' does not answer or OpenCV is headless\")\n"
+        "NoWindowError(\"no window can be shown: screen ':7777' does not answer or OpenCV is headless\")\n"
     )
     assert result.stderr == ""
 

@@ -1,6 +1,9 @@
 "use strict";
 
 const PERIOD = 500; // milliseconds between two looks at the numbers
+const STREAMS = 4; // a browser has six connections to a server, and numbers and commands need some
+const PAUSE = 100; // milliseconds between two pictures of a camera without a stream
+const RETRY = 3000; // milliseconds until a picture that failed is asked for again
 const LABELS = { threshold: "Threshold", noise_factor: "Noise factor", min_area: "Least area" };
 const NUMBERS = [
   ["frames/s", (c) => c.frames_per_second.toFixed(1)],
@@ -43,6 +46,8 @@ class Card {
     this.picture.alt = `Picture of ${camera.name}`;
     for (const view of views) this.select.add(new Option(view, view, false, view === camera.view));
     this.select.addEventListener("change", () => this.watch());
+    this.streams = number < STREAMS;
+    this.listen(this.picture);
     this.numbers = NUMBERS.map(([name]) => {
       const group = document.createElement("div");
       const [term, value] = [document.createElement("dt"), document.createElement("dd")];
@@ -78,10 +83,39 @@ class Card {
     return { name: setting.name, input, output };
   }
 
+  listen(picture) {
+    picture.addEventListener("load", () => {
+      this.failed = false;
+      if (this.streams) return;
+      this.picture.replaceWith(picture);
+      this.picture = picture;
+      this.watchIn(PAUSE);
+    });
+    picture.addEventListener("error", () => {
+      if (!picture.hasAttribute("src")) return;
+      this.failed = true;
+      this.watchIn(RETRY);
+    });
+    return picture;
+  }
+
+  watchIn(milliseconds) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => {
+      if (!link.classList.contains("lost")) this.watch(); // else the last picture stays until the run is back
+    }, milliseconds);
+  }
+
   watch() {
+    clearTimeout(this.timer);
     const query = `camera=${this.number}&view=${encodeURIComponent(this.select.value)}`;
-    this.picture.src = `stream?${query}&at=${Date.now()}`;
     this.snapshot.href = `snapshot.png?${query}`;
+    if (document.hidden) {
+      if (this.streams) this.picture.removeAttribute("src"); // its connection is of use to another tab
+      return;
+    }
+    const next = this.streams ? this.picture : this.listen(this.picture.cloneNode());
+    next.src = `${this.streams ? "stream" : "picture.jpg"}?${query}&at=${Date.now()}`;
   }
 
   show(camera) {
@@ -95,6 +129,7 @@ class Card {
     const states = ["paused", "frozen"].filter((name) => camera[name]);
     if (camera.event) states.push(camera.event);
     if (!camera.paused && (camera.frames === 0 || camera.silence > 1.5)) states.push("waiting for the camera ...");
+    if (this.failed) states.push("no picture, trying again ...");
     this.states.textContent = states.join(", ");
     this.notice.textContent = camera.notice;
   }
@@ -126,5 +161,9 @@ async function look() {
   }
   setTimeout(look, PERIOD);
 }
+
+document.addEventListener("visibilitychange", () => {
+  for (const card of cards) card.watch();
+});
 
 look();

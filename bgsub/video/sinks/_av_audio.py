@@ -109,7 +109,7 @@ class AudioTrack:
             yield packet
 
     def _encode(self, stream: Any, target: Any, codec: str, start: Fraction) -> Iterator[Any]:
-        rate = _OPUS_RATE if codec == "libopus" else stream.codec_context.sample_rate
+        rate = _rate_for(codec, stream.codec_context.sample_rate)
         layout = "mono" if stream.codec_context.channels == 1 else "stereo"
         output = target.add_stream(codec, rate=rate)
         output.codec_context.layout = layout
@@ -159,6 +159,16 @@ def open_audio(source: Path | None, begin: float, target: Any, format: str) -> A
     except (OSError, ValueError, LookupError, import_av().error.FFmpegError) as error:
         logger.warning("no sound of '%s' in the video: %s", source, error)
         return None
+
+
+def _rate_for(codec: str, rate: int) -> int:
+    """Return the samples per second that an encoder takes: those of the source, or the next more, or its most."""
+    if codec == "libopus":
+        return _OPUS_RATE
+    known = import_av().Codec(codec, "w").audio_rates
+    if not known or rate in known:
+        return rate
+    return min((other for other in known if other > rate), default=max(known))
 
 
 def _first_picture(container: Any) -> Fraction:

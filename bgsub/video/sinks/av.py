@@ -98,6 +98,7 @@ class AvVideoSink(Sink):
         self._encoder: SegmentEncoder | None = None
         self._muxer: Muxer | None = None
         self._journal: Journal | None = None
+        self._failed = False
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
@@ -136,12 +137,14 @@ class AvVideoSink(Sink):
         """End the file so that it can be played, or resumed, under its partial name."""
         if not self._count:
             return
+        told = self._failed
         try:
             with self._failures():
                 if self._journal is None:
                     self._end_segment()
         except SinkError as error:
-            logger.warning("%s", error)
+            if not told:  # what failed before fails again here
+                logger.warning("%s", error)
         self._encoder, self._count = None, 0
         if self._journal is not None:
             self._journal.close()
@@ -229,6 +232,7 @@ class AvVideoSink(Sink):
         except SinkError:
             raise
         except _errors() as error:
+            self._failed = True
             reason = getattr(error, "strerror", None) or str(error)
             raise SinkError(f"'{self.path}' cannot be written: {reason}") from None
 

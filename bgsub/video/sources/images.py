@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SourceError
+from bgsub.errors import ParameterError, SourceError
 from bgsub.video._quiet import quiet
 from bgsub.video.sources.base import Frame, FrameSource, without_alpha
 from bgsub.video.sources.part import Part
@@ -124,6 +124,8 @@ class ImageSequenceSource(FrameSource):
     ------
     SourceError
         If there is no image.
+    ParameterError
+        If the list holds something else than paths.
     """
 
     numbered = True
@@ -184,7 +186,11 @@ class ImageSequenceSource(FrameSource):
 
 
 def _as_paths(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    result = [Path(path) for path in paths]
+    result = []
+    for path in paths:
+        if not isinstance(path, (str, os.PathLike)):
+            raise ParameterError(f"a list of images holds paths, got {type(path).__name__}; frames go as one array")
+        result.append(Path(path))
     if not result:
         raise SourceError("the list of images is empty")
     return result
