@@ -52,11 +52,19 @@ def make_sinks(
             from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
 
             sinks.append(RecorderSink(job.record, source=label_of(source), rate=source.rate, **job.recording))
+        _check_model(job, sinks)
     except BaseException:
         for sink in sinks:
             sink.abort()
         raise
     return sinks
+
+
+def _check_model(job: Job, sinks: Sequence[Sink]) -> None:
+    """Refuse a model that would replace one of the outputs."""
+    targets = {target.resolve() for sink in sinks for target in targets_of(sink)}
+    if job.save_model is not None and job.save_model.resolve() in targets:
+        raise ParameterError(f"the model and an output would both be '{job.save_model}'")
 
 
 def _event_sinks(

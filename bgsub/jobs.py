@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,7 +148,13 @@ def execute(
     statistics = Statistics()
     if checkpoints is not None:
         checkpoints.follow(statistics)
-    with watch(source) as watcher:
+    with ExitStack() as stack:
+        try:
+            watcher = stack.enter_context(watch(source))
+        except BaseException:
+            for sink in sinks:
+                sink.abort()
+            raise
 
         def after(frame: Frame, separation: Separation) -> None:
             statistics(frame, separation)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bgsub._file_lock import hold
-from bgsub.errors import ParameterError, SinkError, SourceError
+from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
 from bgsub.regions import parse_region
 
 if TYPE_CHECKING:
@@ -184,12 +184,19 @@ def _is_there(target: Path) -> bool:
 def note_interruption(job: Job, source: FrameSource, subtractor: BackgroundSubtractor) -> None:
     """Write down that a job without `resume` was stopped early: its outputs are shorter than those of the whole.
 
-    A later run with `resume` then begins anew instead of taking them for finished.
+    A later run with `resume` then begins anew instead of taking them for finished. A checkpoint that is there says
+    as much, and stays; that the note cannot be written does not make the finished outputs a failure.
     """
     from bgsub.video.checkpoints import Checkpoint, Checkpoints  # noqa: PLC0415
 
-    start = Checkpoint(identity(job, source, subtractor), started=datetime.now().isoformat())
-    Checkpoints(job.output / FOLDER / FILE, start).begin()
+    path = job.output / FOLDER / FILE
+    if path.exists():
+        return
+    try:
+        start = Checkpoint(identity(job, source, subtractor), started=datetime.now().isoformat())
+        Checkpoints(path, start).begin()
+    except (OutputError, SourceError) as error:
+        logger.warning("%s; a run with --resume would take the outputs for finished", error)
 
 
 def forget_interruption(job: Job, source: FrameSource, subtractor: BackgroundSubtractor) -> None:

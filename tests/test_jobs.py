@@ -158,6 +158,7 @@ def test_what_is_wrong_leaves_nothing_behind(job, tmp_path):
         ({"parameters": {"rank": 0}}, ParameterError),
         ({"save": ("mask.jpg",)}, ParameterError),
         ({"name": "same", "save": ("mask.npz", "panel.npz")}, ParameterError),
+        ({"save": ("mask.npz",), "save_model": job.output / "mask.npz"}, ParameterError),
     ):
         with pytest.raises(error):
             run_job(replace(job, **wrong))
@@ -230,3 +231,22 @@ def test_another_region_is_another_job(job, tmp_path):
     cv2.imwrite(str(region), np.eye(HEIGHT, WIDTH, dtype=np.uint8))
     with pytest.raises(ParameterError, match=r"another content of the file of --roi\); --overwrite starts anew$"):
         run_job(replace(job, resume=True))
+
+
+def test_a_watch_that_fails_leaves_nothing_open(job):
+    def watch(_source):
+        raise RuntimeError("no terminal")
+
+    with pytest.raises(RuntimeError):
+        run_job(replace(job, save=("mask.npz",), event_files=("csv",)), watch=watch)
+    assert not (job.output / "mask.npz").exists()
+    assert not (job.output / "events.csv").exists()
+
+
+def test_the_note_of_an_interruption_leaves_a_checkpoint_alone(job):
+    state = job.output / ".resume" / "state"
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"somebody else's")
+    controls = Controls()
+    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    assert state.read_bytes() == b"somebody else's"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,13 +16,13 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.outputs import IMAGE_ENDINGS, allowed_endings
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.taken import TakenNames
 from bgsub.video.sources import Frame
 from bgsub.video.views import get_view, to_uint8
 
 # A quality above 100 makes OpenCV write WebP without loss.
 _SETTINGS = {".jpg": [cv2.IMWRITE_JPEG_QUALITY, 95], ".webp": [cv2.IMWRITE_WEBP_QUALITY, 101]}
 _DEEP_ENDINGS = (".png", ".tif")
-_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 
 
 class ImageSequenceSink(Sink):
@@ -71,7 +70,7 @@ class ImageSequenceSink(Sink):
             raise ParameterError(f"images of {view} can end in {', '.join(allowed)}, got '{ending}'")
         self._prefix = prefix if prefix is not None else default_prefix(view)
         self._ending, self._clean = ending, clean
-        self._names: set[str] = set()
+        self._names = TakenNames()
         prepare_folder(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
@@ -91,11 +90,11 @@ class ImageSequenceSink(Sink):
 
     def checkpoint(self) -> dict[str, Any]:
         """Return the names that are taken; see `Sink.checkpoint`."""
-        return {"names": list(_as_ranges(self._names))}
+        return {"names": self._names.ranges()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on with the names after the checkpoint; see `Sink.resume`."""
-        self._names = set(_from_ranges(state.get("names", ())))
+        self._names = TakenNames(state.get("names", ()))
 
     def _name(self, name: str) -> str:
         number = re.search(r"[0-9]+$", name)
@@ -119,30 +118,6 @@ def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
         return [path for path in folder.iterdir() if pattern.fullmatch(path.name) and path.is_file()]
     except OSError:
         return []
-
-
-def _as_ranges(names: Iterable[str]) -> Iterator[list[Any]]:
-    """Yield runs of names as (before, digits, first, last): a long run must not make a long checkpoint."""
-    keys = []
-    for name in names:
-        match = _NUMBERED.fullmatch(name)
-        keys.append((match[1], len(match[2]), int(match[2])) if match else (name, 0, 0))
-    current: list[Any] = []
-    for before, digits, number in sorted(keys):
-        if current and current[:2] == [before, digits] and number == current[3] + 1:
-            current[3] = number
-            continue
-        if current:
-            yield current
-        current = [before, digits, number, number]
-    if current:
-        yield current
-
-
-def _from_ranges(ranges: Iterable[Iterable[Any]]) -> Iterator[str]:
-    for before, digits, first, last in ranges:
-        for number in range(first, last + 1):
-            yield f"{before}{number:0{digits}d}" if digits else before
 
 
 def write_image(path: Path, image: np.ndarray) -> None:
