@@ -217,7 +217,9 @@ class BackgroundSubtractor:
         residual = self._view.residual()
         if self._reduction is not None:
             residual = self._reduction.enlarge_residual(residual)
-        return Separation(frame, mask, self.getBackgroundImage(), residual, y, phase, event)
+        background = self.getBackgroundImage()
+        assert background is not None
+        return Separation(frame, mask, background, residual, y, phase, event)
 
     def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[np.ndarray, str | None, str]:
         """Separate and learn the next frame; return it checked, its event and the phase it was seen in."""
@@ -269,8 +271,8 @@ class BackgroundSubtractor:
             scenes.restart()  # the stream can go on with a new start
             raise
 
-    def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray:
-        """Return the background of the newest frame, shape and type of the frames.
+    def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray | None:
+        """Return the background of the newest frame, shape and type of the frames; None before the first, as OpenCV's.
 
         Parameters
         ----------
@@ -279,7 +281,7 @@ class BackgroundSubtractor:
         """
         background = self._newest_background()
         if background is None:
-            raise ParameterError("there is no background image before the first frame")
+            return None
         if backgroundImage is not None:
             check_like("backgroundImage", backgroundImage, background.shape, background.dtype.name)
             backgroundImage[...] = background

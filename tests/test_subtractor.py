@@ -198,8 +198,12 @@ def test_bad_parameters_show_at_once():
         BackgroundSubtractor(rank=6, start_frames=5)
     with pytest.raises(ParameterError, match="rank must be an integer >= 1, got 0"):
         BackgroundSubtractor(rank=0)
-    with pytest.raises(ParameterError, match="no background image before the first frame"):
-        BackgroundSubtractor().getBackgroundImage()
+
+
+def test_before_the_first_frame_there_is_no_background_as_with_opencv():
+    assert cv2.createBackgroundSubtractorMOG2().getBackgroundImage() is None
+    assert BackgroundSubtractor().getBackgroundImage() is None
+    assert BackgroundSubtractor().getBackgroundImage(np.zeros((2, 2), np.uint8)) is None
 
 
 @pytest.mark.large

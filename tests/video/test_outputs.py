@@ -346,3 +346,17 @@ def test_grey_and_deep_frames(tmp_path):
             sink.close()
     with np.load(tmp_path / "background.npz", allow_pickle=False) as data:
         assert data["background"].dtype == np.uint16
+
+
+def test_a_container_without_times_says_so(tmp_path, frames, caplog):
+    class Varying(ArraySource):
+        is_variable_rate = True
+
+    source = Varying(frames, rate=10)
+    with caplog.at_level("WARNING", "bgsub"):
+        sinks = create_sinks(tmp_path, ["mask.avi", "panel.npz"], source)
+    assert [record.message for record in caplog.records] == [
+        f"'{tmp_path / 'mask.avi'}' is at a constant rate, unlike array"
+    ]
+    for sink in sinks:
+        sink.abort()

@@ -107,6 +107,7 @@ def create_sinks(
     for output in named:
         _check_dependency(output.spec)
         _check_target(output, folder, source, overwrite)
+    _warn_of_times(named, source)
     prepare_folder(folder)
     audio_from = _find_audio(named, source)
     return [_sink(output, source, overwrite, audio_from) for output in named]
@@ -162,6 +163,12 @@ def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite:
             raise SinkError(f"the images of {output.spec.view} would go into the folder that is read: '{source.path}'")
     if output.exists and not overwrite:
         raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
+
+
+def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
+    for output in named:
+        if output.spec.kind == "video" and (output.spec.ending == ".avi" or not has_av()) and source.is_variable_rate:
+            logger.warning("'%s' is at a constant rate, unlike %s", output.target, source.name)
 
 
 def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:
