@@ -15,6 +15,10 @@ class SourceError(BgsubError, OSError):
     """A video, image folder or camera cannot be opened or read."""
 
 
+class BrokenSourceError(SourceError):
+    """A source that was being read is no longer what it was: a failure, no wrong input."""
+
+
 class SinkError(BgsubError, OSError):
     """An output cannot be created or written."""
 

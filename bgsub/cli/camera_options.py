@@ -8,6 +8,6 @@ reconnect_option = click.option(
     "--reconnect",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="For how long a lost camera is tried again; 0 is not at all, inf for ever. Default: network addresses "
-    "for ever, local cameras not at all.",
+    help="For how long a lost camera, or one that is not there at the start, is tried again; 0 is not at all, inf for "
+    "ever. Default: lost network cameras for ever, others not at all.",
 )

@@ -14,7 +14,7 @@ from bgsub.cli.camera_options import reconnect_option
 from bgsub.cli.event_options import event_options
 from bgsub.cli.job_options import name_option
 from bgsub.cli.live_options import screen_options, virtual_camera_options
-from bgsub.cli.logs import Reporting
+from bgsub.cli.logs import Reporting, logger
 from bgsub.cli.options import (
     MethodCommand,
     check_model,
@@ -104,21 +104,24 @@ def live(
     page = None if serve is None else {"host": serve[0], "port": serve[1], "token": token}
     runner = partial(_run, click.get_current_context(), quiet=quiet or len(cameras) > 1, limit=limit)
     start = partial(LiveSession, described, view=view, page=page, backdrop=options["backdrop"], runner=runner)
-    with termination_as_interrupt(), _advised(start, window=not no_window) as session:
+    with termination_as_interrupt(), _advised(start, window=not no_window, page=page is not None) as session:
         if session.server is not None:
             click.echo(f"watch at {session.server.address}", err=Reporting.of().json)
         outcomes = session.run()
         return _tell_several(outcomes, quiet, limit) if len(cameras) > 1 else OK
 
 
-def _advised(start: Callable[..., LiveSession], window: bool) -> LiveSession:
-    """Start a session; where there is no screen, say how to do without."""
+def _advised(start: Callable[..., LiveSession], window: bool, page: bool) -> LiveSession:
+    """Start a session; where there is no screen the page has to do, and without one the message says how."""
     from bgsub.video.sinks.display import NoWindowError  # noqa: PLC0415
 
     try:
         return start(window=window)
     except NoWindowError as error:
-        raise SinkError(f"{error}; --no-window does without, as with --serve") from None
+        if not page:
+            raise SinkError(f"{error}; --serve PORT shows the run in a browser, --no-window does without") from None
+        logger.info("%s; the page has to do", error)
+        return start(window=False)
 
 
 def _check(

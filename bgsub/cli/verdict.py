@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import click
 
-from bgsub.errors import BgsubError, DependencyError, OutputError, StoppedError
+from bgsub.errors import BgsubError, BrokenSourceError, DependencyError, OutputError, StoppedError
 from bgsub.nearest import did_you_mean
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
+
+_FAILURES = (BrokenSourceError, DependencyError, OutputError, StoppedError)
 
 
 def verdict(error: BaseException) -> tuple[str, int]:
@@ -22,7 +24,7 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, BgsubError):
-        return str(error), FAILURE if isinstance(error, (DependencyError, OutputError, StoppedError)) else WRONG_INPUT
+        return str(error), FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return "stopped by the user", FAILURE
     return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE

@@ -213,7 +213,7 @@ def test_live_wants_a_screen_or_an_output(cli, place):
     refuse(
         cli("live", "0"),
         "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen; "
-        "--no-window does without, as with --serve",
+        "--serve PORT shows the run in a browser, --no-window does without",
     )
 
 

@@ -14,7 +14,8 @@ import pytest
 from live_fakes import grabbing, wait_until
 from video_fakes import ListSink, ThresholdSubtractor, make_frames
 
-from bgsub.errors import ParameterError, SourceError
+from bgsub.cli.verdict import verdict
+from bgsub.errors import BrokenSourceError, ParameterError, SourceError
 from bgsub.live.stamp import age, read_stamp
 from bgsub.live.test_camera import LoopbackCamera
 from bgsub.video import ArraySource, CameraSource, Controls, Pipeline, Sink
@@ -31,7 +32,8 @@ def camera():
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr("bgsub.video.sources.camera_grabber._FIRST_WAIT", 0.05)
+    for module in ("camera_grabber", "camera_connection"):
+        monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", 0.05)
 
 
 def test_frames_arrive_in_order_and_at_once(camera):
@@ -283,3 +285,51 @@ def test_wrong_cameras():
 def test_a_camera_that_was_never_started_can_be_stopped():
     camera = LoopbackCamera(make_frames(1))
     camera.stop()
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def test_a_camera_that_is_not_there_yet_is_waited_for_when_asked(caplog):
+    port = free_port()
+    cameras = []
+
+    def come():
+        cameras.append(LoopbackCamera(make_frames(8, 48, 64), RATE, port=port))
+        cameras[0].start()
+
+    starting = threading.Timer(0.6, come)
+    starting.start()
+    try:
+        with (
+            caplog.at_level(logging.WARNING, "bgsub"),
+            CameraSource(f"http://127.0.0.1:{port}/", reconnect=20) as source,
+        ):
+            assert next(iter(source)).image.shape == (48, 64, 3)
+    finally:
+        starting.join()
+        cameras[0].stop()
+    assert "nobody answers there, no access, or no video; trying again in 0.05 s" in caplog.text
+
+
+def test_a_camera_that_does_not_come_is_given_up_in_time():
+    begin = time.monotonic()
+    with pytest.raises(SourceError, match="nobody answers there"):
+        CameraSource(f"http://127.0.0.1:{free_port()}/", reconnect=0.3)
+    assert 0.3 <= time.monotonic() - begin < 10
+
+
+def test_another_size_after_a_loss_is_a_failure_and_no_wrong_input():
+    port = free_port()
+    with LoopbackCamera(make_frames(8, 48, 64), RATE, port=port) as camera:
+        source = CameraSource(camera.address)
+        frames = iter(source)
+        next(frames)
+    later = LoopbackCamera(make_frames(8, 32, 64), RATE, port=port)
+    with later, source, pytest.raises(BrokenSourceError, match="were 64x48 and are 64x32 now") as caught:
+        for _ in frames:
+            pass
+    assert verdict(caught.value)[1] == 1

@@ -79,7 +79,8 @@ def check(source, count):
 
 
 def test_mpeg_over_tcp_that_breaks_off(port, monkeypatch):
-    monkeypatch.setattr("bgsub.video.sources.camera_grabber._FIRST_WAIT", 0.1)
+    for module in ("camera_grabber", "camera_connection"):
+        monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", 0.1)
     address = f"tcp://127.0.0.1:{port}"
     with (
         Sender("-c:v", "mpeg2video", "-f", "mpegts", f"{address}?listen=1") as sender,

@@ -42,7 +42,8 @@ class MuteCapture(FakeCapture):
 
 @pytest.fixture
 def fast(monkeypatch):
-    monkeypatch.setattr("bgsub.video.sources.camera_grabber._FIRST_WAIT", 0.01)
+    for module in ("camera_grabber", "camera_connection"):
+        monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", 0.01)
 
 
 def test_a_camera_put_back_goes_on(monkeypatch, fast, caplog, frames):

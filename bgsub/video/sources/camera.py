@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from bgsub._opencv import cv2
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import BrokenSourceError, ParameterError, SourceError
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name, rate_as_fraction
 from bgsub.video.sources.camera_address import is_camera, parse_camera, without_password
 from bgsub.video.sources.camera_connection import Camera, read_image
@@ -42,8 +42,9 @@ class CameraSource(FrameSource):
     rate : float or Fraction, optional
         Frames per second, if the camera is wrong about it.
     reconnect : bool or float, optional
-        Whether to connect again when the camera is lost, or for how many seconds to try. By default network
-        addresses are tried for ever and local cameras not at all (True helps where one is unplugged at times).
+        Whether to connect again when the camera is lost, or for how many seconds to try; also the first time, when it
+        is not there yet. By default lost network addresses are tried for ever, lost local cameras not at all (True
+        helps where one is unplugged at times), and the first time only once.
     max_wait : float
         Seconds between two attempts at most.
     threads : int
@@ -93,7 +94,8 @@ class CameraSource(FrameSource):
             raise ParameterError(f"threads must be at least 1, got {threads!r}")
         self._max_wait = max_wait
         self._camera = Camera(device, name, open_timeout, read_timeout, threads)
-        self._capture = self._camera.connect_interruptibly()
+        # Unless it was asked for, a wrong address should show at once.
+        self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
         self._grabber: Grabber | None = None
         self._size, self._camera_rate, self._length = _announced(self._capture, local)
         # A recorded video behind an address waits until it is read, and no frame of it needs to be dropped.
@@ -168,7 +170,7 @@ class CameraSource(FrameSource):
         height, width = picture.image.shape[:2]
         if (width, height) != self.size:
             wanted = "x".join(map(str, self.size))
-            raise SourceError(f"the frames of {self.name} were {wanted} and are {width}x{height} now")
+            raise BrokenSourceError(f"the frames of {self.name} were {wanted} and are {width}x{height} now")
 
     def _recorded_frames(self) -> Iterator[Frame]:
         index = 0

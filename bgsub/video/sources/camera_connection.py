@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -15,8 +16,13 @@ from bgsub.errors import SourceError
 from bgsub.video._quiet import quiet
 from bgsub.video.channel import Channel
 
+logger = logging.getLogger("bgsub")
+
 # A webcam loses a frame now and then; a connection that is gone fails at once, each time.
 _RETRIES = 5
+
+# Seconds before the first new attempt; each further one waits twice as long.
+FIRST_WAIT = 0.5
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,27 @@ class Camera:
         if time.monotonic() - begin < 0.9 * self.open_timeout:
             raise SourceError(f"{self.name} cannot be opened: nobody answers there, no access, or no video")
         raise SourceError(f"{self.name} does not answer within {self.open_timeout:g} s or sends no video")
+
+    def connect_patiently(self, patience: float, max_wait: float) -> Any:
+        """Return what `connect` does, tried again with growing pauses for so many seconds; Ctrl-C ends it.
+
+        Raises
+        ------
+        SourceError
+            Of the last attempt.
+        """
+        begin, wait = time.monotonic(), FIRST_WAIT
+        while True:
+            try:
+                return self.connect_interruptibly()
+            except SourceError as error:
+                left = begin + patience - time.monotonic()
+                if left <= 0:
+                    raise
+                wait = min(wait, max_wait, left)
+                logger.warning("%s; trying again in %.2g s", error, wait)
+            time.sleep(wait)
+            wait *= 2
 
     def connect_interruptibly(self) -> Any:
         """Return what `connect` does, so that Ctrl-C works while an address on the network is waited for."""

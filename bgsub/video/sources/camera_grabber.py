@@ -13,11 +13,10 @@ import numpy as np
 
 from bgsub.errors import SourceError
 from bgsub.video.channel import Channel
-from bgsub.video.sources.camera_connection import Camera, read_image
+from bgsub.video.sources.camera_connection import FIRST_WAIT, Camera, read_image
 
 logger = logging.getLogger("bgsub")
 
-_FIRST_WAIT = 0.5
 # How long `join` waits for a read that is under way: longer than the pause between two frames.
 _STOP_PATIENCE = 0.5
 
@@ -135,7 +134,7 @@ class Grabber:
 
     def _connect_again(self, reason: str) -> bool:
         """Try to reach the lost camera until it sends a frame; False when the patience is at its end."""
-        lost, last_frame, wait = time.monotonic(), self._last, _FIRST_WAIT
+        lost, last_frame, wait = time.monotonic(), self._last, FIRST_WAIT
         attempt = 0
         while True:
             attempt += 1
