@@ -153,6 +153,6 @@ def expand_name(template: str, *, view: str, source: str, started: datetime) -> 
     return Path(result)
 
 
-def safe_name(text: str) -> str:
-    """Return a text as part of a file name: ``camera 0`` gives ``camera-0``."""
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "source"
+def safe_name(text: str, default: str = "source") -> str:
+    """Return a text as part of a file name: ``camera 0`` gives ``camera-0``; `default` where nothing is left of it."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or default

@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from bgsub._whole import replacing
 from bgsub.batch.finding import Identity
 from bgsub.errors import OutputError, SinkError
 from bgsub.jobs import Job
@@ -132,13 +133,10 @@ class Manifest:
     def write_csv(self) -> None:
         """Write ``manifest.csv`` for people and spreadsheets, whole or not at all; OutputError if it cannot be."""
         path = self.path.with_suffix(".csv")
-        partial = path.with_name(f"{path.name}.partial")
         try:
-            partial.write_text(self._table(), encoding="utf-8", errors="backslashreplace", newline="")
-            os.replace(partial, path)
+            with replacing(path) as partial:
+                partial.write_text(self._table(), encoding="utf-8", errors="backslashreplace", newline="")
         except OSError as error:
-            with suppress(OSError):
-                partial.unlink()
             raise OutputError(f"'{path}' cannot be written: {error.strerror or error}") from None
 
     def _table(self) -> str:

@@ -14,7 +14,6 @@ from bgsub.batch.dispatch import (
     BatchResult,
     Planned,
     Progress,
-    Runner,
     check_own,
     dispatch,
     read_record,
@@ -31,7 +30,6 @@ from bgsub.outputs import check_name, parse_outputs
 from bgsub.regions import Regions, absolute_region
 
 MakeJob = Callable[[str, Path], Job]
-MakeRunner = Callable[[int], Runner]
 
 
 def run_batch(

@@ -17,6 +17,7 @@ from bgsub.live.opening import open_attended
 from bgsub.live.pacing import PacedSource
 from bgsub.live.server import LiveServer
 from bgsub.live.worker import TICK, Outcome, Worker, join
+from bgsub.outputs import safe_name
 from bgsub.region_subtractor import RegionSubtractor
 from bgsub.regions import Regions
 from bgsub.video import Controls, FrameSource, Sink, WindowSink, open_source
@@ -248,7 +249,7 @@ class LiveSession:
 def file_name(camera: str) -> str:
     """Return the name of a camera as it can stand in the names of files."""
     name = camera.partition("://")[2] or camera
-    return "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in name).strip("-.") or "camera"
+    return safe_name(name, "camera")
 
 
 def _check(cameras: Sequence[LiveCamera]) -> None:
