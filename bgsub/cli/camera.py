@@ -13,7 +13,7 @@ from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
 
 if TYPE_CHECKING:
-    from bgsub.live.test_camera import LoopbackCamera
+    from bgsub.live.loopback_camera import LoopbackCamera
 
 _SIZE = re.compile(r"(\d+)x(\d+)")
 
@@ -65,7 +65,7 @@ def camera(
 ) -> None:
     """Serve pictures as Motion JPEG over HTTP until Ctrl-C, and print the address for ``bgsub live``."""
     from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
-    from bgsub.live.test_camera import LoopbackCamera  # noqa: PLC0415
+    from bgsub.live.loopback_camera import LoopbackCamera  # noqa: PLC0415
     from bgsub.video import open_source  # noqa: PLC0415
 
     with termination_as_interrupt(), nullcontext(scene) if source is None else open_source(source) as pictures:

@@ -8,7 +8,7 @@ import time
 import pytest
 from video_fakes import read_video
 
-from bgsub.live.test_camera import LoopbackCamera
+from bgsub.live.loopback_camera import LoopbackCamera
 
 _PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bgsub.cli import main; main()"
 

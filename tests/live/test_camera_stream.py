@@ -16,8 +16,8 @@ from video_fakes import ListSink, ThresholdSubtractor, make_frames
 
 from bgsub.cli.verdict import verdict
 from bgsub.errors import BrokenSourceError, ParameterError, SourceError
+from bgsub.live.loopback_camera import LoopbackCamera
 from bgsub.live.stamp import age, read_stamp
-from bgsub.live.test_camera import LoopbackCamera
 from bgsub.video import ArraySource, CameraSource, Controls, Pipeline, Sink
 
 RATE = 50
