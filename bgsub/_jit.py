@@ -19,12 +19,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile `function` without the GIL, cached on disk; plain Python when NUMBA_DISABLE_JIT is set."""
+    return _compiled(function, forceinline=False)
+
+
+def part(function: F) -> F:
+    """Compile `function` as `kernel` does, and into every kernel that calls it.
+
+    A function that is called, not inlined, exists once in its own library and once more, optimised anew, in that of
+    each caller. Which of them runs depends on what the process has loaded before, and their sums differ in the last
+    digits: a process that compiles would not give the bytes of one that finds the kernels on the disk.
+    """
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: F, forceinline: bool) -> F:
+    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy", "forceinline": forceinline}
     try:
-        return numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
+        return numba.njit(**options)(function)
 
 
 def formula(function: F) -> F:
     """Let kernels call `function`, which stays an ordinary NumPy function for everybody else."""
-    return register_jitable(fastmath=FASTMATH, error_model="numpy")(function)
+    return register_jitable(fastmath=FASTMATH, error_model="numpy", forceinline=True)(function)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 from bgsub.surrogates import (
     ATAN,
     LOG,
@@ -30,7 +30,7 @@ _HALF = np.float32(0.5)
 _TINY = np.float32(1e-12)
 
 
-@kernel
+@part
 def influence_of(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
     """Write ``psi(r)`` into `e`, which must not be `r`; both (n,)."""
     if kind == LP:
@@ -44,7 +44,7 @@ def influence_of(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
             e[i] = atan_influence(r[i], mu, p)
 
 
-@kernel
+@part
 def weight_of(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
     """Write ``omega(r) = psi(r) / r`` into `omega`, 1 where r vanishes; both (n,)."""
     influence_of(r, omega, kind, mu, p)
@@ -53,7 +53,7 @@ def weight_of(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
         omega[i] = np.float32(1) if small else omega[i] / r[i]
 
 
-@kernel
+@part
 def value_of(r, kind, mu, p):  # type: ignore[no-untyped-def]
     """Return the sum of ``h(r)`` over a block of at most a few thousand entries."""
     total = _ZERO
@@ -69,7 +69,7 @@ def value_of(r, kind, mu, p):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@part
 def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
     """Write ``psi(r)`` into `e`, which must not be `r`, and return the sum of ``h(r)`` over the block; both (n,)."""
     if kind != ATAN:
@@ -83,14 +83,14 @@ def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
     return _HALF * total
 
 
-@kernel
+@part
 def add_scaled(target, factor, row):  # type: ignore[no-untyped-def]
     """Add ``factor * row`` to `target`; both (n,)."""
     for i in range(target.size):
         target[i] += factor * row[i]
 
 
-@kernel
+@part
 def dot(u, v):  # type: ignore[no-untyped-def]
     """Return the inner product of two blocks, (n,), accumulated in float32 over the block."""
     total = _ZERO
@@ -99,7 +99,7 @@ def dot(u, v):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@part
 def combine(stack, begin, c, out):  # type: ignore[no-untyped-def]
     """Write ``sum_j c_j stack_j[begin : begin + n]`` into `out`, (n,), over the first ``len(c)`` rows of `stack`.
 
@@ -129,7 +129,7 @@ def combine(stack, begin, c, out):  # type: ignore[no-untyped-def]
             out[i] += c[j] * u[i] + c[j + 1] * v[i] + c[j + 2] * s[i] + c[j + 3] * t[i]
 
 
-@kernel
+@part
 def difference(x, l, a, r):  # type: ignore[no-untyped-def]
     """Write ``a (x - l)`` into `r`, all (n,); an empty `a` observes everything."""
     if a.size > 0:
@@ -219,7 +219,7 @@ def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
             stack[i, begin:end] = work[i, : end - begin]
 
 
-@kernel
+@part
 def normal_equations(rows, r, omega, a, gram, right):  # type: ignore[no-untyped-def]
     """Accumulate ``gram = U' W U`` and ``right = U' W r`` on a pixel subset, W the weights times the observed ones.
 
@@ -245,7 +245,7 @@ def normal_equations(rows, r, omega, a, gram, right):  # type: ignore[no-untyped
             gram[j, i] = gram[i, j]
 
 
-@kernel
+@part
 def weighted_dot(u, v, omega):  # type: ignore[no-untyped-def]
     """Return ``sum_i omega_i u_i v_i`` over a block, (n,)."""
     total = _ZERO
@@ -254,7 +254,7 @@ def weighted_dot(u, v, omega):  # type: ignore[no-untyped-def]
     return total
 
 
-@kernel
+@part
 def solve_spd(gram, right):  # type: ignore[no-untyped-def]
     """Solve ``(gram + ridge) d = right`` in place by Cholesky; the solution lies in `right`.  O(k^3)."""
     k = right.size

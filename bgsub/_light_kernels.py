@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _SATURATED = np.float32(0.98)  # of full scale
@@ -33,7 +33,7 @@ def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
     return np.sqrt(max(squares / index.size - mean * mean, 0.0)) / channels
 
 
-@kernel
+@part
 def design(value, corners, row):  # type: ignore[no-untyped-def]
     """Write the 8 factors of the unknowns that light a site: 4 corners of its cell times its value, 4 knots.
 
@@ -46,7 +46,7 @@ def design(value, corners, row):  # type: ignore[no-untyped-def]
         row[4 + i] = max(_ONE - abs(position - np.float32(i)), _ZERO)
 
 
-@kernel
+@part
 def take_cell(unknowns, corner, rows, local):  # type: ignore[no-untyped-def]
     """Write the unknowns, (c, p q + 4), that light the cell with this upper left node into `local`, (c, 8)."""
     knots = unknowns.shape[1] - 4
@@ -56,7 +56,7 @@ def take_cell(unknowns, corner, rows, local):  # type: ignore[no-untyped-def]
             local[c, 4 + i] = unknowns[c, knots + i]
 
 
-@kernel
+@part
 def add_cell(sums, moments, corner, rows, gram, right):  # type: ignore[no-untyped-def]
     """Add the sums of one cell, (c, 8, 8) and (c, 8), to the normal equations, and clear them."""
     knots = right.shape[1] - 4
@@ -72,7 +72,7 @@ def add_cell(sums, moments, corner, rows, gram, right):  # type: ignore[no-untyp
                 sums[c, i, j] = _ZERO
 
 
-@kernel
+@part
 def residuals(x, base, corners, cells, rows, unknowns, d):  # type: ignore[no-untyped-def]
     """Write the joint residual of the lit base at the sites into `d`, (n,) float32; arguments as for `accumulate`."""
     n, channels = x.shape
@@ -93,7 +93,7 @@ def residuals(x, base, corners, cells, rows, unknowns, d):  # type: ignore[no-un
         d[k] = np.sqrt(total)
 
 
-@kernel
+@part
 def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # type: ignore[no-untyped-def]
     """Add the normal equations of the light at some sites.
 
@@ -152,7 +152,7 @@ def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # typ
     add_cell(sums, moments, cell, rows, gram, right)
 
 
-@kernel
+@part
 def solve_envelope(gram, first, right):  # type: ignore[no-untyped-def]
     """Solve ``gram a = right`` in place by Cholesky within the envelope; the solution lies in `right`.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 from bgsub._pixel_kernels import CHUNK, any_set
 
 _ZERO = np.float32(0)
@@ -78,7 +78,7 @@ def grow_old(begin, end, x, mask, tolerance, older, half, least, anchor, age, he
     return oldest
 
 
-@kernel
+@part
 def any_older(age):  # type: ignore[no-untyped-def]
     """Return whether any age, (n,), is not 0; no early exit, so that it vectorises."""
     largest = age[0]

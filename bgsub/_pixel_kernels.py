@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 
 _ZERO = np.float32(0)
 UNLEARNED = 2  # in a mask: known foreground
 CHUNK = 64  # pixels that are looked at together to find out whether any is set
 
 
-@kernel
+@part
 def to_unit(pixels, scale, x):  # type: ignore[no-untyped-def]
     """Write ``scale * pixels`` into `x`, (m,), float32; `pixels` (m,) of any real dtype, `scale` float32."""
     for i in range(x.size):
         x[i] = np.float32(pixels[i]) * scale
 
 
-@kernel
+@part
 def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
     """Write ``full * l`` into `out`, (m,): rounded and clipped to [0, top] for integers, as it is where `top` is 0."""
     if top > 0:
@@ -29,14 +29,14 @@ def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
             out[i] = l[i] * full
 
 
-@kernel
+@part
 def residual_of(pixels, scale, l, r):  # type: ignore[no-untyped-def]
     """Write ``scale * pixels - l`` into `r`; all (n,), `l`, `r`, `scale` float32, `pixels` of any real dtype."""
     for i in range(r.size):
         r[i] = np.float32(pixels[i]) * scale - l[i]
 
 
-@kernel
+@part
 def norm_of(r, channels, d):  # type: ignore[no-untyped-def]
     """Write the Euclidean norm over the channels of `r`, (n * channels,), into `d`, (n,); both float32."""
     if channels == 1:
@@ -53,7 +53,7 @@ def norm_of(r, channels, d):  # type: ignore[no-untyped-def]
             d[i] = np.sqrt(total)
 
 
-@kernel
+@part
 def exceeds_noise(d, sigma, threshold, factor, over):  # type: ignore[no-untyped-def]
     """Write 1 into `over`, uint8, where ``d > max(threshold, factor * sigma)`` and 0 elsewhere; all (n,).
 
@@ -82,7 +82,7 @@ def learn_noise(d, mask, displaced, rate, foreground_rate, clip, floor, sigma): 
         sigma[i] = max(sigma[i] + a * (min(d[i], clip) - sigma[i]), floor)
 
 
-@kernel
+@part
 def any_set(flags):  # type: ignore[no-untyped-def]
     """Return whether any of the bytes, (n,) uint8, is not zero; no early exit, so that it vectorises."""
     largest = np.uint8(0)
@@ -145,7 +145,7 @@ def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, f
                     flags[pixel] = 0
 
 
-@kernel
+@part
 def nearest_of_nine(colours, others, pixel, w):  # type: ignore[no-untyped-def]
     """Return the least squared distance of a pixel's three channels from those of the 3x3 pixels of `others` around.
 
@@ -167,7 +167,7 @@ def nearest_of_nine(colours, others, pixel, w):  # type: ignore[no-untyped-def]
     return nearest
 
 
-@kernel
+@part
 def nearest_nearby(x, l, i, j, radius):  # type: ignore[no-untyped-def]
     """Return the least squared distance of ``x[i, j]`` from the pixels of `l` within `radius`; both (h, w, c)."""
     h, w, channels = l.shape
@@ -222,7 +222,7 @@ def majority(begin, end, candidates, side, out, columns, counts):  # type: ignor
             row[j] = 255 if counts[j] > limit else 0
 
 
-@kernel
+@part
 def sum_windows(columns, side, counts):  # type: ignore[no-untyped-def]
     """Write ``sum(columns[j : j + side])`` into ``counts[j]``; both uint16."""
     n = counts.size

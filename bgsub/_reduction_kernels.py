@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 from bgsub._pixel_kernels import CHUNK, any_set
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 
@@ -88,7 +88,7 @@ def enlarge(
                 _decide(frame[block], frame_scale, mixed, labels, *tapers, colours, out[block], votes)
 
 
-@kernel
+@part
 def _spread(labels: np.ndarray, columns: np.ndarray, row: np.ndarray) -> None:
     """Write each label, (w,) uint8, to its full-size pixels of one row, (W,) uint8."""
     for a in range(0, labels.size, CHUNK):
@@ -100,7 +100,7 @@ def _spread(labels: np.ndarray, columns: np.ndarray, row: np.ndarray) -> None:
                     row[x] = labels[j]
 
 
-@kernel
+@part
 def _decide(
     block: np.ndarray,
     scale: np.float32,
@@ -126,7 +126,7 @@ def _decide(
                 out[y, x] = SHADOW if 2 * s > 1 - g else BACKGROUND
 
 
-@kernel
+@part
 def _gather_labels(mask: np.ndarray, i: int, j: int, labels: np.ndarray) -> None:
     """Write which reduced pixels around (i, j) are foreground and which shadow; the border is repeated outside."""
     h, w = mask.shape
@@ -137,7 +137,7 @@ def _gather_labels(mask: np.ndarray, i: int, j: int, labels: np.ndarray) -> None
             labels[1, a, b] = 1.0 if label == SHADOW else 0.0
 
 
-@kernel
+@part
 def _gather_colours(
     small: np.ndarray,
     picture: np.ndarray,
@@ -181,7 +181,7 @@ def _gather_colours(
     return True
 
 
-@kernel
+@part
 def _count(labels: np.ndarray, taper: np.ndarray, votes: np.ndarray) -> None:
     """Write the weighted sums of the labels over the rows, (2, 5)."""
     votes[:] = 0.0
@@ -191,7 +191,7 @@ def _count(labels: np.ndarray, taper: np.ndarray, votes: np.ndarray) -> None:
                 votes[k, b] += taper[a] * labels[k, a, b]
 
 
-@kernel
+@part
 def _share(votes: np.ndarray, taper: np.ndarray) -> np.float32:
     """Return the weighted sum over the columns."""
     total = np.float32(0.0)
@@ -200,7 +200,7 @@ def _share(votes: np.ndarray, taper: np.ndarray) -> np.float32:
     return total
 
 
-@kernel
+@part
 def _is_foreground(pixel: np.ndarray, scale: np.float32, share: np.float32, colours: np.ndarray) -> bool:
     """Return whether a full-size pixel, (c,), is foreground by its colour and its place."""
     background, foreground, others = np.float32(0.0), np.float32(0.0), np.float32(0.0)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 from bgsub._kernels import solve_spd
 
 _OUTSIDE = np.float32(1e4)  # residual of a point that the frame does not show: its weight is as good as zero
@@ -17,7 +17,7 @@ _ONE = np.float32(1)
 # ---- points --------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def slopes(image, y, scale, sums, gx, gy):  # type: ignore[no-untyped-def]
     """Write the Sobel derivatives of the mean of the channels along row `y` into `gx`, `gy`, (w,) float32, from 1 on.
 
@@ -128,7 +128,7 @@ def shrink(image, scale, factor, stride, line, out):  # type: ignore[no-untyped-
 # ---- steps ---------------------------------------------------------------------------------------------------------
 
 
-@kernel
+@part
 def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[no-untyped-def]
     """Write ``image - gain * value - offset`` at `places`, (n,) int64 in the picture as a vector of pixels."""
     channels = image.shape[2]
@@ -175,7 +175,7 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
         r[k] = unit * total + gain * values[k] - offset
 
 
-@kernel
+@part
 def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
     """Take one reweighted Gauss-Newton step from the residuals `r`; arguments and results as for `align`."""
     n = r.size

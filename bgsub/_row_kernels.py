@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import formula, kernel
+from bgsub._jit import formula, kernel, part
 from bgsub._threads import in_bands
 from bgsub.surrogates import ATAN, LOG, LP, arctan, log_weight, lp_weight
 
@@ -114,7 +114,7 @@ def fit_band(X, scale, y, start, products, mus, reach, kind, p, begin, end, U): 
                 U[j, first + i] = u[j, i]
 
 
-@kernel
+@part
 def load_frames(X, scale, first, size, x):  # type: ignore[no-untyped-def]
     """Write `size` scaled entries of each frame from `first` on into the rows of `x`, zeros behind them."""
     for f in range(X.shape[0]):
@@ -124,7 +124,7 @@ def load_frames(X, scale, first, size, x):  # type: ignore[no-untyped-def]
             x[f, i] = _ZERO
 
 
-@kernel
+@part
 def reweight(x, y, products, kind, mu, p, u, gram, right, rows):  # type: ignore[no-untyped-def]
     """Do one step of reweighted least squares on the rows of `u`, (k', width), for all pixels of a block.
 
@@ -143,7 +143,7 @@ def reweight(x, y, products, kind, mu, p, u, gram, right, rows):  # type: ignore
             u[j, i] += right[j, i]
 
 
-@kernel
+@part
 def low_rank_group(y, f, u, rows):  # type: ignore[no-untyped-def]
     """Write the low-rank part of the `GROUP` frames from `f` on into the first rows of `rows`."""
     for g in range(GROUP):
@@ -163,7 +163,7 @@ def atan_weight(r, mu, p):  # type: ignore[no-untyped-def]
     return arctan(z) / (z * (_ONE + z * z))
 
 
-@kernel
+@part
 def weigh_group(x, f, kind, mu, p, rows):  # type: ignore[no-untyped-def]
     """Write ``omega(r) r`` and ``omega(r)`` of the `GROUP` frames from `f` on behind their low-rank parts in `rows`."""
     for g in range(GROUP):
@@ -184,7 +184,7 @@ def weigh_group(x, f, kind, mu, p, rows):  # type: ignore[no-untyped-def]
                 rows[GROUP + g, i], rows[2 * GROUP + g, i] = omega * r, omega
 
 
-@kernel
+@part
 def accumulate_group(c, f, rows, begin, target):  # type: ignore[no-untyped-def]
     """Add ``sum_g c[j, f + g] rows[begin + g]`` over a group to each row j of `target` that has a row of `c`."""
     for j in range(min(c.shape[0], target.shape[0])):
@@ -195,7 +195,7 @@ def accumulate_group(c, f, rows, begin, target):  # type: ignore[no-untyped-def]
             )
 
 
-@kernel
+@part
 def largest_residual(x, y, u, rows):  # type: ignore[no-untyped-def]
     """Return the largest ``|x - U y|`` of a block; `rows` as in `reweight`."""
     largest = _ZERO
@@ -207,7 +207,7 @@ def largest_residual(x, y, u, rows):  # type: ignore[no-untyped-def]
     return largest
 
 
-@kernel
+@part
 def factor_pixels(gram, k, size):  # type: ignore[no-untyped-def]
     """Replace the lower triangles of `size` pixels, (k (k + 1) / 2, >= size), by their Cholesky factors, in place."""
     for j in range(k):
@@ -226,7 +226,7 @@ def factor_pixels(gram, k, size):  # type: ignore[no-untyped-def]
                 entry[i] = np.sqrt(max(entry[i], _LEAST_PIVOT)) if q == j else entry[i] / pivot[i]
 
 
-@kernel
+@part
 def solve_pixels(gram, right, size):  # type: ignore[no-untyped-def]
     """Solve the normal equations of `size` pixels at once by Cholesky, in place; the solutions lie in `right`."""
     k = right.shape[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 from bgsub._pixel_kernels import CHUNK, any_set, sum_windows
 
 _ZERO = np.float32(0)
@@ -61,7 +61,7 @@ def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, 
                     flat_other[pixel] = differs
 
 
-@kernel
+@part
 def is_darkened(x, l, pixel, channels, tiny, darkest, faintest, square):  # type: ignore[no-untyped-def]
     """Return whether a pixel is its background times one factor; `x`, `l` (n * c,), `pixel` uint64.
 
@@ -78,7 +78,7 @@ def is_darkened(x, l, pixel, channels, tiny, darkest, faintest, square):  # type
     return (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
 
 
-@kernel
+@part
 def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ignore[no-untyped-def]
     """Return whether the brightness in the 3x3 pixels around is not the background's times one factor.
 
@@ -151,14 +151,14 @@ def outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ign
             target[j] = target[j] if o[j] <= share * f[j] else 0
 
 
-@kernel
+@part
 def add_line(flags, counts):  # type: ignore[no-untyped-def]
     """Add 1 to `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
     for j in range(counts.size):
         counts[j] += np.uint16(1) if flags[j] != 0 else np.uint16(0)
 
 
-@kernel
+@part
 def take_line(flags, counts):  # type: ignore[no-untyped-def]
     """Subtract 1 from `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
     for j in range(counts.size):

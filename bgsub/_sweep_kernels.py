@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._jit import kernel, part
 from bgsub._kernels import combine, dot, influence_and_value
 from bgsub._pixel_kernels import CHUNK, any_set, exceeds_noise, norm_of, residual_of, to_picture, to_unit
 
 _ZERO = np.float32(0)
 
 
-@kernel
+@part
 def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
     """Add ``e g'`` to the first ``len(g)`` rows of `stack`, entries from `begin` on, and write ``l = V c``.
 
@@ -45,7 +45,7 @@ def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
             l[i] += c[j] * a + c[j + 1] * b + c[j + 2] * t
 
 
-@kernel
+@part
 def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
     """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint8, is not zero to zero."""
     for first in range(0, hidden.size, CHUNK):
@@ -58,7 +58,7 @@ def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
                     r[i * channels + c] = _ZERO
 
 
-@kernel
+@part
 def judge(l, pixels, scale, channels, full, top, sigma, threshold, factor, r, d, picture, over):  # type: ignore[no-untyped-def]
     """Compare a block of a frame with its background `l`; return the number of candidates.
 
@@ -158,7 +158,7 @@ def sweep(  # type: ignore[no-untyped-def]
             sums[j] = dot(stack[j, first:last], e)
 
 
-@kernel
+@part
 def multiply(e, factor):  # type: ignore[no-untyped-def]
     """Multiply `e`, (n,) float32, by a factor."""
     for i in range(e.size):

@@ -1,11 +1,15 @@
 """Compiled kernels on disk: shared by processes, beside a package that cannot be written, and none at all."""
 
+import ast
 import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
+
+from bgsub import _jit
 
 MODULE = """
 from bgsub._jit import kernel
@@ -82,3 +86,26 @@ def test_without_any_place_for_the_cache_kernels_are_compiled_every_time(start, 
 def test_a_kernel_from_the_cache_was_not_compiled(start, tmp_path):
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     assert [answer(start(**environment))[2] for _ in range(2)] == ["True", "False"]
+
+
+def functions_of(path):
+    """The names of the compiled functions of a module with their decorators, and those each of them calls."""
+    found = {}
+    for node in ast.parse(path.read_text()).body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        marks = {ast.unparse(mark) for mark in node.decorator_list} & {"kernel", "part", "formula"}
+        calls = {ast.unparse(call.func).split(".")[-1] for call in ast.walk(node) if isinstance(call, ast.Call)}
+        if marks:
+            found[node.name] = marks.pop(), calls - {node.name}
+    return found
+
+
+def test_what_kernels_call_is_part_of_them():
+    """Otherwise a process that compiles does not give the bytes of one that loads, as tests/cli/test_cli_resume sees."""
+    functions = {}
+    for path in Path(_jit.__file__).parent.glob("*.py"):
+        functions.update(functions_of(path))
+    called = set().union(*(calls for _, calls in functions.values())) & set(functions)
+    assert len(called) > 40
+    assert [name for name in sorted(called) if functions[name][0] == "kernel"] == []
