@@ -102,7 +102,7 @@ def functions_of(path):
 
 
 def test_what_kernels_call_is_part_of_them():
-    """Otherwise a process that compiles does not give the bytes of one that loads, as tests/cli/test_cli_resume sees."""
+    """Or a process that compiles would not give the bytes of one that loads, as tests/cli/test_cli_resume sees."""
     functions = {}
     for path in Path(_jit.__file__).parent.glob("*.py"):
         functions.update(functions_of(path))
