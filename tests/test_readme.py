@@ -4,10 +4,13 @@ import re
 import shlex
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
+import bgsub
 from bgsub.cli import invoke
+from bgsub.cli.live import live
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -52,6 +55,42 @@ def test_the_python_example_runs(monkeypatch):
     exec(compile(block("python"), "README.md", "exec"), names)
     assert set(np.unique(names["mask"])) <= {0, 127, 255}
     assert names["background"].shape == names["frame"].image.shape
+
+
+def test_the_loops_of_programs_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    writer = cv2.VideoWriter("video.mp4", cv2.VideoWriter.fourcc(*"mp4v"), 1, (32, 24))
+    for level in range(100):
+        writer.write(np.full((24, 32, 3), level, np.uint8))
+    writer.release()
+    seen = []
+    names = {"bgsub": bgsub, "sink_or_function": lambda frame, _separation: seen.append(frame.index)}
+    exec(compile(block("programs"), "README.md", "exec"), names)
+    assert seen == [90, 92, 94, 96, 98]
+    assert isinstance(names["objects"], type(bgsub.find_objects(names["separation"])))
+
+
+def test_the_settings_hold(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BGSUB_NO_CONFIG", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    Path("bgsub.toml").write_text(block("toml"), encoding="utf-8")
+    assert invoke(["config", "run"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"^threshold = 0\.1 +# bgsub\.toml", shown, re.MULTILINE)
+    assert re.search(r'^save = \["mask", "panel\.mp4"\] +# bgsub\.toml', shown, re.MULTILINE)
+    for variable, command in (("BGSUB_THRESHOLD=0.2", "live"), ("BGSUB_RUN_SAVE=mask,panel.mp4", "run")):
+        monkeypatch.setenv(*variable.split("="))
+        assert invoke(["config", command]) == 0
+        assert variable.split("=")[0] in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", block("live").splitlines())
+def test_the_live_commands_are_understood(command):
+    program, name, *arguments = shlex.split(command)
+    assert (program, name) == ("bgsub", "live")
+    context = live.make_context("bgsub live", list(arguments))
+    assert context.params["cameras"] == (arguments[0],)
 
 
 def test_the_pictures_and_files_it_names_exist():
