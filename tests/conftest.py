@@ -12,7 +12,10 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 ROOT = Path(__file__).parent
-WHOLE_FRAMES = (ROOT / "cli", ROOT / "test_readme.py", ROOT / "test_examples.py", ROOT / "test_notebook.py")
+WHOLE_FRAMES = [
+    ROOT / name
+    for name in ("batch", "cli", "live", "test_examples.py", "test_jobs.py", "test_notebook.py", "test_readme.py")
+]
 
 
 @pytest.fixture(autouse=True)
