@@ -82,6 +82,7 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     """
 
     def fit(data: np.ndarray, k: int, mu: float, alternations: int) -> RobustPCA:
+        """Return robust PCA fitted to the data."""
         return RobustPCA(
             k, surrogate=surrogate.name, p=surrogate.p, mu_start=mu, mu_end=surrogate.mu, iterations=alternations
         ).fit(data)

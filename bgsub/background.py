@@ -191,6 +191,7 @@ class TrackedBackground:
         before = canvas.picture if canvas.before is None else canvas.before
 
         def sweep(begin: int, end: int, band: int) -> None:
+            """Sweep one band of blocks."""
             _sweep_kernels.sweep(
                 begin, end, *begun, kept, before.reshape(-1), hidden, *cost, flat, *comparison.look, sigma.reshape(-1),
                 *comparison.limits, *outputs, comparison.work[band], comparison.products,

@@ -90,6 +90,7 @@ class _Thawing(pickle.Unpickler):
     """Makes arrays and the classes of the model, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
+        """Return a class of the list; refuse all others."""
         if name not in _CLASSES.get(module, ()):
             raise SourceError(
                 f"a frozen subtractor holds no {module}.{name}: it was tampered with, or is of another version"

@@ -78,6 +78,7 @@ def _event_sinks(
     taken = {target: "another output" for sink in others for target in targets_of(sink)}
 
     def locate(name: str) -> Path:
+        """Return the path of an event file, refusing one that is taken."""
         stem, _, ending = name.rpartition(".")
         path = expand_name(job.name, view=stem, source=label_of(source), started=started)
         target = job.output / path.with_name(f"{path.name}.{ending}")

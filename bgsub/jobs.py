@@ -66,6 +66,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
         subtractor = make_subtractor(job.parameters, job.model, source.rate)
 
         def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
+            """Return the sinks of this job."""
             return job_sinks.make_sinks(job, source, overwrite, started, regions)
 
         if not job.resume:
@@ -157,6 +158,7 @@ def execute(
             raise
 
         def after(frame: Frame, separation: Separation) -> None:
+            """Count a frame and pass it on to the watcher."""
             statistics(frame, separation)
             watcher(frame, separation)
 

@@ -133,7 +133,7 @@ def test_a_home_that_may_not_be_entered_has_no_settings(monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "stat", refuse)
-    assert find_files(environ={"XDG_CONFIG_HOME": "/root/.config"}) == []
+    assert find_files(environ={"XDG_CONFIG_HOME": "/home/other/.config"}) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other places")

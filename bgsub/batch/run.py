@@ -99,6 +99,7 @@ def run_batch(
     require_main()
 
     def make_runner(files: int) -> DaskRunner:
+        """Return what runs the tasks of so many files."""
         return DaskRunner(min(workers or default_workers(files), files), scheduler, retries)
 
     return run_batch_with(

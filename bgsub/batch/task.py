@@ -146,9 +146,11 @@ def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int) ->
 
     @contextmanager
     def watch(_source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+        """Look after each frame whether the batch still goes on."""
         checked = time.monotonic()
 
         def check(_frame: Frame, _separation: Separation) -> None:
+            """End the run once the batch has ended."""
             nonlocal checked
             if time.monotonic() - checked > _CHECK_SECONDS:
                 checked = time.monotonic()
@@ -247,6 +249,7 @@ def run_at_worker(task: Task) -> Outcome:
     key = worker.get_current_task()
 
     def wanted() -> bool:
+        """Return whether the scheduler still wants the task done."""
         state = worker.state.tasks.get(key)
         return state is not None and state.state not in ("cancelled", "released", "forgotten")
 

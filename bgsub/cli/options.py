@@ -126,6 +126,7 @@ def names_from(
     """Return a callback that makes a list of ``mask,panel``, each once; it raises ParameterError."""
 
     def split(_context: click.Context, option: click.Parameter, value: str | Sequence[str]) -> list[str]:
+        """Return the names, each once, or raise ParameterError."""
         names = split_at_commas(value)
         wrong = [name for name in names if name not in allowed]
         if wrong or not (names or optional):

@@ -74,9 +74,11 @@ def _watch(
 
     @contextmanager
     def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+        """Draw the progress of one source."""
         with Progress(source, quiet) as progress:
 
             def after(frame: Frame, separation: Separation) -> None:
+                """Count a frame and end the run at the limit."""
                 progress(frame, separation)
                 if callback is not None:
                     callback(frame, separation)
@@ -98,6 +100,7 @@ def termination_as_interrupt() -> Iterator[None]:
     from bgsub.video import interrupts  # noqa: PLC0415
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        """Do what Ctrl-C would do now."""
         if interrupts.ask():
             return
         # Whatever Ctrl-C does at this moment; a process in the background may have been told to ignore it.

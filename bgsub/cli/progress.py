@@ -74,6 +74,7 @@ class _Both:
         self._meters = meters
 
     def update(self, n: int = 1) -> None:
+        """Count `n` more frames."""
         for meter in self._meters:
             meter.update(n)
 
@@ -132,13 +133,14 @@ def _compilation_told(watched: bool) -> Iterator[None]:
         told = False
 
         def on_start(self, event: Any) -> None:
+            """Say that kernels are being compiled, once."""
             waiting = threading.current_thread().name != "kernel-loader"  # that one works beside the stream
             if waiting and not self.told and event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
                 self.told = True
                 (progress_logger if watched else logger).info(COMPILING)
 
         def on_end(self, event: Any) -> None:
-            pass
+            """Do nothing."""
 
     with event.install_listener("numba:compile", Once()):
         yield

@@ -20,6 +20,7 @@ def _options_of_one(options: Decorator) -> Decorator:
     """Return what adds source and folder, `options`, and those that make sense for a single source only."""
 
     def add(command: Any) -> Any:
+        """Decorate one command."""
         for decorate in (
             report_options,
             click.option("--checkpoint-seconds", type=click.FloatRange(min=0), default=15.0, hidden=True),

@@ -175,9 +175,11 @@ class _Server(http.server.ThreadingHTTPServer):
         self.connections: set[socket.socket] = set()
 
     def verify_request(self, _request: Any, _address: Any) -> bool:
+        """Refuse connections while the camera is told to."""
         return time.monotonic() >= self.refusing_until
 
     def cut(self) -> None:
+        """Drop all connections."""
         for connection in list(self.connections):
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -185,6 +187,7 @@ class _Server(http.server.ThreadingHTTPServer):
                 continue
 
     def handle_error(self, _request: Any, _address: Any) -> None:
+        """Say nothing of a client that went away."""
         logger.debug("a client of the test camera failed", exc_info=True)
 
 
@@ -194,6 +197,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
+        """Send pictures until the client or the camera goes away."""
         self.send_response(200)
         for name, value in multipart_headers().items():
             self.send_header(name, value)
@@ -211,7 +215,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self.server.connections.discard(self.connection)
 
     def log_message(self, *_args: Any) -> None:
-        pass
+        """Keep no log of requests."""
 
 
 def _scene(name: str, size: tuple[int, int]) -> Iterator[np.ndarray]:

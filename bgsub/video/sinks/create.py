@@ -43,6 +43,7 @@ class _Output:
 
     @property
     def exists(self) -> bool:
+        """Whether it is there already."""
         if self.spec.kind == "images" and self.target.is_dir():
             return any(self.target.glob(f"{default_prefix(self.spec.view)}*{self.spec.ending}"))
         return self.target.exists()

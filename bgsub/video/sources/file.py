@@ -14,17 +14,7 @@ _SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
 
 
 class FileSource(FrameSource):
-    """A video file, with what its header announces.
-
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    on_error : {"stop", "skip"}
-        What a frame that cannot be decoded does.
-    rate : float or Fraction, optional
-        Frames per second, if the file is wrong about it; times then follow it too.
-    """
+    """A video file, with what its header announces; parameters as those of `VideoFileSource`."""
 
     def __init__(self, path: str | os.PathLike[str], on_error: str, rate: float | Fraction | None) -> None:
         super().__init__(f"video '{os.fspath(path)}'", on_error, rate)
