@@ -140,7 +140,8 @@ def canonical(key: str) -> str:
 
 def _set(resolved: Resolved, options: Options, table: str, key: str, setting: Setting) -> None:
     for command in options if table in ("", METHOD) else (table,):
-        if key in options[command]:
+        # a command may have an option of the same name for something else
+        if key in options[command] and (table != METHOD or set(options[METHOD]) <= set(options[command])):
             resolved[command][key] = setting
 
 

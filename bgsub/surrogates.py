@@ -20,7 +20,7 @@ C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 6.1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba import types
@@ -80,10 +80,23 @@ def log_weight(r, mu, p):  # type: ignore[no-untyped-def]
 
 
 @formula
+def lp_pair(r, mu, p, s, power):  # type: ignore[no-untyped-def]
+    """Return the cost and the influence of `lp` from ``s = (mu + r^2) / mu`` and ``power = s^(p/2)``."""
+    return mu / p * power, r * (power / s)
+
+
+@formula
+def atan_pair(r, mu):  # type: ignore[no-untyped-def]
+    """Return the cost and the influence of `atan` from one arc tangent."""
+    square = mu * mu
+    t = mu * arctan(r / mu)
+    return _HALF * t * t, t * (square / (square + r * r))
+
+
+@formula
 def atan_influence(r, mu, p):  # type: ignore[no-untyped-def]
     """Return the influence ``mu atan(r/mu) mu^2 / (mu^2 + r^2)``; `p` is not used."""
-    square = mu * mu
-    return mu * arctan(r / mu) * (square / (square + r * r))
+    return atan_pair(r, mu)[1]
 
 
 @formula
@@ -113,8 +126,7 @@ def log_value(r, mu, p):  # type: ignore[no-untyped-def]
 @formula
 def atan_value(r, mu, p):  # type: ignore[no-untyped-def]
     """Return the cost ``(mu^2/2) atan(r/mu)^2``; `p` is not used."""
-    z = mu * arctan(r / mu)
-    return _HALF * z * z
+    return atan_pair(r, mu)[0]
 
 
 _VALUES = {"lp": lp_value, "log": log_value, "atan": atan_value}
@@ -156,6 +168,10 @@ class Surrogate:
     def scale(self) -> float:
         """The residual, in intensity units, at which the cost begins to flatten: ``sqrt(mu)``, for atan ``mu``."""
         return self.mu if self.name == "atan" else float(np.sqrt(self.mu))
+
+    def at_scale(self, scale: float) -> Surrogate:
+        """Return the same surrogate with the mu whose `scale` is that given, in intensity units."""
+        return replace(self, mu=scale if self.name == "atan" else scale**2)
 
     def value(self, r: np.ndarray) -> np.ndarray:
         """Return ``h(r) / h''(0)`` entry by entry, shape of `r`."""

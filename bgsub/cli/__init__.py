@@ -17,6 +17,7 @@ from bgsub.cli.batch import batch
 from bgsub.cli.bench import bench
 from bgsub.cli.camera import camera
 from bgsub.cli.config import config
+from bgsub.cli.decompose import decompose
 from bgsub.cli.demo import demo
 from bgsub.cli.evaluate import evaluate
 from bgsub.cli.live import live
@@ -56,7 +57,7 @@ def program(context: click.Context, verbose: bool, config: Path | None, no_confi
         click.echo(context.get_help())
 
 
-for _command in (run, track, batch, live, camera, demo, evaluate, bench, config):
+for _command in (run, track, batch, live, camera, decompose, demo, evaluate, bench, config):
     program.add_command(_command)
 
 

@@ -42,10 +42,14 @@ class Lines:
         Seconds between two lines.
     say : callable
         Takes the lines.
+    unit : str
+        What is counted.
     """
 
-    def __init__(self, name: str, length: int | None, interval: float, say: Callable[[str], None]) -> None:
-        self._name, self._length, self._interval, self._say = name, length, interval, say
+    def __init__(
+        self, name: str, length: int | None, interval: float, say: Callable[[str], None], unit: str = "frames"
+    ) -> None:
+        self._name, self._length, self._interval, self._say, self._unit = name, length, interval, say, unit
         self._count = self._told_count = 0
         self._told_at = time.monotonic()
 
@@ -60,11 +64,11 @@ class Lines:
         self._told_count = self._count
 
     def _line(self, rate: float) -> str:
-        pace = f"{rate:.0f} frames/s" if rate >= 10 else f"{rate:.2g} frames/s"
+        pace = f"{rate:.0f} {self._unit}/s" if rate >= 10 else f"{rate:.2g} {self._unit}/s"
         if self._length is None:
-            return f"{self._name}: {self._count} frames, {pace}"
+            return f"{self._name}: {self._count} {self._unit}, {pace}"
         left = max(self._length - self._count, 0) / rate
-        return f"{self._name}: {self._count} of {self._length} frames, {pace}, {_duration(left)} left"
+        return f"{self._name}: {self._count} of {self._length} {self._unit}, {pace}, {_duration(left)} left"
 
 
 class _Both:
@@ -80,7 +84,9 @@ class _Both:
 
 
 @contextmanager
-def progress_bar(name: str, length: int | None, quiet: bool = False, live: bool = False) -> Iterator[Meter]:
+def progress_bar(
+    name: str, length: int | None, quiet: bool = False, live: bool = False, unit: str = "frames"
+) -> Iterator[Meter]:
     """Tell the progress on standard error, as ``--progress`` wants it; warnings appear above the bar.
 
     Parameters
@@ -93,6 +99,8 @@ def progress_bar(name: str, length: int | None, quiet: bool = False, live: bool 
         Tell nothing.
     live : bool
         Whether the frames come without an end.
+    unit : str
+        What is counted.
     """
     reporting = Reporting.of()
     kind = "none" if quiet or reporting.quiet else reporting.progress
@@ -102,24 +110,24 @@ def progress_bar(name: str, length: int | None, quiet: bool = False, live: bool 
     with ExitStack() as stack:
         meters: list[Meter] = []
         if kind == "bar":
-            meters.append(stack.enter_context(_bar(name, length)))
+            meters.append(stack.enter_context(_bar(name, length, unit)))
         if kind == "log":
-            meters.append(Lines(name, length, interval, progress_logger.info))
+            meters.append(Lines(name, length, interval, progress_logger.info, unit))
         elif reporting.log is not None:
-            meters.append(Lines(name, length, interval, to_file))
+            meters.append(Lines(name, length, interval, to_file, unit))
         stack.enter_context(_compilation_told(kind == "bar"))
         yield _Both(meters)
 
 
 @contextmanager
-def _bar(name: str, length: int | None) -> Iterator[Meter]:
+def _bar(name: str, length: int | None, unit: str) -> Iterator[Meter]:
     from tqdm import tqdm  # noqa: PLC0415
     from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
 
     label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
     with (
         logging_redirect_tqdm([logger]),
-        tqdm(total=length, desc=label, unit=" frames", dynamic_ncols=True, leave=False) as bar,
+        tqdm(total=length, desc=label, unit=f" {unit}", dynamic_ncols=True, leave=False) as bar,
     ):
         yield bar
 

@@ -1,0 +1,238 @@
+"""``bgsub decompose``: robust PCA of a whole video, of images, or of a matrix."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from bgsub.cli.logs import Reporting, logger, progress_logger, report_options, to_file
+from bgsub.cli.options import format_option, on_error_option, rate_option
+from bgsub.cli.progress import progress_bar
+from bgsub.cli.settings import Command
+from bgsub.cli.source_options import source_options
+from bgsub.errors import ParameterError
+
+if TYPE_CHECKING:
+    from bgsub.decomposition import DecompositionResult
+
+_ESTIMATOR = ("surrogate", "p", "mu_start", "mu_end", "iterations", "quality")
+_SOURCE = ("start", "end", "duration", "every", "backend", "hardware", "on_error", "rate")
+_FOR_FRAMES = (*_SOURCE, "factor", "grey", "kind", "sparse_picture")
+_FOR_MATRICES = ("key", "columns", "float32", "as_is")
+_MATRIX_ENDINGS = (".npy", ".npz", ".mat")  # those of bgsub.decomposition, which would import NumPy
+_OBSERVED = ("observed", "observed_key")
+_SAME = (*_OBSERVED, "grey", "sparse_picture", "key", "float32", "as_is", "save_arrays", "plot", "overwrite")
+_POSITIVE = click.FloatRange(0, min_open=True)
+
+
+def _estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the estimator; the names are not those of the subtractor's parameters."""
+    options = [
+        click.option(
+            "--rank",
+            "dimension",
+            type=click.IntRange(1),
+            metavar="K",
+            help="Dimension of the subspace; by default 3, fewer for fewer than 12 samples.",
+        ),
+        click.option(
+            "--surrogate",
+            "cost",
+            type=click.Choice(["lp", "log", "atan"]),
+            help="Cost of the sparse part; by default lp.",
+        ),
+        click.option(
+            "--p",
+            "exponent",
+            type=click.FloatRange(0, 1, min_open=True, max_open=True),
+            metavar="P",
+            help="Exponent of lp; by default 0.5.",
+        ),
+        click.option(
+            "--mu-start",
+            type=_POSITIVE,
+            metavar="MU",
+            help="Smoothing at the beginning, for entries of unit spread; for frames, in units of full scale.",
+        ),
+        click.option("--mu-end", type=_POSITIVE, metavar="MU", help="Smoothing at the end, in the same unit."),
+        click.option("--iterations", type=click.IntRange(1), metavar="N", help="Number of alternations."),
+        click.option(
+            "--quality",
+            type=click.Choice(["fast", "balanced", "best"]),
+            help="How much time the result may take.",
+        ),
+    ]
+    return _add(options, command)
+
+
+def _input_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say how the input is read."""
+    options = [
+        click.option(
+            "--observed",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Mask, 0 where an entry is missing: an array like the input, an image, or a folder of images.",
+        ),
+        click.option(
+            "--observed-key", metavar="NAME", help="Name of the mask in a file .npz or .mat of several arrays."
+        ),
+        click.option("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat of several arrays."),
+        click.option(
+            "--samples",
+            "columns",
+            type=click.Choice(["rows", "columns"]),
+            default="rows",
+            show_default=True,
+            help="What are the samples of a matrix; in Python they are rows.",
+        ),
+        click.option("--float32", is_flag=True, help="Compute a matrix in single precision, in half the memory."),
+        click.option(
+            "--as-is", is_flag=True, help="Do not divide a matrix by the spread of its entries for the computation."
+        ),
+        click.option(
+            "--scale",
+            "factor",
+            type=click.FloatRange(0, 1, min_open=True),
+            default=1.0,
+            metavar="X",
+            help="Reduce height and width of frames by this factor.",
+        ),
+        click.option("--grey", is_flag=True, help="Make grey frames of coloured ones."),
+    ]
+    return _add(options, command)
+
+
+def _output_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say what is written."""
+    options = [
+        format_option,
+        click.option(
+            "--sparse-as",
+            "sparse_picture",
+            type=click.Choice(["absolute", "offset"]),
+            default="absolute",
+            show_default=True,
+            help="How pictures show the sparse part: its absolute value, or half of it above mid-grey, with its sign.",
+        ),
+        click.option("--save-arrays", is_flag=True, help="Write all parts, exact, into decomposition.npz as well."),
+        click.option("--plot", is_flag=True, help="Draw singular values and some samples into decomposition.png."),
+        click.option("--overwrite", is_flag=True, help="Replace results that exist."),
+    ]
+    return _add(options, command)
+
+
+def _add(options: list[Any], command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command(cls=Command, short_help="Split a whole video, images or a matrix into low rank and sparse.")
+@click.argument("source", metavar="INPUT")
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
+@_estimator_options
+@_input_options
+@source_options
+@on_error_option
+@rate_option
+@_output_options
+@report_options
+@click.pass_context
+def decompose(context: click.Context, *, source: str, output: Path, quiet: bool, **options: Any) -> None:
+    """Split INPUT into a low-rank and a sparse part by robust PCA, all samples at once.
+
+    INPUT is a video, a folder or pattern of images ("frames/in*.jpg"), or a matrix: .npy, .npz or .mat. The frames
+    are the samples of a video; the rows are those of a matrix, and NaN in it means missing. All samples are in
+    memory together.
+
+    A video becomes low_rank.mp4 and sparse.mp4; images become low_rank/NAME.png and sparse/NAME.png; .npy becomes
+    low_rank.npy and sparse.npy; .npz and .mat become one file of the same kind, decomposition, with low_rank, sparse,
+    components, coefficients and singular_values.
+    """
+    from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
+    from bgsub.decomposition import DecompositionJob, run_decomposition  # noqa: PLC0415
+
+    _check_use(context, source, options)
+    options["p"], options["surrogate"] = options.pop("exponent"), options.pop("cost")
+    job = DecompositionJob(
+        source,
+        output,
+        rank=options["dimension"],
+        parameters={name: options[name] for name in _ESTIMATOR if options[name] is not None},
+        source={name: options[name] for name in _SOURCE},
+        scale=options["factor"],
+        format=options["kind"],
+        columns=options["columns"] == "columns",
+        **{name: options[name] for name in _SAME},
+    )
+    with termination_as_interrupt():
+        result = run_decomposition(job, _watch(quiet), tell=_teller(quiet))
+    _report(result, quiet)
+
+
+def _check_use(context: click.Context, source: str, options: dict[str, Any]) -> None:
+    """Refuse options that were typed and mean nothing to this kind of input; settings may hold for other inputs."""
+    is_matrix = Path(source).suffix.lower() in _MATRIX_ENDINGS
+    wrong, kind = (_FOR_FRAMES, "frames") if is_matrix else (_FOR_MATRICES, "matrices")
+    for option in context.command.params:
+        typed = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if option.name in wrong and typed:
+            raise ParameterError(f"{option.opts[0]} is for {kind}, got '{source}'")
+    if options["observed_key"] is not None and options["observed"] is None:
+        raise ParameterError("--observed-key names an array in the file of --observed, which is missing")
+
+
+def _watch(quiet: bool) -> Any:
+    """Return what draws the progress of a fit."""
+
+    @contextmanager
+    def watch(name: str, length: int) -> Iterator[Callable[[int], None]]:
+        """Draw the progress of one fit."""
+        done = 0
+        with progress_bar(name, length, quiet, unit="iterations") as meter:
+
+            def told(iteration: int) -> None:
+                """Count up to an iteration; it is told more than once."""
+                nonlocal done
+                if iteration > done:
+                    meter.update(iteration - done)
+                    done = iteration
+
+            yield told
+
+    return watch
+
+
+def _teller(quiet: bool) -> Callable[[str], None]:
+    """Return what takes the sentence about the memory: the screen where progress is told, else the log."""
+    silent = quiet or Reporting.of().quiet or Reporting.of().progress == "none"
+    return logger.info if silent else progress_logger.info
+
+
+def _report(result: DecompositionResult, quiet: bool) -> None:
+    """Print what was done: a sentence, or one JSON object."""
+    sentence = summarise(result)
+    to_file(sentence)
+    if Reporting.of().json:
+        click.echo(json.dumps(result.as_dict()))
+    elif not quiet:
+        click.echo(sentence)
+
+
+def summarise(result: DecompositionResult) -> str:
+    """Return the summary of a decomposition in words."""
+    parts = result.parts
+    words = [
+        f"{result.name}: {result.description} in {result.seconds:.1f} s",
+        f"rank {len(parts.components)}, outliers {100 * parts.outliers:.1f} % (beyond {parts.threshold:.2g})",
+    ]
+    if result.skipped:
+        words.append(f"{result.skipped} frame{'' if result.skipped == 1 else 's'} skipped as unreadable")
+    return "; ".join([*words, f"wrote {', '.join(map(str, result.outputs))}"])

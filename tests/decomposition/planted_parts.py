@@ -1,0 +1,36 @@
+"""Matrices and pictures with a known low-rank and a known sparse part."""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def make_matrix(n: int = 40, m: int = 60, rank: int = 2, share: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    """A matrix of n samples in rows, and its low-rank part; a share of its entries is off by up to 5."""
+    rng = np.random.default_rng(5)
+    low_rank = rng.standard_normal((n, rank)) @ rng.standard_normal((rank, m))
+    return low_rank + (rng.random((n, m)) < share) * rng.uniform(-5, 5, (n, m)), low_rank
+
+
+def make_pictures(
+    n: int = 24, height: int = 27, width: int = 35, channels: int = 3, dtype: type = np.uint8
+) -> tuple[np.ndarray, np.ndarray]:
+    """Frames of a still scene whose light changes, and the scene itself; a bright square crosses them.
+
+    Both are (n, height, width, channels), without the last axis for one channel. Odd sizes on purpose.
+    """
+    rng = np.random.default_rng(6)
+    top = np.iinfo(dtype).max
+    light = np.linspace(0.6, 1.0, n)[:, None, None, None]
+    scene = rng.uniform(0.2, 0.6, (height, width, channels)) * light
+    frames = scene.copy()
+    for index, frame in enumerate(frames):
+        left = index % (width - 8)
+        frame[8:16, left : left + 8] = 0.95
+    pair = tuple(np.rint(part * top).astype(dtype) for part in (frames, scene))
+    frames, scene = (part[..., 0] if channels == 1 else part for part in pair)
+    return frames, scene
+
+
+def relative_error(found: np.ndarray, truth: np.ndarray) -> float:
+    return float(np.linalg.norm(found.astype(float) - truth) / np.linalg.norm(truth.astype(float)))

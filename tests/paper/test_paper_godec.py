@@ -1,0 +1,81 @@
+"""GoDec with the true rank and cardinality."""
+
+import numpy as np
+import pytest
+from baselines import godec
+
+from bgsub.errors import ParameterError
+from bgsub.synthetic import low_rank_plus_sparse
+
+
+def error(found, true):
+    return np.linalg.norm(found - true) / np.linalg.norm(true)
+
+
+@pytest.mark.parametrize("shape", [(120, 120), (90, 150), (150, 90)])
+def test_recovers_both_parts(shape):
+    """The paper proves linear convergence to a local minimum; planted parts this small are recovered."""
+    X, L, S, _ = low_rank_plus_sparse(*shape, 4, 0.05, seed=1)
+    count = np.count_nonzero(S)
+    found = godec(X, 4, count)
+    assert error(found.low_rank, L) < 1e-6
+    assert error(found.sparse, S) < 1e-6
+    assert np.count_nonzero(found.sparse) <= count
+    assert np.linalg.matrix_rank(found.low_rank) <= 4
+
+
+def test_residual_never_grows():
+    """Alternating projections: theorem 1 of the paper, up to the error of the random projection."""
+    X, _, S, _ = low_rank_plus_sparse(80, 60, 5, 0.2, seed=2)
+    count = np.count_nonzero(S)
+
+    def residual(low_rank):
+        smallest = np.sort(np.abs(X - low_rank), axis=None)[: X.size - count]
+        residuals.append(np.linalg.norm(smallest))
+
+    residuals = []
+    godec(X, 5, count, power=10, max_iterations=25, callback=residual)
+    assert len(residuals) == 25
+    assert np.all(np.diff(residuals) < 1e-3 * residuals[0])
+    assert residuals[-1] < 0.5 * residuals[0]
+
+
+def test_noise_stays_out_of_both_parts():
+    X, L, S, _ = low_rank_plus_sparse(100, 100, 4, 0.05, seed=3)
+    noise = 0.01 * np.random.default_rng(0).standard_normal(X.shape)
+    assert error(godec(X + noise, 4, np.count_nonzero(S)).low_rank, L) < 0.01
+
+
+def test_callback_stops_and_seed_decides():
+    X = low_rank_plus_sparse(40, 30, 2, 0.05, seed=4)[0]
+    calls = []
+    found = godec(X, 2, 60, callback=lambda low_rank: calls.append(low_rank.copy()) or len(calls) == 2)
+    assert found.iterations == len(calls) == 2
+    np.testing.assert_array_equal(found.low_rank, calls[-1])
+    np.testing.assert_array_equal(godec(X, 2, 60, seed=1).low_rank, godec(X, 2, 60, seed=1).low_rank)
+
+
+def test_no_outliers_is_a_truncated_svd():
+    X = low_rank_plus_sparse(40, 30, 2, 0, seed=5)[1]
+    found = godec(X, 2, 0)
+    assert not found.sparse.any()
+    assert error(found.low_rank, X) < 1e-10
+
+
+def test_zero_matrix_and_data_left_alone():
+    found = godec(np.zeros((7, 5)), 2, 3)
+    assert not found.low_rank.any()
+    assert not found.sparse.any()
+    X = low_rank_plus_sparse(40, 30, 2, 0.05, seed=6)[0]
+    before = X.copy()
+    godec(X, 2, 60)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("rank", "cardinality", "power", "name"),
+    [(0, 1, 0, "rank"), (5, 1, 0, "rank"), (1, -1, 0, "cardinality"), (1, 21, 0, "cardinality"), (1, 1, -1, "power")],
+)
+def test_bad_parameters(rank, cardinality, power, name):
+    with pytest.raises(ParameterError, match=name):
+        godec(np.ones((5, 4)), rank, cardinality, power=power)

@@ -1,0 +1,122 @@
+"""GRASTA: the l1 fit, the tracker, and the batch method made of several passes."""
+
+import numpy as np
+import pytest
+from baselines import Grasta, grasta
+from baselines.grasta import l1_fit
+from scipy.linalg import expm
+from scipy.optimize import linprog
+
+from bgsub.errors import ParameterError
+from bgsub.synthetic import low_rank_plus_sparse
+
+
+def error(found, true):
+    return np.linalg.norm(found - true) / np.linalg.norm(true)
+
+
+def largest_sine(B, U):
+    """Sine of the largest angle between the spans of two orthonormal bases."""
+    return np.linalg.norm(B - U @ (U.T @ B), 2)
+
+
+def corrupted(rng, B, share):
+    x = np.sqrt(B.shape[0]) * (B @ rng.standard_normal(B.shape[1]))
+    return x + np.where(rng.random(x.size) < share, rng.uniform(-5, 5, x.size), 0.0)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture
+def planted(rng):
+    return np.linalg.qr(rng.standard_normal((100, 3)))[0]
+
+
+def test_l1_fit_is_the_linear_programme(rng, planted):
+    """With slow growth of the penalty ADMM ends at the minimum that a simplex method finds."""
+    x = corrupted(rng, planted, 0.2) + 0.05 * rng.standard_normal(100)
+    weights, sparse, dual = l1_fit(planted, planted.T, x, 1.02, 600, 1e-9)
+    identity = np.eye(100)
+    constraints = np.hstack([planted, identity, -identity])
+    free = [(None, None)] * 3 + [(0, None)] * 200
+    programme = linprog(np.r_[np.zeros(3), np.ones(200)], A_eq=constraints, b_eq=x, bounds=free)
+    assert np.abs(sparse).sum() == pytest.approx(programme.fun, rel=1e-4)
+    np.testing.assert_allclose(planted @ weights + sparse, x, atol=1e-5)
+    assert np.abs(dual).max() <= 1
+
+
+def test_l1_fit_of_several_columns_is_that_of_each(rng, planted):
+    X = np.stack([corrupted(rng, planted, 0.1) for _ in range(4)] + [np.zeros(100)], axis=1)
+    together = l1_fit(planted, planted.T, X, 1.8, 12, 0.0)
+    for j, x in enumerate(X.T):
+        for part, alone in zip(together, l1_fit(planted, planted.T, x, 1.8, 12, 0.0), strict=True):
+            np.testing.assert_allclose(part[:, j], alone, atol=1e-10)
+
+
+@pytest.mark.parametrize(("observed_share", "columns"), [(1.0, 800), (0.4, 1500)])
+def test_finds_a_static_subspace(rng, planted, observed_share, columns):
+    """Section on robust subspace identification: a tenth of outliers, complete and incomplete."""
+    tracker = Grasta(3, 100, seed=1)
+    for _ in range(columns):
+        observed = None if observed_share == 1 else rng.random(100) < observed_share
+        x = corrupted(rng, planted, 0.1)
+        weights, sparse = tracker.update(x if observed is None else np.where(observed, x, np.nan), observed)
+    assert largest_sine(planted, tracker.U) < 1e-4
+    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
+    assert weights.shape == (3,)
+    assert sparse.shape == (100,)
+    if observed is not None:
+        assert not sparse[~observed].any()
+    assert tracker.level > 5
+
+
+@pytest.mark.parametrize("settings", [{}, {"constant_step": 0.02, "admm_iterations": (20, 20)}])
+def test_follows_a_rotating_subspace(rng, planted, settings):
+    A = rng.standard_normal((100, 100))
+    turn = expm(2e-5 * (A - A.T))
+    tracker, B, errors = Grasta(3, 100, seed=1, **settings), planted, []
+    for _ in range(1500):
+        B = turn @ B
+        tracker.update(corrupted(rng, B, 0.1))
+        errors.append(largest_sine(B, tracker.U))
+    assert largest_sine(B, planted) > 0.2  # it has turned a good way
+    assert np.mean(errors[-300:]) < 0.05
+    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-11)
+
+
+def test_columns_that_say_nothing_change_nothing(rng, planted):
+    tracker = Grasta(3, 100, U=planted)
+    before = tracker.U.copy()
+    tracker.update(np.zeros(100))
+    few = np.arange(100) < 2
+    weights, sparse = tracker.update(rng.standard_normal(100), few)
+    assert not weights.any()
+    assert not sparse.any()
+    np.testing.assert_array_equal(tracker.U, before)
+
+
+@pytest.mark.parametrize(("shape", "observed_share"), [((90, 200), 1.0), ((200, 160), 1.0), ((90, 300), 0.6)])
+def test_batch_recovers_both_parts(shape, observed_share):
+    X, L, S, observed = low_rank_plus_sparse(*shape, 3, 0.1, seed=1, observed_share=observed_share)
+    mask = None if observed_share == 1 else observed
+    found = grasta(X if mask is None else np.where(mask, X, np.nan), 3, mask)
+    assert error(found.low_rank, L) < 1e-3
+    assert error(found.sparse[observed], S[observed]) < 1e-3
+    assert mask is None or not found.sparse[~mask].any()
+    assert found.iterations % shape[1] == 0
+    assert found.iterations <= 10 * shape[1]
+
+
+def test_the_seed_decides_and_does_not_give_the_solution_away():
+    """Data and tracker from one seed: the first basis must not be the first factor of the data."""
+    X, L, _, _ = low_rank_plus_sparse(40, 60, 2, 0.1, seed=5)
+    np.testing.assert_array_equal(grasta(X, 2, cycles=1, seed=5).low_rank, grasta(X, 2, cycles=1, seed=5).low_rank)
+    assert largest_sine(np.linalg.qr(L[:, :2])[0], Grasta(2, 40, seed=5).U) > 0.5
+
+
+def test_refuses_what_does_not_fit():
+    with pytest.raises(ParameterError, match=r"rank must be from 1 to min\(m, n\) = 6, got 0"):
+        grasta(np.eye(6), 0)
