@@ -7,7 +7,7 @@ C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 2 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -67,6 +67,121 @@ CONJUGATE_RULES: dict[str, Rule] = {
 }
 
 
+class LinearProblem(Protocol):
+    """An objective on a vector space, with a present point."""
+
+    point: np.ndarray
+
+    def evaluate(self, point: np.ndarray) -> float:
+        """Return the objective at `point`."""
+
+
+class Line:
+    """The straight line from the present point along a direction of the same shape."""
+
+    def __init__(self, problem: LinearProblem, direction: np.ndarray) -> None:
+        self._problem = problem
+        self._direction = direction
+
+    def value(self, t: float) -> float:
+        """Return the objective at step length `t`."""
+        self._point = self._problem.point + self._direction.dtype.type(t) * self._direction
+        return self._problem.evaluate(self._point)
+
+    def accept(self, t: float) -> None:
+        """Move to the step length evaluated last."""
+        self._problem.point = self._point
+
+    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
+        """Return the tangent vector `C` itself."""
+        return C
+
+    def direction(self, t: float) -> np.ndarray:
+        """Return the search direction itself."""
+        return self._direction
+
+
+class ConjugateGradients:
+    """Conjugate gradient steps that go on while the objective changes between them.
+
+    Parameters
+    ----------
+    problem : Problem
+        The objective with its present point, which is moved.
+    rule : callable
+        One of `CONJUGATE_RULES`; a negative factor, or a direction that does not descend, means a restart.
+    step_length : float
+        First trial of the first line search.
+    probing : bool
+        What the next line search tries first: twice the accepted step length, or without probing the minimiser of the
+        parabola through what is known of the last line, which saves most of the refused trials.
+
+    Attributes
+    ----------
+    step_length : float
+        Step length to try first next time.
+    decrement : float
+        ``<g, z>`` for the last gradient g and its preconditioned form z: twice the fall that a quadratic model of
+        curvature one predicts.
+    evaluations : int
+        How often the objective was evaluated.
+    """
+
+    def __init__(self, problem: Problem, rule: Rule, *, step_length: float = 1.0, probing: bool = True) -> None:
+        self.step_length = step_length
+        self.decrement = np.inf
+        self.evaluations = 0
+        self._problem, self._rule, self._probing = problem, rule, probing
+        self._last: tuple[Curve, float, np.ndarray, np.ndarray] | None = None
+
+    def step(self, value: float) -> float | None:
+        """Move the point by one step and return the objective there; None where no step lowers it.
+
+        Parameters
+        ----------
+        value : float
+            The objective at the present point, evaluated last.
+        """
+        g = self._problem.gradient()
+        z = self._problem.precondition(g)
+        self.decrement = float(np.vdot(g, z))
+        for H in self._directions(g, z):
+            slope = float(np.vdot(g, H))
+            if not slope < 0:
+                continue
+            curve = self._problem.curve(H)
+            t, new = self._search(curve, value, slope)
+            if t > 0:
+                curve.accept(t)
+                self._last = (curve, t, g, z)
+                return new
+        return None
+
+    def _directions(self, g: np.ndarray, z: np.ndarray) -> Iterator[np.ndarray]:
+        """Yield the conjugate direction if there is one, then that of steepest descent."""
+        if self._last is not None:
+            curve, t, g_old, z_old = self._last
+            self._last = None
+            H_old = curve.direction(t)
+            factor = self._rule(g, z, curve.transport(g_old, t), curve.transport(z_old, t), H_old)
+            if factor > 0:
+                yield g.dtype.type(factor) * H_old - z
+        yield -z
+
+    def _search(self, curve: Curve, start: float, slope: float) -> tuple[float, float]:
+        """Return the first step length with sufficient decrease, and the objective there; (0, start) if none."""
+        t = self.step_length
+        for _ in range(_MAX_TRIALS):
+            value = curve.value(t)
+            self.evaluations += 1
+            if value <= start + _SUFFICIENT_DECREASE * t * slope:
+                best = _GROWTH * t if self._probing else _parabola(t, value - start, slope, _GROWTH * t)
+                self.step_length = max(best, t / _GROWTH)
+                return t, value
+            t = _shorter(t, value - start, slope)
+        return 0.0, start
+
+
 @dataclass
 class Descent:
     """What a run of conjugate gradients went through.
@@ -98,7 +213,7 @@ def minimise(
     value : float
         The objective at the present point, evaluated last.
     rule : callable
-        One of `CONJUGATE_RULES`; a negative factor, or a direction that does not descend, means a restart.
+        One of `CONJUGATE_RULES`.
     steps : int
         Number of steps.
     tolerance : float
@@ -106,49 +221,29 @@ def minimise(
     step_length : float
         First trial of the first line search; later ones begin at twice the last accepted step length.
     """
-    descent = Descent([value], step_length)
-    g = problem.gradient()
-    z = problem.precondition(g)
-    H, slope, steepest = -z, -float(np.vdot(g, z)), True
-    while len(descent.values) <= steps and slope < 0:
-        curve = problem.curve(H)
-        t = _line_search(curve, slope, descent)
-        if t == 0 and steepest:
+    search = ConjugateGradients(problem, rule, step_length=step_length)
+    values = [value]
+    while len(values) <= steps:
+        new = search.step(values[-1])
+        if new is None:
             break
-        if t > 0:
-            curve.accept(t)
-            if descent.values[-2] - descent.values[-1] <= tolerance * abs(descent.values[-1]):
-                break
-            g_old, z_old, H_old = curve.transport(g, t), curve.transport(z, t), curve.direction(t)
-            g = problem.gradient()
-            z = problem.precondition(g)
-            factor = max(rule(g, z, g_old, z_old, H_old), 0.0)
-            H = g.dtype.type(factor) * H_old - z
-            slope, steepest = float(np.vdot(g, H)), factor == 0
-        if t == 0 or not slope < 0:
-            H, slope, steepest = -z, -float(np.vdot(g, z)), True
-    return descent
-
-
-def _line_search(curve: Curve, slope: float, descent: Descent) -> float:
-    """Return the first step length with sufficient decrease and record its value; 0 if there is none."""
-    start, t = descent.values[-1], descent.step_length
-    for _ in range(_MAX_TRIALS):
-        value = curve.value(t)
-        descent.evaluations += 1
-        if value <= start + _SUFFICIENT_DECREASE * t * slope:
-            descent.values.append(value)
-            descent.step_length = _GROWTH * t
-            return t
-        t = _shorter(t, value - start, slope)
-    return 0.0
+        values.append(new)
+        if values[-2] - new <= tolerance * abs(new):
+            break
+    return Descent(values, search.step_length, search.evaluations)
 
 
 def _shorter(t: float, rise: float, slope: float) -> float:
     """Return the minimiser of the parabola through both values with the given slope, kept in [t/10, t/2]."""
     if not np.isfinite(rise):
         return t / 10
-    return float(np.clip(-slope * t * t / (2 * (rise - slope * t)), t / 10, t / 2))
+    return float(np.clip(_parabola(t, rise, slope, t), t / 10, t / 2))
+
+
+def _parabola(t: float, rise: float, slope: float, most: float) -> float:
+    """Return the minimiser of the parabola with slope `slope` at 0 that has risen by `rise` at `t`, at most `most`."""
+    curvature = 2 * (rise - slope * t)
+    return min(-slope * t * t / curvature, most) if curvature > 0 else most
 
 
 def _ratio(numerator: np.floating, denominator: np.floating) -> float:

@@ -11,45 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._jit import kernel
+from bgsub._conjugate import Line
+from bgsub._cost_kernels import cost_and_influence
 from bgsub.grassmann import Retraction, project
-from bgsub.surrogates import (
-    ATAN,
-    CODES,
-    LOG,
-    LP,
-    atan_influence,
-    atan_value,
-    log_influence,
-    log_value,
-    lp_influence,
-    lp_value,
-)
+from bgsub.surrogates import Surrogate
 
 _FLOOR = 1e-6  # of the trace: directions of the basis that no sample uses must not get infinite steps
-
-
-@kernel
-def _cost_and_influence(x, a, code, mu, p, l):  # type: ignore[no-untyped-def]
-    """Return ``sum h(a (x - l))`` in float64 and overwrite the low-rank part `l` by the influence."""
-    cost = np.float64(0)
-    zero = x.dtype.type(0)
-    if code == LP:
-        for i in range(x.size):
-            r = x[i] - l[i] if a[i] else zero
-            cost += lp_value(r, mu, p)
-            l[i] = lp_influence(r, mu, p)
-    elif code == LOG:
-        for i in range(x.size):
-            r = x[i] - l[i] if a[i] else zero
-            cost += log_value(r, mu, p)
-            l[i] = log_influence(r, mu, p)
-    elif code == ATAN:
-        for i in range(x.size):
-            r = x[i] - l[i] if a[i] else zero
-            cost += atan_value(r, mu, p)
-            l[i] = atan_influence(r, mu, p)
-    return cost
 
 
 class RobustFit:
@@ -61,33 +28,30 @@ class RobustFit:
         Samples as rows, finite.
     observed : ndarray, (n, m), bool, contiguous
         The mask A.
-    surrogate : {"lp", "log", "atan"}
-        Which cost.
-    p : float
-        Exponent of ``lp``.
+    surrogate : Surrogate
+        Which cost; may be replaced before an evaluation.
 
     Attributes
     ----------
-    mu : float
-        Smoothing parameter, to be set before an evaluation.
     influence : ndarray, (n, m)
         ``A(psi(X - A(U Y)))``.
     """
 
-    def __init__(self, X: np.ndarray, observed: np.ndarray, surrogate: str, p: float) -> None:
+    def __init__(self, X: np.ndarray, observed: np.ndarray, surrogate: Surrogate) -> None:
         self.X, self.observed = X, observed
+        self.surrogate = surrogate
         self.influence = np.empty_like(X)
-        self.mu = 1.0
-        self._code = CODES[surrogate]
-        self._p = p
+        self._mask = np.empty(0, bool) if observed.all() else observed.reshape(-1)
 
     def evaluate(self, U: np.ndarray, Y: np.ndarray) -> float:
         """Return the cost at ``L = U Y`` for `U`, (m, k), and `Y`, (k, n).  O(m n k)."""
         real = self.X.dtype.type
         np.matmul(Y.T, U.T, out=self.influence)
-        flat = (self.X.reshape(-1), self.observed.reshape(-1))
-        cost = _cost_and_influence(*flat, self._code, real(self.mu), real(self._p), self.influence.reshape(-1))
-        return float(cost)
+        cost = self.surrogate
+        flat = self.influence.reshape(-1)
+        return float(
+            cost_and_influence(self.X.reshape(-1), self._mask, cost.code, real(cost.mu), real(cost.p), flat)
+        )
 
 
 class BasisHalf:
@@ -171,7 +135,16 @@ class CoefficientHalf:
     """
 
     def __init__(self, fit: RobustFit, U: np.ndarray, Y: np.ndarray) -> None:
-        self.fit, self.U, self.Y = fit, U, Y
+        self.fit, self.U, self.point = fit, U, Y
+
+    @property
+    def Y(self) -> np.ndarray:
+        """The coefficients, (k, n)."""
+        return self.point
+
+    def evaluate(self, Y: np.ndarray) -> float:
+        """Return the cost at the coefficients `Y`, (k, n).  O(m n k)."""
+        return self.fit.evaluate(self.U, Y)
 
     def gradient(self) -> np.ndarray:
         """Return ``-U' psi``, (k, n).  O(m n k)."""
@@ -181,31 +154,6 @@ class CoefficientHalf:
         """Return `gradient` itself: the curvature bound is U'U = I."""
         return gradient
 
-    def curve(self, direction: np.ndarray) -> _CoefficientLine:
+    def curve(self, direction: np.ndarray) -> Line:
         """Return the straight line along `direction`, (k, n)."""
-        return _CoefficientLine(self, direction)
-
-
-class _CoefficientLine:
-    """The straight line from the present coefficients along a direction."""
-
-    def __init__(self, half: CoefficientHalf, direction: np.ndarray) -> None:
-        self._half = half
-        self._direction = direction
-
-    def value(self, t: float) -> float:
-        """Return the objective at step length `t`."""
-        self._Y = self._half.Y + self._half.Y.dtype.type(t) * self._direction
-        return self._half.fit.evaluate(self._half.U, self._Y)
-
-    def accept(self, t: float) -> None:
-        """Move to the step length evaluated last."""
-        self._half.Y = self._Y
-
-    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
-        """Carry the tangent vector `C` to the accepted point."""
-        return C
-
-    def direction(self, t: float) -> np.ndarray:
-        """Return the search direction carried to the accepted point."""
-        return self._direction
+        return Line(self, direction)

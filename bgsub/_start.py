@@ -84,7 +84,13 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     def fit(data: np.ndarray, k: int, mu: float, alternations: int) -> RobustPCA:
         """Return robust PCA fitted to the data."""
         return RobustPCA(
-            k, surrogate=surrogate.name, p=surrogate.p, mu_start=mu, mu_end=surrogate.mu, iterations=alternations
+            k,
+            quality="paper",
+            surrogate=surrogate.name,
+            p=surrogate.p,
+            mu_start=mu,
+            mu_end=surrogate.mu,
+            iterations=alternations,
         ).fit(data)
 
     if not np.ptp(sample, axis=0).any():  # exactly still: every line search would end in the rounding of its cost

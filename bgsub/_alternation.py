@@ -1,0 +1,77 @@
+"""Robust PCA as the paper prints it: basis and coefficients in turns, one turn for each mu.
+
+References
+----------
+C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 1 to 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from bgsub._conjugate import Descent, Rule, minimise
+from bgsub._halves import BasisHalf, CoefficientHalf, RobustFit
+from bgsub.grassmann import qr_positive
+
+_ROUNDING = 8  # a relative change below this many units of rounding is noise
+
+
+@dataclass
+class Alternation:
+    """The two halves in turns.
+
+    Parameters
+    ----------
+    fit : RobustFit
+        The cost.
+    rule : callable
+        One of `bgsub._conjugate.CONJUGATE_RULES`.
+    steps : int
+        Largest number of conjugate gradient steps in each half.
+    tolerance : float
+        A half ends early when a step lowers the objective by less than this share of it.
+    """
+
+    fit: RobustFit
+    rule: Rule
+    steps: int
+    tolerance: float
+
+    def run(
+        self, U: np.ndarray, Y: np.ndarray, mus: Iterable[float]
+    ) -> Iterator[tuple[str, np.ndarray, np.ndarray, list[float]]]:
+        """Yield which half was moved, U (m, k), Y (k, n) and the objective at the start and after each step."""
+        step_lengths = {"basis": 1.0, "coefficients": 1.0}
+        for mu in mus:
+            U, R = qr_positive(U)  # rounding adds up over the retractions
+            Y = R @ Y
+            for name, kind in (("basis", BasisHalf), ("coefficients", CoefficientHalf)):
+                half, descent = self._half(kind, U, Y, mu, step_lengths[name])
+                U, Y, step_lengths[name] = half.U, half.Y, descent.step_length
+                yield name, U, Y, descent.values
+
+    def coefficients(self, U: np.ndarray, Y: np.ndarray, mus: Iterable[float]) -> np.ndarray:
+        """Return the coefficients, (k, n), from the start `Y` with U, (m, k), held fixed."""
+        t = 1.0
+        for mu in mus:
+            half, descent = self._half(CoefficientHalf, U, Y, mu, t)
+            Y, t = half.Y, descent.step_length
+        return Y
+
+    def _half(
+        self, kind: type[BasisHalf] | type[CoefficientHalf], U: np.ndarray, Y: np.ndarray, mu: float, t: float
+    ) -> tuple[BasisHalf | CoefficientHalf, Descent]:
+        self.fit.surrogate = replace(self.fit.surrogate, mu=float(mu))
+        half = kind(self.fit, U, Y)
+        descent = minimise(
+            half,
+            self.fit.evaluate(U, Y),
+            self.rule,
+            steps=self.steps,
+            tolerance=max(self.tolerance, _ROUNDING * float(np.finfo(self.fit.X.dtype).eps)),
+            step_length=t,
+        )
+        return half, descent

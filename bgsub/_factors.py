@@ -1,0 +1,129 @@
+"""The cost of robust PCA as a function of both factors at once, and the scale of what they leave.
+
+References
+----------
+T. Tong, C. Ma and Y. Chi, Accelerating ill-conditioned low-rank matrix estimation via scaled gradient descent, 2021,
+for the metric.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub._conjugate import Line
+from bgsub._halves import RobustFit
+
+_QUANTILE = 0.25  # of the absolute residual: it stays on the inliers while there are more outliers than inliers
+_NORMAL_QUANTILE = 0.31863936  # the same quantile of a standard normal variable
+_SIDE = 100  # rows and columns of the sample from which the scale is taken
+_LEAST_SHARE = 0.05  # of free entries per entry, in the correction for the degrees of freedom
+
+
+class FactorProblem:
+    """``h(X - A B') + ridge/2 (|A|^2 + |B|^2)`` as a function of A, (n, k), and B, (m, k).
+
+    The ridge is the nuclear norm of A B' in disguise: over all factors of one product its least value is ``ridge`` times
+    the sum of the singular values.
+
+    Parameters
+    ----------
+    fit : RobustFit
+        The cost.
+    point : ndarray, (n + m, k)
+        A above B.
+    ridge : float
+        In intensity, like the singular values of a matrix of such entries.
+
+    Notes
+    -----
+    The metric is scaled: A is preconditioned by ``(B'B + ridge)^-1`` and B by ``(A'A + ridge)^-1``.  With curvature one
+    at zero these bound the two diagonal blocks of the Hessian, whatever the singular values, and a step length of
+    about one is natural.
+    """
+
+    def __init__(self, fit: RobustFit, point: np.ndarray, ridge: float) -> None:
+        self.fit, self.point, self.ridge = fit, point, ridge
+
+    @property
+    def A(self) -> np.ndarray:
+        """The factor of the samples, (n, k)."""
+        return self.point[: len(self.fit.X)]
+
+    @property
+    def B(self) -> np.ndarray:
+        """The factor of the features, (m, k)."""
+        return self.point[len(self.fit.X) :]
+
+    def evaluate(self, point: np.ndarray) -> float:
+        """Return the objective at `point`.  O(m n k)."""
+        n = len(self.fit.X)
+        cost = self.fit.evaluate(point[n:], point[:n].T)
+        return cost + 0.5 * self.ridge * float(np.vdot(point, point))
+
+    def gradient(self) -> np.ndarray:
+        """Return the gradient at the point evaluated last, (n + m, k).  O(m n k)."""
+        g = self.point.dtype.type(self.ridge) * self.point
+        n = len(self.fit.X)
+        g[:n] -= self.fit.influence @ self.B
+        g[n:] -= self.fit.influence.T @ self.A
+        return g
+
+    def precondition(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient in the scaled metric, (n + m, k).  O((m + n) k^2)."""
+        n = len(self.fit.X)
+        z = np.empty_like(gradient)
+        np.matmul(gradient[:n], self._inverse(self.B), out=z[:n])
+        np.matmul(gradient[n:], self._inverse(self.A), out=z[n:])
+        return z
+
+    def curve(self, direction: np.ndarray) -> Line:
+        """Return the straight line along `direction`, (n + m, k)."""
+        return Line(self, direction)
+
+    def _inverse(self, factor: np.ndarray) -> np.ndarray:
+        """Return ``(F'F + ridge)^-1``, (k, k), with a floor where directions have died out."""
+        gram = (factor.T @ factor).astype(np.float64)
+        floor = self.ridge + 16 * np.finfo(factor.dtype).eps * np.trace(gram) + np.finfo(np.float32).tiny
+        gram[np.diag_indices_from(gram)] += floor
+        return np.linalg.inv(gram).astype(factor.dtype)
+
+
+class ResidualScale:
+    """The standard deviation of the inliers of a residual, from the lower quartile of some of its absolute entries.
+
+    Parameters
+    ----------
+    X : ndarray, (n, m)
+        Samples as rows.
+    observed : ndarray, (n, m), bool
+        Entries that count.
+    rank : int
+        Rank of the fit: k (m + n - k) of the entries are used up by it.
+    rng : Generator
+        Draws the rows and columns that are looked at.
+    """
+
+    def __init__(self, X: np.ndarray, observed: np.ndarray, rank: int, rng: np.random.Generator) -> None:
+        n, m = X.shape
+        self._rows, self._columns = _some(n, rng), _some(m, rng)
+        self._seen = observed[np.ix_(self._rows, self._columns)]
+        if not self._seen.any():
+            self._rows, self._columns, self._seen = np.arange(n), np.arange(m), observed
+        self._X = X[np.ix_(self._rows, self._columns)]
+        free = 1 - rank * (m + n - rank) / np.count_nonzero(observed)
+        self._correction = 1 / (_NORMAL_QUANTILE * np.sqrt(max(free, _LEAST_SHARE)))
+
+    def of_data(self) -> float:
+        """Return the scale of the entries themselves; their root mean square where a quarter of them is zero."""
+        entries = self._X[self._seen]
+        scale = float(np.quantile(np.abs(entries), _QUANTILE)) / _NORMAL_QUANTILE
+        return scale or float(np.sqrt(np.mean(np.square(entries, dtype=np.float64))))
+
+    def of_residual(self, A: np.ndarray, B: np.ndarray) -> float:
+        """Return the scale of ``X - A B'`` for A, (n, k), and B, (m, k)."""
+        residual = self._X - A[self._rows] @ B[self._columns].T
+        return self._correction * float(np.quantile(np.abs(residual[self._seen]), _QUANTILE))
+
+
+def _some(length: int, rng: np.random.Generator) -> np.ndarray:
+    return np.arange(length) if length <= _SIDE else np.sort(rng.choice(length, _SIDE, replace=False))

@@ -1,0 +1,287 @@
+"""Robust PCA by graduated non-convexity: both factors move at once while the cost sharpens and a ridge fades.
+
+The schedule of the paper solves a least-squares-like problem first, of the full rank. Near the limits of recovery its
+solution holds the outliers: the singular values of outliers exceed the smallest ones of the low-rank part, so that
+the last directions are taken by outliers, and no later mu gives them back; solving each mu more exactly makes it
+worse. A ridge on the factors removes that. It is the maximum a posteriori estimate under Gaussian factors and a
+Student-t residual, ``h_mu(X - A B') + c mu sqrt(k) / s (|A|^2 + |B|^2) / 2`` with s the scale of the data: while mu is
+large, only what stands above the outliers is let in; it fades with mu, and so does its bias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub._conjugate import ConjugateGradients, Rule
+from bgsub._factors import FactorProblem, ResidualScale
+from bgsub._halves import RobustFit
+from bgsub.surrogates import Surrogate
+
+_FIRST = np.sqrt(2)  # the first width, in scales of the data
+_FIRST_RESIDUAL = 6  # and at most this many scales of the first residual
+_WIDTH = 3  # the width that a settled fit may go down to, in scales of its residual
+_NOISE = 2.4  # the width at which the log cost has 95 % of the efficiency of least squares on normal noise
+_DECADE = 10  # a fall of mu over which ...
+_STALLED = 0.65  # ... the residual of data without noise falls below this share
+_AT_REST = 1e-6  # a step gains less than this share of mu per entry
+_RESTS = 3  # steps at rest that end a fit
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How patiently mu falls.
+
+    Parameters
+    ----------
+    unsettled : float
+        Factor of mu after `hold` steps where the fit has not settled.
+    settled : float
+        Least factor of mu after one step where it has.
+    rest : float
+        A fit has settled when a step of curvature one would gain less than this share of mu per entry: the
+        inner tolerance, which tightens with mu.
+    hold : int
+        Steps to wait for it.
+    ridges : tuple of float
+        Strength of the ridge; one fit for each, until one leaves nothing but outliers.
+    """
+
+    unsettled: float
+    settled: float
+    rest: float
+    hold: int
+    ridges: tuple[float, ...]
+
+
+PACES = {
+    "fast": Pace(0.9, 0.01, 1e-2, 1, (1.2,)),
+    "balanced": Pace(0.95, 0.5, 1e-3, 1, (1.2,)),
+    "best": Pace(0.98, 0.5, 1e-3, 2, (1.2, 1.7, 0.8)),
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of the descent.
+
+    Parameters
+    ----------
+    A, B : ndarray, (n, k) and (m, k)
+        The factors.
+    mu : float
+        Smoothing parameter of the surrogate in use.
+    values : tuple of two float
+        The objective, ridge included, before and after the step.
+    scale : float
+        Standard deviation of the inliers' residual.
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+    mu: float
+    values: tuple[float, float]
+    scale: float
+
+
+@dataclass
+class Graduation:
+    """The data, the cost and the limits of a descent.
+
+    Parameters
+    ----------
+    fit : RobustFit
+        Data and mask; its surrogate is the one of the result.
+    rule : callable
+        One of `bgsub._conjugate.CONJUGATE_RULES`.
+    pace : Pace
+        One of `PACES`.
+    rng : Generator
+        Draws the entries that the scale of the residual is taken from.
+    first, last : float or None
+        Widths (`Surrogate.scale`) to begin and to end with; None takes them from the data.
+    tolerance : float
+        End when the scale of the residual is below this share of that of the data.
+    steps : int
+        End after so many steps.
+    """
+
+    fit: RobustFit
+    rule: Rule
+    pace: Pace
+    rng: np.random.Generator
+    first: float | None
+    last: float | None
+    tolerance: float
+    steps: int
+
+    def run(self, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
+        """Yield each step from the factors A, (n, k), and B, (m, k); the last one has the result."""
+        final = self.fit.surrogate
+        best: _Descent | None = None
+        for ridge in self.pace.ridges:
+            descent = _Descent(self, ridge, A, B)
+            yield from descent.run()
+            if best is None or descent.beats(best):
+                best = descent
+            if best.exact:
+                break
+        if best is not None:
+            yield from best.finish(final, repeated=best is not descent)
+
+
+class _Descent:
+    """One fit at one strength of the ridge."""
+
+    def __init__(self, task: Graduation, strength: float, A: np.ndarray, B: np.ndarray) -> None:
+        self._task = task
+        self._strength = strength * np.sqrt(A.shape[1])
+        self._fit = task.fit
+        self._scale = ResidualScale(task.fit.X, task.fit.observed, A.shape[1], task.rng)
+        self._data_scale = self._scale.of_data()
+        self._entries = int(np.count_nonzero(task.fit.observed))
+        self._problem = FactorProblem(task.fit, np.concatenate(_balanced(A, B)), 0.0)
+        self._search = ConjugateGradients(self._problem, task.rule, probing=False)
+        self._residual = self._scale.of_residual(A, B)
+        self.exact = False
+        self.mu = np.inf
+
+    def run(self) -> Iterator[Step]:
+        """Yield each step down to the last width, the noise, or nothing left but outliers."""
+        if self._data_scale == 0:
+            self.exact = True
+            return
+        self._least = self._task.tolerance * self._data_scale
+        first = self._task.first or min(_FIRST * self._data_scale, _FIRST_RESIDUAL * self._residual)
+        self._end = (self._task.last or self._least) ** 2
+        self._set(max(first**2, self._end))
+        noise = _NoiseFloor()
+        waited = rests = 0
+        for _ in range(self._task.steps):
+            step = self._step()
+            if step is None:
+                if self.mu <= self._end:
+                    return
+                self._set(self._pace.unsettled * self.mu)
+                continue
+            yield step
+            if self._task.last is None:
+                if self._residual <= self._least:
+                    self.exact = True
+                    return
+                if noise.reached(self.mu, self._residual, self._problem.point, self._settled):
+                    self._problem.point = noise.point
+                    self._set(noise.mu)
+                    return
+            waited += 1
+            mu = self._next(waited)
+            if mu < self.mu:
+                self._set(mu)
+                waited = rests = 0
+            else:
+                rests = rests + 1 if step.values[0] - step.values[1] < _AT_REST * self.mu * self._entries else 0
+                if rests == _RESTS:
+                    return
+
+    def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
+        """Yield the steps that are left at the last width with the surrogate of the result.
+
+        Parameters
+        ----------
+        surrogate : Surrogate
+            The cost of the result; its own mu does not matter.
+        repeated : bool
+            Yield the present point even if nothing is left to do: it is not the one yielded last.
+        """
+        self._fit.surrogate = surrogate.at_scale(np.sqrt(self.mu)) if np.isfinite(self.mu) else surrogate
+        self._value = self._problem.evaluate(self._problem.point)
+        if surrogate.name != "log":
+            self._search = ConjugateGradients(self._problem, self._task.rule, probing=False)
+            for _ in range(self._task.steps):
+                step = self._step()
+                if step is None:
+                    break
+                yield step
+                repeated = False
+                if step.values[0] - step.values[1] < _AT_REST * self.mu * self._entries:
+                    break
+        if repeated or not np.isfinite(self.mu):
+            yield self._seen(self._value, self._value)
+
+    def beats(self, other: _Descent) -> bool:
+        """Tell whether the cost is lower than that of another fit, at the larger of both mu and without the ridge."""
+        mu = max(self.mu, other.mu)
+        return self.exact or self._cost(mu) < other._cost(mu)
+
+    @property
+    def _pace(self) -> Pace:
+        return self._task.pace
+
+    @property
+    def _settled(self) -> bool:
+        return self._search.decrement < self._pace.rest * self.mu * self._entries
+
+    def _cost(self, mu: float) -> float:
+        self._fit.surrogate = Surrogate("log", mu)
+        return self._fit.evaluate(self._problem.B, self._problem.A.T)
+
+    def _set(self, mu: float) -> None:
+        """Change mu and with it the ridge, at the same point."""
+        self.mu = mu
+        self._fit.surrogate = Surrogate("log", mu)
+        self._problem.ridge = self._strength * mu / self._data_scale
+        self._value = self._problem.evaluate(self._problem.point)
+
+    def _next(self, waited: int) -> float:
+        """Return the mu of the next step."""
+        mu = self.mu
+        if self._settled:
+            mu = max(min((_WIDTH * self._residual) ** 2, self._pace.unsettled * mu), self._pace.settled * mu)
+        elif waited >= self._pace.hold:
+            mu = self._pace.unsettled * mu
+        return max(mu, self._end)
+
+    def _step(self) -> Step | None:
+        before = self._value
+        after = self._search.step(before)
+        if after is None:
+            self._value = self._problem.evaluate(self._problem.point)  # the trial evaluated last was refused
+            return None
+        self._value = after
+        return self._seen(before, after)
+
+    def _seen(self, before: float, after: float) -> Step:
+        self._residual = self._scale.of_residual(self._problem.A, self._problem.B)
+        return Step(self._problem.A, self._problem.B, self._fit.surrogate.mu, (before, after), self._residual)
+
+
+class _NoiseFloor:
+    """Where the residual of the inliers no longer follows mu: the rest is noise, and a smaller mu would fit it."""
+
+    def __init__(self) -> None:
+        self.point = np.empty(0)
+        self.mu = 0.0
+        self._past: list[tuple[float, float]] = []
+
+    def reached(self, mu: float, residual: float, point: np.ndarray, settled: bool) -> bool:
+        """Tell whether the floor is known by now; `mu` and `point` are then those at which it was met."""
+        self._past.append((mu, residual))
+        if mu > (_NOISE * residual) ** 2:
+            self.mu = 0.0
+            return False
+        if self.mu == 0:
+            self.mu, self.point = mu, point
+        while len(self._past) > 1 and self._past[1][0] >= _DECADE * mu:
+            self._past.pop(0)
+        before, then = self._past[0]
+        return settled and before >= _DECADE * mu and residual > _STALLED * then
+
+
+def _balanced(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return factors of the same product whose columns have the same norms; A has orthogonal columns or B has."""
+    a, b = np.linalg.norm(A, axis=0), np.linalg.norm(B, axis=0)
+    share = np.sqrt(np.where((a > 0) & (b > 0), b / np.where(a > 0, a, 1), 1))
+    share = np.where(share > 0, share, 1).astype(A.dtype)
+    return A * share, B / share
