@@ -12,7 +12,7 @@ _BLOCK = 2048
 
 
 @part
-def _lp_block(x, a, mu, p, l):  # type: ignore[no-untyped-def]
+def _lp_block(x, a, mu, p, l, e):  # type: ignore[no-untyped-def]
     """At p = 1/2 by square roots, which vectorise as a general power does not."""
     cost = np.float64(0)
     zero = x.dtype.type(0)
@@ -21,31 +21,30 @@ def _lp_block(x, a, mu, p, l):  # type: ignore[no-untyped-def]
         for i in range(x.size):
             r = x[i] - l[i] if a.size == 0 or a[i] else zero
             s = (mu + r * r) / mu
-            value, l[i] = lp_pair(r, mu, p, s, np.sqrt(np.sqrt(s)))
+            value, e[i] = lp_pair(r, mu, p, s, np.sqrt(np.sqrt(s)))
             cost += value
     else:
         for i in range(x.size):
             r = x[i] - l[i] if a.size == 0 or a[i] else zero
             s = (mu + r * r) / mu
-            value, l[i] = lp_pair(r, mu, p, s, s ** (half * p))
+            value, e[i] = lp_pair(r, mu, p, s, s ** (half * p))
             cost += value
     return cost
 
 
 @part
-def _atan_block(x, a, mu, l):  # type: ignore[no-untyped-def]
+def _atan_block(x, a, mu, l, e):  # type: ignore[no-untyped-def]
     cost = np.float64(0)
     zero = x.dtype.type(0)
     for i in range(x.size):
         r = x[i] - l[i] if a.size == 0 or a[i] else zero
-        value, influence = atan_pair(r, mu)
+        value, e[i] = atan_pair(r, mu)
         cost += value
-        l[i] = influence
     return cost
 
 
 @part
-def _log_block(x, a, mu, p, l, factors):  # type: ignore[no-untyped-def]
+def _log_block(x, a, mu, p, l, e, factors):  # type: ignore[no-untyped-def]
     """One logarithm of a product for eight entries: it is the only function here that does not vectorise."""
     zero = x.dtype.type(0)
     lanes = x.size // _GROUP
@@ -59,20 +58,20 @@ def _log_block(x, a, mu, p, l, factors):  # type: ignore[no-untyped-def]
             j = first + i
             r = x[j] - l[j] if a.size == 0 or a[j] else zero
             factors[i] *= 1 + np.float64(r) * np.float64(r) * inverse
-            l[j] = log_influence(r, mu, p)
+            e[j] = log_influence(r, mu, p)
     for i in range(lanes):
         total += np.log(factors[i])
     total *= np.float64(0.5) * np.float64(mu)
     for j in range(lanes * _GROUP, x.size):
         r = x[j] - l[j] if a.size == 0 or a[j] else zero
         total += log_value(r, mu, p)
-        l[j] = log_influence(r, mu, p)
+        e[j] = log_influence(r, mu, p)
     return total
 
 
 @kernel
-def cost_and_influence(x, a, code, mu, p, l):  # type: ignore[no-untyped-def]
-    """Return ``sum h(a (x - l))`` in float64 and overwrite the low-rank part `l` by the influence.
+def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
+    """Return ``sum h(a (x - l))`` in float64 and write the influence ``a psi(x - l)`` to `e`.
 
     Parameters
     ----------
@@ -84,6 +83,8 @@ def cost_and_influence(x, a, code, mu, p, l):  # type: ignore[no-untyped-def]
         Surrogate.
     mu, p : float of the type of `x`
         Smoothing and exponent.
+    e : ndarray, (s,)
+        Written; may be `l`.
 
     Notes
     -----
@@ -94,11 +95,12 @@ def cost_and_influence(x, a, code, mu, p, l):  # type: ignore[no-untyped-def]
     factors = np.empty(_BLOCK // _GROUP, np.float64)
     for first in range(0, x.size, _BLOCK):
         last = min(first + _BLOCK, x.size)
-        mask = a[first:last] if a.size else a
+        block = slice(first, last)
+        mask = a[block] if a.size else a
         if code == LP:
-            cost += _lp_block(x[first:last], mask, mu, p, l[first:last])
+            cost += _lp_block(x[block], mask, mu, p, l[block], e[block])
         elif code == LOG:
-            cost += _log_block(x[first:last], mask, mu, p, l[first:last], factors)
+            cost += _log_block(x[block], mask, mu, p, l[block], e[block], factors)
         elif code == ATAN:
-            cost += _atan_block(x[first:last], mask, mu, l[first:last])
+            cost += _atan_block(x[block], mask, mu, l[block], e[block])
     return cost

@@ -15,7 +15,7 @@ from bgsub._halves import RobustFit
 
 _QUANTILE = 0.25  # of the absolute residual: it stays on the inliers while there are more outliers than inliers
 _NORMAL_QUANTILE = 0.31863936  # the same quantile of a standard normal variable
-_SIDE = 100  # rows and columns of the sample from which the scale is taken
+_SIDE = 64  # rows and columns of the sample from which the scale is taken
 _LEAST_SHARE = 0.05  # of free entries per entry, in the correction for the degrees of freedom
 
 
@@ -57,8 +57,11 @@ class FactorProblem:
     def evaluate(self, point: np.ndarray) -> float:
         """Return the objective at `point`.  O(m n k)."""
         n = len(self.fit.X)
-        cost = self.fit.evaluate(point[n:], point[:n].T)
-        return cost + 0.5 * self.ridge * float(np.vdot(point, point))
+        return self.fit.evaluate(point[n:], point[:n].T) + self._penalty(point)
+
+    def evaluate_again(self) -> float:
+        """Return the objective at `point`, which was evaluated last, with the present surrogate and ridge.  O(m n)."""
+        return self.fit.evaluate_again() + self._penalty(self.point)
 
     def gradient(self) -> np.ndarray:
         """Return the gradient at the point evaluated last, (n + m, k).  O(m n k)."""
@@ -79,6 +82,9 @@ class FactorProblem:
     def curve(self, direction: np.ndarray) -> Line:
         """Return the straight line along `direction`, (n + m, k)."""
         return Line(self, direction)
+
+    def _penalty(self, point: np.ndarray) -> float:
+        return 0.5 * self.ridge * float(np.vdot(point, point))
 
     def _inverse(self, factor: np.ndarray) -> np.ndarray:
         """Return ``(F'F + ridge)^-1``, (k, k), with a floor where directions have died out."""
@@ -110,8 +116,7 @@ class ResidualScale:
         if not self._seen.any():
             self._rows, self._columns, self._seen = np.arange(n), np.arange(m), observed
         self._X = X[np.ix_(self._rows, self._columns)]
-        free = 1 - rank * (m + n - rank) / np.count_nonzero(observed)
-        self._correction = 1 / (_NORMAL_QUANTILE * np.sqrt(max(free, _LEAST_SHARE)))
+        self._used = rank * (m + n - rank) / np.count_nonzero(observed)
 
     def of_data(self) -> float:
         """Return the scale of the entries themselves; their root mean square where a quarter of them is zero."""
@@ -119,10 +124,17 @@ class ResidualScale:
         scale = float(np.quantile(np.abs(entries), _QUANTILE)) / _NORMAL_QUANTILE
         return scale or float(np.sqrt(np.mean(np.square(entries, dtype=np.float64))))
 
-    def of_residual(self, A: np.ndarray, B: np.ndarray) -> float:
-        """Return the scale of ``X - A B'`` for A, (n, k), and B, (m, k)."""
+    def of_residual(self, A: np.ndarray, B: np.ndarray, mu: float = np.inf) -> float:
+        """Return the scale of ``X - A B'`` for A, (n, k), and B, (m, k).
+
+        Only entries with a weight, that of ``log`` at `mu`, count as observed where what the fit has used up is
+        allowed for: a fit that follows its own noise leaves hardly more of them than it has parameters.
+        """
         residual = self._X - A[self._rows] @ B[self._columns].T
-        return self._correction * float(np.quantile(np.abs(residual[self._seen]), _QUANTILE))
+        r = np.abs(residual[self._seen])
+        weighted = float(np.mean(1 / (1 + np.square(r, dtype=np.float64) / mu)))
+        free = max(1 - self._used / weighted, _LEAST_SHARE)
+        return float(np.quantile(r, _QUANTILE)) / (_NORMAL_QUANTILE * float(np.sqrt(free)))
 
 
 def _some(length: int, rng: np.random.Generator) -> np.ndarray:

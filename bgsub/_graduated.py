@@ -24,6 +24,7 @@ _FIRST = np.sqrt(2)  # the first width, in scales of the data
 _FIRST_RESIDUAL = 6  # and at most this many scales of the first residual
 _WIDTH = 3  # the width that a settled fit may go down to, in scales of its residual
 _NOISE = 2.4  # the width at which the log cost has 95 % of the efficiency of least squares on normal noise
+_NORMAL = 1 / _NOISE**2  # strength of the ridge that suits normal noise
 _DECADE = 10  # a fall of mu over which ...
 _STALLED = 0.65  # ... the residual of data without noise falls below this share
 _AT_REST = 1e-6  # a step gains less than this share of mu per entry
@@ -137,6 +138,7 @@ class _Descent:
 
     def __init__(self, task: Graduation, strength: float, A: np.ndarray, B: np.ndarray) -> None:
         self._task = task
+        self._pace_strength = strength
         self._strength = strength * np.sqrt(A.shape[1])
         self._fit = task.fit
         self._scale = ResidualScale(task.fit.X, task.fit.observed, A.shape[1], task.rng)
@@ -145,6 +147,7 @@ class _Descent:
         self._problem = FactorProblem(task.fit, np.concatenate(_balanced(A, B)), 0.0)
         self._search = ConjugateGradients(self._problem, task.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
+        self._returned = False
         self.exact = False
         self.mu = np.inf
 
@@ -156,6 +159,7 @@ class _Descent:
         self._least = self._task.tolerance * self._data_scale
         first = self._task.first or min(_FIRST * self._data_scale, _FIRST_RESIDUAL * self._residual)
         self._end = (self._task.last or self._least) ** 2
+        self._problem.evaluate(self._problem.point)
         self._set(max(first**2, self._end))
         noise = _NoiseFloor()
         waited = rests = 0
@@ -172,8 +176,7 @@ class _Descent:
                     self.exact = True
                     return
                 if noise.reached(self.mu, self._residual, self._problem.point, self._settled):
-                    self._problem.point = noise.point
-                    self._set(noise.mu)
+                    self._problem.point, self.mu, self._returned = noise.point, noise.mu, True
                     return
             waited += 1
             mu = self._next(waited)
@@ -181,7 +184,7 @@ class _Descent:
                 self._set(mu)
                 waited = rests = 0
             else:
-                rests = rests + 1 if step.values[0] - step.values[1] < _AT_REST * self.mu * self._entries else 0
+                rests = rests + 1 if self._at_rest(step) else 0
                 if rests == _RESTS:
                     return
 
@@ -193,22 +196,29 @@ class _Descent:
         surrogate : Surrogate
             The cost of the result; its own mu does not matter.
         repeated : bool
-            Yield the present point even if nothing is left to do: it is not the one yielded last.
+            Other fits came after this one.
         """
-        self._fit.surrogate = surrogate.at_scale(np.sqrt(self.mu)) if np.isfinite(self.mu) else surrogate
+        if np.isinf(self.mu):  # nothing but zeros
+            self._fit.surrogate = surrogate
+            value = self._problem.evaluate(self._problem.point)
+            yield self._seen(value, value)
+            return
+        if surrogate.name == "log" and not repeated and not self._returned:
+            return
+        self._fit.surrogate = surrogate.at_scale(np.sqrt(self.mu))
+        self._problem.ridge = self._strength * self.mu / self._data_scale
+        if self._returned:
+            self._problem.ridge *= _NORMAL / self._pace_strength
         self._value = self._problem.evaluate(self._problem.point)
-        if surrogate.name != "log":
-            self._search = ConjugateGradients(self._problem, self._task.rule, probing=False)
-            for _ in range(self._task.steps):
-                step = self._step()
-                if step is None:
-                    break
-                yield step
-                repeated = False
-                if step.values[0] - step.values[1] < _AT_REST * self.mu * self._entries:
-                    break
-        if repeated or not np.isfinite(self.mu):
-            yield self._seen(self._value, self._value)
+        yield self._seen(self._value, self._value)
+        self._search = ConjugateGradients(self._problem, self._task.rule, probing=False)
+        for _ in range(self._task.steps):
+            step = self._step()
+            if step is None:
+                return
+            yield step
+            if self._at_rest(step):
+                return
 
     def beats(self, other: _Descent) -> bool:
         """Tell whether the cost is lower than that of another fit, at the larger of both mu and without the ridge."""
@@ -223,16 +233,19 @@ class _Descent:
     def _settled(self) -> bool:
         return self._search.decrement < self._pace.rest * self.mu * self._entries
 
+    def _at_rest(self, step: Step) -> bool:
+        return step.values[0] - step.values[1] < _AT_REST * self.mu * self._entries
+
     def _cost(self, mu: float) -> float:
         self._fit.surrogate = Surrogate("log", mu)
         return self._fit.evaluate(self._problem.B, self._problem.A.T)
 
     def _set(self, mu: float) -> None:
-        """Change mu and with it the ridge, at the same point."""
+        """Change mu and with it the ridge, at the point evaluated last."""
         self.mu = mu
         self._fit.surrogate = Surrogate("log", mu)
         self._problem.ridge = self._strength * mu / self._data_scale
-        self._value = self._problem.evaluate(self._problem.point)
+        self._value = self._problem.evaluate_again()
 
     def _next(self, waited: int) -> float:
         """Return the mu of the next step."""
@@ -253,7 +266,7 @@ class _Descent:
         return self._seen(before, after)
 
     def _seen(self, before: float, after: float) -> Step:
-        self._residual = self._scale.of_residual(self._problem.A, self._problem.B)
+        self._residual = self._scale.of_residual(self._problem.A, self._problem.B, self.mu)
         return Step(self._problem.A, self._problem.B, self._fit.surrogate.mu, (before, after), self._residual)
 
 

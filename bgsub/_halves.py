@@ -33,6 +33,8 @@ class RobustFit:
 
     Attributes
     ----------
+    low_rank : ndarray, (n, m)
+        ``U Y``, transposed as X is.
     influence : ndarray, (n, m)
         ``A(psi(X - A(U Y)))``.
     """
@@ -40,18 +42,22 @@ class RobustFit:
     def __init__(self, X: np.ndarray, observed: np.ndarray, surrogate: Surrogate) -> None:
         self.X, self.observed = X, observed
         self.surrogate = surrogate
+        self.low_rank = np.empty_like(X)
         self.influence = np.empty_like(X)
         self._mask = np.empty(0, bool) if observed.all() else observed.reshape(-1)
 
     def evaluate(self, U: np.ndarray, Y: np.ndarray) -> float:
         """Return the cost at ``L = U Y`` for `U`, (m, k), and `Y`, (k, n).  O(m n k)."""
+        np.matmul(Y.T, U.T, out=self.low_rank)
+        return self.evaluate_again()
+
+    def evaluate_again(self) -> float:
+        """Return the cost at the point evaluated last, with the present surrogate.  O(m n)."""
         real = self.X.dtype.type
-        np.matmul(Y.T, U.T, out=self.influence)
         cost = self.surrogate
-        flat = self.influence.reshape(-1)
-        return float(
-            cost_and_influence(self.X.reshape(-1), self._mask, cost.code, real(cost.mu), real(cost.p), flat)
-        )
+        data = self.X.reshape(-1), self._mask
+        parts = self.low_rank.reshape(-1), self.influence.reshape(-1)
+        return float(cost_and_influence(*data, cost.code, real(cost.mu), real(cost.p), *parts))
 
 
 class BasisHalf:

@@ -12,13 +12,13 @@ import click
 import figures
 import options
 import phase
-from methods import BASELINES, BEST, PAPER
+from methods import BASELINES, PAPER, QUALITY
 
 COLUMNS = 4  # of panels
 
 
 @click.command()
-@options.common((*PAPER, *BEST, *BASELINES))
+@options.common((*PAPER, *QUALITY, *BASELINES))
 @click.option("--steps", default=20, show_default=True, type=click.IntRange(2), help="Values on each axis.")
 @click.option(
     "--observed", default=1.0, show_default=True, type=click.FloatRange(0, 1, min_open=True), help="Share observed."
