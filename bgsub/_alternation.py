@@ -53,14 +53,6 @@ class Alternation:
                 U, Y, step_lengths[name] = half.U, half.Y, descent.step_length
                 yield name, U, Y, descent.values
 
-    def coefficients(self, U: np.ndarray, Y: np.ndarray, mus: Iterable[float]) -> np.ndarray:
-        """Return the coefficients, (k, n), from the start `Y` with U, (m, k), held fixed."""
-        t = 1.0
-        for mu in mus:
-            half, descent = self._half(CoefficientHalf, U, Y, mu, t)
-            Y, t = half.Y, descent.step_length
-        return Y
-
     def _half(
         self, kind: type[BasisHalf] | type[CoefficientHalf], U: np.ndarray, Y: np.ndarray, mu: float, t: float
     ) -> tuple[BasisHalf | CoefficientHalf, Descent]:

@@ -15,7 +15,7 @@ from bgsub._halves import RobustFit
 
 _QUANTILE = 0.25  # of the absolute residual: it stays on the inliers while there are more outliers than inliers
 _NORMAL_QUANTILE = 0.31863936  # the same quantile of a standard normal variable
-_SIDE = 64  # rows and columns of the sample from which the scale is taken
+_SIDE = 50  # rows and columns of the sample from which the scale is taken
 _LEAST_SHARE = 0.05  # of free entries per entry, in the correction for the degrees of freedom
 
 
@@ -90,7 +90,7 @@ class FactorProblem:
         """Return ``(F'F + ridge)^-1``, (k, k), with a floor where directions have died out."""
         gram = (factor.T @ factor).astype(np.float64)
         floor = self.ridge + 16 * np.finfo(factor.dtype).eps * np.trace(gram) + np.finfo(np.float32).tiny
-        gram[np.diag_indices_from(gram)] += floor
+        gram.flat[:: len(gram) + 1] += floor
         return np.linalg.inv(gram).astype(factor.dtype)
 
 
@@ -121,7 +121,7 @@ class ResidualScale:
     def of_data(self) -> float:
         """Return the scale of the entries themselves; their root mean square where a quarter of them is zero."""
         entries = self._X[self._seen]
-        scale = float(np.quantile(np.abs(entries), _QUANTILE)) / _NORMAL_QUANTILE
+        scale = _quartile(np.abs(entries)) / _NORMAL_QUANTILE
         return scale or float(np.sqrt(np.mean(np.square(entries, dtype=np.float64))))
 
     def of_residual(self, A: np.ndarray, B: np.ndarray, mu: float = np.inf) -> float:
@@ -134,8 +134,13 @@ class ResidualScale:
         r = np.abs(residual[self._seen])
         weighted = float(np.mean(1 / (1 + np.square(r, dtype=np.float64) / mu)))
         free = max(1 - self._used / weighted, _LEAST_SHARE)
-        return float(np.quantile(r, _QUANTILE)) / (_NORMAL_QUANTILE * float(np.sqrt(free)))
+        return _quartile(r) / (_NORMAL_QUANTILE * float(np.sqrt(free)))
 
 
 def _some(length: int, rng: np.random.Generator) -> np.ndarray:
     return np.arange(length) if length <= _SIDE else np.sort(rng.choice(length, _SIDE, replace=False))
+
+
+def _quartile(values: np.ndarray) -> float:
+    place = int(_QUANTILE * len(values))
+    return float(np.partition(values, place)[place])

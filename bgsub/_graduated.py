@@ -27,6 +27,7 @@ _NOISE = 2.4  # the width at which the log cost has 95 % of the efficiency of le
 _NORMAL = 1 / _NOISE**2  # strength of the ridge that suits normal noise
 _DECADE = 10  # a fall of mu over which ...
 _STALLED = 0.65  # ... the residual of data without noise falls below this share
+_SLOW = 10  # and the least number of steps it takes
 _AT_REST = 1e-6  # a step gains less than this share of mu per entry
 _RESTS = 3  # steps at rest that end a fit
 
@@ -47,7 +48,9 @@ class Pace:
     hold : int
         Steps to wait for it.
     ridges : tuple of float
-        Strength of the ridge; one fit for each, until one leaves nothing but outliers.
+        Strengths of the ridge; one fit for each, until one leaves nothing but outliers.
+    doubts : bool
+        Whether a fit that leaves noise is repeated with the next ridge, too.
     """
 
     unsettled: float
@@ -55,12 +58,13 @@ class Pace:
     rest: float
     hold: int
     ridges: tuple[float, ...]
+    doubts: bool = False
 
 
 PACES = {
-    "fast": Pace(0.9, 0.01, 1e-2, 1, (1.2,)),
-    "balanced": Pace(0.95, 0.5, 1e-3, 1, (1.2,)),
-    "best": Pace(0.98, 0.5, 1e-3, 2, (1.2, 1.7, 0.8)),
+    "fast": Pace(0.93, 0.05, 5e-3, 2, (1.2,)),
+    "balanced": Pace(0.95, 0.2, 1e-3, 1, (1.2, 1.7)),
+    "best": Pace(0.98, 0.5, 1e-3, 2, (1.2, 1.7, 0.8), doubts=True),
 }
 
 
@@ -127,7 +131,7 @@ class Graduation:
             yield from descent.run()
             if best is None or descent.beats(best):
                 best = descent
-            if best.exact:
+            if best.exact or (best.noisy and not self.pace.doubts):
                 break
         if best is not None:
             yield from best.finish(final, repeated=best is not descent)
@@ -147,7 +151,7 @@ class _Descent:
         self._problem = FactorProblem(task.fit, np.concatenate(_balanced(A, B)), 0.0)
         self._search = ConjugateGradients(self._problem, task.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
-        self._returned = False
+        self.noisy = False
         self.exact = False
         self.mu = np.inf
 
@@ -176,7 +180,7 @@ class _Descent:
                     self.exact = True
                     return
                 if noise.reached(self.mu, self._residual, self._problem.point, self._settled):
-                    self._problem.point, self.mu, self._returned = noise.point, noise.mu, True
+                    self._problem.point, self.mu, self.noisy = noise.point, noise.mu, True
                     return
             waited += 1
             mu = self._next(waited)
@@ -203,11 +207,11 @@ class _Descent:
             value = self._problem.evaluate(self._problem.point)
             yield self._seen(value, value)
             return
-        if surrogate.name == "log" and not repeated and not self._returned:
+        if surrogate.name == "log" and not repeated and not self.noisy:
             return
         self._fit.surrogate = surrogate.at_scale(np.sqrt(self.mu))
         self._problem.ridge = self._strength * self.mu / self._data_scale
-        if self._returned:
+        if self.noisy:
             self._problem.ridge *= _NORMAL / self._pace_strength
         self._value = self._problem.evaluate(self._problem.point)
         yield self._seen(self._value, self._value)
@@ -288,8 +292,9 @@ class _NoiseFloor:
             self.mu, self.point = mu, point
         while len(self._past) > 1 and self._past[1][0] >= _DECADE * mu:
             self._past.pop(0)
-        before, then = self._past[0]
-        return settled and before >= _DECADE * mu and residual > _STALLED * then
+        before, most = self._past[0][0], max(residual for _, residual in self._past)
+        slow = len(self._past) >= _SLOW  # a mu that falls faster follows the residual
+        return slow and settled and before >= _DECADE * mu and residual > _STALLED * most
 
 
 def _balanced(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from bgsub.errors import ParameterError
@@ -27,15 +29,7 @@ def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarra
         For samples that are not real, not two-dimensional, empty or infinite, a mask of another shape, or a sample
         without any observed entry.
     """
-    try:
-        X = np.asarray(X)
-    except ValueError:  # rows of different lengths
-        X = np.asarray(None)
-    if X.dtype.kind not in "biuf":
-        raise ParameterError(f"X must be a real array of shape (n_samples, n_features), got type {X.dtype}")
-    X = np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
-    if X.ndim != 2 or X.size == 0:
-        raise ParameterError(f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}")
+    X = _real(X)
     mask = ~np.isnan(X)
     if observed is not None:
         observed = np.asarray(observed)
@@ -50,6 +44,36 @@ def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarra
     if len(empty):
         raise ParameterError(f"each sample must have an observed entry, got none in sample {empty[0]}")
     return X if mask.all() else np.where(mask, X, X.dtype.type(0)), mask
+
+
+def refuse_mask(X: Any, y: object) -> None:
+    """Raise ParameterError where `y` is a mask of X, meant for the parameter `observed`."""
+    if isinstance(y, np.ndarray) and y.dtype == bool and y.ndim == 2 and y.shape == np.shape(X):
+        raise ParameterError("y is not used: give a mask of the observed entries by name, fit(X, observed=mask)")
+
+
+def _real(X: Any) -> np.ndarray:
+    """Return samples as a contiguous matrix of float32 or float64; the wording is that which scikit-learn asks for."""
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise ParameterError("X must be dense, got a sparse matrix or array: X.toarray() is one")
+    try:
+        X = np.asarray(X)
+        if X.dtype == object and X.ndim == 2:
+            X = X.astype(np.float64)
+    except ValueError:  # rows of different lengths, or no numbers
+        X = np.asarray(None)
+    wanted = "X must be a real array of shape (n_samples, n_features)"
+    if X.dtype.kind == "c":
+        raise ParameterError(f"Complex data not supported: {wanted}, got type {X.dtype}")
+    if X.dtype.kind not in "biuf":
+        raise ParameterError(f"{wanted}, got type {X.dtype}")
+    if X.ndim == 2 and len(X) and not X.shape[1]:
+        raise ParameterError(f"{wanted}, got 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if X.ndim < 2:
+        raise ParameterError(f"{wanted}, got shape {X.shape}. Reshape your data: one sample is X.reshape(1, -1)")
+    if X.ndim != 2 or X.size == 0:
+        raise ParameterError(f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}")
+    return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
 
 
 def fill_missing(X: np.ndarray, observed: np.ndarray) -> np.ndarray:
@@ -91,22 +115,38 @@ def random_svd(X: np.ndarray, rank: int, rng: np.random.Generator) -> tuple[np.n
     return Q @ vectors, np.ascontiguousarray(vectors.T @ Y)
 
 
-def principal_axes(U: np.ndarray, Y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the orthonormal basis of ``U Y`` for which ``Y Y'`` is diagonal and falls, and its coefficients.
+def principal_axes(
+    U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the orthonormal basis of ``U Y`` for which ``Y Y'`` is diagonal and falls, coefficients and energy.
 
-    The largest entry of each axis is positive.  U, (m, k), need not be orthonormal.
+    The largest entry of each axis is positive.
+
+    Parameters
+    ----------
+    U : ndarray, (m, k)
+        Columns, which need not be orthonormal.
+    Y : ndarray, (k, n)
+        Coefficients.
+    past : ndarray, (k,), optional
+        Energy of further, uncorrelated coefficients, which counts as well.
+
+    Returns
+    -------
+    basis : ndarray, (m, k)
+    coefficients : ndarray, (k, n)
+    energy : ndarray, (k,)
+        Diagonal of ``Y Y'``, that of the past included.
     """
     U, R = qr_positive(U)
     Y = R @ Y
-    vectors = np.linalg.eigh((Y @ Y.T).astype(np.float64))[1][:, ::-1]
+    moment = (Y @ Y.T).astype(np.float64)
+    if past is not None:
+        moment += (R * past) @ R.T
+    energy, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
     U = U @ vectors.astype(U.dtype)
     signs = np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0, -1, 1).astype(U.dtype)
-    return U * signs, (vectors * signs).T.astype(Y.dtype) @ Y
-
-
-def least_squares(U: np.ndarray, X: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Return the least-squares coefficients, (k, n), of samples as rows `X` from their observed entries."""
-    Y = np.ascontiguousarray((X @ U).T)
-    for j in np.flatnonzero(~observed.all(axis=1)):
-        Y[:, j] = np.linalg.lstsq(U[observed[j]], X[j, observed[j]], rcond=None)[0]
-    return Y
+    Y = (vectors * signs).T.astype(Y.dtype) @ Y
+    if past is None:  # more exact than eigenvalues where they are small
+        energy = np.square(np.linalg.norm(Y.astype(np.float64), axis=1))
+    return U * signs, Y, energy.clip(0)

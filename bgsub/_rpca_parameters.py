@@ -1,0 +1,75 @@
+"""The parameters of robust PCA: which values are allowed, and what follows from them."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from bgsub._conjugate import CONJUGATE_RULES
+from bgsub._graduated import PACES
+from bgsub.errors import ParameterError
+from bgsub.surrogates import Surrogate
+
+PAPER = "paper"
+QUALITIES = (PAPER, *PACES)
+PAPER_MU = {"lp": (0.9, 1e-4), "log": (2.0, 0.005), "atan": (2.0, 0.05)}
+
+_COUNTS = (("rank", 1, True), ("iterations", 1, True), ("inner_iterations", 1, False), ("verbose", 0, False))
+_DEFAULT_RANK = 3
+_SAMPLES_PER_COMPONENT = 4
+_STREAM = 0x62677375
+
+
+def check_parameters(model: Any) -> tuple[float | None, float | None]:
+    """Check what does not depend on the samples; return the first and the last mu where they are given.
+
+    Raises
+    ------
+    ParameterError
+        For a parameter of the `RobustPCA` that is out of its range.
+    """
+    for name, least, optional in _COUNTS:
+        value: Any = getattr(model, name)
+        if value is None and optional:
+            continue
+        if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
+            raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
+    for name, value in (("tolerance", model.tolerance), ("forgetting", model.forgetting)):
+        if value is None and name == "tolerance":
+            continue
+        if not isinstance(value, (int, float, np.number)) or not 0 <= value < 1:
+            raise ParameterError(f"{name} must be in [0, 1), got {value!r}")
+    for name, choices in (("conjugate", CONJUGATE_RULES), ("quality", QUALITIES)):
+        if getattr(model, name) not in choices:
+            raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(model, name)!r}")
+    state: Any = model.random_state
+    if not (
+        state is None or isinstance(state, np.random.Generator) or (isinstance(state, (int, np.integer)) and state >= 0)
+    ):
+        raise ParameterError(f"random_state must be an integer >= 0, a numpy.random.Generator or None, got {state!r}")
+    return _check_mu(model)
+
+
+def default_rank(shape: tuple[int, ...]) -> int:
+    """Return the rank for samples of `shape`, (n_samples, n_features), where none is given."""
+    return max(1, min(_DEFAULT_RANK, min(shape) // _SAMPLES_PER_COMPONENT))
+
+
+def generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+    """Return a generator; a seed gives a stream of its own, which no one who makes data from the same seed has."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng([_STREAM, random_state or 0])
+
+
+def _check_mu(model: Any) -> tuple[float | None, float | None]:
+    default = PAPER_MU.get(model.surrogate, (1.0, 1.0)) if model.quality == PAPER else (None, None)
+    first = default[0] if model.mu_start is None else model.mu_start
+    last = default[1] if model.mu_end is None else model.mu_end
+    for mu in (first, last):
+        Surrogate(model.surrogate, 1.0 if mu is None else mu, model.p)  # raises for a wrong name, mu or p
+    if first is not None and last is not None and last > first:
+        raise ParameterError(f"mu_end must be <= mu_start = {first}, got {last}")
+    return first, last
