@@ -69,6 +69,17 @@ class Estimator:
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
+    def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
+        """Return a name for each column of what `transform` returns; `input_features` changes nothing."""
+        self._check_fitted()
+        name = type(self).__name__.lower()
+        return np.array([f"{name}{i}" for i in range(self._n_features_out)], object)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns of what `transform` returns."""
+        raise NotImplementedError
+
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise _not_fitted(f"{type(self).__name__} must be fitted before it is used; call fit first")

@@ -11,13 +11,14 @@ large, only what stands above the outliers is let in; it fades with mu, and so d
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bgsub._conjugate import ConjugateGradients, Rule
 from bgsub._factors import FactorProblem, ResidualScale
 from bgsub._halves import RobustFit
+from bgsub._samples import factor_svd
 from bgsub.surrogates import Surrogate
 
 _FIRST = np.sqrt(2)  # the first width, in scales of the data
@@ -28,6 +29,13 @@ _NORMAL = 1 / _NOISE**2  # strength of the ridge that suits normal noise
 _DECADE = 10  # a fall of mu over which ...
 _STALLED = 0.65  # ... the residual of data without noise falls below this share
 _SLOW = 10  # and the least number of steps it takes
+_CHECKED = 1.3  # fall of mu after which the singular values are looked at again
+_CLEAR = 2.5  # times the spectral norm of the influence: the least singular value of a true direction, ...
+_EMPTY = 0.05  # ... and its share that the next one must not have
+_VANISHED = 1e-3
+_EDGE = 1.2
+_POWERS = 20
+_TESTED = 1e-2
 _AT_REST = 1e-6  # a step gains less than this share of mu per entry
 _RESTS = 3  # steps at rest that end a fit
 
@@ -151,6 +159,7 @@ class _Descent:
         self._problem = FactorProblem(task.fit, np.concatenate(_balanced(A, B)), 0.0)
         self._search = ConjugateGradients(self._problem, task.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
+        self._checked = np.inf
         self.noisy = False
         self.exact = False
         self.mu = np.inf
@@ -182,6 +191,15 @@ class _Descent:
                 if noise.reached(self.mu, self._residual, self._problem.point, self._settled):
                     self._problem.point, self.mu, self.noisy = noise.point, noise.mu, True
                     return
+            fewer = self._fewer() if self._settled else None
+            if fewer is not None:
+                yield from fewer.run()
+                if fewer.explains(self._residual):
+                    self._adopt(fewer)
+                    yield self._seen(self._value, self._value)
+                    return
+                self._problem.evaluate(self._problem.point)
+                self._set(self.mu)
             waited += 1
             mu = self._next(waited)
             if mu < self.mu:
@@ -191,6 +209,30 @@ class _Descent:
                 rests = rests + 1 if self._at_rest(step) else 0
                 if rests == _RESTS:
                     return
+
+    def explains(self, residual: float) -> bool:
+        """Tell whether nothing of low rank is left: no residual, seen from the scale that it had, or but noise."""
+        return (self._residual < _VANISHED * residual or self.noisy) and self._is_noise()
+
+    def _is_noise(self) -> bool:
+        """Tell whether the influence has no singular value that stands out of those of independent entries.
+
+        Not that at a mu far below the first one, where the few outliers of about that size make up nearly all of it.
+        """
+        last = self.mu
+        self._problem.evaluate(self._problem.point)
+        self._set(max(last, _TESTED * (self._task.first or 0) ** 2))
+        self.mu = last
+        E = self._fit.influence
+        v = self._task.rng.standard_normal(E.shape[1]).astype(E.dtype)
+        for _ in range(_POWERS):
+            v = E.T @ (E @ (v / np.linalg.norm(v)))
+        return float(np.sqrt(np.linalg.norm(v))) < _EDGE * self._noise_norm()
+
+    def _noise_norm(self) -> float:
+        """Return the spectral norm that the influence would have if its entries were independent."""
+        n, m = self._fit.X.shape
+        return float((np.sqrt(n) + np.sqrt(m)) * np.linalg.norm(self._fit.influence) / np.sqrt(n * m))
 
     def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
         """Yield the steps that are left at the last width with the surrogate of the result.
@@ -228,6 +270,33 @@ class _Descent:
         """Tell whether the cost is lower than that of another fit, at the larger of both mu and without the ridge."""
         mu = max(self.mu, other.mu)
         return self.exact or self._cost(mu) < other._cost(mu)
+
+    def _fewer(self) -> _Descent | None:
+        """Return a fit from here on without the directions that the ridge has left empty, if there is a clear gap.
+
+        While mu is large a true direction shows well above the outliers, and one that has nothing to hold is empty; later
+        on it fills with outliers. But it may also be a true one that is weak: the fit without them must prove itself.
+        """
+        if self._checked <= _CHECKED * self.mu or self._problem.point.shape[1] == 1:
+            return None
+        A, values, B = factor_svd(self._problem.A, self._problem.B)
+        gaps = np.flatnonzero((values[1:] < _EMPTY * values[:-1]) & (values[:-1] > _CLEAR * self._noise_norm()))
+        self._checked = self.mu
+        if len(gaps) == 0:
+            return None
+        self._checked = 0.0
+        rank = gaps[0] + 1
+        first = replace(self._task, first=float(np.sqrt(self.mu)))
+        return _Descent(first, self._pace_strength, A[:, :rank] * values[:rank], B[:, :rank])
+
+    def _adopt(self, other: _Descent) -> None:
+        """Take over a fit with fewer directions, filled up with empty ones."""
+        point = np.zeros_like(self._problem.point)
+        point[:, : other._problem.point.shape[1]] = other._problem.point
+        self._problem.point = point
+        self.exact, self.noisy, self._scale, self._strength = other.exact, other.noisy, other._scale, other._strength
+        self._problem.evaluate(point)
+        self._set(other.mu)
 
     @property
     def _pace(self) -> Pace:

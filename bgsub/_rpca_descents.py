@@ -57,8 +57,12 @@ def graduation(
         steps=model.iterations or _STEPS,
     )
     U, Y = random_svd(fill_missing(fit.X, fit.observed), rank, rng)
+    count = 0
     for count, step in enumerate(task.run(Y.T, U), start=1):
         yield Progress(count, "both", step.mu, list(step.values), step.A, step.B.T)
+    if count == 0:  # the start left nothing to lower
+        value = fit.evaluate(U, Y)
+        yield Progress(1, "both", fit.surrogate.mu, [value, value], Y.T, U.T)
 
 
 def continuation(model: RobustPCA, fit: RobustFit, energy: np.ndarray, last: float | None) -> Iterator[Progress]:

@@ -115,6 +115,14 @@ def random_svd(X: np.ndarray, rank: int, rng: np.random.Generator) -> tuple[np.n
     return Q @ vectors, np.ascontiguousarray(vectors.T @ Y)
 
 
+def factor_svd(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ``U, s, V`` with ``A B' = U diag(s) V'`` for A, (n, k), and B, (m, k).  O((m + n) k^2 + k^3)."""
+    Q, R = np.linalg.qr(A)
+    P, T = np.linalg.qr(B)
+    U, values, V = np.linalg.svd(R @ T.T)
+    return Q @ U, values, P @ V.T
+
+
 def principal_axes(
     U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -53,7 +53,8 @@ class RobustPCA(Estimator):
         Default: from the data; mu ends where the residual of the inliers is noise, or has vanished. For "paper", made
         for entries of unit variance: 0.9 and 1e-4 (``lp``), 2 and 0.005 (``log``), 2 and 0.05 (``atan``).
     iterations : int, optional
-        Largest number of steps (default 1000); for "paper", number of alternations, one per value of mu (default 50).
+        Largest number of steps for each strength of the ridge (default 1000), see Notes; for "paper", number of
+        alternations, one per value of mu (default 50).
     tolerance : float, optional
         The fit ends when the residual of the inliers falls below this share of the data (default 1e-6; at least some
         units of rounding). For "paper", a half ends early when a step lowers the objective by less than this share of
@@ -113,8 +114,8 @@ class RobustPCA(Estimator):
     ``atan`` and mu^(1 - p/2) for ``lp``, so that the floor is the rounding.
 
     float32 samples are computed in float32, all others in float64. One step costs about ``6 m n k`` multiplications in
-    BLAS, one pass of a compiled kernel over the matrix and O((m + n) k^2 + k^3).  Memory: X, a second matrix of its
-    size, a mask of one byte per entry, and `low_rank_` and `sparse_` at the end; another copy of X if it has missing
+    BLAS, one pass of a compiled kernel over the matrix and O((m + n) k^2 + k^3). Memory: X, two more matrices of its
+    size, which become `low_rank_` and `sparse_`, and a mask of one byte per entry; another copy of X if it has missing
     entries or another type.
 
     References
@@ -320,6 +321,10 @@ class RobustPCA(Estimator):
             raise ParameterError(f"Y must have shape (n_samples, {len(self.components_)}), got {Y.shape}")
         return Y @ self.components_
 
+    @property
+    def _n_features_out(self) -> int:
+        return len(self.components_)
+
     def _follow(self, progresses: Iterator[Progress]) -> tuple[np.ndarray, np.ndarray]:
         """Return basis and coefficients after the last step, or after the one at which the callback says so."""
         self.objective_ = []
@@ -339,7 +344,7 @@ class RobustPCA(Estimator):
         U, Y, energy = principal_axes(U, Y, past)
         self.components_, self.coefficients_ = np.ascontiguousarray(U.T), np.ascontiguousarray(Y.T)
         self.singular_values_ = np.sqrt(energy)
-        self.low_rank_ = self.coefficients_ @ self.components_
+        self.low_rank_ = np.matmul(self.coefficients_, self.components_, out=fit.low_rank)
         self.sparse_ = np.subtract(X, self.low_rank_, out=fit.influence)
         if not observed.all():
             self.sparse_[~observed] = 0

@@ -1,0 +1,28 @@
+"""Planted matrices for the tests of robust PCA, small ones where nothing is compiled."""
+
+import numpy as np
+import pytest
+from numba import config
+
+from bgsub.synthetic import low_rank_plus_sparse
+
+# Without the compiler every entry costs microseconds: small matrices then, and no bound that needs large ones.
+COMPILED = not config.DISABLE_JIT
+SIZE = 100 if COMPILED else 24
+RANK = 4 if COMPILED else 2
+SURROGATES = ("log", "lp", "atan")
+needs_compiler = pytest.mark.skipif(not COMPILED, reason="hundreds of passes over a matrix in plain Python")
+
+
+def planted(seed=0, share=0.1, observed=1.0, shape=(SIZE, SIZE), rank=RANK):
+    X, L, _, mask = low_rank_plus_sparse(*shape, rank, share, seed=seed, observed_share=observed)
+    return X, L, mask
+
+
+def error(model, L):
+    return np.linalg.norm(model.low_rank_ - L) / np.linalg.norm(L)
+
+
+def angle(basis, other):
+    """Return the sine of the largest angle between two subspaces given by orthonormal columns."""
+    return np.linalg.norm(other - basis @ (basis.T @ other), 2)

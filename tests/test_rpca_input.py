@@ -1,0 +1,149 @@
+"""Robust PCA: parameters and samples that are refused, each by its name."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from bgsub import RobustPCA
+from bgsub.errors import ParameterError
+from bgsub.rpca import default_rank
+
+
+def test_parameters_can_be_read_and_set():
+    model = RobustPCA(3, surrogate="lp")
+    copy = RobustPCA(**model.get_params())
+    assert copy.get_params() == model.get_params()
+    assert copy.set_params(rank=2, mu_end=0.1) is copy
+    assert (copy.rank, copy.mu_end, model.rank) == (2, 0.1, 3)
+    with pytest.raises(ParameterError, match=r"parameter must be one of rank, .*, got 'ranks'"):
+        copy.set_params(rank=5, ranks=1)
+    assert copy.rank == 2
+
+
+def test_the_representation_lists_what_is_not_default():
+    assert repr(RobustPCA()) == "RobustPCA()"
+    assert repr(RobustPCA(3, surrogate="lp", mu_end=1e-3)) == "RobustPCA(rank=3, surrogate='lp', mu_end=0.001)"
+    assert repr(RobustPCA(verbose=True, forgetting=0)) == "RobustPCA(forgetting=0, verbose=True)"
+
+
+def test_a_fitted_model_can_be_pickled():
+    X = np.random.default_rng(0).standard_normal((12, 9))
+    model = RobustPCA(2, random_state=np.random.default_rng(1)).fit(X)
+    copy = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(copy.transform(X), model.transform(X))
+    np.testing.assert_array_equal(copy.partial_fit(X).components_, model.partial_fit(X).components_)
+
+
+@pytest.mark.parametrize(("shape", "rank"), [((1, 50), 1), ((7, 50), 1), ((8, 50), 2), ((50, 11), 2), ((99, 99), 3)])
+def test_the_default_rank(shape, rank):
+    assert default_rank(shape) == rank
+    X = np.random.default_rng(0).standard_normal(shape)
+    assert RobustPCA(iterations=1).fit(X).components_.shape == (rank, shape[1])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"rank": 0}, "rank must be an integer >= 1, got 0"),
+        ({"rank": 2.0}, "rank must be an integer >= 1, got 2.0"),
+        ({"rank": True}, "rank must be an integer >= 1, got True"),
+        ({"rank": 5}, r"rank must be in 1..4 for samples of shape \(4, 6\), got 5"),
+        ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
+        ({"p": 1.5}, r"p must be in \(0, 1\), got 1.5"),
+        ({"quality": "good"}, "quality must be one of paper, fast, balanced, best, got 'good'"),
+        ({"mu_start": -1}, "mu must be > 0, got -1"),
+        ({"mu_end": np.nan}, "mu must be > 0, got nan"),
+        ({"mu_start": 0.1, "mu_end": 0.2}, "mu_end must be <= mu_start = 0.1, got 0.2"),
+        ({"quality": "paper", "surrogate": "lp", "mu_start": 1e-5}, "mu_end must be <= mu_start = 1e-05, got 0.0001"),
+        ({"iterations": 0}, "iterations must be an integer >= 1, got 0"),
+        ({"inner_iterations": 0}, "inner_iterations must be an integer >= 1, got 0"),
+        ({"verbose": -1}, "verbose must be an integer >= 0, got -1"),
+        ({"tolerance": -1.0}, r"tolerance must be in \[0, 1\), got -1.0"),
+        ({"forgetting": 1}, r"forgetting must be in \[0, 1\), got 1"),
+        ({"forgetting": None}, r"forgetting must be in \[0, 1\), got None"),
+        ({"conjugate": "pr"}, "conjugate must be one of hestenes-stiefel, fletcher-reeves, got 'pr'"),
+        ({"random_state": "x"}, "random_state must be an integer >= 0, a numpy.random.Generator or None, got 'x'"),
+    ],
+)
+def test_wrong_parameters_are_named(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        RobustPCA(**({"rank": 2} | parameters)).fit(np.ones((4, 6)))
+
+
+@pytest.mark.parametrize(
+    ("X", "observed", "message"),
+    [
+        (np.ones(4), None, r"got shape \(4,\). Reshape your data: one sample is X.reshape\(1, -1\)"),
+        (np.ones((0, 4)), None, r"X must be a non-empty array .* got shape \(0, 4\)"),
+        (np.ones((4, 0)), None, r"got 0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required"),
+        (np.ones((4, 2, 2)), None, r"X must be a non-empty array .* got shape \(4, 2, 2\)"),
+        ([["a"]], None, "X must be a real array"),
+        ([[1.0], [1.0, 2.0]], None, "X must be a real array"),
+        (np.ones((3, 3), complex), None, "Complex data not supported: X must be a real array"),
+        (sparse.csr_array(np.eye(3)), None, r"X must be dense, got a sparse matrix or array: X.toarray\(\) is one"),
+        ([[1.0, np.inf]], None, "X must be finite where observed, got an infinite entry"),
+        ([[1.0, 2.0], [np.nan, np.nan]], None, "each sample must have an observed entry, got none in sample 1"),
+        (np.ones((2, 2)), np.ones((2, 3), bool), r"observed must be boolean with shape \(2, 2\), got bool with .*3\)"),
+        (np.ones((2, 2)), np.ones((2, 2)), r"observed must be boolean with shape \(2, 2\), got float64 with"),
+        (np.ones((2, 2)), np.eye(2, dtype=bool) & [[True], [False]], "got none in sample 1"),
+    ],
+)
+def test_wrong_samples_are_named(X, observed, message):
+    with pytest.raises(ParameterError, match=message):
+        RobustPCA(1).fit(X, observed=observed)
+
+
+def test_a_mask_goes_by_name():
+    X, mask = np.ones((4, 6)), np.ones((4, 6), bool)
+    model = RobustPCA(1).fit(X, observed=mask)
+    for method in (model.fit, model.partial_fit, model.fit_transform, model.score):
+        with pytest.raises(ParameterError, match=r"y is not used: give a mask .* by name, fit\(X, observed=mask\)"):
+            method(X, mask)
+    model.fit(X, np.arange(4))  # a target means nothing and is let through, as everywhere in scikit-learn
+
+
+@pytest.mark.parametrize("method", ["transform", "inverse_transform", "score", "get_feature_names_out"])
+def test_a_fit_comes_first(method):
+    with pytest.raises(ParameterError, match="RobustPCA must be fitted before it is used; call fit first"):
+        getattr(RobustPCA(1), method)(np.ones((2, 2)))
+
+
+def test_features_must_be_those_of_the_fit():
+    model = RobustPCA(1).fit(np.ones((3, 4)))
+    for method in (model.transform, model.score, model.partial_fit):
+        with pytest.raises(ParameterError, match="X has 3 features, but RobustPCA is expecting 4 features as input"):
+            method(np.ones((2, 3)))
+    with pytest.raises(ParameterError, match=r"Y must have shape \(n_samples, 1\), got \(2, 2\)"):
+        model.inverse_transform(np.ones((2, 2)))
+
+
+class Frame:
+    """The little of a data frame that is looked at."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns = np.asarray(values, float), columns
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_names_of_features():
+    X = np.random.default_rng(0).standard_normal((8, 3))
+    model = RobustPCA(2).fit(Frame(X, ["a", "b", "c"]))
+    assert model.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert model.get_feature_names_out().tolist() == ["robustpca0", "robustpca1"]
+    model.transform(Frame(X, ["a", "b", "c"]))
+    for columns, message in (
+        (["a", "c", "b"], "Feature names must be in the same order as they were in fit"),
+        (["a", "b", "d"], "Feature names unseen at fit time:\n- d\nFeature names seen at fit time, yet now missing:\n- c"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            model.transform(Frame(X, columns))
+    with pytest.warns(UserWarning, match="X does not have valid feature names, but RobustPCA was fitted with"):
+        model.transform(X)
+    model.fit(Frame(X, [0, 1, 2]))
+    assert not hasattr(model, "feature_names_in_")
+    with pytest.warns(UserWarning, match="X has feature names, but RobustPCA was fitted without feature names"):
+        model.transform(Frame(X, ["a", "b", "c"]))
