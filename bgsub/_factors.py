@@ -22,8 +22,8 @@ _LEAST_SHARE = 0.05  # of free entries per entry, in the correction for the degr
 class FactorProblem:
     """``h(X - A B') + ridge/2 (|A|^2 + |B|^2)`` as a function of A, (n, k), and B, (m, k).
 
-    The ridge is the nuclear norm of A B' in disguise: over all factors of one product its least value is ``ridge`` times
-    the sum of the singular values.
+    The ridge is the nuclear norm of A B' in disguise: over all factors of one product its least value is ``ridge``
+    times the sum of the singular values.
 
     Parameters
     ----------

@@ -10,8 +10,10 @@ import numpy as np
 from bgsub._alternation import Alternation
 from bgsub._conjugate import CONJUGATE_RULES
 from bgsub._continuation import Continuation
-from bgsub._graduated import PACES, Graduation
+from bgsub._descent import Task
+from bgsub._graduated import graduate
 from bgsub._halves import RobustFit
+from bgsub._pace import PACES
 from bgsub._progress import Progress
 from bgsub._rpca_parameters import PAPER_MU, generator
 from bgsub._samples import fill_missing, random_svd, truncated_svd
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _PAPER_ALTERNATIONS = 50
 _PAPER_TOLERANCE = 1e-7
 _STEPS = 1000
-_TOLERANCE = 1e-6
+_TOLERANCE = 5e-7
 _LEAST = 64  # a tolerance is at least so many units of rounding
 _FIRST = 2.0  # first mu for new samples, in mean squares of the low-rank part
 
@@ -46,7 +48,7 @@ def graduation(
 ) -> Iterator[Progress]:
     """Yield each step of the graduated fit."""
     rng = generator(model.random_state)
-    task = Graduation(
+    task = Task(
         fit=fit,
         rule=CONJUGATE_RULES[model.conjugate],
         pace=PACES[model.quality],
@@ -58,7 +60,7 @@ def graduation(
     )
     U, Y = random_svd(fill_missing(fit.X, fit.observed), rank, rng)
     count = 0
-    for count, step in enumerate(task.run(Y.T, U), start=1):
+    for count, step in enumerate(graduate(task, Y.T, U), start=1):
         yield Progress(count, "both", step.mu, list(step.values), step.A, step.B.T)
     if count == 0:  # the start left nothing to lower
         value = fit.evaluate(U, Y)

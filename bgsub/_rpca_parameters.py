@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._conjugate import CONJUGATE_RULES
-from bgsub._graduated import PACES
+from bgsub._pace import PACES
 from bgsub.errors import ParameterError
 from bgsub.surrogates import Surrogate
 

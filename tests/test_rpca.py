@@ -9,7 +9,7 @@ from rpca_planted import COMPILED, RANK, SIZE, SURROGATES, error, needs_compiler
 
 from bgsub import RobustPCA
 from bgsub._conjugate import CONJUGATE_RULES
-from bgsub._graduated import PACES
+from bgsub._pace import PACES
 from bgsub._samples import truncated_svd
 from bgsub.rpca import QUALITIES
 from bgsub.surrogates import Surrogate

@@ -1,0 +1,41 @@
+"""How patiently mu falls in a graduated fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How patiently mu falls.
+
+    Parameters
+    ----------
+    unsettled : float
+        Factor of mu after `hold` steps where the fit has not settled.
+    settled : float
+        Least factor of mu after one step where it has.
+    rest : float
+        A fit has settled when a step of curvature one would gain less than this share of mu per entry: the
+        inner tolerance, which tightens with mu.
+    hold : int
+        Steps to wait for it.
+    ridges : tuple of float
+        Strengths of the ridge; one fit for each, until one leaves nothing but outliers.
+    doubts : bool
+        Whether a fit that leaves noise is repeated with the next ridge, too.
+    """
+
+    unsettled: float
+    settled: float
+    rest: float
+    hold: int
+    ridges: tuple[float, ...]
+    doubts: bool = False
+
+
+PACES = {
+    "fast": Pace(0.93, 0.05, 5e-3, 2, (1.2,)),
+    "balanced": Pace(0.95, 0.2, 1e-3, 1, (1.2, 1.7)),
+    "best": Pace(0.98, 0.5, 1e-3, 2, (1.2, 1.7, 0.8), doubts=True),
+}
