@@ -120,16 +120,13 @@ class ConjugateGradients:
     ----------
     step_length : float
         Step length to try first next time.
-    decrement : float
-        ``<g, z>`` for the last gradient g and its preconditioned form z: twice the fall that a quadratic model of
-        curvature one predicts.
     evaluations : int
         How often the objective was evaluated.
     """
 
     def __init__(self, problem: Problem, rule: Rule, *, step_length: float = 1.0, probing: bool = True) -> None:
         self.step_length = step_length
-        self.decrement = np.inf
+        self._gradients: tuple[np.ndarray, np.ndarray] | None = None
         self.evaluations = 0
         self._problem, self._rule, self._probing = problem, rule, probing
         self._last: tuple[Curve, float, np.ndarray, np.ndarray] | None = None
@@ -144,7 +141,7 @@ class ConjugateGradients:
         """
         g = self._problem.gradient()
         z = self._problem.precondition(g)
-        self.decrement = float(np.vdot(g, z))
+        self._gradients = g, z
         for H in self._directions(g, z):
             slope = float(np.vdot(g, H))
             if not slope < 0:
@@ -156,6 +153,15 @@ class ConjugateGradients:
                 self._last = (curve, t, g, z)
                 return new
         return None
+
+    def decrements(self) -> np.ndarray:
+        """Return ``<g, z>`` row by row for the gradient g of the last step and its preconditioned form z.
+
+        Twice the fall that a quadratic model of curvature one predicts.
+        """
+        if self._gradients is None:
+            return np.array(np.inf)
+        return np.einsum("ij,ij->i", *self._gradients)
 
     def _directions(self, g: np.ndarray, z: np.ndarray) -> Iterator[np.ndarray]:
         """Yield the conjugate direction if there is one, then that of steepest descent."""

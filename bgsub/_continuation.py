@@ -15,7 +15,7 @@ import numpy as np
 from bgsub._factors import ResidualScale
 from bgsub._halves import RobustFit
 from bgsub._progress import Progress
-from bgsub._reweighting import Past, reweighted
+from bgsub._reweighting import Past, least_squares, reweighted
 
 _NOISE = 2.4  # the width at which the log cost has 95 % of the efficiency of least squares on normal noise
 _FALL = 0.5  # least factor of mu from one round to the next
@@ -61,7 +61,7 @@ class Continuation:
         free = np.sqrt(max(1 - self.basis.shape[1] / X.shape[1], 0.05))
         least = max(self.tolerance * scale.of_data(), float(np.finfo(np.float32).tiny))
         B = self.basis
-        Y = reweighted(X, observed, np.zeros((len(X), B.shape[1]), X.dtype), B, None)
+        Y = least_squares(X, observed, B)
         fit.surrogate = replace(fit.surrogate, mu=self.first)
         rounds = 0
         for count in range(1, _MOST_ROUNDS + 1):

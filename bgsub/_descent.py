@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bgsub._conjugate import ConjugateGradients, Rule
-from bgsub._evidence import NORMAL_RIDGE, NoiseFloor, gap, is_noise, noise_norm
+from bgsub._evidence import NORMAL_RIDGE, NoiseFloor, gap, is_noise, noise_norm, stands_out
 from bgsub._factors import FactorProblem, ResidualScale
 from bgsub._halves import RobustFit
 from bgsub._pace import Pace
@@ -91,6 +91,7 @@ class Descent:
         self._scale = ResidualScale(task.fit.X, task.fit.observed, A.shape[1], task.rng)
         self._data_scale = self._scale.of_data()
         self._entries = int(np.count_nonzero(task.fit.observed))
+        self._counts = np.concatenate([task.fit.observed.sum(axis=axis) for axis in (1, 0)])
         self._problem = FactorProblem(task.fit, np.concatenate(_balanced(A, B)), 0.0)
         self._search = ConjugateGradients(self._problem, task.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
@@ -207,10 +208,12 @@ class Descent:
             return None
         self._checked = self.mu
         A, values, B = factor_svd(self._problem.A, self._problem.B)
-        rank = gap(values, noise_norm(self._fit.influence))
+        noise = noise_norm(self._fit.influence)
+        rank = gap(values, noise)
+        if rank is not None or stands_out(values[-1], noise):
+            self._checked = 0.0
         if rank is None:
             return None
-        self._checked = 0.0
         task = replace(self._task, first=float(np.sqrt(self.mu)))
         return Descent(task, self._ridge, A[:, :rank] * values[:rank], B[:, :rank])
 
@@ -229,7 +232,7 @@ class Descent:
 
     @property
     def _settled(self) -> bool:
-        return self._search.decrement < self._pace.rest * self.mu * self._entries
+        return bool(np.all(self._search.decrements() <= self._pace.rest * self.mu * self._counts))
 
     def _at_rest(self, step: Step) -> bool:
         return step.values[0] - step.values[1] < _AT_REST * self.mu * self._entries

@@ -46,10 +46,15 @@ def noise_norm(E: np.ndarray) -> float:
 
 def is_noise(E: np.ndarray, rng: np.random.Generator) -> bool:
     """Tell whether `E`, (n, m), has no singular value that stands out of those of independent entries.  O(m n)."""
-    v = rng.standard_normal(E.shape[1]).astype(E.dtype)
+    v = np.asarray(rng.standard_normal(E.shape[1]), E.dtype)
     for _ in range(_POWERS):
         v = E.T @ (E @ (v / max(np.linalg.norm(v), np.finfo(E.dtype).tiny)))
     return float(np.sqrt(np.linalg.norm(v))) <= _EDGE * noise_norm(E)
+
+
+def stands_out(value: float, noise: float) -> bool:
+    """Tell whether a singular value is that of a true direction for sure, above the norm `noise` of the noise."""
+    return bool(value > _CLEAR * noise)
 
 
 def gap(values: np.ndarray, noise: float) -> int | None:

@@ -16,8 +16,9 @@ class Pace:
     settled : float
         Least factor of mu after one step where it has.
     rest : float
-        A fit has settled when a step of curvature one would gain less than this share of mu per entry: the
-        inner tolerance, which tightens with mu.
+        A fit has settled when a step of curvature one would gain less than this share of mu per observed entry in each
+        sample and each feature: the inner tolerance, which tightens with mu. The mean over all of them would not do: a
+        sample or a feature with few entries that lags behind is taken for outliers for good when mu falls.
     hold : int
         Steps to wait for it.
     ridges : tuple of float
@@ -35,7 +36,7 @@ class Pace:
 
 
 PACES = {
-    "fast": Pace(0.93, 0.05, 5e-3, 2, (1.2,)),
-    "balanced": Pace(0.95, 0.2, 1e-3, 1, (1.2, 1.7)),
-    "best": Pace(0.98, 0.5, 1e-3, 2, (1.2, 1.7, 0.8), doubts=True),
+    "fast": Pace(0.95, 0.05, 3e-3, 3, (1.2,)),
+    "balanced": Pace(0.95, 0.1, 1e-3, 2, (1.2, 1.7)),
+    "best": Pace(0.98, 0.5, 3e-4, 2, (1.2, 1.7, 0.8), doubts=True),
 }

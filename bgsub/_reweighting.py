@@ -15,6 +15,7 @@ from bgsub.surrogates import Surrogate
 _BLOCK = 1 << 19  # entries of the temporary matrices
 _HALVING = 0.5  # of mu, from one step to the next
 _MOST_STEPS = 100  # at the last mu
+_LARGEST = 30.0  # quartiles of the absolute entries of a sample up to which an entry counts for the start
 _FOLDS = 5
 _AT_REST = 1e-9  # of the coefficients, in double precision
 
@@ -89,6 +90,14 @@ def reweighted(
     return new
 
 
+def least_squares(X: np.ndarray, observed: np.ndarray, U: np.ndarray) -> np.ndarray:
+    """Return least-squares coefficients, (n, k), as a start: entries far beyond their sample's others are cut."""
+    size = np.sort(np.where(observed, np.abs(X), X.dtype.type(np.inf)), axis=1)
+    quartile = np.take_along_axis(size, observed.sum(axis=1, keepdims=True) // 4, axis=1)
+    limit = np.where((quartile > 0) & np.isfinite(quartile), _LARGEST * quartile, X.dtype.type(np.inf))
+    return reweighted(np.clip(X, -limit, limit), observed, np.zeros((len(X), U.shape[1]), X.dtype), U, None)
+
+
 def robust_coefficients(
     X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float
 ) -> np.ndarray:
@@ -103,7 +112,7 @@ def robust_coefficients(
     first : float
         The mu from which it falls: at the last mu alone, a sample with many outliers stays in a wrong minimum.
     """
-    Y = reweighted(X, observed, np.zeros((len(X), U.shape[1]), X.dtype), U, None)
+    Y = least_squares(X, observed, U)
     steps = max(0, int(np.ceil(np.log(first / surrogate.mu) / -np.log(_HALVING))))
     for mu in np.geomspace(first, surrogate.mu, steps + 1)[:steps]:
         Y = reweighted(X, observed, Y, U, Surrogate(surrogate.name, float(mu), surrogate.p))

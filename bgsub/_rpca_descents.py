@@ -16,7 +16,7 @@ from bgsub._halves import RobustFit
 from bgsub._pace import PACES
 from bgsub._progress import Progress
 from bgsub._rpca_parameters import PAPER_MU, generator
-from bgsub._samples import fill_missing, random_svd, truncated_svd
+from bgsub._samples import clipped, fill_missing, random_svd, truncated_svd
 from bgsub.surrogates import Surrogate
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _PAPER_TOLERANCE = 1e-7
 _STEPS = 1000
 _TOLERANCE = 5e-7
 _LEAST = 64  # a tolerance is at least so many units of rounding
+_START_LARGEST = 10.0  # scales of the data up to which an entry counts for the start
 _FIRST = 2.0  # first mu for new samples, in mean squares of the low-rank part
 
 
@@ -58,7 +59,7 @@ def graduation(
         tolerance=_tolerance(model, fit),
         steps=model.iterations or _STEPS,
     )
-    U, Y = random_svd(fill_missing(fit.X, fit.observed), rank, rng)
+    U, Y = random_svd(_start(fit), rank, rng)
     count = 0
     for count, step in enumerate(graduate(task, Y.T, U), start=1):
         yield Progress(count, "both", step.mu, list(step.values), step.A, step.B.T)
@@ -93,6 +94,11 @@ def first_mu(model: RobustPCA) -> float:
         return max(model.mu_start, model.mu_)
     mean = float(np.mean(np.square(model.low_rank_, dtype=np.float64)))
     return last.at_scale(max(np.sqrt(_FIRST * mean), last.scale)).mu
+
+
+def _start(fit: RobustFit) -> np.ndarray:
+    """Return the samples without gaps, and without entries so large that the start would be made of them."""
+    return clipped(fill_missing(fit.X, fit.observed), fit.observed, _START_LARGEST)
 
 
 def _tolerance(model: RobustPCA, fit: RobustFit) -> float:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from bgsub._factors import ResidualScale
 from bgsub.errors import ParameterError
 from bgsub.grassmann import qr_positive
 
@@ -74,6 +75,14 @@ def _real(X: Any) -> np.ndarray:
     if X.ndim != 2 or X.size == 0:
         raise ParameterError(f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}")
     return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
+
+
+def clipped(X: np.ndarray, observed: np.ndarray, most: float) -> np.ndarray:
+    """Return X, (n, m), with its entries cut at `most` scales of the data; X itself where none is larger."""
+    limit = most * ResidualScale(X, observed, 0, np.random.default_rng(0)).of_data()
+    if not 0 < limit < max(X.max(), -X.min()):
+        return X
+    return np.clip(X, -limit, limit).astype(X.dtype, copy=False)
 
 
 def fill_missing(X: np.ndarray, observed: np.ndarray) -> np.ndarray:

@@ -20,13 +20,15 @@ from bgsub._progress import Callback, Progress
 from bgsub._reweighting import held_back_cost, robust_coefficients
 from bgsub._rpca_descents import alternation, continuation, first_mu, graduation, last_surrogate
 from bgsub._rpca_parameters import PAPER, QUALITIES, check_parameters, default_rank
-from bgsub._samples import check_samples, principal_axes, refuse_mask
+from bgsub._samples import check_samples, clipped, principal_axes, refuse_mask
 from bgsub.errors import ParameterError
 from bgsub.surrogates import Surrogate
 
 __all__ = ["QUALITIES", "Callback", "Progress", "RobustPCA", "default_rank"]
 
 _log = logging.getLogger("bgsub")
+
+_LARGEST = 1e6  # scales of the data: beyond it an entry is an outlier for every cost
 
 
 class RobustPCA(Estimator):
@@ -209,10 +211,10 @@ class RobustPCA(Estimator):
             raise ParameterError(
                 f"rank must be in 1..{min(samples.shape)} for samples of shape {samples.shape}, got {rank}"
             )
-        fit = RobustFit(samples, observed, Surrogate(self.surrogate, mu_end or 1.0, self.p))
+        fit = _fit_of(samples, observed, Surrogate(self.surrogate, mu_end or 1.0, self.p))
         descent = alternation if self.quality == PAPER else graduation
         U, Y = self._follow(descent(self, fit, rank, mu_start, mu_end))
-        self._keep(fit, U, Y)
+        self._keep(samples, fit, U, Y)
         self._keep_features(X, samples.shape[1])
         self.n_samples_seen_ = len(samples)
         return self
@@ -248,10 +250,10 @@ class RobustPCA(Estimator):
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, observed=observed)
         _, last = check_parameters(self)
-        fit = self._prepare(X, y, observed)
+        samples, fit = self._prepare(X, y, observed)
         energy = self.singular_values_**2 * (1 - self.forgetting) ** len(fit.X)
         U, Y = self._follow(continuation(self, fit, energy, last))
-        self._keep(fit, U, Y, energy)
+        self._keep(samples, fit, U, Y, energy)
         self.n_samples_seen_ += len(fit.X)
         return self
 
@@ -282,7 +284,7 @@ class RobustPCA(Estimator):
         """
         self._check_fitted()
         check_parameters(self)
-        fit = self._prepare(X, None, observed)
+        _, fit = self._prepare(X, None, observed)
         U = np.ascontiguousarray(self.components_.T, fit.X.dtype)
         return robust_coefficients(fit.X, fit.observed, U, fit.surrogate, first_mu(self))
 
@@ -309,7 +311,7 @@ class RobustPCA(Estimator):
         """
         self._check_fitted()
         check_parameters(self)
-        fit = self._prepare(X, y, observed)
+        _, fit = self._prepare(X, y, observed)
         U = np.ascontiguousarray(self.components_.T, fit.X.dtype)
         return -held_back_cost(fit.X, fit.observed, U, fit.surrogate, first_mu(self))
 
@@ -338,9 +340,11 @@ class RobustPCA(Estimator):
         self.n_iter_, self.mu_ = progress.iteration, progress.mu
         return progress.components.T, progress.coefficients.T
 
-    def _keep(self, fit: RobustFit, U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None) -> None:
+    def _keep(
+        self, X: np.ndarray, fit: RobustFit, U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
+    ) -> None:
         """Set the attributes of a fitted model; `past` is the energy, (k,), along each column of U of older samples."""
-        X, observed = fit.X, fit.observed
+        observed = fit.observed
         U, Y, energy = principal_axes(U, Y, past)
         self.components_, self.coefficients_ = np.ascontiguousarray(U.T), np.ascontiguousarray(Y.T)
         self.singular_values_ = np.sqrt(energy)
@@ -350,9 +354,14 @@ class RobustPCA(Estimator):
             self.sparse_[~observed] = 0
         self.noise_scale_ = ResidualScale(X, observed, len(Y), np.random.default_rng(0)).of_residual(Y.T, U)
 
-    def _prepare(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> RobustFit:
-        """Return new samples with the cost of the last mu, checked against the fit."""
+    def _prepare(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> tuple[np.ndarray, RobustFit]:
+        """Return new samples, checked against the fit, and their cost at the last mu."""
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
         self._check_features(X, samples.shape[1])
-        return RobustFit(samples, observed, last_surrogate(self))
+        return samples, _fit_of(samples, observed, last_surrogate(self))
+
+
+def _fit_of(samples: np.ndarray, observed: np.ndarray, surrogate: Surrogate) -> RobustFit:
+    """Return the cost of samples; entries so large that their squares would drown all others are cut."""
+    return RobustFit(clipped(samples, observed, _LARGEST), observed, surrogate)

@@ -99,7 +99,9 @@ def test_outliers_do_not_move_what_least_squares_lets_move():
 def oracle(X, inliers, A, sweeps=20):
     """Least squares on the inliers alone, from the true factor A, (n, k)."""
     for _ in range(sweeps):
-        B = np.array([np.linalg.lstsq(A[known], x[known], rcond=None)[0] for x, known in zip(X.T, inliers.T, strict=True)])
+        B = np.array(
+            [np.linalg.lstsq(A[known], x[known], rcond=None)[0] for x, known in zip(X.T, inliers.T, strict=True)]
+        )
         A = np.array([np.linalg.lstsq(B[known], x[known], rcond=None)[0] for x, known in zip(X, inliers, strict=True)])
     return A @ B.T
 
@@ -148,6 +150,21 @@ def test_the_unit_of_the_samples_does_not_matter(quality, factor):
 
 
 @needs_compiler
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e12, 1e30, 1e100])
+@pytest.mark.parametrize("quality", GRADUATED)
+def test_outliers_of_any_size_are_outliers(quality, size):
+    _, L, _ = planted()
+    rng = np.random.default_rng(0)
+    wrong = rng.random(L.shape) < 0.2
+    X = np.where(wrong, size * rng.standard_normal(L.shape), L)
+    model = RobustPCA(RANK, quality=quality).fit(X)
+    assert error(model, L) < 2e-5
+    np.testing.assert_allclose(model.low_rank_ + model.sparse_, X, rtol=1e-12)
+    assert np.abs(model.inverse_transform(model.transform(X)) - L).max() < 1e-3
+    assert np.linalg.norm(model.partial_fit(X).low_rank_ - L) < 1e-3 * np.linalg.norm(L)
+
+
+@needs_compiler
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
 def test_the_unit_of_single_precision_does_not_matter(factor):
     X, L, _ = planted()
@@ -174,7 +191,7 @@ def test_attributes(quality):
     np.testing.assert_allclose(model.singular_values_, np.linalg.svd(model.low_rank_)[1][:RANK])
     assert model.n_iter_ == len(model.objective_)
     tries = 1 if quality == "paper" else len(PACES[quality].ridges)
-    assert 6 <= model.n_iter_ <= 6 * (tries + 1)
+    assert 6 <= model.n_iter_ <= 6 * (tries + 1) + 1
     assert model.n_features_in_ == model.n_samples_seen_ == SIZE
     moment = Y.T @ Y
     assert np.all(np.diff(np.diagonal(moment)) <= 0)
@@ -207,7 +224,7 @@ def test_no_accepted_step_of_the_paper_raises_the_objective(surrogate, conjugate
 
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("quality", GRADUATED)
-def test_no_step_raises_the_objective_and_mu_never_rises(quality, surrogate):
+def test_no_step_raises_the_objective_and_mu_falls(quality, surrogate):
     X, _, mask = planted(observed=0.8, share=0.2)
     seen = []
     RobustPCA(RANK, quality=quality, surrogate=surrogate, callback=seen.append).fit(X, observed=mask)
@@ -217,7 +234,7 @@ def test_no_step_raises_the_objective_and_mu_never_rises(quality, surrogate):
         assert progress.objective[-1] <= progress.objective[0]
     fall = [progress.mu for progress in seen]
     restarts = np.count_nonzero(np.diff(fall[:-1]) > 0)
-    assert restarts < len(PACES[quality].ridges) + (surrogate == "atan")  # the unit of atan is another one
+    assert restarts <= len(PACES[quality].ridges)  # one more for the return to where the noise began
     assert min(fall) < 1e-2 * fall[0]
 
 

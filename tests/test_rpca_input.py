@@ -137,7 +137,10 @@ def test_names_of_features():
     model.transform(Frame(X, ["a", "b", "c"]))
     for columns, message in (
         (["a", "c", "b"], "Feature names must be in the same order as they were in fit"),
-        (["a", "b", "d"], "Feature names unseen at fit time:\n- d\nFeature names seen at fit time, yet now missing:\n- c"),
+        (
+            ["a", "b", "d"],
+            "Feature names unseen at fit time:\n- d\nFeature names seen at fit time, yet now missing:\n- c",
+        ),
     ):
         with pytest.raises(ParameterError, match=message):
             model.transform(Frame(X, columns))

@@ -70,7 +70,7 @@ def test_a_cost_that_overflows_is_a_step_to_be_refused(dtype):
     with np.errstate(over="ignore", invalid="ignore"):
         descent = minimise(half, start, CONJUGATE_RULES[RULES[0]], steps=20, tolerance=0, step_length=1e18)
     assert np.isfinite(half.Y).all()
-    assert descent.values[-1] < start
+    assert descent.values[-1] <= start
 
 
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999))
@@ -128,7 +128,7 @@ def test_conjugate_gradients_solve_least_squares(rule):
     rng = np.random.default_rng(0)
     X, mask = rng.standard_normal((10, 30)), rng.random((10, 30)) < 0.7
     U = np.linalg.qr(rng.standard_normal((30, 3)))[0]
-    fit = RobustFit(X, mask, Surrogate("log", 1e5))  # a cost without outliers
+    fit = RobustFit(X, mask, Surrogate("log", 1e6))  # a cost without outliers
     half = CoefficientHalf(fit, U, np.zeros((3, 10)))
     minimise(half, fit.evaluate(U, half.Y), CONJUGATE_RULES[rule], steps=200, tolerance=0, step_length=1.0)
     for j in range(10):

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 _ESTIMATOR = ("surrogate", "p", "mu_start", "mu_end", "iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "backend", "hardware", "on_error", "rate")
 _FOR_FRAMES = (*_SOURCE, "factor", "grey", "kind", "sparse_picture")
-_FOR_MATRICES = ("key", "columns", "float32", "as_is")
+_FOR_MATRICES = ("key", "columns", "float32")
 _MATRIX_ENDINGS = (".npy", ".npz", ".mat")  # those of bgsub.decomposition, which would import NumPy
 _OBSERVED = ("observed", "observed_key")
-_SAME = (*_OBSERVED, "grey", "sparse_picture", "key", "float32", "as_is", "save_arrays", "plot", "overwrite")
+_SAME = (*_OBSERVED, "grey", "sparse_picture", "key", "float32", "save_arrays", "plot", "overwrite")
 _POSITIVE = click.FloatRange(0, min_open=True)
 
 
@@ -45,7 +45,7 @@ def _estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--surrogate",
             "cost",
             type=click.Choice(["lp", "log", "atan"]),
-            help="Cost of the sparse part; by default lp.",
+            help="Cost of the sparse part; by default log.",
         ),
         click.option(
             "--p",
@@ -58,14 +58,22 @@ def _estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--mu-start",
             type=_POSITIVE,
             metavar="MU",
-            help="Smoothing at the beginning, for entries of unit spread; for frames, in units of full scale.",
+            help="Smoothing at the beginning, by default from the data. Entries squared, for atan entries; those of "
+            "frames are in units of full scale.",
         ),
-        click.option("--mu-end", type=_POSITIVE, metavar="MU", help="Smoothing at the end, in the same unit."),
-        click.option("--iterations", type=click.IntRange(1), metavar="N", help="Number of alternations."),
+        click.option(
+            "--mu-end", type=_POSITIVE, metavar="MU", help="Smoothing at the end; by default where noise is left."
+        ),
+        click.option(
+            "--iterations",
+            type=click.IntRange(1),
+            metavar="N",
+            help="Largest number of steps; for paper, of alternations.",
+        ),
         click.option(
             "--quality",
-            type=click.Choice(["fast", "balanced", "best"]),
-            help="How much time the result may take.",
+            type=click.Choice(["fast", "balanced", "best", "paper"]),
+            help="How much time the result may take; by default balanced. paper is the schedule of the paper.",
         ),
     ]
     return _add(options, command)
@@ -93,9 +101,6 @@ def _input_options(command: Callable[..., Any]) -> Callable[..., Any]:
             help="What are the samples of a matrix; in Python they are rows.",
         ),
         click.option("--float32", is_flag=True, help="Compute a matrix in single precision, in half the memory."),
-        click.option(
-            "--as-is", is_flag=True, help="Do not divide a matrix by the spread of its entries for the computation."
-        ),
         click.option(
             "--scale",
             "factor",
@@ -193,10 +198,10 @@ def _watch(quiet: bool) -> Any:
     """Return what draws the progress of a fit."""
 
     @contextmanager
-    def watch(name: str, length: int) -> Iterator[Callable[[int], None]]:
+    def watch(name: str, length: int | None) -> Iterator[Callable[[int], None]]:
         """Draw the progress of one fit."""
         done = 0
-        with progress_bar(name, length, quiet, unit="iterations") as meter:
+        with progress_bar(name, length, quiet, unit="steps") as meter:
 
             def told(iteration: int) -> None:
                 """Count up to an iteration; it is told more than once."""

@@ -33,7 +33,7 @@ def read_matrix(
     key: str | None = None,
     columns: bool = False,
     float32: bool = False,
-    rank: int = 1,
+    rank: int | None = None,
     tell: Tell = logger.info,
 ) -> MatrixSamples:
     """Read the samples of a matrix.
@@ -48,7 +48,7 @@ def read_matrix(
         Take the columns of the matrix as samples instead of the rows.
     float32 : bool
         Compute in single precision; float32 and float16 do so always.
-    rank : int
+    rank : int, optional
         Of the decomposition, for the memory that it takes.
     tell : callable
         Takes the sentence about the memory.

@@ -7,26 +7,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bgsub.errors import ParameterError
+from bgsub.rpca import default_rank
 
 Tell = Callable[[str], None]
 
-_MATRICES, _MASKS = 6, 2  # of the size of the samples at the peak of a fit; measured, see the tests
+_MATRICES, _MASKS = 5, 3  # of the size of the samples at the peak of a fit with gaps; measured, see the tests
 _CGROUP = Path("/sys/fs/cgroup")
 
 
-def needed_memory(shape: tuple[int, int], rank: int, itemsize: int) -> int:
+def needed_memory(shape: tuple[int, int], rank: int | None, itemsize: int) -> int:
     """Return the bytes that a decomposition takes at its peak, the samples themselves included.
 
     Parameters
     ----------
     shape : (n, m)
         Number of samples and of features.
-    rank : int
-        Dimension of the subspace.
+    rank : int, optional
+        Dimension of the subspace; by default see `bgsub.rpca.default_rank`.
     itemsize : int
         Bytes of an entry: 4 or 8.
     """
     n, m = shape
+    rank = default_rank(shape) if rank is None else rank
     bases = 8 * rank * (n + m) * itemsize  # basis, gradient, directions and their like
     return n * m * (_MATRICES * itemsize + _MASKS) + bases
 

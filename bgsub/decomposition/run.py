@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bgsub.decomposition.fitting import DEFAULT_RANK, Decomposition, decompose
+from bgsub.decomposition.fitting import Decomposition, decompose
 from bgsub.decomposition.matrices import is_matrix, read_matrix
 from bgsub.decomposition.memory import Tell
 from bgsub.decomposition.observed import read_frame_masks, read_matrix_mask
@@ -19,15 +19,14 @@ from bgsub.decomposition.stack import read_frames
 from bgsub.decomposition.writing import Target, arrays_target, frame_targets, matrix_targets, plot_target
 from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
 from bgsub.outputs import VIDEO_ENDINGS
-from bgsub.rpca import RobustPCA
 from bgsub.video.sources import FrameSource, open_source
 from bgsub.video.sources.base import logger
 from bgsub.video.sources.camera import is_camera
 
-Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+Watch = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 
 
-def _unwatched(_name: str, _length: int) -> AbstractContextManager[Callable[[int], None]]:
+def _unwatched(_name: str, _length: int | None) -> AbstractContextManager[Callable[[int], None]]:
     return nullcontext(lambda _iteration: None)
 
 
@@ -55,8 +54,6 @@ class DecompositionJob:
         As `frame_targets`.
     key, columns, float32
         As `read_matrix`.
-    as_is : bool
-        As `decompose`.
     observed, observed_key
         As `read_matrix_mask` and `read_frame_masks`.
     save_arrays, plot : bool
@@ -77,7 +74,6 @@ class DecompositionJob:
     key: str | None = None
     columns: bool = False
     float32: bool = False
-    as_is: bool = False
     observed: Path | None = None
     observed_key: str | None = None
     save_arrays: bool = False
@@ -125,7 +121,6 @@ class DecompositionResult:
             "features": self.features,
             "rank": len(parts.components),
             "iterations": parts.iterations,
-            "spread": parts.spread,
             "outliers": parts.outliers,
             "threshold": parts.threshold,
             "singular_values": [float(value) for value in parts.singular_values],
@@ -145,8 +140,8 @@ def run_decomposition(
     job : DecompositionJob
         What to do.
     watch : callable, optional
-        Called with the name of the input and the number of iterations; returns a context manager whose value is called
-        with the number of each iteration when it is done, such as a progress bar.
+        Called with the name of the input and the number of steps, None where it is not known; returns a context manager
+        whose value is called with the number of each step when it is done, such as a progress bar.
     tell : callable
         Takes a sentence about the memory, before it is used.
 
@@ -172,7 +167,7 @@ def _run_matrix(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
     targets = _with_extras(matrix_targets(path.suffix.lower()), job)
     with output_folder(job.output, targets, path, job.overwrite) as place:
         kind: dict[str, Any] = {"key": job.key, "columns": job.columns, "float32": job.float32}
-        samples = read_matrix(job.input, **kind, rank=job.rank or DEFAULT_RANK, tell=tell)
+        samples = read_matrix(job.input, **kind, rank=job.rank, tell=tell)
         if job.observed is not None:
             samples.observed = read_matrix_mask(job.observed, samples, job.observed_key)
         parts = _fit(samples, job, watch)
@@ -185,7 +180,7 @@ def _run_frames(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
         as_images = job.format == "images" or (job.format == "auto" and source.numbered)
         targets = _with_extras(frame_targets(as_images, job.sparse_picture), job)
         with output_folder(job.output, targets, source.path, job.overwrite) as place:
-            samples = read_frames(source, scale=job.scale, grey=job.grey, rank=job.rank or DEFAULT_RANK, tell=tell)
+            samples = read_frames(source, scale=job.scale, grey=job.grey, rank=job.rank, tell=tell)
             if job.observed is not None:
                 samples.observed = read_frame_masks(job.observed, samples, job.observed_key, job.scale)
             parts = _fit(samples, job, watch)
@@ -214,15 +209,8 @@ def _with_extras(targets: list[Target], job: DecompositionJob) -> list[Target]:
 
 
 def _fit(samples: Samples, job: DecompositionJob, watch: Watch) -> Decomposition:
-    iterations = job.parameters.get("iterations") or RobustPCA(1).iterations
-    with watch(samples.name, iterations) as told:
-        return decompose(
-            samples,
-            job.rank,
-            as_is=job.as_is,
-            callback=lambda progress: told(progress.iteration),
-            **job.parameters,
-        )
+    with watch(samples.name, None) as told:  # how many steps a fit takes shows at its end
+        return decompose(samples, job.rank, callback=lambda progress: told(progress.iteration), **job.parameters)
 
 
 def _write(targets: list[Target], place: Path, samples: Samples, parts: Decomposition) -> None:

@@ -19,7 +19,7 @@ _UNKNOWN_LENGTH = 64  # frames to begin with where the source does not tell
 
 
 def read_frames(
-    source: FrameSource, *, scale: float = 1.0, grey: bool = False, rank: int = 1, tell: Tell = logger.info
+    source: FrameSource, *, scale: float = 1.0, grey: bool = False, rank: int | None = None, tell: Tell = logger.info
 ) -> FrameSamples:
     """Read all frames of a source into the memory.
 
@@ -31,7 +31,7 @@ def read_frames(
         Reduce height and width by this factor, in (0, 1].
     grey : bool
         Take the intensity of colour frames.
-    rank : int
+    rank : int, optional
         Of the decomposition, for the memory that it takes.
     tell : callable
         Takes the sentence about the memory, once the first frame is known and where the source knows its length.
@@ -72,7 +72,7 @@ class _Reader:
     full: FrameFormat
     format: FrameFormat
 
-    def __init__(self, source: FrameSource, scale: float, grey: bool, rank: int, tell: Tell) -> None:
+    def __init__(self, source: FrameSource, scale: float, grey: bool, rank: int | None, tell: Tell) -> None:
         self._source, self._scale, self._grey, self._rank = source, scale, grey, rank
         self._tell = tell
         self.frames: list[Frame] = []

@@ -28,7 +28,7 @@ def main(arguments: list[str] | None = None) -> None:
 
     left, values, right = np.linalg.svd(given, full_matrices=False)
     plain = left[:, :k] * values[:k] @ right[:k]
-    robust = bgsub.RobustPCA(rank=k, surrogate="lp").fit(given).low_rank_
+    robust = bgsub.RobustPCA(rank=k).fit(given).low_rank_
     for name, found in (("PCA", plain), ("RobustPCA", robust)):
         print(f"{name:10} relative error {np.linalg.norm(found - truth) / np.linalg.norm(truth):.1e}")
 
