@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -21,6 +22,7 @@ _WIDTH = 3  # the width that a settled fit may go down to, in scales of its resi
 _CHECKED = 1.3  # fall of mu after which the singular values are looked at again
 _VANISHED = 1e-3  # share of an earlier residual
 _TESTED = 1e-2  # of the first mu: the least at which the influence is tested
+_STEPS = 1000  # of one fit
 _AT_REST = 1e-6  # a step gains less than this share of mu per entry
 _RESTS = 3  # steps at rest that end a fit
 
@@ -66,8 +68,8 @@ class Task:
         Widths (`Surrogate.scale`) to begin and to end with; None takes them from the data.
     tolerance : float
         End when the scale of the residual is below this share of that of the data.
-    steps : int
-        End after so many steps.
+    budget : iterator
+        One item for each step that may be taken, by all fits together.
     """
 
     fit: RobustFit
@@ -77,7 +79,7 @@ class Task:
     first: float | None
     last: float | None
     tolerance: float
-    steps: int
+    budget: Iterator[int]
 
 
 class Descent:
@@ -96,8 +98,7 @@ class Descent:
         self._search = ConjugateGradients(self._problem, task.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
         self._checked = np.inf
-        self.noisy = False
-        self.exact = False
+        self.noisy = self.exact = self.unfinished = False
         self.mu = np.inf
 
     def run(self) -> Iterator[Step]:
@@ -112,7 +113,7 @@ class Descent:
         self._set(max(first**2, self._end))
         noise = NoiseFloor()
         waited = rests = 0
-        for _ in range(self._task.steps):
+        for _ in islice(self._task.budget, _STEPS):
             step = self._step()
             if step is None:
                 if self.mu <= self._end:
@@ -145,6 +146,7 @@ class Descent:
                 rests = rests + 1 if self._at_rest(step) else 0
                 if rests == _RESTS:
                     return
+        self.unfinished = True
 
     def explains(self, residual: float) -> bool:
         """Tell whether nothing of low rank is left: no residual, seen from the scale that it had, or but noise."""
@@ -185,7 +187,7 @@ class Descent:
         self._value = self._problem.evaluate(self._problem.point)
         yield self._seen(self._value, self._value)
         self._search = ConjugateGradients(self._problem, self._task.rule, probing=False)
-        for _ in range(self._task.steps):
+        for _ in self._task.budget:
             step = self._step()
             if step is None:
                 return

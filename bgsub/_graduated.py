@@ -24,7 +24,7 @@ def graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
     for ridge in task.pace.ridges:
         descent = Descent(task, ridge, A, B)
         yield from descent.run()
-        if best is None or descent.beats(best):
+        if best is None or (not descent.unfinished and descent.beats(best)):
             best = descent
         if best.exact or (best.noisy and not task.pace.doubts):
             break

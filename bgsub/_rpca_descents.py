@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _PAPER_ALTERNATIONS = 50
 _PAPER_TOLERANCE = 1e-7
-_STEPS = 1000
+_STEPS = 5000
 _TOLERANCE = 5e-7
 _LEAST = 64  # a tolerance is at least so many units of rounding
 _START_LARGEST = 10.0  # scales of the data up to which an entry counts for the start
@@ -57,7 +57,7 @@ def graduation(
         first=first and Surrogate(model.surrogate, first, model.p).scale,
         last=last and Surrogate(model.surrogate, last, model.p).scale,
         tolerance=_tolerance(model, fit),
-        steps=model.iterations or _STEPS,
+        budget=iter(range(model.iterations or _STEPS)),
     )
     U, Y = random_svd(_start(fit), rank, rng)
     count = 0

@@ -24,7 +24,7 @@ from bgsub._samples import check_samples, clipped, principal_axes, refuse_mask
 from bgsub.errors import ParameterError
 from bgsub.surrogates import Surrogate
 
-__all__ = ["QUALITIES", "Callback", "Progress", "RobustPCA", "default_rank"]
+__all__ = ["PAPER", "QUALITIES", "Callback", "Progress", "RobustPCA", "default_rank"]
 
 _log = logging.getLogger("bgsub")
 

@@ -159,16 +159,14 @@ class Quadratic:
 
 @pytest.mark.parametrize("probing", [True, False])
 @pytest.mark.parametrize("rule", RULES)
-def test_conjugate_gradients_fall_and_predict_the_fall(rule, probing):
+def test_conjugate_gradients_fall(rule, probing):
     problem = Quadratic(np.array([1.0, 0.5, 0.1, 0.01]), np.ones(4))
     search = ConjugateGradients(problem, CONJUGATE_RULES[rule], probing=probing)
     values = [problem.evaluate(problem.point)]
     for _ in range(150):
-        g = problem.gradient()
         new = search.step(values[-1])
         if new is None or new < 1e-20:
             break
-        assert search.decrement == pytest.approx(g @ g)
         assert new < values[-1]
         values.append(new)
     assert values[-1] < 1e-6 * values[0]

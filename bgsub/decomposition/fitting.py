@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 
 from bgsub.decomposition.samples import FrameSamples, Samples
-from bgsub.rpca import RobustPCA
+from bgsub.rpca import PAPER, RobustPCA
+from bgsub.surrogates import Surrogate
 
+_GREY_LEVEL = 1 / 255
+_EFFICIENT = 2.4  # width of the cost, in deviations of the noise, that has 95 % of the efficiency of least squares
 _DEVIATIONS = 3.0
 _FLOOR = 1e-3  # of the size of the low-rank part: where there is no noise, rounding is none
 
@@ -65,13 +68,15 @@ def decompose(
     callback : callable, optional
         As that of `bgsub.RobustPCA`.
     **parameters
-        Others of `bgsub.RobustPCA`.
+        Others of `bgsub.RobustPCA`. For frames of 8 bits mu ends by default where the noise is one grey level:
+        compressed video stands still in so many pixels that no noise is left to be found, and the fit would go on.
 
     Raises
     ------
     ParameterError
         As `bgsub.RobustPCA`.
     """
+    parameters = _end_of_frames(samples, parameters) | parameters
     model = RobustPCA(rank, callback=callback, **parameters).fit(samples.X, observed=samples.observed)
     threshold, outliers = _outliers(samples, model)
     return Decomposition(
@@ -84,6 +89,15 @@ def decompose(
         threshold,
         outliers,
     )
+
+
+def _end_of_frames(samples: Samples, parameters: dict[str, Any]) -> dict[str, Any]:
+    """Return the last mu for frames of 8 bits, none where the smoothing is given otherwise."""
+    given = parameters.get("quality") == PAPER or {"mu_start", "mu_end"} & parameters.keys()
+    if given or not isinstance(samples, FrameSamples) or samples.format.dtype != "uint8":
+        return {}
+    cost = Surrogate(parameters.get("surrogate", "log"), 1.0)
+    return {"mu_end": cost.at_scale(_EFFICIENT * _GREY_LEVEL).mu}
 
 
 def _outliers(samples: Samples, model: RobustPCA) -> tuple[float, float]:

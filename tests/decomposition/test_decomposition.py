@@ -264,3 +264,11 @@ def test_a_job_from_python(tmp_path):
     assert result.outputs == [tmp_path / "out" / "low_rank.npy", tmp_path / "out" / "sparse.npy"]
     (sentence,) = said
     assert sentence.startswith(f"matrix '{tmp_path / 'x.npy'}': 40 samples of 60 values take about 1 MB of ")
+
+
+def test_frames_of_8_bits_end_where_the_noise_is_one_grey_level():
+    seen = []
+    frames = read_frames(ArraySource(make_pictures(n=12)[0]))
+    for parameters, end in (({}, (2.4 / 255) ** 2), ({"surrogate": "atan"}, 2.4 / 255), ({"mu_end": 1e-4}, 1e-4)):
+        decompose(frames, 1, quality="fast", callback=lambda step: seen.append(step.mu), **parameters)
+        assert seen[-1] == pytest.approx(end)
