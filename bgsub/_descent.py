@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from bgsub._conjugate import ConjugateGradients, Rule
-from bgsub._evidence import NORMAL_RIDGE, NoiseFloor, gap, is_noise, noise_norm, stands_out
+from bgsub._evidence import NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm, stands_out
 from bgsub._factors import FactorProblem, ResidualScale
 from bgsub._halves import RobustFit
 from bgsub._pace import Pace
@@ -145,6 +145,7 @@ class Descent:
             else:
                 rests = rests + 1 if self._at_rest(step) else 0
                 if rests == _RESTS:
+                    self.exact = self._task.last is not None and is_within(self._residual, self.mu)
                     return
         self.unfinished = True
 

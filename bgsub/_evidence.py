@@ -26,7 +26,7 @@ class NoiseFloor:
     def reached(self, mu: float, residual: float, point: np.ndarray, settled: bool) -> bool:
         """Tell whether the floor is known by now; `mu` and `point` are then those at which it was met."""
         self._past.append((mu, residual))
-        if mu > (_NOISE * residual) ** 2:
+        if is_within(residual, mu):
             self.mu = 0.0
             return False
         if self.mu == 0:
@@ -36,6 +36,11 @@ class NoiseFloor:
         before, most = self._past[0][0], max(residual for _, residual in self._past)
         slow = len(self._past) >= _SLOW  # a mu that falls faster follows the residual
         return slow and settled and before >= _DECADE * mu and residual > _STALLED * most
+
+
+def is_within(residual: float, mu: float) -> bool:
+    """Tell whether a residual of that scale is that of inliers at `mu`."""
+    return mu > (_NOISE * residual) ** 2
 
 
 def noise_norm(E: np.ndarray) -> float:

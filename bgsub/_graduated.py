@@ -18,7 +18,17 @@ from bgsub._descent import Descent, Step, Task
 
 
 def graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
-    """Yield each step from the factors A, (n, k), and B, (m, k); the last one has the result."""
+    """Yield each step, at least one, from the factors A, (n, k), and B, (m, k); the last one has the result."""
+    taken = None
+    for taken in _fits(task, A, B):
+        yield taken
+    if taken is None:  # no step lowers the cost, or none may be taken
+        value = task.fit.evaluate(B, A.T)
+        yield Step(A, B, task.fit.surrogate.mu, (value, value), 0.0)
+
+
+def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
+    """Yield the steps of each fit and what is left to do with the best of them."""
     final = task.fit.surrogate
     best: Descent | None = None
     for ridge in task.pace.ridges:

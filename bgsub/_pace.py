@@ -40,3 +40,4 @@ PACES = {
     "balanced": Pace(0.95, 0.1, 1e-3, 2, (1.2, 1.7)),
     "best": Pace(0.98, 0.5, 3e-4, 2, (1.2, 1.7, 0.8), doubts=True),
 }
+COMPLETION = Pace(0.6, 0.05, 3e-3, 1, (1.2,))  # where one factor is known already

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,11 @@ import numpy as np
 from bgsub._alternation import Alternation
 from bgsub._conjugate import CONJUGATE_RULES
 from bgsub._continuation import Continuation
-from bgsub._descent import Task
+from bgsub._descent import Step, Task
 from bgsub._graduated import graduate
 from bgsub._halves import RobustFit
-from bgsub._pace import PACES
+from bgsub._pace import COMPLETION, PACES
+from bgsub._parts import part_of
 from bgsub._progress import Progress
 from bgsub._rpca_parameters import PAPER_MU, generator
 from bgsub._samples import clipped, fill_missing, random_svd, truncated_svd
@@ -47,9 +49,27 @@ def alternation(
 def graduation(
     model: RobustPCA, fit: RobustFit, rank: int, first: float | None, last: float | None
 ) -> Iterator[Progress]:
-    """Yield each step of the graduated fit."""
+    """Yield each step of the graduated fit; an elongated matrix is fitted on a part first."""
     rng = generator(model.random_state)
-    task = Task(
+    part = part_of(fit.observed, rank, rng)
+    if part is None:
+        task = _task(model, fit, rng, first, last)
+        yield from _numbered("both", graduate(task, *_start(fit, rank, rng)), 0)
+        return
+    some = RobustFit(part.of(fit.X), part.of(fit.observed), fit.surrogate)
+    task = _task(model, some, rng, first, last)
+    progress = None
+    for progress in _numbered("part", graduate(task, *_start(some, rank, rng)), 0):
+        yield progress
+    if progress is None:
+        raise AssertionError("a fit yields at least one step")
+    A, B = part.completed(_cut(fit), progress.coefficients, progress.components.T)
+    rest = replace(task, fit=fit, pace=COMPLETION, first=None, last=some.surrogate.scale)
+    yield from _numbered("both", graduate(rest, A, B), progress.iteration)
+
+
+def _task(model: RobustPCA, fit: RobustFit, rng: np.random.Generator, first: float | None, last: float | None) -> Task:
+    return Task(
         fit=fit,
         rule=CONJUGATE_RULES[model.conjugate],
         pace=PACES[model.quality],
@@ -59,13 +79,12 @@ def graduation(
         tolerance=_tolerance(model, fit),
         budget=iter(range(model.iterations or _STEPS)),
     )
-    U, Y = random_svd(_start(fit), rank, rng)
-    count = 0
-    for count, step in enumerate(graduate(task, Y.T, U), start=1):
-        yield Progress(count, "both", step.mu, list(step.values), step.A, step.B.T)
-    if count == 0:  # the start left nothing to lower
-        value = fit.evaluate(U, Y)
-        yield Progress(1, "both", fit.surrogate.mu, [value, value], Y.T, U.T)
+
+
+def _numbered(half: str, steps: Iterator[Step], taken: int) -> Iterator[Progress]:
+    """Yield the steps as progress, counted from `taken` on."""
+    for count, step in enumerate(steps, start=taken + 1):
+        yield Progress(count, half, step.mu, list(step.values), step.A, step.B.T)
 
 
 def continuation(model: RobustPCA, fit: RobustFit, energy: np.ndarray, last: float | None) -> Iterator[Progress]:
@@ -96,7 +115,13 @@ def first_mu(model: RobustPCA) -> float:
     return last.at_scale(max(np.sqrt(_FIRST * mean), last.scale)).mu
 
 
-def _start(fit: RobustFit) -> np.ndarray:
+def _start(fit: RobustFit, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return the factors A, (n, k), and B, (m, k), that a fit begins with."""
+    U, Y = random_svd(_cut(fit), rank, rng)
+    return Y.T, U
+
+
+def _cut(fit: RobustFit) -> np.ndarray:
     """Return the samples without gaps, and without entries so large that the start would be made of them."""
     return clipped(fill_missing(fit.X, fit.observed), fit.observed, _START_LARGEST)
 
