@@ -23,7 +23,6 @@ _CHECKED = 1.3  # fall of mu after which the singular values are looked at again
 _VANISHED = 1e-3  # share of an earlier residual
 _TESTED = 1e-2  # of the first mu: the least at which the influence is tested
 _STEPS = 1000  # of one fit
-_AT_REST = 1e-6  # a step gains less than this share of mu per entry
 _RESTS = 3  # steps at rest that end a fit
 
 
@@ -238,7 +237,7 @@ class Descent:
         return bool(np.all(self._search.decrements() <= self._pace.rest * self.mu * self._counts))
 
     def _at_rest(self, step: Step) -> bool:
-        return step.values[0] - step.values[1] < _AT_REST * self.mu * self._entries
+        return step.values[0] - step.values[1] < self._pace.idle * self.mu * self._entries
 
     def _cost(self, mu: float) -> float:
         self._fit.surrogate = Surrogate("log", mu)

@@ -21,6 +21,8 @@ class Pace:
         sample or a feature with few entries that lags behind is taken for outliers for good when mu falls.
     hold : int
         Steps to wait for it.
+    idle : float
+        At the last mu, steps that gain less than this share of mu per entry end the fit.
     ridges : tuple of float
         Strengths of the ridge; one fit for each, until one leaves nothing but outliers.
     doubts : bool
@@ -31,13 +33,14 @@ class Pace:
     settled: float
     rest: float
     hold: int
+    idle: float
     ridges: tuple[float, ...]
     doubts: bool = False
 
 
 PACES = {
-    "fast": Pace(0.95, 0.05, 3e-3, 3, (1.2,)),
-    "balanced": Pace(0.95, 0.1, 1e-3, 2, (1.2, 1.7)),
-    "best": Pace(0.98, 0.5, 3e-4, 2, (1.2, 1.7, 0.8), doubts=True),
+    "fast": Pace(0.95, 0.05, 3e-3, 3, 1e-4, (1.2,)),
+    "balanced": Pace(0.95, 0.1, 1e-3, 2, 1e-5, (1.2, 1.7)),
+    "best": Pace(0.98, 0.5, 3e-4, 2, 1e-6, (1.2, 1.7, 0.8), doubts=True),
 }
-COMPLETION = Pace(0.6, 0.05, 3e-3, 1, (1.2,))  # where one factor is known already
+COMPLETION = Pace(0.6, 0.05, 3e-3, 1, 1e-4, (1.2,))  # where one factor is known already
