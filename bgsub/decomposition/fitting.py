@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from bgsub.decomposition.samples import FrameSamples, Samples
-from bgsub.rpca import PAPER, RobustPCA
+from bgsub.rpca import RobustPCA
+from bgsub.rpca.parameters import PAPER
 from bgsub.surrogates import Surrogate
 
 _GREY_LEVEL = 1 / 255

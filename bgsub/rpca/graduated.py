@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from bgsub._descent import Descent, Step, Task
+from bgsub.rpca.descent import Descent, Step, Task
 
 
 def graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bgsub._factors import ResidualScale
-from bgsub._halves import RobustFit
-from bgsub._progress import Progress
-from bgsub._reweighting import Past, least_squares, reweighted
+from bgsub.rpca.factors import ResidualScale
+from bgsub.rpca.halves import RobustFit
+from bgsub.rpca.progress import Progress
+from bgsub.rpca.reweighting import Past, least_squares, reweighted
 
 _NOISE = 2.4  # the width at which the log cost has 95 % of the efficiency of least squares on normal noise
 _FALL = 0.5  # least factor of mu from one round to the next

@@ -8,10 +8,10 @@ import reference
 from rpca_planted import COMPILED, RANK, SIZE, SURROGATES, error, needs_compiler, planted
 
 from bgsub import RobustPCA
-from bgsub._conjugate import CONJUGATE_RULES
-from bgsub._pace import PACES
-from bgsub._samples import truncated_svd
-from bgsub.rpca import QUALITIES
+from bgsub.rpca.conjugate import CONJUGATE_RULES
+from bgsub.rpca.pace import PACES
+from bgsub.rpca.parameters import QUALITIES
+from bgsub.rpca.samples import truncated_svd
 from bgsub.surrogates import Surrogate
 
 RULES = list(CONJUGATE_RULES)

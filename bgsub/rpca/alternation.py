@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bgsub._conjugate import Descent, Rule, minimise
-from bgsub._halves import BasisHalf, CoefficientHalf, RobustFit
 from bgsub.grassmann import qr_positive
+from bgsub.rpca.conjugate import Descent, Rule, minimise
+from bgsub.rpca.halves import BasisHalf, CoefficientHalf, RobustFit
 
 _ROUNDING = 8  # a relative change below this many units of rounding is noise
 
@@ -28,7 +28,7 @@ class Alternation:
     fit : RobustFit
         The cost.
     rule : callable
-        One of `bgsub._conjugate.CONJUGATE_RULES`.
+        One of `bgsub.rpca.conjugate.CONJUGATE_RULES`.
     steps : int
         Largest number of conjugate gradient steps in each half.
     tolerance : float

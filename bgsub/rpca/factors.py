@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._conjugate import Line
-from bgsub._halves import RobustFit
+from bgsub.rpca.conjugate import Line
+from bgsub.rpca.halves import RobustFit
 
 _QUANTILE = 0.25  # of the absolute residual: it stays on the inliers while there are more outliers than inliers
 _NORMAL_QUANTILE = 0.31863936  # the same quantile of a standard normal variable

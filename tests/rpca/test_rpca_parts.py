@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rpca_planted import SURROGATES, needs_compiler
 
-from bgsub._conjugate import CONJUGATE_RULES, ConjugateGradients, minimise
-from bgsub._factors import FactorProblem, ResidualScale
-from bgsub._halves import BasisHalf, CoefficientHalf, RobustFit
-from bgsub._reweighting import Past, held_back_cost, reweighted, robust_coefficients
-from bgsub._samples import fill_missing, principal_axes, random_svd, truncated_svd
+from bgsub.rpca.conjugate import CONJUGATE_RULES, ConjugateGradients, minimise
+from bgsub.rpca.factors import FactorProblem, ResidualScale
+from bgsub.rpca.halves import BasisHalf, CoefficientHalf, RobustFit
+from bgsub.rpca.reweighting import Past, held_back_cost, reweighted, robust_coefficients
+from bgsub.rpca.samples import fill_missing, principal_axes, random_svd, truncated_svd
 from bgsub.surrogates import Surrogate
 
 RULES = list(CONJUGATE_RULES)
@@ -152,7 +152,7 @@ class Quadratic:
         return gradient
 
     def curve(self, direction):
-        from bgsub._conjugate import Line  # noqa: PLC0415
+        from bgsub.rpca.conjugate import Line  # noqa: PLC0415
 
         return Line(self, direction)
 
@@ -203,7 +203,7 @@ def test_reweighting_without_a_cost_is_least_squares_whatever_the_blocks(monkeyp
     X, mask, U, _ = some(20, 9, 3)
     expected = [np.linalg.lstsq(U[known], x[known], rcond=None)[0] for x, known in zip(X, mask, strict=True)]
     for size in (1 << 19, 40):
-        monkeypatch.setattr("bgsub._reweighting._BLOCK", size)
+        monkeypatch.setattr("bgsub.rpca.reweighting._BLOCK", size)
         np.testing.assert_allclose(reweighted(X, mask, np.zeros((9, 3)), U, None), expected, atol=1e-10)
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bgsub._conjugate import CONJUGATE_RULES
-from bgsub._pace import PACES
 from bgsub.errors import ParameterError
+from bgsub.rpca.conjugate import CONJUGATE_RULES
+from bgsub.rpca.pace import PACES
 from bgsub.surrogates import Surrogate
 
 PAPER = "paper"

@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bgsub._alternation import Alternation
-from bgsub._conjugate import CONJUGATE_RULES
-from bgsub._continuation import Continuation
-from bgsub._descent import Step, Task
-from bgsub._graduated import graduate
-from bgsub._halves import RobustFit
-from bgsub._pace import COMPLETION, PACES
-from bgsub._parts import part_of
-from bgsub._progress import Progress
-from bgsub._rpca_parameters import PAPER_MU, generator
-from bgsub._samples import clipped, fill_missing, random_svd, truncated_svd
+from bgsub.rpca.alternation import Alternation
+from bgsub.rpca.conjugate import CONJUGATE_RULES
+from bgsub.rpca.continuation import Continuation
+from bgsub.rpca.descent import Step, Task
+from bgsub.rpca.graduated import graduate
+from bgsub.rpca.halves import RobustFit
+from bgsub.rpca.pace import COMPLETION, PACES
+from bgsub.rpca.parameters import PAPER_MU, generator
+from bgsub.rpca.parts import part_of
+from bgsub.rpca.progress import Progress
+from bgsub.rpca.samples import clipped, fill_missing, random_svd, truncated_svd
 from bgsub.surrogates import Surrogate
 
 if TYPE_CHECKING:
-    from bgsub.rpca import RobustPCA
+    from bgsub.rpca.estimator import RobustPCA
 
 _PAPER_ALTERNATIONS = 50
 _PAPER_TOLERANCE = 1e-7

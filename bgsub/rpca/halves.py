@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._conjugate import Line
-from bgsub._cost_kernels import cost_and_influence
 from bgsub.grassmann import Retraction, project
+from bgsub.rpca.conjugate import Line
+from bgsub.rpca.cost_kernels import cost_and_influence
 from bgsub.surrogates import Surrogate
 
 _FLOOR = 1e-6  # of the trace: directions of the basis that no sample uses must not get infinite steps

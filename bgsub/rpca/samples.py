@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from bgsub._factors import ResidualScale
 from bgsub.errors import ParameterError
 from bgsub.grassmann import qr_positive
+from bgsub.rpca.factors import ResidualScale
 
 _OVERSAMPLING = 8
 _POWERS = 2

@@ -13,18 +13,16 @@ from typing import Self
 
 import numpy as np
 
-from bgsub._estimator import Estimator
-from bgsub._factors import ResidualScale
-from bgsub._halves import RobustFit
-from bgsub._progress import Callback, Progress
-from bgsub._reweighting import held_back_cost, robust_coefficients
-from bgsub._rpca_descents import alternation, continuation, first_mu, graduation, last_surrogate
-from bgsub._rpca_parameters import PAPER, QUALITIES, check_parameters, default_rank
-from bgsub._samples import check_samples, clipped, principal_axes, refuse_mask
 from bgsub.errors import ParameterError
+from bgsub.rpca.conventions import Estimator
+from bgsub.rpca.descents import alternation, continuation, first_mu, graduation, last_surrogate
+from bgsub.rpca.factors import ResidualScale
+from bgsub.rpca.halves import RobustFit
+from bgsub.rpca.parameters import PAPER, check_parameters, default_rank
+from bgsub.rpca.progress import Callback, Progress
+from bgsub.rpca.reweighting import held_back_cost, robust_coefficients
+from bgsub.rpca.samples import check_samples, clipped, principal_axes, refuse_mask
 from bgsub.surrogates import Surrogate
-
-__all__ = ["PAPER", "QUALITIES", "Callback", "Progress", "RobustPCA", "default_rank"]
 
 _log = logging.getLogger("bgsub")
 

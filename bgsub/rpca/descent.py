@@ -8,12 +8,12 @@ from itertools import islice
 
 import numpy as np
 
-from bgsub._conjugate import ConjugateGradients, Rule
-from bgsub._evidence import NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm, stands_out
-from bgsub._factors import FactorProblem, ResidualScale
-from bgsub._halves import RobustFit
-from bgsub._pace import Pace
-from bgsub._samples import factor_svd
+from bgsub.rpca.conjugate import ConjugateGradients, Rule
+from bgsub.rpca.evidence import NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm, stands_out
+from bgsub.rpca.factors import FactorProblem, ResidualScale
+from bgsub.rpca.halves import RobustFit
+from bgsub.rpca.pace import Pace
+from bgsub.rpca.samples import factor_svd
 from bgsub.surrogates import Surrogate
 
 _FIRST = np.sqrt(2)  # the first width, in scales of the data
@@ -58,7 +58,7 @@ class Task:
     fit : RobustFit
         Data and mask; its surrogate is the one of the result.
     rule : callable
-        One of `bgsub._conjugate.CONJUGATE_RULES`.
+        One of `bgsub.rpca.conjugate.CONJUGATE_RULES`.
     pace : Pace
         One of `PACES`.
     rng : Generator
