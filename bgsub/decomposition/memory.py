@@ -11,7 +11,7 @@ from bgsub.rpca import default_rank
 
 Tell = Callable[[str], None]
 
-_MATRICES, _MASKS = 5, 3  # of the size of the samples at the peak of a fit with gaps; measured, see the tests
+_MATRICES, _MASKS = 5.5, 4  # of the size of the samples at the peak of a fit with gaps; measured, see the tests
 _CGROUP = Path("/sys/fs/cgroup")
 
 
@@ -30,7 +30,7 @@ def needed_memory(shape: tuple[int, int], rank: int | None, itemsize: int) -> in
     n, m = shape
     rank = default_rank(shape) if rank is None else rank
     bases = 8 * rank * (n + m) * itemsize  # basis, gradient, directions and their like
-    return n * m * (_MATRICES * itemsize + _MASKS) + bases
+    return int(n * m * (_MATRICES * itemsize + _MASKS)) + bases
 
 
 def available_memory() -> int | None:
