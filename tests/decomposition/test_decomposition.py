@@ -97,7 +97,7 @@ def test_too_little_memory_is_told_before_anything_is_read(tmp_path, monkeypatch
     with pytest.raises(ParameterError) as error:
         read_frames(ArraySource(frames), rank=3)
     assert str(error.value) == (
-        "array, 30 frames of 48x64x3, needs about 7 MB of memory, 2 MB are available; "
+        "array, 30 frames of 48x64x3, needs about 8 MB of memory, 2 MB are available; "
         "less takes --scale, --grey, --every or --duration"
     )
     assert read_frames(ArraySource(frames), scale=0.25).X.shape == (30, 16 * 12 * 3)
