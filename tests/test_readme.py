@@ -34,7 +34,7 @@ def test_the_two_commands_come_first_and_install_in_the_same_way():
 
 def commands():
     main = block("main").split(" && ")[-1].removeprefix(".venv/bin/")
-    return [main, *block("commands").splitlines()]
+    return [main, *block("commands").splitlines(), block("decompose")]
 
 
 @pytest.mark.parametrize("command", commands())
@@ -55,6 +55,11 @@ def test_the_python_example_runs(monkeypatch):
     exec(compile(block("python"), "README.md", "exec"), names)
     assert set(np.unique(names["mask"])) <= {0, 127, 255}
     assert names["background"].shape == names["frame"].image.shape
+
+
+def test_the_matrix_is_split(capsys):
+    exec(compile(block("matrix"), "README.md", "exec"), {})
+    assert float(capsys.readouterr().out) < 1e-5
 
 
 def test_the_loops_of_programs_run(tmp_path, monkeypatch):

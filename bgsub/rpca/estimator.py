@@ -45,18 +45,19 @@ class RobustPCA(Estimator):
     p : float in (0, 1)
         Exponent of ``lp``.
     quality : {"balanced", "fast", "best", "paper"}
-        How patiently mu falls, see Notes. "fast" is enough where the rank is below a tenth of the smaller side and few
-        entries are outliers; "best" repeats the fit with other strengths of the ridge where the first one leaves more
-        than outliers; "paper" is algorithms 1 to 4 as printed.
+        How patiently mu falls, see Notes. "fast" is enough away from the limits of recovery, with all or most entries
+        observed; "best" is slower by a factor of 2 to 3, and always repeats the fit with other strengths of the ridge
+        unless nothing but outliers is left ("balanced" does so only if it finds no end); "paper" is algorithms 1 to 4
+        as printed.
     mu_start, mu_end : float, optional
         First and last smoothing parameter, in the unit of the surrogate (intensity squared; ``atan``: intensity).
         Default: from the data; mu ends where the residual of the inliers is noise, or has vanished. For "paper", made
         for entries of unit variance: 0.9 and 1e-4 (``lp``), 2 and 0.005 (``log``), 2 and 0.05 (``atan``).
     iterations : int, optional
-        Largest number of steps for each strength of the ridge (default 1000), see Notes; for "paper", number of
+        Largest number of steps (default 5000, and 1000 for each strength of the ridge); for "paper", number of
         alternations, one per value of mu (default 50).
     tolerance : float, optional
-        The fit ends when the residual of the inliers falls below this share of the data (default 1e-6; at least some
+        The fit ends when the residual of the inliers falls below this share of the data (default 5e-7; at least some
         units of rounding). For "paper", a half ends early when a step lowers the objective by less than this share of
         it (default 1e-7).
     inner_iterations : int
@@ -104,14 +105,21 @@ class RobustPCA(Estimator):
     -----
     The paper alternates between subspace and coefficients for a fixed sequence of mu. Here both factors of ``L = A B'``
     move at once, by conjugate gradients in a metric scaled by their Gram matrices; the line search begins at the
-    minimum of the parabola through the last one, so that a step nearly always costs one evaluation. mu falls with the
-    residual: a fit has settled when the step predicted would gain less than a small share of mu per entry, and mu then
-    drops to what the residual of the inliers allows; before that it only creeps. A ridge
-    ``1.2 mu sqrt(k) / s |(A, B)|^2 / 2``, s the scale of the data, keeps out of the fit, while mu is large, what does
-    not stand above the outliers, and fades with mu; near the limits of recovery it makes the difference
-    (`scripts/paper/phase_transitions.py`). The path is followed with ``log``, whose outliers pull least on large
-    matrices; another surrogate takes over at the last mu. The error that is left is of the order of mu for ``log`` and
-    ``atan`` and mu^(1 - p/2) for ``lp``, so that the floor is the rounding.
+    minimum of the parabola through the last one, so that a step nearly always costs one evaluation. A fit has settled
+    when the predicted step would gain less than a small share of mu per entry in each sample and each feature: the
+    inner tolerance, which tightens with mu. mu then drops to what the residual of the inliers allows; before that it
+    only creeps. Where the residual no longer follows mu, it is noise, and mu goes back to where the two met.
+
+    A ridge ``1.2 mu sqrt(k) / s |(A, B)|^2 / 2``, s the scale of the data, keeps out of the fit, while mu is large,
+    what does not stand above the outliers, and fades with mu. It makes the difference near the limits of recovery
+    (`scripts/paper/README.md` has the phase diagrams), and shows a bound above the rank: directions that stay empty
+    while all others stand out are left out, if the fit without them leaves nothing of low rank.
+
+    Where one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted
+    first, which gives the factor of the short side; the whole then takes a few steps.
+
+    The path is followed with ``log``; another surrogate takes over at the last mu. The error that is left is of the
+    order of mu for ``log`` and ``atan`` and mu^(1 - p/2) for ``lp``, so that the floor is the rounding.
 
     float32 samples are computed in float32, all others in float64. One step costs about ``6 m n k`` multiplications in
     BLAS, one pass of a compiled kernel over the matrix and O((m + n) k^2 + k^3). Memory: X, two more matrices of its
