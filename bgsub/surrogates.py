@@ -36,6 +36,7 @@ _HALF_PI = np.float32(np.pi / 2)
 # Abramowitz and Stegun 4.4.49: |error| <= 2e-8 on [-1, 1]; it vectorises, which the library's atan does not.
 _A2, _A4, _A6, _A8 = (np.float32(a) for a in (-0.3333314528, 0.1999355085, -0.1420889944, 0.1065626393))
 _A10, _A12, _A14, _A16 = (np.float32(a) for a in (-0.0752896400, 0.0429096138, -0.0161657367, 0.0028662257))
+# A bare literal would turn float32 kernels into float64 ones; these are exact in both.
 _ONE = np.float32(1)
 _HALF = np.float32(0.5)
 
@@ -61,9 +62,6 @@ def _arctan_float32(z):  # type: ignore[no-untyped-def]
     tail = _A8 + q * (_A10 + q * (_A12 + q * (_A14 + q * _A16)))
     inner = t * (_ONE + q * (_A2 + q * (_A4 + q * (_A6 + q * tail))))
     return np.copysign(inner if a <= _ONE else _HALF_PI - inner, z)
-
-
-# A bare literal would turn float32 kernels into float64 ones; one half is exact in both.
 
 
 @formula

@@ -10,11 +10,11 @@ import numpy as np
 
 from bgsub.decomposition.samples import FrameSamples, Samples
 from bgsub.rpca import RobustPCA
+from bgsub.rpca.evidence import EFFICIENT
 from bgsub.rpca.parameters import PAPER
 from bgsub.surrogates import Surrogate
 
 _GREY_LEVEL = 1 / 255
-_EFFICIENT = 2.4  # width of the cost, in deviations of the noise, that has 95 % of the efficiency of least squares
 _DEVIATIONS = 3.0
 _FLOOR = 1e-3  # of the size of the low-rank part: where there is no noise, rounding is none
 
@@ -98,7 +98,7 @@ def _end_of_frames(samples: Samples, parameters: dict[str, Any]) -> dict[str, An
     if given or not isinstance(samples, FrameSamples) or samples.format.dtype != "uint8":
         return {}
     cost = Surrogate(parameters.get("surrogate", "log"), 1.0)
-    return {"mu_end": cost.at_scale(_EFFICIENT * _GREY_LEVEL).mu}
+    return {"mu_end": cost.at_scale(EFFICIENT * _GREY_LEVEL).mu}
 
 
 def _outliers(samples: Samples, model: RobustPCA) -> tuple[float, float]:

@@ -78,6 +78,7 @@ class _Reader:
         self.frames: list[Frame] = []
 
     def add(self, frame: Frame) -> None:
+        """Append a frame as a row; ParameterError where it differs from the first, or there is no room for more."""
         try:
             if not self.frames:
                 self.full = FrameFormat.of(frame.image)

@@ -18,7 +18,6 @@ from bgsub.video.sinks.taken import TakenNames
 from bgsub.video.sources.av_container import is_available as has_av
 
 PARTS = ("low_rank", "sparse")
-SPARSE_PICTURES = ("absolute", "offset")
 VIDEO_ENDING = ".mp4"
 
 Write = Callable[[Path, Samples, Decomposition], None]

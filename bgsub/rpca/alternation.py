@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bgsub.grassmann import qr_positive
-from bgsub.rpca.conjugate import Descent, Rule, minimise
+from bgsub.rpca.conjugate import Minimisation, Rule, minimise
 from bgsub.rpca.halves import BasisHalf, CoefficientHalf, RobustFit
 
 _ROUNDING = 8  # a relative change below this many units of rounding is noise
@@ -49,16 +49,17 @@ class Alternation:
             U, R = qr_positive(U)  # rounding adds up over the retractions
             Y = R @ Y
             for name, kind in (("basis", BasisHalf), ("coefficients", CoefficientHalf)):
-                half, descent = self._half(kind, U, Y, mu, step_lengths[name])
-                U, Y, step_lengths[name] = half.U, half.Y, descent.step_length
-                yield name, U, Y, descent.values
+                half, run = self._half(kind, U, Y, mu, step_lengths[name])
+                U, Y, step_lengths[name] = half.U, half.Y, run.step_length
+                yield name, U, Y, run.values
 
     def _half(
         self, kind: type[BasisHalf] | type[CoefficientHalf], U: np.ndarray, Y: np.ndarray, mu: float, t: float
-    ) -> tuple[BasisHalf | CoefficientHalf, Descent]:
+    ) -> tuple[BasisHalf | CoefficientHalf, Minimisation]:
+        """Return the half after its steps from U, (m, k), and Y, (k, n), at `mu`; `t` is the first step length."""
         self.fit.surrogate = replace(self.fit.surrogate, mu=float(mu))
         half = kind(self.fit, U, Y)
-        descent = minimise(
+        run = minimise(
             half,
             self.fit.evaluate(U, Y),
             self.rule,
@@ -66,4 +67,4 @@ class Alternation:
             tolerance=max(self.tolerance, _ROUNDING * float(np.finfo(self.fit.X.dtype).eps)),
             step_length=t,
         )
-        return half, descent
+        return half, run

@@ -1,4 +1,4 @@
-"""Conjugate gradients with an Armijo line search, shared by the Grassmannian and the Euclidean half of robust PCA.
+"""Conjugate gradients with an Armijo line search: for both halves of the paper, and for both factors at once.
 
 References
 ----------
@@ -120,14 +120,11 @@ class ConjugateGradients:
     ----------
     step_length : float
         Step length to try first next time.
-    evaluations : int
-        How often the objective was evaluated.
     """
 
     def __init__(self, problem: Problem, rule: Rule, *, step_length: float = 1.0, probing: bool = True) -> None:
         self.step_length = step_length
         self._gradients: tuple[np.ndarray, np.ndarray] | None = None
-        self.evaluations = 0
         self._problem, self._rule, self._probing = problem, rule, probing
         self._last: tuple[Curve, float, np.ndarray, np.ndarray] | None = None
 
@@ -179,7 +176,6 @@ class ConjugateGradients:
         t = self.step_length
         for _ in range(_MAX_TRIALS):
             value = curve.value(t)
-            self.evaluations += 1
             if value <= start + _SUFFICIENT_DECREASE * t * slope:
                 best = _GROWTH * t if self._probing else _parabola(t, value - start, slope, _GROWTH * t)
                 self.step_length = max(best, t / _GROWTH)
@@ -189,7 +185,7 @@ class ConjugateGradients:
 
 
 @dataclass
-class Descent:
+class Minimisation:
     """What a run of conjugate gradients went through.
 
     Parameters
@@ -198,18 +194,15 @@ class Descent:
         The objective at the start and after every accepted step.
     step_length : float
         Step length to try first next time.
-    evaluations : int
-        How often the objective was evaluated.
     """
 
     values: list[float]
     step_length: float
-    evaluations: int = 0
 
 
 def minimise(
     problem: Problem, value: float, rule: Rule, *, steps: int, tolerance: float, step_length: float
-) -> Descent:
+) -> Minimisation:
     """Lower the objective of `problem` by at most `steps` conjugate gradient steps.
 
     Parameters
@@ -236,7 +229,7 @@ def minimise(
         values.append(new)
         if values[-2] - new <= tolerance * abs(new):
             break
-    return Descent(values, search.step_length, search.evaluations)
+    return Minimisation(values, search.step_length)
 
 
 def _shorter(t: float, rise: float, slope: float) -> float:

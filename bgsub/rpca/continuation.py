@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bgsub.rpca.evidence import EFFICIENT
 from bgsub.rpca.factors import ResidualScale
 from bgsub.rpca.halves import RobustFit
 from bgsub.rpca.progress import Progress
 from bgsub.rpca.reweighting import Past, least_squares, reweighted
 
-_NOISE = 2.4  # the width at which the log cost has 95 % of the efficiency of least squares on normal noise
 _FALL = 0.5  # least factor of mu from one round to the next
 _LAST_ROUNDS = 3  # at the last mu
 _MOST_ROUNDS = 100
@@ -70,7 +70,7 @@ class Continuation:
             B = reweighted(X.T, observed.T, B, Y, fit.surrogate, past)
             after = fit.evaluate(B, Y.T) + past.cost(B)
             yield Progress(count, "both", fit.surrogate.mu, [before, after], Y, B.T)
-            width = max(_NOISE * scale.of_residual(Y, B) / free, least)
+            width = max(EFFICIENT * scale.of_residual(Y, B) / free, least)
             target = fit.surrogate.at_scale(width).mu if self.last is None else self.last
             if fit.surrogate.mu > target:
                 fit.surrogate = replace(fit.surrogate, mu=max(target, _FALL * fit.surrogate.mu))

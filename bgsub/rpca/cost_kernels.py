@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub._jit import kernel, part
-from bgsub.surrogates import ATAN, LOG, LP, atan_pair, log_influence, log_value, lp_pair
+from bgsub.surrogates import ATAN, LOG, LP, atan_pair, log_influence, lp_pair
 
-_GROUP = 8  # factors whose logarithm is taken at once
-_BLOCK = 2048
+_GROUP = 8  # entries that share a logarithm
+_SMALL = 0.01  # excess over one down to which the rounding of the sum costs two digits at most
+_BLOCK = 2048  # entries at a time, so that what the passes of `log` share stays in the fastest cache
 
 
 @part
@@ -44,29 +45,37 @@ def _atan_block(x, a, mu, l, e):  # type: ignore[no-untyped-def]
 
 
 @part
-def _log_block(x, a, mu, p, l, e, factors):  # type: ignore[no-untyped-def]
-    """One logarithm of a product for eight entries: it is the only function here that does not vectorise."""
+def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
+    """One logarithm for eight entries, of the product of their ``1 + q``: the only function that does not vectorise.
+
+    What is kept is the product less one, which loses nothing where mu is large and all q = r^2 / mu are small.
+    """
     zero = x.dtype.type(0)
+    one = np.float64(1)
     lanes = x.size // _GROUP
-    inverse = np.float64(1) / np.float64(mu)
+    inverse = one / np.float64(mu)
     total = np.float64(0)
     for i in range(lanes):
-        factors[i] = np.float64(1)
+        excess[i] = np.float64(0)
     for g in range(_GROUP):
         first = g * lanes
         for i in range(lanes):
             j = first + i
             r = x[j] - l[j] if a.size == 0 or a[j] else zero
-            factors[i] *= 1 + np.float64(r) * np.float64(r) * inverse
+            q = np.float64(r) * np.float64(r) * inverse
+            excess[i] = excess[i] * (one + q) + q
             e[j] = log_influence(r, mu, p)
     for i in range(lanes):
-        total += np.log(factors[i])
-    total *= np.float64(0.5) * np.float64(mu)
-    for j in range(lanes * _GROUP, x.size):
+        f = excess[i]
+        total += np.log(one + f) if f > _SMALL else np.log1p(f)  # the latter takes longer
+    begin = lanes * _GROUP
+    if not total < np.inf:  # a product beyond 1e308
+        begin, total = 0, np.float64(0)
+    for j in range(begin, x.size):
         r = x[j] - l[j] if a.size == 0 or a[j] else zero
-        total += log_value(r, mu, p)
+        total += np.log1p(np.float64(r) * np.float64(r) * inverse)
         e[j] = log_influence(r, mu, p)
-    return total
+    return np.float64(0.5) * np.float64(mu) * total
 
 
 @kernel
@@ -80,19 +89,14 @@ def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
     a : ndarray, (s,) or (0,), bool
         Observed entries; empty when all are.
     code : int
-        Surrogate.
+        One of `bgsub.surrogates.CODES`.
     mu, p : float of the type of `x`
         Smoothing and exponent.
     e : ndarray, (s,)
-        Written; may be `l`.
-
-    Notes
-    -----
-    ``log`` multiplies eight values of ``1 + r^2/mu`` before it takes the logarithm, which overflows to an infinite
-    cost where ``r^2/mu`` is above 1e38: a step to be refused.
+        Written; not `l`.
     """
     cost = np.float64(0)
-    factors = np.empty(_BLOCK // _GROUP, np.float64)
+    excess = np.empty(_BLOCK // _GROUP, np.float64)
     for first in range(0, x.size, _BLOCK):
         last = min(first + _BLOCK, x.size)
         block = slice(first, last)
@@ -100,7 +104,7 @@ def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
         if code == LP:
             cost += _lp_block(x[block], mask, mu, p, l[block], e[block])
         elif code == LOG:
-            cost += _log_block(x[block], mask, mu, p, l[block], e[block], factors)
+            cost += _log_block(x[block], mask, mu, p, l[block], e[block], excess)
         elif code == ATAN:
             cost += _atan_block(x[block], mask, mu, l[block], e[block])
     return cost

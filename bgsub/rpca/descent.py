@@ -17,7 +17,8 @@ from bgsub.rpca.samples import factor_svd
 from bgsub.surrogates import Surrogate
 
 _FIRST = np.sqrt(2)  # the first width, in scales of the data
-_FIRST_RESIDUAL = 6  # and at most this many scales of the first residual
+_FIRST_RESIDUAL = 6  # and at most this many scales of the first residual ...
+_FIRST_WORST = 2  # ... or times its root mean square in the worst sample or feature
 _WIDTH = 3  # the width that a settled fit may go down to, in scales of its residual
 _CHECKED = 1.3  # fall of mu after which the singular values are looked at again
 _VANISHED = 1e-3  # share of an earlier residual
@@ -92,7 +93,7 @@ class Descent:
         self._scale = ResidualScale(task.fit.X, task.fit.observed, A.shape[1], task.rng)
         self._data_scale = self._scale.of_data()
         self._entries = int(np.count_nonzero(task.fit.observed))
-        self._counts = np.concatenate([task.fit.observed.sum(axis=axis) for axis in (1, 0)])
+        self._counts = np.concatenate([task.fit.observed.sum(axis=axis) for axis in (1, 0)]).clip(1)
         self._problem = FactorProblem(task.fit, np.concatenate(_balanced(A, B)), 0.0)
         self._search = ConjugateGradients(self._problem, task.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
@@ -106,9 +107,9 @@ class Descent:
             self.exact = True
             return
         self._least = self._task.tolerance * self._data_scale
-        first = self._task.first or min(_FIRST * self._data_scale, _FIRST_RESIDUAL * self._residual)
         self._end = (self._task.last or self._least) ** 2
         self._problem.evaluate(self._problem.point)
+        first = self._task.first or min(_FIRST * self._data_scale, self._first_residual())
         self._set(max(first**2, self._end))
         noise = NoiseFloor()
         waited = rests = 0
@@ -227,6 +228,17 @@ class Descent:
         self.exact, self.noisy, self._scale, self._strength = other.exact, other.noisy, other._scale, other._strength
         self._problem.evaluate(point)
         self._set(other.mu)
+
+    def _first_residual(self) -> float:
+        """Return a width that holds the residual of the inliers, before the first step.  O(m n).
+
+        Few outliers spoil the start of their own samples and features, and of no others: the worst ones count, too, by
+        their root mean square. The residual takes the place of the influence.
+        """
+        r = np.subtract(self._fit.X, self._fit.low_rank, out=self._fit.influence)
+        np.multiply(r, self._fit.observed, out=r)
+        squares = np.concatenate([np.einsum(to, r, r, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
+        return max(_FIRST_RESIDUAL * self._residual, _FIRST_WORST * float(np.sqrt(np.max(squares / self._counts))))
 
     @property
     def _pace(self) -> Pace:

@@ -82,9 +82,11 @@ def _task(model: RobustPCA, fit: RobustFit, rng: np.random.Generator, first: flo
 
 
 def _numbered(half: str, steps: Iterator[Step], taken: int) -> Iterator[Progress]:
-    """Yield the steps as progress, counted from `taken` on."""
-    for count, step in enumerate(steps, start=taken + 1):
-        yield Progress(count, half, step.mu, list(step.values), step.A, step.B.T)
+    """Yield the steps as progress, counted from `taken` on; where nothing moved the number stays."""
+    for step in steps:
+        before, after = step.values
+        taken += int(after < before or taken == 0)
+        yield Progress(taken, half, step.mu, list(step.values), step.A, step.B.T)
 
 
 def continuation(model: RobustPCA, fit: RobustFit, energy: np.ndarray, last: float | None) -> Iterator[Progress]:

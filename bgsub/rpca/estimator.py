@@ -21,7 +21,7 @@ from bgsub.rpca.halves import RobustFit
 from bgsub.rpca.parameters import PAPER, check_parameters, default_rank
 from bgsub.rpca.progress import Callback, Progress
 from bgsub.rpca.reweighting import held_back_cost, robust_coefficients
-from bgsub.rpca.samples import check_samples, clipped, principal_axes, refuse_mask
+from bgsub.rpca.samples import check_samples, check_scale, clipped, principal_axes, refuse_mask
 from bgsub.surrogates import Surrogate
 
 _log = logging.getLogger("bgsub")
@@ -33,7 +33,8 @@ class RobustPCA(Estimator):
     """Split a matrix into a low-rank part and sparse outliers, possibly from a part of its entries.
 
     Minimises ``h_mu(X - L)`` over matrices L of rank k, where h is a smoothed l0-surrogate and mu shrinks. The
-    interface follows scikit-learn, which need not be there; the data are not centred.
+    interface follows scikit-learn, which need not be there; the data are not centred. One mu holds for all entries:
+    bring features of very different scale to one scale first, and take off a mean far above what varies.
 
     Parameters
     ----------
@@ -206,12 +207,13 @@ class RobustPCA(Estimator):
         Raises
         ------
         ParameterError
-            For a parameter out of its range, samples that are empty, infinite or not two-dimensional, a mask of another
-            shape, or a sample without any observed entry.
+            For a parameter out of its range, samples that are empty, infinite, not two-dimensional or of a scale beyond
+            1e-30 to 1e30 (float32: 1e-10 to 1e10), a mask of another shape, or a sample without any observed entry.
         """
         mu_start, mu_end = check_parameters(self)
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
+        check_scale(samples, observed)
         rank = default_rank(samples.shape) if self.rank is None else self.rank
         if rank > min(samples.shape):
             raise ParameterError(
@@ -336,12 +338,14 @@ class RobustPCA(Estimator):
     def _follow(self, progresses: Iterator[Progress]) -> tuple[np.ndarray, np.ndarray]:
         """Return basis and coefficients after the last step, or after the one at which the callback says so."""
         self.objective_ = []
+        ended = False
         for progress in progresses:
             del self.objective_[progress.iteration - 1 :]
             self.objective_.append(progress.objective[-1])
             if self.verbose and progress.iteration % self.verbose == 0:
                 _log.info("step %d: mu %.3g, objective %.6g", progress.iteration, progress.mu, self.objective_[-1])
-            if self.callback is not None and self.callback(progress):
+            ended |= self.callback is not None and bool(self.callback(progress))
+            if ended and progress.half != "part":  # of which there is no factor of the whole
                 break
         self.n_iter_, self.mu_ = progress.iteration, progress.mu
         return progress.components.T, progress.coefficients.T

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-_NOISE = 2.4  # the width at which the log cost has 95 % of the efficiency of least squares on normal noise
-NORMAL_RIDGE = 1 / _NOISE**2  # strength of the ridge that suits normal noise
+# In deviations of normal noise, the width at which the log cost has 95 % of the efficiency of least squares.
+EFFICIENT = 2.4
+NORMAL_RIDGE = 1 / EFFICIENT**2  # strength of the ridge that suits normal noise
 _DECADE = 10  # a fall of mu over which ...
 _STALLED = 0.65  # ... the residual of data without noise falls below this share ...
 _SLOW = 10  # ... if it takes at least so many steps
@@ -40,7 +41,7 @@ class NoiseFloor:
 
 def is_within(residual: float, mu: float) -> bool:
     """Tell whether a residual of that scale is that of inliers at `mu`."""
-    return mu > (_NOISE * residual) ** 2
+    return mu > (EFFICIENT * residual) ** 2
 
 
 def noise_norm(E: np.ndarray) -> float:

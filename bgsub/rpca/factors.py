@@ -110,13 +110,16 @@ class ResidualScale:
     """
 
     def __init__(self, X: np.ndarray, observed: np.ndarray, rank: int, rng: np.random.Generator) -> None:
-        n, m = X.shape
-        self._rows, self._columns = _some(n, rng), _some(m, rng)
+        rows, columns = _live(X)
+        n, m = len(rows), len(columns)
+        self._rows, self._columns = _some(rows, rng), _some(columns, rng)
         self._seen = observed[np.ix_(self._rows, self._columns)]
         if not self._seen.any():
-            self._rows, self._columns, self._seen = np.arange(n), np.arange(m), observed
+            self._rows, self._columns = np.arange(X.shape[0]), np.arange(X.shape[1])
+            self._seen = observed
         self._X = X[np.ix_(self._rows, self._columns)]
-        self._used = rank * (m + n - rank) / np.count_nonzero(observed)
+        counted = observed if X.shape == (n, m) else observed[np.ix_(rows, columns)]
+        self._used = rank * max(m + n - rank, 0) / max(np.count_nonzero(counted), 1)
 
     def of_data(self) -> float:
         """Return the scale of the entries themselves; their root mean square where a quarter of them is zero."""
@@ -137,8 +140,17 @@ class ResidualScale:
         return _quartile(r) / (_NORMAL_QUANTILE * float(np.sqrt(free)))
 
 
-def _some(length: int, rng: np.random.Generator) -> np.ndarray:
-    return np.arange(length) if length <= _SIDE else np.sort(rng.choice(length, _SIDE, replace=False))
+def _live(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows and the columns of X, (n, m), that are not zero throughout; all if none is.  O(m n).
+
+    The others, like the black border of a film, are fitted exactly from the start and tell nothing about the rest.
+    """
+    rows, columns = (np.flatnonzero(X.any(axis=axis)) for axis in (1, 0))
+    return (rows, columns) if len(rows) else (np.arange(X.shape[0]), np.arange(X.shape[1]))
+
+
+def _some(places: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return places if len(places) <= _SIDE else np.sort(rng.choice(places, _SIDE, replace=False))
 
 
 def _quartile(values: np.ndarray) -> float:

@@ -16,8 +16,9 @@ class Progress:
     ----------
     iteration : int
         Number of the step or (``quality="paper"``) of the alternation, from 1.
-    half : {"both", "basis", "coefficients"}
-        What was moved.
+    half : {"both", "part", "basis", "coefficients"}
+        What was moved; "part" while an elongated matrix is fitted on a part of its features (samples), when
+        `components` (`coefficients`) are those of the part.
     mu : float
         Smoothing parameter of this step, in the unit of its surrogate.
     objective : list of float

@@ -12,6 +12,7 @@ from bgsub.rpca.factors import ResidualScale
 
 _OVERSAMPLING = 8
 _POWERS = 2
+_LARGEST_SCALE = {4: 1e10, 8: 1e30}  # by the bytes of an entry; its inverse is the smallest
 
 
 def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -45,6 +46,17 @@ def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarra
     if len(empty):
         raise ParameterError(f"each sample must have an observed entry, got none in sample {empty[0]}")
     return X if mask.all() else np.where(mask, X, X.dtype.type(0)), mask
+
+
+def check_scale(X: np.ndarray, observed: np.ndarray) -> None:
+    """Raise ParameterError for samples so small or large that squares of their entries do not fit into their type."""
+    most = _LARGEST_SCALE[X.dtype.itemsize]
+    with np.errstate(over="ignore"):
+        scale = ResidualScale(X, observed, 0, np.random.default_rng(0)).of_data()
+    if scale and not 1 / most <= scale <= most:
+        raise ParameterError(
+            f"X must have a scale between {1 / most:g} and {most:g} in {X.dtype}, got {scale:.2g}: take another unit"
+        )
 
 
 def refuse_mask(X: Any, y: object) -> None:

@@ -19,9 +19,9 @@ from packages import PACKAGES, Package
 from planted import Problem
 
 from bgsub import RobustPCA
+from bgsub.rpca.parameters import PAPER_MU
 
 SURROGATES = ("lp", "log", "atan")
-SCHEDULES = {"lp": (0.9, 1e-4), "log": (2.0, 0.005), "atan": (2.0, 0.05)}  # mu at the start and end, section 6.2
 QUALITIES = ("fast", "balanced", "best")
 GODEC_POWER = 5  # its paper recommends none; 5 recovers a little more than 2
 PATIENT = {"gamma": 0.9, "max_iterations": 300}  # a decay for hard problems; the default of 0.5 is for easy ones
@@ -55,8 +55,8 @@ def robust_pca(problem: Problem, seed: int, **parameters: Any) -> Decomposition:
 
 
 def paper_schedule(surrogate: str, alternations: int) -> Method:
-    """Return the paper's setting of a surrogate: p = 0.5, its mu, and a number of alternations."""
-    first, last = SCHEDULES[surrogate]
+    """Return the paper's setting of a surrogate (section 6.2): p = 0.5, its mu, and a number of alternations."""
+    first, last = PAPER_MU[surrogate]
     settings: dict[str, Any] = {"surrogate": surrogate, "p": 0.5, "quality": "paper", "iterations": alternations}
     settings |= {"mu_start": first, "mu_end": last}
     return Method(partial(robust_pca, **settings), True, "rank")

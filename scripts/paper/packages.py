@@ -4,12 +4,11 @@ Kept here: those that were released in the last years and recover a planted matr
 Looked at and left out: decompy 1.1.1 (2024), whose augmented Lagrange multiplier methods use ``np.Inf``, which NumPy 2
 no longer has, and whose inexact one overwrites its data when that is mended.
 
-Each adapter imports its package when it is called; `available` leaves out what is not installed.
+Each adapter imports its package when it is called; `methods` leaves out what is not installed.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -18,8 +17,6 @@ import numpy as np
 from baselines import Decomposition
 
 from bgsub.errors import DependencyError
-
-log = logging.getLogger("bgsub")
 
 
 @dataclass(frozen=True)
@@ -99,14 +96,3 @@ PACKAGES = {
     "rpca": Package("rpca", "AccAltProj", rpca),
     "tensorly": Package("tensorly", "principal component pursuit by ADMM", tensorly),
 }
-
-
-def available() -> dict[str, Package]:
-    """Return the packages that are installed; log one line for each that is skipped."""
-    found = {}
-    for name, package in PACKAGES.items():
-        if find_spec(package.module) is None:
-            log.warning("%s is skipped: pip install %s", name, package.module)
-        else:
-            found[name] = package
-    return found

@@ -34,8 +34,6 @@ OURS = "log"
 PAST_GOAL = 1e-2  # curves go on to this share of the goal
 TELLING = ("IALM", "AccAltProj", "EALM")  # have a callback and a tolerance
 RIVALS = (*TELLING, *PACKAGED)
-
-
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 Clock = Callable[[], float]
 

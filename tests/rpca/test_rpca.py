@@ -134,8 +134,8 @@ def test_an_explicit_last_mu_lowers_the_floor(surrogate):
 def test_a_rank_above_the_true_one_adds_next_to_nothing(rank):
     X, L, _ = planted()
     model = RobustPCA(rank).fit(X)
-    assert error(model, L) < 5e-3
-    assert model.singular_values_[RANK] < 5e-3 * model.singular_values_[RANK - 1]
+    assert error(model, L) < 1e-5
+    assert model.singular_values_[RANK] < 1e-5 * model.singular_values_[RANK - 1]
 
 
 @needs_compiler
@@ -190,8 +190,7 @@ def test_attributes(quality):
     np.testing.assert_allclose(model.sparse_, np.where(mask, X - model.low_rank_, 0))
     np.testing.assert_allclose(model.singular_values_, np.linalg.svd(model.low_rank_)[1][:RANK])
     assert model.n_iter_ == len(model.objective_)
-    tries = 1 if quality == "paper" else len(PACES[quality].ridges)
-    assert 6 <= model.n_iter_ <= 6 * (tries + 1) + 1
+    assert 6 <= model.n_iter_ <= (6 if quality == "paper" else 8)
     assert model.n_features_in_ == model.n_samples_seen_ == SIZE
     moment = Y.T @ Y
     assert np.all(np.diff(np.diagonal(moment)) <= 0)
@@ -228,9 +227,10 @@ def test_no_step_raises_the_objective_and_mu_falls(quality, surrogate):
     X, _, mask = planted(observed=0.8, share=0.2)
     seen = []
     RobustPCA(RANK, quality=quality, surrogate=surrogate, callback=seen.append).fit(X, observed=mask)
-    assert [progress.iteration for progress in seen] == list(range(1, len(seen) + 1))
-    for progress in seen:
+    numbers = [0, *(progress.iteration for progress in seen)]
+    for before, progress in zip(numbers, seen, strict=False):
         assert progress.half == "both"
+        assert progress.iteration == before + (progress.objective[-1] < progress.objective[0])
         assert progress.objective[-1] <= progress.objective[0]
     fall = [progress.mu for progress in seen]
     restarts = np.count_nonzero(np.diff(fall[:-1]) > 0)
@@ -276,7 +276,7 @@ def test_permuted_samples_have_permuted_coefficients():
     X, _, mask = planted(observed=0.8)
     order = np.random.default_rng(1).permutation(len(X))
     one, two = RobustPCA(RANK).fit(X, observed=mask), RobustPCA(RANK).fit(X[order], observed=mask[order])
-    np.testing.assert_allclose(two.coefficients_, one.coefficients_[order], atol=1e-3)
+    np.testing.assert_allclose(two.coefficients_, one.coefficients_[order], atol=1e-4)
     P = reference.projector(one.components_.T)
     np.testing.assert_allclose(reference.projector(two.components_.T), P, atol=1e-5)
 
@@ -334,3 +334,37 @@ def test_feature_never_observed_stays_finite(quality):
     model = RobustPCA(RANK, quality=quality, iterations=5).fit(X)
     assert np.isfinite(model.low_rank_).all()
     assert not model.sparse_[:, 3].any()
+
+
+# ---- what spoils a start ------------------------------------------------------------------------------------------
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(SIZE, SIZE), (60, 20000)])
+@pytest.mark.parametrize("seed", range(3))
+def test_few_large_outliers_do_not_stay_in_the_low_rank_part(seed, shape):
+    X, L, _ = planted(share=0.0, shape=shape, rank=2, seed=seed)
+    places = np.random.default_rng(seed).choice(X.size, 2, replace=False)
+    X = X.copy()
+    X.flat[places] = 50.0
+    assert error(RobustPCA(2).fit(X), L) < 1e-5
+
+
+@needs_compiler
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_black_border_does_not_end_the_fit(axis):
+    X, L, _ = planted()
+    border = np.zeros_like(X)
+    framed = np.concatenate([border, X], axis=axis)
+    assert error(RobustPCA(RANK).fit(framed), np.concatenate([border, L], axis=axis)) < 1e-5
+
+
+@needs_compiler
+def test_a_feature_that_is_never_observed_does_not_slow_the_others():
+    X, L, _ = planted()
+    X = X.copy()
+    X[:, 7] = np.nan
+    model = RobustPCA(RANK).fit(X)
+    rest = np.delete(model.low_rank_ - L, 7, axis=1)
+    assert np.linalg.norm(rest) < 1e-5 * np.linalg.norm(L)
+    assert model.n_iter_ < 100

@@ -53,8 +53,13 @@ def test_the_default_rank(shape, rank):
         ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
         ({"p": 1.5}, r"p must be in \(0, 1\), got 1.5"),
         ({"quality": "good"}, "quality must be one of paper, fast, balanced, best, got 'good'"),
-        ({"mu_start": -1}, "mu must be > 0, got -1"),
-        ({"mu_end": np.nan}, "mu must be > 0, got nan"),
+        ({"surrogate": ["log"]}, r"surrogate must be one of lp, log, atan, got \['log'\]"),
+        ({"conjugate": []}, r"conjugate must be one of hestenes-stiefel, fletcher-reeves, got \[\]"),
+        ({"p": "half"}, r"p must be in \(0, 1\), got 'half'"),
+        ({"mu_start": -1}, "mu_start must be a finite number > 0, got -1"),
+        ({"mu_start": "1"}, "mu_start must be a finite number > 0, got '1'"),
+        ({"mu_end": np.nan}, "mu_end must be a finite number > 0, got nan"),
+        ({"callback": 3}, "callback must be callable or None, got 3"),
         ({"mu_start": 0.1, "mu_end": 0.2}, "mu_end must be <= mu_start = 0.1, got 0.2"),
         ({"quality": "paper", "surrogate": "lp", "mu_start": 1e-5}, "mu_end must be <= mu_start = 1e-05, got 0.0001"),
         ({"iterations": 0}, "iterations must be an integer >= 1, got 0"),
@@ -150,3 +155,21 @@ def test_names_of_features():
     assert not hasattr(model, "feature_names_in_")
     with pytest.warns(UserWarning, match="X has feature names, but RobustPCA was fitted without feature names"):
         model.transform(Frame(X, ["a", "b", "c"]))
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [("f4", 1e-14), ("f4", 1e14), ("f8", 1e-100), ("f8", 1e200)])
+def test_samples_whose_squares_leave_their_type_are_refused(dtype, scale):
+    X = (scale * np.random.default_rng(0).standard_normal((12, 9))).astype(dtype)
+    with pytest.raises(ParameterError, match=r"X must have a scale between .* in float.*, got .*: take another unit"):
+        RobustPCA(2).fit(X)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("shape", [(10, 20000), (20000, 10)])
+def test_callback_that_ends_the_fit_of_a_part_gets_factors_of_the_whole(shape):
+    X = np.outer(np.arange(1.0, shape[0] + 1), np.ones(shape[1])) / shape[0]
+    halves = []
+    model = RobustPCA(1, callback=lambda progress: halves.append(progress.half) is None).fit(X)
+    assert halves[0] == "part"
+    assert halves[-1] == "both"
+    np.testing.assert_allclose(model.low_rank_, X, atol=1e-3)

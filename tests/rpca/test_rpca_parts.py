@@ -60,10 +60,37 @@ def test_cost_beyond_one_block(surrogate, size):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_cost_that_overflows_is_a_step_to_be_refused(dtype):
+@pytest.mark.parametrize("mu", [1e4, 1e12, 1e20])
+def test_a_large_mu_costs_no_digits(dtype, mu):
+    X, mask, U, Y = some(60, 50, 0, dtype=dtype)
+    fit = RobustFit(X, mask, Surrogate("log", mu))
+    value = fit.evaluate(U, Y)
+    r = np.where(mask, (X - fit.low_rank).astype(np.float64), 0)
+    assert value == pytest.approx(np.sum(mu / 2 * np.log1p(r**2 / mu)), rel=1e-6 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_beyond_the_largest_number_are_not_needed(dtype):
+    X, mask, U, Y = some(60, 50, 0, dtype=dtype)
+    fit = RobustFit(X, mask, Surrogate("log", 1e-30))
+    value = fit.evaluate(U, dtype(1e15) * Y)
+    r = np.where(mask, (X - fit.low_rank).astype(np.float64), 0)
+    assert value == pytest.approx(np.sum(1e-30 / 2 * np.log1p(r**2 / 1e-30)), rel=1e-6)
+    np.testing.assert_allclose(fit.influence, fit.surrogate.influence(r), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_a_cost_that_overflows_is_infinite():
+    X, mask, U, Y = some(12, 8, 0)
+    assert RobustFit(X, mask, Surrogate("log", 1.0)).evaluate(U, 1e160 * Y) == np.inf
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_step_that_is_far_too_long_is_refused(dtype):
     X, mask, U, Y = some(12, 8, 0, dtype=dtype)
     fit = RobustFit(X, mask, Surrogate("log", 1e-30))
-    assert fit.evaluate(U, dtype(1e15) * Y) == np.inf
     fit.surrogate = Surrogate("log", 1.0)
     half = CoefficientHalf(fit, U, Y)
     start = fit.evaluate(U, Y)
@@ -128,7 +155,7 @@ def test_conjugate_gradients_solve_least_squares(rule):
     rng = np.random.default_rng(0)
     X, mask = rng.standard_normal((10, 30)), rng.random((10, 30)) < 0.7
     U = np.linalg.qr(rng.standard_normal((30, 3)))[0]
-    fit = RobustFit(X, mask, Surrogate("log", 1e6))  # a cost without outliers
+    fit = RobustFit(X, mask, Surrogate("log", 1e8))  # a cost without outliers
     half = CoefficientHalf(fit, U, np.zeros((3, 10)))
     minimise(half, fit.evaluate(U, half.Y), CONJUGATE_RULES[rule], steps=200, tolerance=0, step_length=1.0)
     for j in range(10):
@@ -272,8 +299,19 @@ def test_scale_of_data_that_is_mostly_zero():
     X = np.zeros((10, 10))
     observed = np.ones(X.shape, bool)
     assert ResidualScale(X, observed, 1, np.random.default_rng(0)).of_data() == 0
-    X[0] = 2.0
+    np.fill_diagonal(X, 2.0)
     assert ResidualScale(X, observed, 1, np.random.default_rng(0)).of_data() == pytest.approx(np.sqrt(0.4))
+
+
+def test_scale_leaves_out_what_is_zero_throughout():
+    X = np.random.default_rng(1).standard_normal((60, 80))
+    framed = np.zeros((300, 400))
+    framed[100:160, 200:280] = X
+    inner = ResidualScale(X, np.ones(X.shape, bool), 1, np.random.default_rng(0))
+    outer = ResidualScale(framed, np.ones(framed.shape, bool), 1, np.random.default_rng(0))
+    assert outer.of_data() == inner.of_data()
+    A, B = np.zeros((300, 1)), np.zeros((400, 1))
+    assert outer.of_residual(A, B) == inner.of_residual(A[:60], B[:80])
 
 
 # ---- starts and results ------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 References
 ----------
 A. E. Waters, A. C. Sankaranarayanan, R. G. Baraniuk, "SpaRCS: Recovering low-rank and sparse matrices from
-compressive measurements", Advances in Neural Information Processing Systems 24 (NIPS), 2011, algorithm 1.
+compressive measurements", Advances in Neural Information Processing Systems 24 (NIPS), 2011.
 """
 
 from __future__ import annotations
@@ -48,17 +48,17 @@ def sparcs(
     observed : ndarray, (m, n), bool, optional
         Which entries are observed; all of them if None.
     selection : int
-        What is chosen from the residual in each iteration, in multiples of `rank` and `cardinality`: 2 as in the
-        paper's algorithm (and in CoSaMP and ADMiRA), 1 as in the released code (``selectAtom``). With 2 more
-        matrices are recovered, and in fewer iterations.
+        What is chosen from the residual in each iteration, in multiples of `rank` and `cardinality`: 2 as in CoSaMP
+        and ADMiRA, of which the method is made, 1 as in the released code (``selectAtom``). The default of 2 is our
+        choice: with it more matrices are recovered, and in fewer iterations.
     tolerance : float
         Stop when the residual is below this share of the norm of the data (default of the released code: 5e-4).
     max_iterations : int, optional
         Default of the released code: ``7 (rank + 1)``. Its demo uses 20.
     stagnation : float
-        Stop when ten iterations together lower the residual by no more than this share. (The released code has such
-        a setting for single iterations, ``tol_early``, which is off. It only ends hopeless runs early: in 120 planted
-        problems none came out worse for it.) ``-inf`` is off.
+        Stop when ten iterations together lower the residual by no more than this share; ``-inf`` is off. This rule is
+        ours, not the authors': it only ends hopeless runs early, and in 120 planted problems none came out worse for
+        it. (The released code has such a setting for single iterations, ``tol_early``, which is off.)
     callback : callable, optional
         Called with L after each iteration; True stops.
 
