@@ -119,7 +119,7 @@ class ResidualScale:
             self._seen = observed
         self._X = X[np.ix_(self._rows, self._columns)]
         counted = observed if X.shape == (n, m) else observed[np.ix_(rows, columns)]
-        self._used = rank * max(m + n - rank, 0) / max(np.count_nonzero(counted), 1)
+        self._used = rank * max(m + n - rank, 0) / max(int(np.count_nonzero(counted)), 1)
 
     def of_data(self) -> float:
         """Return the scale of the entries themselves; their root mean square where a quarter of them is zero."""

@@ -19,7 +19,7 @@ from planted import RECOVERED, rank_of
 
 SHARE = 0.2  # of outliers, and k / m
 KEYS = ("method", "bound", "seed", "rank_share", "outlier_share")
-NAMES = (*PAPER, *BEST, "SpaRCS", "GRASTA", "GoDec", "AccAltProj")
+NAMES = (*PAPER, *BEST, "SpaRCS", "GRASTA", "GoDec", "AccAltProj (patient)")
 
 
 def bounds(size: int, points: int) -> list[int]:
