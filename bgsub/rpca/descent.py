@@ -137,6 +137,7 @@ class Descent:
                     return
                 self._problem.evaluate(self._problem.point)
                 self._set(self.mu)
+                yield self._seen(self._value, self._value)  # if nothing is left of the budget it is the result
             waited += 1
             mu = self._next(waited)
             if mu < self.mu:

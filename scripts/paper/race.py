@@ -2,8 +2,8 @@
 
 All methods in one process, in turns, with the same number of threads. Baselines run with their own settings, but go on
 beyond their own tolerance, and a callback notes the error after each iteration; the seconds that noting takes are
-taken off. `bgsub.RobustPCA` is given whole fits with several tolerances: their total time counts, from the start SVD to
-the finished attributes, and for each quality that of the fastest fit of which the median error is below the goal.
+taken off. `bgsub.RobustPCA` is given whole fits with several tolerances, a row for each: their total time counts, from
+the start SVD to the finished attributes. Ratios are to the fastest of these fits whose median error is below the goal.
 Packages count as whole, too, with their own tolerance. Compiling is done before. The table also holds the error
 floors. Usage:
 python scripts/paper/race.py [--size 400] [--rank 20] [--rounds 5] [--threads 1]

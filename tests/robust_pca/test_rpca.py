@@ -9,6 +9,7 @@ from rpca_planted import COMPILED, RANK, SIZE, SURROGATES, error, needs_compiler
 
 from bgsub import RobustPCA
 from bgsub.rpca.conjugate import CONJUGATE_RULES
+from bgsub.rpca.descent import Descent
 from bgsub.rpca.pace import PACES
 from bgsub.rpca.parameters import QUALITIES
 from bgsub.rpca.samples import truncated_svd
@@ -373,3 +374,15 @@ def test_a_feature_that_is_never_observed_does_not_slow_the_others():
     rest = np.delete(model.low_rank_ - L, 7, axis=1)
     assert np.linalg.norm(rest) < 1e-5 * np.linalg.norm(L)
     assert model.n_iter_ < 100
+
+
+def test_a_fit_cut_short_keeps_the_shape_of_its_bound(monkeypatch):
+    monkeypatch.setattr(Descent, "explains", lambda descent, residual: False)  # fits of fewer directions are given up
+    X, _, _ = planted()
+    ranks = set()
+    for iterations in range(1, 40, 1 if COMPILED else 13):
+        model = RobustPCA(3 * RANK, quality="fast", iterations=iterations)
+        model.set_params(callback=lambda step: ranks.add(len(step.components))).fit(X)
+        assert model.components_.shape == (3 * RANK, X.shape[1])
+        assert model.n_iter_ <= iterations
+    assert not COMPILED or min(ranks) < 3 * RANK
