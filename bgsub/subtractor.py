@@ -12,16 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from bgsub import _pixel_kernels, _storage
-from bgsub._loader import load_in_background, was_compiled
 from bgsub.errors import ParameterError, SourceError
-from bgsub.frames import FrameFormat, check_like
 from bgsub.parameters import SUBTRACTOR, TRACKER, check_all, check_live
-from bgsub.reduction import Reduction
-from bgsub.scene_model import View
-from bgsub.scenes import Scenes
+from bgsub.scene import _pixel_kernels
+from bgsub.scene.changes import Scenes
+from bgsub.scene.frame_format import FrameFormat, check_like
+from bgsub.scene.kernel_warmup import load_in_background, was_compiled
+from bgsub.scene.model import View
+from bgsub.scene.reduction import Reduction
 from bgsub.separation import FOREGROUND, Separation
-from bgsub.tracker import SubspaceTracker
+from bgsub.storage import model_file
+from bgsub.tracking.tracker import SubspaceTracker
 
 
 class BackgroundSubtractor:
@@ -48,19 +49,19 @@ class BackgroundSubtractor:
     metric, line_search, gradient_carry, subset, random_state
         See `SubspaceTracker`.
     threshold, noise_factor, median, neighbours, shadows, min_area
-        See `bgsub.segmentation.Segmenter`.
+        See `bgsub.scene.segmentation.Segmenter`.
     start_frames : int, default 50
         Frames n of the batch start, at least `rank`.
     fps : float, default 25
         Frames per second of the stream; everything set in seconds refers to it.
     stabilise : bool, default True
-        Undo small movements of the camera; see `bgsub.stabiliser`.
+        Undo small movements of the camera; see `bgsub.scene.stabiliser`.
     light : bool, default True
-        Explain sudden changes of the light; see `bgsub.illumination`.
+        Explain sudden changes of the light; see `bgsub.scene.illumination`.
     events : bool, default True
-        Recognise a covered lens and a cut to another scene; see `bgsub.scenes`.
+        Recognise a covered lens and a cut to another scene; see `bgsub.scene.changes`.
     ghosts : bool, default True
-        Release the places that an object has left; see `bgsub.objects`.
+        Release the places that an object has left; see `bgsub.scene.standing_objects`.
     absorb_after : float, default 60
         Seconds until a standing object is background; inf for never.
     scale : float in [0.05, 1], default 1
@@ -311,7 +312,7 @@ class BackgroundSubtractor:
         SinkError
             When the file cannot be written.
         """
-        _storage.write(Path(path), self.get_params(), self._state())
+        model_file.write(Path(path), self.get_params(), self._state())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BackgroundSubtractor:
@@ -323,7 +324,7 @@ class BackgroundSubtractor:
             When the file is missing or is no model of this program.
         """
         try:
-            parameters, state = _storage.read(Path(path))
+            parameters, state = model_file.read(Path(path))
             subtractor = cls(**parameters)
             subtractor._set_state(state)
         except (KeyError, TypeError, ValueError, IndexError) as error:

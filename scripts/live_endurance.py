@@ -18,8 +18,10 @@ import click
 import numpy as np
 
 from bgsub import BackgroundSubtractor
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.stamp import age, read_stamp
-from bgsub.video import CameraSource, Controls, Pipeline
+from bgsub.video import CameraSource
 
 OLD = 500  # ms, reached by one picture in a hundred
 GROWTH = 64  # MiB

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from bgsub import RobustPCA
-from bgsub.rpca.parameters import QUALITIES
+from bgsub.robust_pca.parameters import QUALITIES
 from bgsub.synthetic import low_rank_plus_sparse
 
 CELLS = ((0.05, 0.10), (0.20, 0.20), (0.05, 0.45), (0.40, 0.05), (0.25, 0.20))

@@ -12,10 +12,16 @@ if os.environ.get("CI"):
     settings.load_profile("ci")
 
 ROOT = Path(__file__).parent
-WHOLE_FRAMES = [
-    ROOT / name
-    for name in ("batch", "cli", "live", "test_examples.py", "test_jobs.py", "test_notebook.py", "test_readme.py")
-]
+STREAMS = (
+    "cli",
+    "jobs/batch",
+    "jobs/test_jobs.py",
+    "live",
+    "video/test_notebook.py",
+    "test_examples.py",
+    "test_readme.py",
+)
+WHOLE_FRAMES = [ROOT / name for name in STREAMS]
 
 
 @pytest.fixture(autouse=True)

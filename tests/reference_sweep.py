@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from reference_tracking import separate
 
-from bgsub import _small_kernels, _sweep_kernels
-from bgsub._step import FLOOR, IN_SPAN
-from bgsub.background import Canvas, TrackedBackground
-from bgsub.frames import FrameFormat
+from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import SUBTRACTOR, check_all
-from bgsub.surrogates import Surrogate
+from bgsub.scene import _sweep_kernels
+from bgsub.scene.background import Canvas, TrackedBackground
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.tracking import _step_kernels
+from bgsub.tracking.step import FLOOR, IN_SPAN
 
 F = np.float32
 LIMITS = F(0.08), F(2.5)
@@ -156,7 +157,7 @@ class SmallStep:
         self.stack = np.column_stack([self.U, self.e])
         self.y_new, self.C_new, self.T, self.out = self.y.copy(), self.C.copy(), np.zeros((k, k + 1)), np.zeros(2)
         limits = IN_SPAN, FLOOR, armijo
-        self.accepted = _small_kernels.full_step(
+        self.accepted = _step_kernels.full_step(
             self.stack.T @ self.e, self.C_new, self.y_new, w, self.cost, *limits, self.T, self.out
         )
 
@@ -208,9 +209,9 @@ def planted(shape, dtype, n, seed, directions=2):
 
 def small_blocks(monkeypatch, period, size=4000):
     """Make the engine visit blocks of some dozen pixels, in bands, one of `period` in every frame."""
-    monkeypatch.setattr("bgsub.background._PERIOD", period)
-    monkeypatch.setattr("bgsub.background._BLOCK_BYTES", size)
-    monkeypatch.setattr("bgsub.background._WORTH_A_THREAD", 60)
+    monkeypatch.setattr("bgsub.scene.background._PERIOD", period)
+    monkeypatch.setattr("bgsub.scene.background._BLOCK_BYTES", size)
+    monkeypatch.setattr("bgsub.scene.background._WORTH_A_THREAD", 60)
 
 
 def learned(monkeypatch, period, look=None):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.surrogates import Surrogate
+from bgsub.numerics.surrogates import Surrogate
 
 
 def separate(U, y, x, a, surrogate: Surrogate):

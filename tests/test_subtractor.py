@@ -278,7 +278,7 @@ def test_a_failed_start_begins_anew(monkeypatch):
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 9)
     with monkeypatch.context() as patch:
-        patch.setattr("bgsub.tracker.batch_start", lambda *_: 1 / 0)
+        patch.setattr("bgsub.tracking.tracker.batch_start", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             subtractor.apply(next(frames))
     feed(subtractor, frames, 12)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from bgsub import __version__
+from bgsub._version import __version__
 from bgsub.cli.batch import batch
 from bgsub.cli.bench import bench
 from bgsub.cli.camera import camera

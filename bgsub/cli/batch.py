@@ -17,7 +17,8 @@ from bgsub.cli.verdict import FAILURE, OK
 from bgsub.errors import ParameterError
 
 if TYPE_CHECKING:
-    from bgsub.batch import BatchResult, Entry
+    from bgsub.jobs.batch.dispatch import BatchResult
+    from bgsub.jobs.batch.manifest import Entry
 
 
 @click.command(cls=MethodCommand, short_help="Separate any number of files, in parallel or on many machines.")
@@ -67,8 +68,8 @@ def batch(
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
     is 1. --save-model takes the name of a file here, which goes into each of the folders.
     """
-    from bgsub.batch import run_batch  # noqa: PLC0415
     from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
+    from bgsub.jobs.batch.run import run_batch  # noqa: PLC0415
 
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")

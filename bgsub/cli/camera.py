@@ -66,7 +66,7 @@ def camera(
     """Serve pictures as Motion JPEG over HTTP until Ctrl-C, and print the address for ``bgsub live``."""
     from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
     from bgsub.live.loopback_camera import LoopbackCamera  # noqa: PLC0415
-    from bgsub.video import open_source  # noqa: PLC0415
+    from bgsub.video.sources.opening import open_source  # noqa: PLC0415
 
     with termination_as_interrupt(), nullcontext(scene) if source is None else open_source(source) as pictures:
         served = LoopbackCamera(pictures, rate, port, host, size=size, stamped=stamp)

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from bgsub.cli.settings import Command, as_typed, commands, complaint, files, load, long_names, schema
+from bgsub.cli.settings_files import FILE_NAME, METHOD, Resolved, Setting
 from bgsub.errors import ParameterError, SinkError
 from bgsub.parameters import SUBTRACTOR
-from bgsub.settings import FILE_NAME, METHOD, Resolved, Setting
 
 Row = tuple[str, Any, str, str]  # key, value, where it stands, help
 

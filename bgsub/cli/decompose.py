@@ -19,13 +19,13 @@ from bgsub.cli.source_options import source_options
 from bgsub.errors import ParameterError
 
 if TYPE_CHECKING:
-    from bgsub.decomposition import DecompositionResult
+    from bgsub.jobs.decomposition.run import DecompositionResult
 
 _ESTIMATOR = ("surrogate", "p", "mu_start", "mu_end", "iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "backend", "hardware", "on_error", "rate")
 _FOR_FRAMES = (*_SOURCE, "factor", "grey", "kind", "sparse_picture")
 _FOR_MATRICES = ("key", "columns", "float32")
-_MATRIX_ENDINGS = (".npy", ".npz", ".mat")  # those of bgsub.decomposition, which would import NumPy
+_MATRIX_ENDINGS = (".npy", ".npz", ".mat")  # those of bgsub.jobs.decomposition, which would import NumPy
 _OBSERVED = ("observed", "observed_key")
 _SAME = (*_OBSERVED, "grey", "sparse_picture", "key", "float32", "save_arrays", "plot", "overwrite")
 _POSITIVE = click.FloatRange(0, min_open=True)
@@ -162,7 +162,7 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
     components, coefficients and singular_values.
     """
     from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
-    from bgsub.decomposition import DecompositionJob, run_decomposition  # noqa: PLC0415
+    from bgsub.jobs.decomposition.run import DecompositionJob, run_decomposition  # noqa: PLC0415
 
     _check_use(context, source, options)
     options["p"], options["surrogate"] = options.pop("exponent"), options.pop("cost")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from bgsub.separation import Separation
-    from bgsub.video import Frame
+    from bgsub.video.sources.base import Frame
 
 _SIZE = (320, 240)
 
@@ -66,9 +66,10 @@ def demo(output: Path, name: str, length: int, seed: int, quiet: bool) -> None:
     from bgsub import synthetic  # noqa: PLC0415
     from bgsub.cli.pipeline import run_pipeline  # noqa: PLC0415
     from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415
-    from bgsub.video import ArraySource, create_sinks  # noqa: PLC0415
     from bgsub.video.sinks.base import prepare_folder  # noqa: PLC0415
+    from bgsub.video.sinks.create import create_sinks  # noqa: PLC0415
     from bgsub.video.sinks.images import write_image  # noqa: PLC0415
+    from bgsub.video.sources.array import ArraySource  # noqa: PLC0415
 
     prepare_folder(output)  # before the work of making the scene
     scene = synthetic.scene(name, size=_SIZE, length=length, seed=seed)
@@ -88,7 +89,7 @@ class Referee:
     """Scores masks against the exact ones, (n, h, w) uint8, and keeps the busiest well-separated frame."""
 
     def __init__(self, truths: np.ndarray) -> None:
-        from bgsub.evaluation import Confusion  # noqa: PLC0415
+        from bgsub.evaluation.metrics import Confusion  # noqa: PLC0415
 
         self._truths = truths
         self._total = Confusion()
@@ -96,7 +97,7 @@ class Referee:
 
     def __call__(self, frame: Frame, separation: Separation) -> None:
         """Score one frame."""
-        from bgsub.evaluation import confusion  # noqa: PLC0415
+        from bgsub.evaluation.metrics import confusion  # noqa: PLC0415
 
         counts = confusion(separation.mask, self._truths[frame.index])
         self._total += counts

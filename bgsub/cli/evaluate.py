@@ -15,7 +15,9 @@ from bgsub.cli.progress import progress_bar
 from bgsub.errors import BgsubError, ParameterError
 
 if TYPE_CHECKING:
-    from bgsub.evaluation import Method, Score, Sheet
+    from bgsub.evaluation.methods import Method
+    from bgsub.evaluation.run import Score
+    from bgsub.evaluation.sheet import Sheet
 
 # Written out here because importing them from where they live would import NumPy and OpenCV.
 OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
@@ -96,7 +98,8 @@ def evaluate(
     categories. A metric that a video does not define is left out of the mean, and a line below the table says
     so; the JSON file has null there, the CSV file an empty cell.
     """
-    from bgsub.evaluation import compare, compare_results, find_sequences  # noqa: PLC0415
+    from bgsub.evaluation.batch import compare, compare_results  # noqa: PLC0415
+    from bgsub.evaluation.tree import find_sequences  # noqa: PLC0415
 
     if results is not None and (peers or masks or given(options)):
         raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
@@ -120,7 +123,7 @@ def _methods(
     peers: list[str], options: dict[str, Any]
 ) -> tuple[dict[str, Callable[[], Method]], dict[str, dict[str, Any]]]:
     """Return what makes each method, and its parameters; what cannot be made shows now, not after hours."""
-    from bgsub.evaluation import make_method  # noqa: PLC0415
+    from bgsub.evaluation.methods import make_method  # noqa: PLC0415
 
     makers: dict[str, Callable[[], Method]] = {"bgsub": partial(make_subtractor, options)}
     parameters = {"bgsub": make_subtractor(options).get_params()}
@@ -131,7 +134,7 @@ def _methods(
 
 
 def _sheet(path: Path | None) -> Sheet | None:
-    from bgsub.evaluation import Sheet  # noqa: PLC0415
+    from bgsub.evaluation.sheet import Sheet  # noqa: PLC0415
 
     return None if path is None else Sheet(path)
 
@@ -155,7 +158,7 @@ def _write(
     csv_file: Path | None,
     sheet: Sheet | None,
 ) -> None:
-    from bgsub.evaluation import write_csv, write_json  # noqa: PLC0415
+    from bgsub.evaluation.output import write_csv, write_json  # noqa: PLC0415
 
     _print(scores)  # first, so that a full disk costs the files only
     if json_file is not None:
@@ -167,7 +170,7 @@ def _write(
 
 
 def _print(scores: list[Score]) -> None:
-    from bgsub.evaluation import format_table, summarize  # noqa: PLC0415
+    from bgsub.evaluation.summary import format_table, summarize  # noqa: PLC0415
 
     if scores:
         click.echo(format_table(scores, summarize(scores)))

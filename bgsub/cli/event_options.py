@@ -9,7 +9,7 @@ import click
 
 from bgsub.cli.options import names_from
 from bgsub.errors import ParameterError
-from bgsub.regions import Regions
+from bgsub.video.regions import Regions
 
 # Written out here because importing them from where they live would import NumPy and OpenCV.
 EVENT_FORMATS = ("csv", "jsonl", "coco")

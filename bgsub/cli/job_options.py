@@ -22,10 +22,10 @@ from bgsub.cli.options import (
 )
 from bgsub.cli.source_options import source_options
 from bgsub.errors import ParameterError
-from bgsub.outputs import check_name
+from bgsub.video.output_names import check_name
 
 if TYPE_CHECKING:
-    from bgsub.jobs import Job
+    from bgsub.jobs.job import Job
 
 
 def _check_name(_context: click.Context, option: click.Parameter, name: str) -> str:
@@ -82,7 +82,7 @@ def make_job(
     ParameterError
         For parameters of the method beside a saved model.
     """
-    from bgsub.jobs import Job  # noqa: PLC0415
+    from bgsub.jobs.job import Job  # noqa: PLC0415
 
     check_model(options, model)
     names = {field.name for field in dataclasses.fields(Job)}

@@ -30,12 +30,13 @@ from bgsub.cli.options import (
 from bgsub.cli.record_options import check_record_options, make_recorder, record_options
 from bgsub.cli.verdict import FAILURE, OK, verdict
 from bgsub.errors import ParameterError, SinkError
-from bgsub.regions import Regions
+from bgsub.video.regions import Regions
 
 if TYPE_CHECKING:
-    from bgsub.jobs import Job, JobResult
+    from bgsub.jobs.job import Job, JobResult
     from bgsub.live.session import LiveSession, Outcome
-    from bgsub.video import FrameSource, Sink
+    from bgsub.video.sinks.base import Sink
+    from bgsub.video.sources.base import FrameSource
 
 
 @click.command(cls=MethodCommand, short_help="Separate cameras' pictures in windows, a browser, files, or all of it.")
@@ -113,7 +114,7 @@ def live(
 
 def _advised(start: Callable[..., LiveSession], window: bool, page: bool) -> LiveSession:
     """Start a session; where there is no screen the page has to do, and without one the message says how."""
-    from bgsub.video.sinks.display import NoWindowError  # noqa: PLC0415
+    from bgsub.live.display import NoWindowError  # noqa: PLC0415
 
     try:
         return start(window=window)
@@ -167,7 +168,7 @@ def _folders(cameras: tuple[str, ...]) -> list[str]:
 
 def _make_sinks(source: FrameSource, folder: str, started: datetime, options: dict[str, Any]) -> list[Sink]:
     """Return the outputs of a camera beside window and page."""
-    from bgsub.job_sinks import make_sinks  # noqa: PLC0415
+    from bgsub.jobs.outputs import make_sinks  # noqa: PLC0415
 
     sinks: list[Sink] = []
     try:
@@ -191,7 +192,7 @@ def _make_sinks(source: FrameSource, folder: str, started: datetime, options: di
 
 def _job(source: FrameSource, output: Path, options: dict[str, Any]) -> Job:
     """Return what the recordings and event files of a camera are, for what makes them."""
-    from bgsub.jobs import Job  # noqa: PLC0415
+    from bgsub.jobs.job import Job  # noqa: PLC0415
 
     return Job(
         source.name,

@@ -10,7 +10,7 @@ import click
 
 from bgsub.errors import ParameterError
 
-# Those of bgsub.video.controls; written out here because importing them would import NumPy and OpenCV.
+# Those of bgsub.jobs.controls; written out here because importing them would import NumPy and OpenCV.
 LIVE_VIEWS = ("panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout")
 
 _PLACE = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]]+):)?(?P<port>\d{1,5})")

@@ -107,7 +107,7 @@ def reconcile(context: click.Context) -> None:
     others = [name for name in given if kept or setting_of(context, name) is not None]
     if model is None or not others:
         return
-    from bgsub._storage import read_parameters  # noqa: PLC0415 - it brings NumPy along
+    from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
 
     stored = read_parameters(model)
     for name in others:

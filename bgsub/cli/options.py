@@ -14,8 +14,8 @@ from bgsub.cli.model_options import keep_model_option, model_options, reconcile 
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
 from bgsub.nearest import did_you_mean
-from bgsub.outputs import STILL, VIEWS, parse_outputs
 from bgsub.parameters import SUBTRACTOR, Parameter
+from bgsub.video.output_names import STILL, VIEWS, parse_outputs
 
 if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
@@ -106,10 +106,10 @@ def make_subtractor(options: dict[str, Any], model: Path | None = None, rate: An
     ParameterError
         For a bad combination of parameters, and for parameters given beside a saved model.
     """
-    from bgsub import jobs  # noqa: PLC0415
+    from bgsub.jobs import run  # noqa: PLC0415
 
     check_model(options, model)
-    return jobs.make_subtractor(given(options), model, rate)
+    return run.make_subtractor(given(options), model, rate)
 
 
 def check_model(options: dict[str, Any], model: Path | None) -> None:

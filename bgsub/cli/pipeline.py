@@ -12,12 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from bgsub.cli.progress import Progress
 from bgsub.cli.report import report
-from bgsub.jobs import Job, JobResult, Watch, execute, run_job
+from bgsub.jobs.job import Job, JobResult
+from bgsub.jobs.run import Watch, execute, run_job
 
 if TYPE_CHECKING:
+    from bgsub.jobs.controls import Controls
     from bgsub.separation import Separation
     from bgsub.subtractor import BackgroundSubtractor
-    from bgsub.video import Controls, Frame, FrameSource, Sink
+    from bgsub.video.sinks.base import Sink
+    from bgsub.video.sources.base import Frame, FrameSource
 
 
 def run_pipeline(
@@ -42,7 +45,7 @@ def run_pipeline(
     SourceError, ParameterError, OutputError
         As `execute` does.
     """
-    from bgsub.video import Controls  # noqa: PLC0415
+    from bgsub.jobs.controls import Controls  # noqa: PLC0415
 
     controls = controls or Controls()
     watch = _watch(quiet, limit, controls, callback)
@@ -55,7 +58,7 @@ def run_pipeline(
 
 def run_and_tell(job: Job, quiet: bool = False) -> JobResult:
     """Do a job with a progress bar, signals as in `run_pipeline`, and print the summary."""
-    from bgsub.video import Controls  # noqa: PLC0415
+    from bgsub.jobs.controls import Controls  # noqa: PLC0415
 
     controls = Controls()
     with termination_as_interrupt():
@@ -97,7 +100,7 @@ def termination_as_interrupt() -> Iterator[None]:
         yield
         return
 
-    from bgsub.video import interrupts  # noqa: PLC0415
+    from bgsub.jobs import interrupts  # noqa: PLC0415
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         """Do what Ctrl-C would do now."""

@@ -14,7 +14,7 @@ from bgsub.cli.logs import Reporting, logger, progress_logger, to_file
 
 if TYPE_CHECKING:
     from bgsub.separation import Separation
-    from bgsub.video import Frame, FrameSource
+    from bgsub.video.sources.base import Frame, FrameSource
 
 _LABEL = 40  # characters of a path that leave room for the bar itself
 INTERVAL = 30.0  # seconds between two lines

@@ -11,8 +11,8 @@ import click
 from bgsub.errors import ParameterError
 
 if TYPE_CHECKING:
-    from bgsub.video import FrameSource
     from bgsub.video.sinks.recorder import RecorderSink
+    from bgsub.video.sources.base import FrameSource
 
 _NAMES = ("pre_roll", "post_roll", "motion")
 

@@ -11,7 +11,7 @@ import click
 from bgsub.cli.logs import Reporting, to_file
 
 if TYPE_CHECKING:
-    from bgsub.jobs import JobResult
+    from bgsub.jobs.job import JobResult
 
 
 def report(

@@ -11,10 +11,10 @@ import click
 from click.core import ParameterSource
 
 from bgsub.cli.logs import Reporting, logged, logger, shared_options
+from bgsub.cli.settings_files import METHOD, Resolved, Setting, canonical, find_files, resolve
 from bgsub.cli.verdict import choice_hint
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR, Parameter
-from bgsub.settings import METHOD, Resolved, Setting, canonical, find_files, resolve
 
 _FLAGS = {"true": True, "false": False}
 

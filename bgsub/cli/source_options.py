@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from bgsub.timecode import Timecode
+from bgsub.video.timecode import Timecode
 
 # Written out here because importing them from where they live would import NumPy and OpenCV.
 BACKENDS = ("auto", "opencv", "pyav")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bgsub._whole import write_whole
 from bgsub.evaluation.run import Score
 from bgsub.evaluation.summary import METRICS, Average, summarize
+from bgsub.storage.atomic import write_whole
 
 SCHEMA = "bgsub evaluation, version 1"
 
@@ -109,8 +109,8 @@ def versions() -> dict[str, str]:
     """Return the versions that a result depends on, by name."""
     import numpy as np  # noqa: PLC0415 - for its version only
 
-    from bgsub import __version__  # noqa: PLC0415 - the package imports this one
     from bgsub._opencv import cv2  # noqa: PLC0415
+    from bgsub._version import __version__  # noqa: PLC0415 - the package imports this one
 
     return {
         "bgsub": __version__,

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bgsub._whole import write_whole
 from bgsub.errors import SinkError, SourceError
 from bgsub.evaluation.files import numbered
 from bgsub.evaluation.sequences import Sequence
+from bgsub.storage.atomic import write_whole
 
 
 def find_results(sequence: Sequence, results: str | Path, alone: bool = False) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 
 from bgsub.errors import SourceError
 from bgsub.evaluation.files import find_roi, numbered, read_picture, read_roi, read_temporal_roi, read_truth
-from bgsub.synthetic import Scene
+from bgsub.synthetic._scene import Scene
 
 _logger = logging.getLogger("bgsub")
 

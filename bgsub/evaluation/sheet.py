@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bgsub._whole import write_whole
 from bgsub.errors import ParameterError
 from bgsub.evaluation.worst import PARTS, WorstFrame
+from bgsub.storage.atomic import write_whole
 
 SUFFIXES = (".html", ".png")
 PICTURE_LIMIT = 200

@@ -59,7 +59,7 @@ def load_frames(source: str | None, count: int) -> list[np.ndarray]:
         from bgsub import synthetic  # noqa: PLC0415
 
         return [frame for frame, _ in synthetic.scene("street", size=_SCENE_SIZE, length=count)]
-    from bgsub.video import open_source  # noqa: PLC0415 - it brings OpenCV along
+    from bgsub.video.sources.opening import open_source  # noqa: PLC0415 - it brings OpenCV along
 
     frames: list[np.ndarray] = []
     with open_source(source) as opened:

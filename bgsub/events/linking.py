@@ -13,8 +13,8 @@ from bgsub.events.detection import Detection, detect
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.matching import link
 from bgsub.events.track import Track
-from bgsub.regions import Regions
 from bgsub.separation import Separation
+from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
 
 DEFAULT_RATE = 25.0

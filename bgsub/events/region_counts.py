@@ -10,10 +10,10 @@ import numpy as np
 
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.feed import Step
-from bgsub.events.streams import PartialFile
 from bgsub.events.writers import Writer, csv_row
-from bgsub.regions import Regions, bounding_box
 from bgsub.separation import FOREGROUND
+from bgsub.storage.streams import PartialFile
+from bgsub.video.regions import Regions, bounding_box
 
 COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
 _ENTRY_GAP = 0.5  # seconds outside before it enters again

@@ -12,8 +12,8 @@ from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.region_counts import RegionWriter
 from bgsub.events.writers import CocoWriter, CsvWriter, JsonLinesWriter, Writer
-from bgsub.regions import Regions
 from bgsub.separation import Separation
+from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from bgsub._whole import replacing
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.region_counts import RegionCounter, Waiting
 from bgsub.events.series import Series
-from bgsub.regions import Regions
 from bgsub.separation import Separation
+from bgsub.storage.atomic import replacing
+from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 

@@ -18,7 +18,7 @@ import numpy as np
 from bgsub.errors import SinkError
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.feed import Step
-from bgsub.events.streams import PartialFile
+from bgsub.storage.streams import PartialFile
 
 COLUMNS = (
     "type", "id", "start_frame", "end_frame", "start_time", "end_time", "frames",

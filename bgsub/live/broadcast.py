@@ -11,10 +11,10 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError
+from bgsub.jobs.controls import Controls
 from bgsub.live.mjpeg import LatestFrame
+from bgsub.live.viewer import Backdrop, Viewer
 from bgsub.separation import Separation
-from bgsub.video.controls import Controls
-from bgsub.video.viewer import Backdrop, Viewer
 
 logger = logging.getLogger("bgsub")
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bgsub.errors import ParameterError
+from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.live.broadcast import Broadcast
 from bgsub.parameters import check_live
-from bgsub.video.controls import LIVE_VIEWS, SETTINGS, Controls
 
 
 def tell(broadcasts: Sequence[Broadcast]) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
 from bgsub.errors import ParameterError, SinkError
+from bgsub.jobs.controls import LIVE_VIEWS
 from bgsub.live.commands import do, tell
 from bgsub.live.mjpeg import BOUNDARY, encode_part, multipart_headers
-from bgsub.video.controls import LIVE_VIEWS
 
 if TYPE_CHECKING:
     from bgsub.live.broadcast import Broadcast

@@ -17,7 +17,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import BgsubError, ParameterError, SourceError
 from bgsub.live.mjpeg import LatestFrame, encode_part, multipart_headers
 from bgsub.live.stamp import milliseconds, stamp
-from bgsub.video import Frame
+from bgsub.video.sources.base import Frame
 from bgsub.video.views import to_bgr8
 
 logger = logging.getLogger("bgsub")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from bgsub.errors import StoppedError
-from bgsub.video import FrameSource
+from bgsub.video.sources.base import FrameSource
 
 
 def open_attended(open_camera: Callable[[], FrameSource], attend: Callable[[], bool]) -> FrameSource:

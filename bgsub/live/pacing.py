@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Iterator
 
-from bgsub.video.sources import Frame, FrameSource, SelectedSource
+from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.selection import SelectedSource
 
 _CATCH_UP = 0.25  # seconds that a late frame may be made up for; after a pause nothing races
 

@@ -13,14 +13,14 @@ from contextlib import suppress
 from typing import Any
 
 from bgsub.errors import ParameterError, SinkError
+from bgsub.jobs.controls import Controls
 from bgsub.live.access import Access
 from bgsub.live.broadcast import Broadcast
 from bgsub.live.handler import LiveHandler
+from bgsub.live.viewer import Backdrop
 from bgsub.separation import Separation
-from bgsub.video.controls import Controls
-from bgsub.video.sinks import Sink
-from bgsub.video.sources import Frame
-from bgsub.video.viewer import Backdrop
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame
 
 logger = logging.getLogger("bgsub")
 
@@ -42,7 +42,7 @@ class LiveServer:
         Secret that every request must bring along; on another host than this machine there is a random one when none
         is given.
     backdrop : callable, optional
-        What the view cutout shows behind the foreground; see `bgsub.video.viewer.Viewer`.
+        What the view cutout shows behind the foreground; see `bgsub.live.viewer.Viewer`.
 
     Attributes
     ----------

@@ -9,21 +9,24 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bgsub import jobs
 from bgsub.errors import ParameterError
-from bgsub.jobs import JobResult
+from bgsub.jobs import run
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.job import JobResult
+from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.live.backdrops import make_backdrop
 from bgsub.live.opening import open_attended
 from bgsub.live.pacing import PacedSource
 from bgsub.live.server import LiveServer
+from bgsub.live.snapshots import SnapshotSink
+from bgsub.live.window import KeyCommands, WindowSink
 from bgsub.live.worker import TICK, Outcome, Worker, join
-from bgsub.outputs import safe_name
-from bgsub.region_subtractor import RegionSubtractor
-from bgsub.regions import Regions
-from bgsub.video import Controls, FrameSource, Sink, WindowSink, open_source
-from bgsub.video.sinks import KeyCommands
-from bgsub.video.sinks.snapshots import SnapshotSink
+from bgsub.video.output_names import safe_name
+from bgsub.video.regions import Regions
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera_address import without_password
+from bgsub.video.sources.opening import open_source
 
 Runner = Callable[..., JobResult]
 MakeSinks = Callable[[FrameSource], Sequence[Sink]]
@@ -48,7 +51,7 @@ class LiveCamera:
     fast : bool
         A file comes as fast as it can, not in real time.
     roi : tuple of str
-        Regions of interest, see `bgsub.regions.parse_region`; none for the whole frame.
+        Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
     """
 
     source: str
@@ -88,7 +91,7 @@ class LiveSession:
     snapshot_folder : str or path
         Where snapshots go.
     runner : callable, optional
-        Runs one opened camera, with the arguments of `bgsub.jobs.execute`, the default.
+        Runs one opened camera, with the arguments of `bgsub.jobs.run.execute`, the default.
 
     Attributes
     ----------
@@ -119,7 +122,7 @@ class LiveSession:
         page: dict[str, Any] | None = None,
         backdrop: str | Path | None = None,
         snapshot_folder: str | Path = ".",
-        runner: Runner = jobs.execute,
+        runner: Runner = run.execute,
     ) -> None:
         _check(cameras)
         self._cameras, self._runner, self._folder = list(cameras), runner, Path(snapshot_folder)
@@ -164,7 +167,7 @@ class LiveSession:
         Raises
         ------
         BgsubError
-            As `bgsub.jobs.execute` and `open_source` raise them, where there is one camera.
+            As `bgsub.jobs.run.execute` and `open_source` raise them, where there is one camera.
         """
         if len(self._cameras) > 1:
             return self._run_several()
@@ -193,10 +196,10 @@ class LiveSession:
         """Open a camera and run it to its end."""
         camera = self._cameras[number]
         controls = self.controls[camera.name]
-        jobs.make_subtractor(camera.parameters, camera.model)  # what is wrong shows before the source is opened
+        run.make_subtractor(camera.parameters, camera.model)  # what is wrong shows before the source is opened
         with self._open(camera) as opened:
             source = opened if opened.live or camera.fast else PacedSource(opened)
-            subtractor = jobs.make_subtractor(camera.parameters, camera.model, source.rate)
+            subtractor = run.make_subtractor(camera.parameters, camera.model, source.rate)
             controls.follow(subtractor.get_params())
             sinks = [*(camera.make_sinks(source) if camera.make_sinks is not None else ()), *screens]
             if self.server is not None:
@@ -264,4 +267,4 @@ def _check(cameras: Sequence[LiveCamera]) -> None:
         raise ParameterError("a model file is for one camera, got several cameras")
     for camera in cameras:
         if camera.model is None:
-            jobs.make_subtractor(camera.parameters)
+            run.make_subtractor(camera.parameters)

@@ -15,7 +15,8 @@ import numpy as np
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.live.backdrops import compose, make_backdrop
 from bgsub.separation import Separation
-from bgsub.video import Frame, Sink
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame
 
 _ADVICE = {
     "linux": "install v4l2loopback (package v4l2loopback-dkms) and run 'sudo modprobe v4l2loopback'",

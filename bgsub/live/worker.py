@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from bgsub.jobs import JobResult
+from bgsub.jobs.job import JobResult
+from bgsub.live.window import WindowSink
 from bgsub.separation import Separation
-from bgsub.video import Frame, Sink, WindowSink
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame
 
 logger = logging.getLogger("bgsub")
 

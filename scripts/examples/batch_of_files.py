@@ -9,8 +9,9 @@ import argparse
 from pathlib import Path
 
 import bgsub
-from bgsub.batch import Entry, run_batch
-from bgsub.jobs import Job, run_job
+from bgsub.jobs.batch import Entry, run_batch
+from bgsub.jobs.job import Job
+from bgsub.jobs.run import run_job
 
 
 def make_job(source: str, output: Path) -> Job:

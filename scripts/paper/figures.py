@@ -16,7 +16,7 @@ from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from planted import RECOVERED
 
-from bgsub._whole import write_whole
+from bgsub.storage.atomic import write_whole
 
 COLOURS = {
     "lp": "tab:blue",

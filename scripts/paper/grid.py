@@ -23,9 +23,9 @@ from typing import Any, TextIO
 import timing
 from tqdm import tqdm
 
-from bgsub._threads import limit_threads
-from bgsub._whole import write_whole
 from bgsub.errors import OutputError, SinkError, SourceError
+from bgsub.numerics.threads import limit_threads
+from bgsub.storage.atomic import write_whole
 
 Row = dict[str, str]
 Task = dict[str, Any]

@@ -19,7 +19,7 @@ from packages import PACKAGES, Package
 from planted import Problem
 
 from bgsub import RobustPCA
-from bgsub.rpca.parameters import PAPER_MU
+from bgsub.robust_pca.parameters import PAPER_MU
 
 SURROGATES = ("lp", "log", "atan")
 QUALITIES = ("fast", "balanced", "best")

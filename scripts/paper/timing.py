@@ -13,7 +13,7 @@ from methods import METHODS
 from planted import planted
 from threadpoolctl import threadpool_limits
 
-from bgsub._threads import cores, limit_threads
+from bgsub.numerics.threads import cores, limit_threads
 
 _VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_inputs import Endless, make_scene
-
-# The fakes of the video tests serve here as well.
-sys.path.append(str(Path(__file__).parents[1] / "video"))
-
 from video_fakes import MjpegServer, write_images, write_video
 
 from bgsub._opencv import cv2

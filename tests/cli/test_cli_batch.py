@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
-from bgsub.batch import dask_runner
-from bgsub.batch.task import do_task
+from bgsub.jobs.batch import dask_runner
+from bgsub.jobs.batch.task import do_task
 
 QUICK = ("--start-frames", 10)
 
@@ -39,9 +39,9 @@ class SerialRunner:
 
 @pytest.fixture
 def serial(monkeypatch):
-    monkeypatch.setattr("bgsub.batch.run.DaskRunner", SerialRunner)
+    monkeypatch.setattr("bgsub.jobs.batch.run.DaskRunner", SerialRunner)
     # Tests share this process: a worker has one for itself.
-    monkeypatch.setattr("bgsub.batch.task._share_cores", lambda _jobs: None)
+    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
 
 
 def test_good_and_bad_files(cli, tmp_path, video, folder, serial):

@@ -10,15 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from planted_parts import make_matrix, make_pictures, relative_error
 from scipy.io import loadmat, savemat
 from video_fakes import read_video, write_images, write_video
 
-sys.path.append(str(Path(__file__).parents[1] / "decomposition"))
-
-from planted_parts import make_matrix, make_pictures, relative_error
-
 from bgsub._opencv import cv2
-from bgsub.decomposition import matrices
+from bgsub.jobs.decomposition import matrices
 
 command = sys.modules["bgsub.cli.decompose"]  # the package has the command itself under this name
 X, LOW_RANK = make_matrix()
@@ -321,7 +318,7 @@ def test_without_matplotlib(cli, place, monkeypatch):
 
 def test_too_little_memory(cli, place, monkeypatch):
     write_images(place / "frames", make_pictures()[0])
-    monkeypatch.setattr("bgsub.decomposition.memory.available_memory", lambda: 1_000_000)
+    monkeypatch.setattr("bgsub.jobs.decomposition.memory.available_memory", lambda: 1_000_000)
     refuse(
         cli("decompose", "frames", "-o", "out"),
         "images 'frames', 24 frames of 35x27x3, needs about 2 MB of memory, 1 MB are available; "

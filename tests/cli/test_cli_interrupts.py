@@ -10,7 +10,7 @@ import pytest
 from video_fakes import read_video
 
 import bgsub
-from bgsub.jobs import Statistics
+from bgsub.jobs.job import Statistics
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -37,7 +37,7 @@ def screen(monkeypatch):
 
     def put(*keys):
         display = Patient(list(keys))
-        monkeypatch.setattr("bgsub.video.sinks.window.CvDisplay", lambda: display)
+        monkeypatch.setattr("bgsub.live.window.CvDisplay", lambda: display)
         return display
 
     return put

@@ -122,7 +122,7 @@ def test_several_cameras_have_a_window_each(cli, endless_stream, video, monkeypa
         displays.append(FakeDisplay())
         return displays[-1]
 
-    monkeypatch.setattr("bgsub.video.sinks.window.CvDisplay", display)
+    monkeypatch.setattr("bgsub.live.window.CvDisplay", display)
     answer = cli("live", endless_stream.address, video, "--frames", 5, "--view", "input", *QUICK)
     assert (answer.code, answer.err) == (0, "")
     assert len(displays) == 2

@@ -10,9 +10,9 @@ import pytest
 
 from bgsub import __version__
 from bgsub.cli import program
-from bgsub.outputs import VIEWS
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS as ALL_VIEWS
+from bgsub.video.output_names import VIEWS
 
 WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
 

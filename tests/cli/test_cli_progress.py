@@ -171,14 +171,14 @@ def test_compilation_is_told_once_to_who_waits(terminal, monkeypatch, caplog):
     terminal()
     monkeypatch.setattr(progress, "_bar", lambda *_: nullcontext(SimpleNamespace(update=lambda n: None)))
     with caplog.at_level(logging.INFO, "bgsub"), progress_bar("a", 3):
-        for module in ("scipy.x", "bgsub._kernels", "bgsub._kernels"):
+        for module in ("scipy.x", "bgsub.tracking._kernels", "bgsub.tracking._kernels"):
             with event.trigger_event("numba:compile", data=compile_event(module)):
                 pass
     assert [(record.name, record.message) for record in caplog.records] == [("bgsub.progress", COMPILING)]
 
 
 def test_compilation_is_in_the_log_only_where_nobody_watches(caplog):
-    compiling = event.trigger_event("numba:compile", data=compile_event("bgsub._kernels"))
+    compiling = event.trigger_event("numba:compile", data=compile_event("bgsub.tracking._kernels"))
     with caplog.at_level(logging.INFO, "bgsub"), progress_bar("a", 3), compiling:
         pass
     assert [(record.name, record.message) for record in caplog.records] == [("bgsub", COMPILING)]

@@ -10,7 +10,8 @@ from video_fakes import ThresholdSubtractor, make_frames, read_video
 
 from bgsub.cli.record_options import make_recorder, record_options
 from bgsub.errors import ParameterError
-from bgsub.video import ArraySource, open_source, process_video
+from bgsub.jobs.simple import process_video
+from bgsub.video import ArraySource, open_source
 from bgsub.video.sinks.create import label_of
 from bgsub.video.sources.camera import CameraSource
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from video_fakes import write_images, write_video
 
-from bgsub import checkpoint
 from bgsub.errors import SourceError
+from bgsub.storage import checkpoint
 from bgsub.synthetic import scene
 from bgsub.video.sinks.base import SEGMENT
 

@@ -12,7 +12,7 @@ from video_fakes import write_images
 import bgsub
 from bgsub.cli import program
 from bgsub.cli.settings import Command, as_typed
-from bgsub.settings import Setting
+from bgsub.cli.settings_files import Setting
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.events import EventFeed, EventSink, ObjectLinker
 from bgsub.events.event import ObjectInFrame
 from bgsub.events.writers import run_lengths
-from bgsub.regions import Regions
+from bgsub.video.regions import Regions
 
 FILES = ("events.csv", "events.jsonl", "objects.json")
 

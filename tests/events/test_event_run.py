@@ -9,10 +9,10 @@ from event_scenes import busy, mask_of
 
 from bgsub.errors import SinkError
 from bgsub.events import EventSink, create_event_sinks
-from bgsub.region_subtractor import RegionSubtractor
-from bgsub.regions import Regions
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.separation import Separation
-from bgsub.video import Pipeline
+from bgsub.video.regions import Regions
 from bgsub.video.sources.array import ArraySource
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from bgsub import synthetic
 from bgsub.errors import ParameterError
 from bgsub.events import ObjectLinker
-from bgsub.regions import Regions
+from bgsub.video.regions import Regions
 
 
 def link(frames, rate=RATE, events=None, **options):

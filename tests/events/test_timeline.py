@@ -16,7 +16,7 @@ from bgsub.events import EventSink, TimelineSink, create_event_sinks
 from bgsub.events.drawing import packed
 from bgsub.events.series import Series
 from bgsub.events.timeline import MOST_BARS, Bar, longest
-from bgsub.regions import Regions
+from bgsub.video.regions import Regions
 from bgsub.video.sources.array import ArraySource
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from pathlib import Path
 
 import pytest
-
-# The fakes of the video tests serve here as well.
-sys.path.append(str(Path(__file__).parents[1] / "video"))
 
 
 @pytest.fixture(autouse=True)

@@ -16,9 +16,11 @@ from video_fakes import ListSink, ThresholdSubtractor, make_frames
 
 from bgsub.cli.verdict import verdict
 from bgsub.errors import BrokenSourceError, ParameterError, SourceError
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.loopback_camera import LoopbackCamera
 from bgsub.live.stamp import age, read_stamp
-from bgsub.video import ArraySource, CameraSource, Controls, Pipeline, Sink
+from bgsub.video import ArraySource, CameraSource, Sink
 
 RATE = 50
 

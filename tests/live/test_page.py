@@ -12,8 +12,9 @@ import pytest
 from live_fakes import wait_until
 from walking_square import Tunable, WalkingSquare
 
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.server import LiveServer
-from bgsub.video import Controls, Pipeline
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")

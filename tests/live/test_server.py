@@ -17,10 +17,10 @@ from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
+from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, is_loopback
 from bgsub.live.server import LiveServer
-from bgsub.video import Controls, Frame
-from bgsub.video.controls import LIVE_VIEWS
+from bgsub.video import Frame
 
 TOKEN = "correct-horse"
 

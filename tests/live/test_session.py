@@ -68,7 +68,7 @@ class Display(FakeDisplay):
 @pytest.fixture
 def display(monkeypatch):
     display = Display()
-    monkeypatch.setattr("bgsub.video.sinks.window.CvDisplay", lambda: display)
+    monkeypatch.setattr("bgsub.live.window.CvDisplay", lambda: display)
     return display
 
 

@@ -12,10 +12,11 @@ from video_fakes import make_frames
 
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.jobs.simple import process_video
 from bgsub.live.backdrops import compose, make_backdrop
 from bgsub.live.virtual_camera import VirtualCameraSink
 from bgsub.separation import Separation
-from bgsub.video import ArraySource, Frame, process_video
+from bgsub.video import ArraySource, Frame
 
 HEIGHT, WIDTH = 32, 48
 

@@ -9,7 +9,9 @@ from pathlib import Path
 
 from walking_square import Tunable, WalkingSquare
 
-from bgsub.video import Controls, Pipeline, WindowSink
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.live.window import WindowSink
 from bgsub.video.sinks.base import Sink
 
 

@@ -8,12 +8,12 @@ import reference
 from rpca_planted import COMPILED, RANK, SIZE, SURROGATES, error, needs_compiler, planted
 
 from bgsub import RobustPCA
-from bgsub.rpca.conjugate import CONJUGATE_RULES
-from bgsub.rpca.descent import Descent
-from bgsub.rpca.pace import PACES
-from bgsub.rpca.parameters import QUALITIES
-from bgsub.rpca.samples import truncated_svd
-from bgsub.surrogates import Surrogate
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
+from bgsub.robust_pca.descent import Descent
+from bgsub.robust_pca.parameters import QUALITIES
+from bgsub.robust_pca.schedule import PACES
+from bgsub.robust_pca.validation import truncated_svd
 
 RULES = list(CONJUGATE_RULES)
 GRADUATED = [quality for quality in QUALITIES if quality != "paper"]

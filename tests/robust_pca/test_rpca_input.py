@@ -8,7 +8,7 @@ from scipy import sparse
 
 from bgsub import RobustPCA
 from bgsub.errors import ParameterError
-from bgsub.rpca import default_rank
+from bgsub.robust_pca import default_rank
 
 
 def test_parameters_can_be_read_and_set():

@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rpca_planted import SURROGATES, needs_compiler
 
-from bgsub.rpca.conjugate import CONJUGATE_RULES, ConjugateGradients, minimise
-from bgsub.rpca.factors import FactorProblem, ResidualScale
-from bgsub.rpca.halves import BasisHalf, CoefficientHalf, RobustFit
-from bgsub.rpca.reweighting import Past, held_back_cost, reweighted, robust_coefficients
-from bgsub.rpca.samples import fill_missing, principal_axes, random_svd, truncated_svd
-from bgsub.surrogates import Surrogate
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, ConjugateGradients, minimise
+from bgsub.robust_pca.factors import FactorProblem, ResidualScale
+from bgsub.robust_pca.halves import BasisHalf, CoefficientHalf, RobustFit
+from bgsub.robust_pca.irls import Past, held_back_cost, reweighted, robust_coefficients
+from bgsub.robust_pca.validation import fill_missing, principal_axes, random_svd, truncated_svd
 
 RULES = list(CONJUGATE_RULES)
 
@@ -179,7 +179,7 @@ class Quadratic:
         return gradient
 
     def curve(self, direction):
-        from bgsub.rpca.conjugate import Line  # noqa: PLC0415
+        from bgsub.robust_pca.conjugate_gradient import Line  # noqa: PLC0415
 
         return Line(self, direction)
 
@@ -230,7 +230,7 @@ def test_reweighting_without_a_cost_is_least_squares_whatever_the_blocks(monkeyp
     X, mask, U, _ = some(20, 9, 3)
     expected = [np.linalg.lstsq(U[known], x[known], rcond=None)[0] for x, known in zip(X, mask, strict=True)]
     for size in (1 << 19, 40):
-        monkeypatch.setattr("bgsub.rpca.reweighting._BLOCK", size)
+        monkeypatch.setattr("bgsub.robust_pca.irls._BLOCK", size)
         np.testing.assert_allclose(reweighted(X, mask, np.zeros((9, 3)), U, None), expected, atol=1e-10)
 
 

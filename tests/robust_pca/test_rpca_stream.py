@@ -5,7 +5,7 @@ import pytest
 from rpca_planted import RANK, SURROGATES, angle, error, needs_compiler, planted
 
 from bgsub import RobustPCA
-from bgsub.surrogates import Surrogate
+from bgsub.numerics.surrogates import Surrogate
 
 
 def stream(turn=0.0, sigma=0.0, share=0.1, batches=10, n=30, m=100, k=4, seed=0):

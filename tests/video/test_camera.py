@@ -11,7 +11,9 @@ from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video import CameraSource, Controls, Pipeline, Sink
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.video import CameraSource, Sink
 
 
 class Port:

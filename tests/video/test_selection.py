@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from video_fakes import COUNT, FakeSource, make_frames, write_images, write_video
 
 from bgsub.errors import ParameterError, SourceError
-from bgsub.timecode import Timecode
 from bgsub.video import ArraySource, open_source
 from bgsub.video.sources import SelectedSource, VideoFileSource, images
 from bgsub.video.sources.base import Frame, number_name
+from bgsub.video.timecode import Timecode
 
 RATE = 25
 

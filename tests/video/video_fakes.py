@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.jobs.controls import Controls
 from bgsub.separation import Separation
-from bgsub.video import Controls, FrameSource, Sink
+from bgsub.video import FrameSource, Sink
 from bgsub.video.sources.base import Frame, number_name
 
 HEIGHT, WIDTH, COUNT = 32, 48, 12

@@ -4,18 +4,6 @@ A known change of the frame changes the mask in a known way: light changes leave
 Timed events count from the first scored frame.
 """
 
-from bgsub.evaluation.conditions._derived import Derived, Recording
-from bgsub.evaluation.conditions._objects import load_background
-from bgsub.evaluation.conditions._table import CONDITIONS, SCENES, Condition, derive, synthetic, transplant
+from bgsub._faces import face
 
-__all__ = [
-    "CONDITIONS",
-    "SCENES",
-    "Condition",
-    "Derived",
-    "Recording",
-    "derive",
-    "load_background",
-    "synthetic",
-    "transplant",
-]
+__getattr__, __dir__, __all__ = face(__name__, __file__)

@@ -13,7 +13,7 @@ from bgsub.evaluation.conditions import _camera, _light, _objects, _sensor
 from bgsub.evaluation.conditions._derived import Derived
 from bgsub.evaluation.conditions._moment import Transform
 from bgsub.evaluation.sequences import Labelled, SceneSequence
-from bgsub.synthetic import scene
+from bgsub.synthetic.scenes import scene
 
 
 @dataclass(frozen=True)

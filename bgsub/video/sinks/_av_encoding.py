@@ -11,7 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from bgsub.errors import DependencyError, ParameterError
-from bgsub.outputs import ALPHA_VIDEO_ENDINGS
+from bgsub.video.output_names import ALPHA_VIDEO_ENDINGS
 from bgsub.video.sinks.video import padded_to_even
 from bgsub.video.sources.av_container import import_av
 from bgsub.video.views import to_bgr8

@@ -16,9 +16,9 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
+from bgsub.storage.growing_file import Journal
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.journal import Journal
-from bgsub.video.sources import Frame
+from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view
 
 # The oldest date that a ZIP file can hold: equal results give equal bytes.

@@ -12,6 +12,7 @@ from typing import Any
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.separation import Separation
+from bgsub.storage.growing_file import Journal
 from bgsub.video.sinks._av_encoding import (
     FORMATS,
     SegmentEncoder,
@@ -22,11 +23,9 @@ from bgsub.video.sinks._av_encoding import (
 )
 from bgsub.video.sinks._av_muxer import Muxer
 from bgsub.video.sinks.base import SEGMENT, Sink, prepare_folder
-from bgsub.video.sinks.journal import Journal
 from bgsub.video.sinks.video import DEFAULT_RATE
-from bgsub.video.sources import Frame
 from bgsub.video.sources.av_container import import_av, is_available
-from bgsub.video.sources.base import rate_as_fraction
+from bgsub.video.sources.base import Frame, rate_as_fraction
 from bgsub.video.views import get_view
 
 logger = logging.getLogger("bgsub")

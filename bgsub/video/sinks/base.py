@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
-from bgsub.video.sources import Frame
+from bgsub.video.sources.base import Frame
 
 SEGMENT = 250
 """Checkpoints of a run come after a number of frames that is a multiple of this: videos can be cut only there."""

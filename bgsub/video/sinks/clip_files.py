@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bgsub._whole import write_whole
 from bgsub.errors import ParameterError, SinkError
-from bgsub.outputs import safe_name
+from bgsub.storage.atomic import write_whole
+from bgsub.video.output_names import safe_name
 
 LIST_NAME = "clips.csv"
 _COLUMNS = ("file", "start", "end", "peak_share", "began")

@@ -10,15 +10,15 @@ from datetime import datetime
 from pathlib import Path
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
-from bgsub.outputs import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
+from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.av import AvVideoSink
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import ImageSequenceSink, default_prefix
 from bgsub.video.sinks.still import StillSink
 from bgsub.video.sinks.video import VideoSink
-from bgsub.video.sources import FrameSource
 from bgsub.video.sources.av_container import is_available as has_av
+from bgsub.video.sources.base import FrameSource
 
 logger = logging.getLogger("bgsub")
 
@@ -70,7 +70,7 @@ def create_sinks(
         Created if missing.
     outputs : sequence of str
         Each a view out of `VIEWS`, alone or with an ending (``mask``, ``panel.mp4``, ``cutout.png``, ``mask.npz``),
-        or ``background-image``, one still picture; see `bgsub.outputs`.
+        or ``background-image``, one still picture; see `bgsub.video.output_names`.
     source : FrameSource
         What the results come from: it gives the rate, the sound, and whether frames are numbered.
     format : {"auto", "video", "images"}

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub._whole import write_whole
 from bgsub.errors import ParameterError, SinkError
-from bgsub.outputs import IMAGE_ENDINGS, allowed_endings
 from bgsub.separation import Separation
+from bgsub.storage.atomic import write_whole
+from bgsub.video.output_names import IMAGE_ENDINGS, allowed_endings
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.taken import TakenNames
-from bgsub.video.sources import Frame
+from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view, to_uint8
 
 # A quality above 100 makes OpenCV write WebP without loss.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.video.sources import Frame
+from bgsub.video.sources.base import Frame
 
 logger = logging.getLogger("bgsub")
 

@@ -22,7 +22,7 @@ from bgsub.video.sinks.clip_files import Clip, ClipNames, append_to_list
 from bgsub.video.sinks.motion_gate import CLOSE, Gate, MotionGate
 from bgsub.video.sinks.pre_roll import PreRoll
 from bgsub.video.sinks.video import DEFAULT_RATE, VideoSink
-from bgsub.video.sources import Frame
+from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view, to_bgr8, to_uint8
 
 logger = logging.getLogger("bgsub")

@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from bgsub._whole import write_whole
 from bgsub.errors import ParameterError, SinkError
-from bgsub.outputs import STILL_ENDINGS
 from bgsub.separation import Separation
+from bgsub.storage.atomic import write_whole
+from bgsub.video.output_names import STILL_ENDINGS
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import encode_image
-from bgsub.video.sources import Frame
+from bgsub.video.sources.base import Frame
 
 
 class StillSink(Sink):

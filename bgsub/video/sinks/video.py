@@ -15,7 +15,7 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.video._quiet import quiet
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sources import Frame
+from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view, to_bgr8
 
 DEFAULT_RATE = Fraction(25)

@@ -9,13 +9,13 @@ from functools import cached_property
 from typing import Any
 
 from bgsub.errors import SourceError
-from bgsub.timecode import Timecode
 from bgsub.video.sources.av_container import Container, working_hardware
 from bgsub.video.sources.av_packets import Shortcut, find_shortcut, varies
 from bgsub.video.sources.av_pixels import Converter, quarter_turns
 from bgsub.video.sources.base import Frame, number_name, rate_as_fraction
 from bgsub.video.sources.file import FileSource
 from bgsub.video.sources.part import Part
+from bgsub.video.timecode import Timecode
 
 # A file without one good frame among its first is looked at no further when it is opened.
 _PROBED = 100

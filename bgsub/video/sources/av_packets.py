@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bgsub.timecode import Timecode
 from bgsub.video.sources.av_container import Container
+from bgsub.video.timecode import Timecode
 
 # Time stamps this far from a fixed rate, in units of the time base, in seconds (Matroska rounds to milliseconds, and
 # what was there once stays so in other containers) or relative to a frame, are rounded ones.

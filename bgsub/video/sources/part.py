@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from bgsub.errors import ParameterError, SourceError
-from bgsub.timecode import Timecode
+from bgsub.video.timecode import Timecode
 
 # Times are kept in floating point and, by OpenCV, in milliseconds.
 _TOLERANCE = 1e-6

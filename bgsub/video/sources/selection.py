@@ -22,7 +22,7 @@ class SelectedSource(FrameSource):
     source : FrameSource
         Where the frames come from; closed together with the part.
     start : Timecode, str, int or float, optional
-        First frame, as `bgsub.timecode.Timecode.parse` takes it: an int or digits are a frame number from 0,
+        First frame, as `bgsub.video.timecode.Timecode.parse` takes it: an int or digits are a frame number from 0,
         anything else is a time; by default the beginning.
     end : Timecode, str, int or float, optional
         The frame before which the part ends; by default the end.

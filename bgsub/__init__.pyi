@@ -1,0 +1,15 @@
+from ._version import __version__ as __version__
+from .errors import BgsubError as BgsubError
+from .errors import DependencyError as DependencyError
+from .errors import OutputError as OutputError
+from .errors import ParameterError as ParameterError
+from .errors import SinkError as SinkError
+from .errors import SourceError as SourceError
+from .events import find_objects as find_objects
+from .jobs import process_video as process_video
+from .jobs import separate as separate
+from .robust_pca import RobustPCA as RobustPCA
+from .separation import Separation as Separation
+from .subtractor import BackgroundSubtractor as BackgroundSubtractor
+from .tracking import SubspaceTracker as SubspaceTracker
+from .video import open_source as open_source

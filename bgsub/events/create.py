@@ -1,0 +1,65 @@
+"""The sinks of events that a run asks for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bgsub.events.feed import EventFeed
+from bgsub.events.linking import ObjectLinker
+from bgsub.events.sink import EventSink
+from bgsub.events.timeline import TimelineSink
+from bgsub.video.regions import Regions
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import FrameSource
+
+
+def create_event_sinks(
+    output_folder: str | os.PathLike[str],
+    formats: Sequence[str],
+    plot: bool,
+    source: FrameSource,
+    regions: Regions | None = None,
+    locate: Callable[[str], Path] | None = None,
+) -> list[Sink]:
+    """Create the outputs of events, which share one linker: the work on a frame is done once.
+
+    Parameters
+    ----------
+    output_folder : str or path
+        Created if missing.
+    formats : sequence of {"csv", "jsonl", "coco"}
+        May be empty.
+    plot : bool
+        Whether to draw ``timeline.png`` as well.
+    source : FrameSource
+        What the results come from: it gives the rate and the title.
+    regions : Regions, optional
+        Where to count.
+    locate : callable, optional
+        Returns the path of the file that is called ``events.csv`` and so on; by default it lies in `output_folder`.
+
+    Returns
+    -------
+    list of Sink
+
+    Raises
+    ------
+    ParameterError
+        If a format is none of the allowed.
+    DependencyError
+        If matplotlib is missing and a picture is wanted.
+    SinkError
+        If the folder cannot be written.
+    """
+    rate = None if source.rate is None else float(source.rate)
+    feed = EventFeed(ObjectLinker(rate, regions=regions))
+    sinks: list[Sink] = []
+    if formats:
+        sinks.append(EventSink(output_folder, formats, regions=regions, feed=feed, locate=locate))
+    if plot:
+        path = (locate or Path(output_folder).joinpath)("timeline.png")
+        title = source.name if source.path is None else source.path.name
+        sinks.append(TimelineSink(path, title, regions=regions, feed=feed))
+    return sinks

@@ -1,0 +1,208 @@
+"""Dask does the tasks: with processes on this machine, or at the workers of a cluster."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import pkgutil
+import queue
+import tempfile
+from asyncio import CancelledError
+from collections import Counter
+from collections.abc import Hashable
+from contextlib import ExitStack, suppress
+from dataclasses import replace
+from typing import Any
+
+from bgsub._version import __version__
+from bgsub.errors import DependencyError, ParameterError
+from bgsub.jobs.batch.dispatch import RunnerLost
+from bgsub.jobs.batch.task import Outcome, Task, run_at_worker
+from bgsub.numerics.threads import cores
+
+logger = logging.getLogger("bgsub")
+
+_CONNECT_SECONDS = 10.0
+_GATHER_SECONDS = 10.0
+_NO_MAIN = "a script calls run_batch below 'if __name__ == \"__main__\":', as the processes of the batch import it"
+
+
+class DaskRunner:
+    """Runs tasks with Dask; a context manager.
+
+    Parameters
+    ----------
+    workers : int
+        Processes on this machine, when there is no `scheduler`.
+    scheduler : str, optional
+        Address of a running scheduler such as ``"tcp://127.0.0.1:8786"``, whose workers do the tasks.
+    retries : int
+        How often a task is moved when its worker dies; of a running scheduler, its ``allowed-failures`` hold.
+
+    Raises
+    ------
+    DependencyError
+        Without the package distributed, and where workers have another version of bgsub.
+    ParameterError
+        If no scheduler answers at the address, or it has no workers.
+    """
+
+    def __init__(self, workers: int, scheduler: str | None = None, retries: int = 2) -> None:
+        require_distributed()
+        self._ended: queue.SimpleQueue[tuple[Hashable, Any]] = queue.SimpleQueue()
+        self._futures: dict[Hashable, Any] = {}
+        self._warned = False
+        with ExitStack() as stack:
+            if scheduler is None:
+                scratch = stack.enter_context(
+                    tempfile.TemporaryDirectory(prefix="bgsub-batch-", ignore_cleanup_errors=True)
+                )
+                scheduler = stack.enter_context(_local_cluster(workers, retries, scratch)).scheduler_address
+            self._client = stack.enter_context(_connected(scheduler))
+            self._address = scheduler
+            self._check_workers()
+            self._stack = stack.pop_all()
+
+    def _check_workers(self) -> None:
+        try:
+            self._client.wait_for_workers(1, timeout=_CONNECT_SECONDS)
+        except TimeoutError:
+            raise ParameterError(f"the scheduler at '{self._address}' has no workers") from None
+        # By name, as a function of bgsub would not even arrive where bgsub is missing.
+        answers = self._client.run(pkgutil.resolve_name, "bgsub:__version__", on_error="return")
+        for worker, answer in answers.items():
+            if isinstance(answer, ImportError):
+                raise DependencyError(f"worker {worker} has no bgsub: pip install 'bgsub[batch]' there")
+            if answer != __version__:
+                raise DependencyError(
+                    f"worker {worker} has bgsub {answer}, this is {__version__}; both must be the same"
+                )
+
+    def _threads(self) -> dict[str, int]:
+        """Return the number of threads of each worker by its address."""
+        try:
+            if self._client.status == "running":
+                return self._client.nthreads()
+        except (Exception, CancelledError):  # how Dask tells it depends on when it notices
+            logger.debug("the scheduler does not answer", exc_info=True)
+        raise RunnerLost(f"the scheduler at '{self._address}' went away")
+
+    def slots(self) -> int:
+        """Return the number of threads of all workers; nothing waits at a worker while another is free."""
+        return sum(self._threads().values())
+
+    def submit(self, key: Hashable, task: Task) -> None:
+        """Have a task done by any worker."""
+        from distributed.comm import get_address_host  # noqa: PLC0415
+
+        hosts: Counter[str] = Counter()
+        for address, threads in self._threads().items():
+            hosts[get_address_host(address)] += threads
+        future = self._client.submit(run_at_worker, replace(task, hosts=dict(hosts)), pure=False)
+        self._futures[key] = future
+        self._watch(key, future)
+
+    def _watch(self, key: Hashable, future: Any) -> None:
+        future.add_done_callback(lambda ended: self._ended.put((key, ended)))
+
+    def wait(self, seconds: float) -> list[tuple[Hashable, Outcome]]:
+        """Return outcomes as they come, after at most `seconds`; RunnerLost when the scheduler went away."""
+        outcomes = []
+        with suppress(queue.Empty):
+            key, future = self._ended.get(timeout=seconds)
+            while True:
+                if self._futures.get(key) is future:
+                    outcomes += self._outcome(key, future)
+                key, future = self._ended.get_nowait()
+        if self._futures and not self._threads() and not self._warned:
+            self._warned = True
+            logger.warning("the scheduler at '%s' has no workers left; waiting for new ones", self._address)
+        return outcomes
+
+    def _outcome(self, key: Hashable, future: Any) -> list[tuple[Hashable, Outcome]]:
+        from distributed import KilledWorker  # noqa: PLC0415
+
+        try:
+            outcome = future.result(timeout=_GATHER_SECONDS)
+        except TimeoutError:  # done, and lost with its worker before it came here: Dask does it again
+            self._watch(key, future)
+            return []
+        except KilledWorker as error:
+            outcome = Outcome(error=f"its worker died each of {error.allowed_failures + 1} times")
+        except (Exception, CancelledError) as error:
+            if future.cancelled():
+                raise RunnerLost(f"the scheduler at '{self._address}' went away") from None
+            outcome = Outcome(error=" ".join(f"{type(error).__name__}: {error}".split()))
+        del self._futures[key]
+        return [(key, outcome)]
+
+    def cancel(self) -> None:
+        """Stop everything; processes on this machine end at once, others at their next frame."""
+        with suppress(Exception):
+            self._client.cancel(list(self._futures.values()), force=True)
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the scheduler; end the processes on this machine."""
+        self._stack.close()
+
+    def __enter__(self) -> DaskRunner:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+
+def require_distributed() -> None:
+    """DependencyError without the package distributed."""
+    try:
+        import distributed  # noqa: F401, PLC0415
+    except ImportError:
+        raise DependencyError("batch needs the package distributed: pip install 'bgsub[batch]'") from None
+
+
+def require_main() -> None:
+    """ParameterError in a process that a script has started while it was itself imported by that process."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # how the standard library tells it
+        raise ParameterError(_NO_MAIN)
+
+
+def default_workers(files: int) -> int:
+    """Return the number of processes on this machine for so many files."""
+    return max(min(cores(), files), 1)
+
+
+def _local_cluster(workers: int, retries: int, scratch: str) -> Any:
+    import dask  # noqa: PLC0415
+    from distributed import LocalCluster  # noqa: PLC0415
+
+    with dask.config.set({"distributed.scheduler.allowed-failures": retries, "temporary-directory": scratch}):
+        try:
+            return LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                host="127.0.0.1",
+                dashboard_address=None,
+                memory_limit=None,  # frames are no data of Dask: it has nothing to spill, and would kill the worker
+                silence_logs=logging.CRITICAL,
+                preload=["bgsub.jobs.batch.task"],
+                local_directory=scratch,
+            )
+        except RuntimeError as error:
+            raise ParameterError(f"the processes of this machine did not start ({error}); {_NO_MAIN}") from None
+
+
+def _connected(address: str) -> Any:
+    from distributed import Client  # noqa: PLC0415
+    from distributed.comm import parse_address, parse_host_port  # noqa: PLC0415
+
+    wanted = f"scheduler must be the address of a running one such as tcp://127.0.0.1:8786, got '{address}'"
+    try:  # first, as Dask leaves a client behind that never ends
+        parse_host_port(parse_address(address)[1])
+    except ValueError:
+        raise ParameterError(wanted) from None
+    try:
+        return Client(address, timeout=_CONNECT_SECONDS, set_as_default=False, name="bgsub-batch")
+    except (OSError, ValueError) as error:
+        raise ParameterError(f"{wanted}: {' '.join(str(error).split())}") from None

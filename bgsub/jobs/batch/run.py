@@ -1,0 +1,230 @@
+"""A whole batch from Python: found, planned, done, written down."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+from typing import Any
+
+from bgsub.errors import ParameterError
+from bgsub.jobs.batch.dask_runner import DaskRunner, default_workers, require_distributed, require_main
+from bgsub.jobs.batch.dispatch import (
+    BatchResult,
+    Planned,
+    Progress,
+    check_own,
+    dispatch,
+    read_record,
+    remove_leftovers,
+)
+from bgsub.jobs.batch.finding import RECORD, Input, find_inputs
+from bgsub.jobs.batch.lock import FolderLock
+from bgsub.jobs.batch.manifest import Entry, Manifest, fingerprint
+from bgsub.jobs.batch.targets import assign_targets
+from bgsub.jobs.batch.task import Task
+from bgsub.jobs.job import Job
+from bgsub.jobs.run import make_subtractor
+from bgsub.video.output_names import check_name, parse_outputs
+from bgsub.video.regions import Regions, absolute_region
+
+MakeJob = Callable[[str, Path], Job]
+
+
+def run_batch(
+    patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    retries: int = 2,
+    overwrite: bool = False,
+    make_job: MakeJob = Job,
+    started: Callable[[int, int], None] = lambda _todo, _skipped: None,
+    progress: Progress = lambda _entry: None,
+) -> BatchResult:
+    """Do one job for each of any number of files, in processes on this machine or with a Dask cluster.
+
+    What an earlier run with the same options has done is left out, as long as the file and the outputs are as
+    they were; so a batch that was stopped goes on, and one with failures tries only those again. A script that
+    calls this needs ``if __name__ == "__main__":``, as the processes of this machine import it.
+
+    Parameters
+    ----------
+    patterns : str, path or sequence of them
+        See `find_inputs`.
+    output : str or path
+        Folder of the results: a folder for each file in it, ``manifest.jsonl`` and ``manifest.csv``.
+    workers : int, optional
+        Processes on this machine; by default one for each core, and no more than files.
+    scheduler : str, optional
+        Address of a running Dask scheduler instead, whose workers see the same files under the same paths.
+    retries : int
+        Further attempts after a failure that may pass, such as a full disk or a dead worker.
+    overwrite : bool
+        Do everything again.
+    make_job : callable
+        Makes the job from a source and its output folder; by default with the defaults of `Job`. Files that
+        the job writes lie inside that folder.
+    started : callable
+        Called with the number of files to do, and of those done already.
+    progress : callable
+        Called with the entry of each file that came to an end.
+
+    Returns
+    -------
+    BatchResult
+        Also after Ctrl-C.
+
+    Raises
+    ------
+    SourceError
+        For a pattern that stands for nothing.
+    ParameterError
+        For wrong options, where no scheduler answers, and where the processes of this machine do not start.
+    SinkError
+        If the output folder cannot be written, another batch works in it, or something else is in the way.
+    OutputError
+        If the manifest cannot be written any more.
+    DependencyError
+        Without the package distributed, or with another version of bgsub at a worker.
+    """
+    if workers is not None and scheduler is not None:
+        raise ParameterError("a scheduler brings its own workers, so workers cannot be given")
+    for name, value, least in (("workers", workers, 1), ("retries", retries, 0)):
+        if value is not None and not (isinstance(value, int) and value >= least):
+            raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
+    require_distributed()
+    require_main()
+
+    def make_runner(files: int) -> DaskRunner:
+        """Return what runs the tasks of so many files."""
+        return DaskRunner(min(workers or default_workers(files), files), scheduler, retries)
+
+    return run_batch_with(
+        make_runner,
+        patterns,
+        output,
+        retries=retries,
+        overwrite=overwrite,
+        make_job=make_job,
+        started=started,
+        progress=progress,
+    )
+
+
+def run_batch_with(
+    make_runner: Callable[[int], Any],
+    patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    output: str | os.PathLike[str],
+    *,
+    retries: int = 2,
+    overwrite: bool = False,
+    make_job: MakeJob = Job,
+    started: Callable[[int, int], None] = lambda _todo, _skipped: None,
+    progress: Progress = lambda _entry: None,
+) -> BatchResult:
+    """Do what `run_batch` does with a runner of another kind: a context manager made for a number of files."""
+    inputs = find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
+    folder = Path(os.path.abspath(output))
+    _check_job(make_job, inputs[0], folder)
+    result = BatchResult(folder)
+    with ExitStack() as stack:
+        lock = stack.enter_context(FolderLock(folder))
+        manifest = stack.enter_context(Manifest(folder))
+        plans = _plan(inputs, folder, lock, manifest, make_job)
+        remove_leftovers(plan.target for plan in plans)
+        todo = []
+        for plan in plans:
+            entry = None if overwrite else _done_already(plan, manifest)
+            if entry is None:
+                check_own(plan.target)
+                todo.append(plan)
+            else:
+                result.skipped.append(entry)
+        started(len(todo), len(result.skipped))
+        try:
+            if todo:
+                _run(make_runner, todo, manifest, retries, progress, result)
+        finally:
+            manifest.write_csv()
+    return result
+
+
+def _run(
+    make_runner: Callable[[int], Any],
+    todo: list[Planned],
+    manifest: Manifest,
+    retries: int,
+    progress: Progress,
+    result: BatchResult,
+) -> None:
+    try:
+        runner = make_runner(len(todo))
+    except KeyboardInterrupt:
+        result.stopped, result.left = "user", len(todo)
+        return
+    with runner:
+        dispatch(todo, runner, manifest, retries=retries, progress=progress, result=result)
+
+
+def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
+    """Wrong options show before anything is made, and once."""
+    from bgsub.video.sources.part import Selection  # noqa: PLC0415 - it brings OpenCV along
+
+    job = make_job(str(first.path), folder / "x")
+    make_subtractor(job.parameters, job.model)
+    Selection.parse(job.start, job.end, job.duration, job.every)
+    check_name(job.name)
+    if job.save:
+        parse_outputs(job.save)
+    if job.roi:
+        Regions(job.roi)
+    if job.save_model == job.output / RECORD:
+        raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
+
+
+def _plan(
+    inputs: Sequence[Input], folder: Path, lock: FolderLock, manifest: Manifest, make_job: MakeJob
+) -> list[Planned]:
+    known = {path: entry.output for path, entry in manifest.entries.items()}
+    targets = assign_targets(inputs, known)
+    plans = []
+    for source in inputs:
+        name = targets[source.identity.path]
+        job = _absolute(make_job(str(source.path), folder / name))
+        options = fingerprint(job)
+        record = {"source": asdict(source.identity), "options": options}
+        plans.append(
+            Planned(Task(job, record, lock.path, lock.token), Entry(source.identity, options, name, state="planned"))
+        )
+    return plans
+
+
+def _absolute(job: Job) -> Job:
+    """Return the job with whole paths, as workers have another current folder."""
+    values = {item.name: getattr(job, item.name) for item in fields(job)}
+    whole: dict[str, Any] = {
+        name: Path(os.path.abspath(path)) for name, path in values.items() if isinstance(path, Path)
+    }
+    return replace(job, roi=tuple(map(absolute_region, job.roi)), **whole)
+
+
+def _done_already(plan: Planned, manifest: Manifest) -> Entry | None:
+    """Return the entry of a source whose results are there, unchanged in everything they were made of.
+
+    The folder counts where a kill came between its name and the line in the manifest.
+    """
+    wanted, record = plan.entry, read_record(plan.target)
+    if record.get("source") != asdict(wanted.source) or record.get("options") != wanted.options:
+        return None
+    outcome = record.get("result", {})
+    if not all((plan.target / name).exists() for name in outcome.get("outputs", [])):
+        return None
+    entry = manifest.entries.get(wanted.source.path)
+    if entry is None or replace(entry, source=wanted.source, options=wanted.options) != entry or entry.state != "done":
+        entry = replace(wanted, state="done", result=outcome, seconds=outcome.get("seconds", 0.0))
+        manifest.append(entry)
+    return entry

@@ -1,0 +1,264 @@
+"""What happens to one source at a worker; everything here runs in the process of a worker.
+
+An attempt writes into a folder of its own beside the final one. Only the client, which takes one outcome per
+source, gives it the final name: however often Dask runs a task, its result appears once and whole.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import signal
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bgsub._version import __version__
+from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
+from bgsub.jobs.batch.finding import RECORD
+from bgsub.jobs.batch.lock import read_holder
+from bgsub.jobs.job import Job
+from bgsub.jobs.run import run_job
+
+if TYPE_CHECKING:
+    from bgsub.separation import Separation
+    from bgsub.video.sources.base import Frame, FrameSource
+
+_CHECK_SECONDS = 1.0
+_WARNINGS = 20
+
+
+@dataclass(frozen=True)
+class Task:
+    """One source to do.
+
+    Attributes
+    ----------
+    job : Job
+        With absolute paths; its output is the final folder.
+    record : dict
+        What `RECORD` tells about source and options.
+    lock : Path
+        File of the lock of the batch.
+    token : str
+        Of the batch; found in the lock while it goes on, and where the worker sees the same folder.
+    hosts : mapping of str to int
+        Jobs at a time by the address of the machine, whose cores they share.
+    version : str
+        Of bgsub at the client.
+    """
+
+    job: Job
+    record: dict[str, Any]
+    lock: Path
+    token: str
+    hosts: Mapping[str, int] = field(default_factory=dict)
+    version: str = __version__
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How one attempt ended.
+
+    Attributes
+    ----------
+    attempt : str
+        Folder with the results, beside the final one; empty when failed.
+    result : dict
+        `JobResult.as_dict`; outputs are relative to the folder.
+    error : str
+        One line, when failed.
+    passing : bool
+        Whether the failure may have gone when tried again.
+    worker : str
+        Host and process.
+    seconds : float
+        Duration.
+    warnings : tuple of str
+        What was logged, the first few.
+    """
+
+    attempt: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+    error: str = ""
+    passing: bool = False
+    worker: str = ""
+    seconds: float = 0.0
+    warnings: tuple[str, ...] = ()
+
+
+class Unwanted(Exception):
+    """Nobody waits for this attempt any more."""
+
+
+def do_task(task: Task, wanted: Callable[[], bool] = lambda: True, jobs: int = 1) -> Outcome:
+    """Make one attempt; failures are told in the outcome, and leave nothing behind.
+
+    Parameters
+    ----------
+    task : Task
+        What to do.
+    wanted : callable
+        Asked about once a second whether somebody still waits for it.
+    jobs : int
+        Jobs at a time on this machine, which share its cores.
+    """
+    begin = time.monotonic()
+    target = task.job.output
+    folder = target.with_name(f".{target.name}.attempt-{uuid.uuid4().hex}")
+    outcome = Outcome()
+    try:
+        with _warnings_kept() as warnings:
+            outcome = Outcome(folder.name, _attempt(task, folder, wanted, jobs))
+    except Exception as error:  # whatever it is, the other sources go on
+        outcome = Outcome(error=_one_line(error), passing=may_pass(error))
+    finally:
+        if not outcome.attempt:
+            shutil.rmtree(folder, ignore_errors=True)
+    named = [text.replace(str(folder), str(target)) for text in (outcome.error, *warnings)]  # as the user knows it
+    seconds = round(time.monotonic() - begin, 3)
+    return replace(outcome, worker=_worker_name(), seconds=seconds, error=named[0], warnings=tuple(named[1:]))
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether a failure may have gone at the next attempt: a full disk may, an unreadable video will not."""
+    if isinstance(error, _NotShared):
+        return True
+    return isinstance(error, (OSError, MemoryError)) and not isinstance(
+        error, (SourceError, ParameterError, DependencyError)
+    )
+
+
+class _NotShared(SourceError):
+    """A worker on another machine does not see the files."""
+
+
+def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int) -> dict[str, Any]:
+    _check_worker(task)
+    _share_cores(jobs)
+
+    @contextmanager
+    def watch(_source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+        """Look after each frame whether the batch still goes on."""
+        checked = time.monotonic()
+
+        def check(_frame: Frame, _separation: Separation) -> None:
+            """End the run once the batch has ended."""
+            nonlocal checked
+            if time.monotonic() - checked > _CHECK_SECONDS:
+                checked = time.monotonic()
+                _check_wanted(task, wanted)
+
+        yield check
+
+    result = run_job(relocated(task.job, folder), watch=watch).as_dict()
+    if os.path.lexists(folder / RECORD):
+        raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
+    result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
+    _check_wanted(task, wanted)
+    try:
+        folder.mkdir(exist_ok=True)
+        text = json.dumps({**task.record, "bgsub": __version__, "result": result}, indent=1)
+        (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"'{folder / RECORD}' cannot be written: {error.strerror or error}") from None
+    return result
+
+
+def relocated(job: Job, folder: Path) -> Job:
+    """Return the job with another output folder, and everything that lies inside it moved along."""
+    inside: dict[str, Any] = {
+        item.name: folder / value.relative_to(job.output)
+        for item in fields(job)
+        if isinstance(value := getattr(job, item.name), Path) and value.is_relative_to(job.output)
+    }
+    return replace(job, **inside)
+
+
+def _check_wanted(task: Task, wanted: Callable[[], bool]) -> None:
+    if not wanted() or read_holder(task.lock).get("token") != task.token:
+        raise Unwanted("nobody waits for this result any more")
+
+
+def _check_worker(task: Task) -> None:
+    """Refuse work that this worker cannot do as the client means it."""
+    here = _worker_name()
+    if task.version != __version__:
+        raise DependencyError(f"worker {here} has bgsub {__version__}, this is {task.version}; both must be the same")
+    if read_holder(task.lock).get("token") != task.token:
+        raise _NotShared(
+            f"worker {here} does not see the output folder '{task.lock.parent}'; workers must see the same paths"
+        )
+    if not Path(task.job.source).exists():
+        raise _NotShared(f"worker {here} does not see '{task.job.source}'; workers must see the same paths")
+
+
+def _share_cores(jobs: int) -> None:
+    """Use as many threads as cores are left for each of the jobs on this machine."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    from bgsub._opencv import cv2  # noqa: PLC0415
+    from bgsub.numerics.threads import cores, limit_threads  # noqa: PLC0415
+
+    threads = max(cores() // jobs, 1)
+    limit_threads(threads)
+    cv2.setNumThreads(threads)
+    # Always one: threads of the BLAS gain nothing here, and their number would show in the last digits of a model.
+    threadpool_limits(1, user_api="blas")
+
+
+@contextmanager
+def _warnings_kept() -> Iterator[list[str]]:
+    """Give the warnings of the library to the client, who has the terminal."""
+    kept: list[str] = []
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: kept.append(record.getMessage()) if len(kept) < _WARNINGS else None  # type: ignore[method-assign]
+    logger = logging.getLogger("bgsub")
+    before = logger.propagate
+    logger.addHandler(handler)
+    logger.propagate = False
+    try:
+        yield kept
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = before
+
+
+def _one_line(error: Exception) -> str:
+    text = str(error) if isinstance(error, (BgsubError, SinkError)) else f"{type(error).__name__}: {error}"
+    return " ".join(text.split())
+
+
+def _worker_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def run_at_worker(task: Task) -> Outcome:
+    """Do a task that Dask hands out, as long as Dask wants it."""
+    from distributed import get_worker  # noqa: PLC0415
+    from distributed.comm import get_address_host  # noqa: PLC0415
+
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def wanted() -> bool:
+        """Return whether the scheduler still wants the task done."""
+        state = worker.state.tasks.get(key)
+        return state is not None and state.state not in ("cancelled", "released", "forgotten")
+
+    return do_task(task, wanted, task.hosts.get(get_address_host(worker.address), 1))
+
+
+def dask_setup(_worker: object) -> None:
+    """Leave Ctrl-C, which a terminal sends to all its processes, to the client; Dask calls this at the start."""
+    if threading.current_thread() is threading.main_thread():
+        with suppress(ValueError):
+            signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -1,0 +1,290 @@
+"""Checkpoints of a running pipeline: what they hold, when they are made, and how a source goes on after one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from bgsub._version import __version__
+from bgsub.errors import OutputError, SinkError, SourceError
+from bgsub.separation import Separation
+from bgsub.storage import checkpoint
+from bgsub.video.sinks.base import SEGMENT, Sink
+from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.part import Part, Selection
+from bgsub.video.timecode import Timecode
+
+_LARGEST_SHARE = 0.05  # of the time that checkpoints may take
+
+
+class Progress(Protocol):
+    """What counts frames and goes on counting, such as `bgsub.jobs.job.Statistics`."""
+
+    def state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, in types that JSON knows."""
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a run stands between two frames.
+
+    Attributes
+    ----------
+    identity : dict
+        What the run is of: options and source, in types that JSON knows.
+    version : str
+        Version of bgsub that made it.
+    started : str
+        When the first run began, in ISO format: names of outputs may tell.
+    frames : int
+        Frames written.
+    index : int
+        `Frame.index` of the last of them; -1 before the first.
+    skipped : int
+        Frames before it that could not be read.
+    sinks : list of dict
+        What the sinks need for `Sink.resume`, in their order; none before the first frame.
+    progress : dict
+        State of the statistics.
+    frozen : bytes
+        The subtractor, see `bgsub.storage.checkpoint.thaw`; empty before the first frame.
+    """
+
+    identity: dict[str, Any]
+    version: str = __version__
+    started: str = ""
+    frames: int = 0
+    index: int = -1
+    skipped: int = 0
+    sinks: list[dict[str, Any]] | None = None
+    progress: dict[str, Any] | None = None
+    frozen: bytes = b""
+
+    def write(self, path: Path) -> None:
+        """Write the checkpoint to a file, whole or not at all; OutputError when that cannot be done."""
+        header = {name: value for name, value in vars(self).items() if name != "frozen"}
+        checkpoint.write(path, header, self.frozen)
+
+    @classmethod
+    def read(cls, path: Path) -> Checkpoint:
+        """Return the checkpoint in a file; SourceError when there is none or it is damaged."""
+        header, frozen = checkpoint.read(path)
+        try:
+            return cls(**header, frozen=frozen)
+        except TypeError as error:
+            raise SourceError(f"the checkpoint '{path}' is damaged: {error}") from None
+
+
+class Checkpoints:
+    """Makes a checkpoint every few seconds, after a frame whose number is a multiple of `every`.
+
+    The tracking thread freezes the subtractor after that frame; the writing thread stores it together with the
+    states of the sinks once they have that frame as well. One file is kept, always a whole one.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    start : Checkpoint
+        What to go on from; that of frame 0 for a new run.
+    seconds : float
+        Least time between two checkpoints; 0 makes one wherever it may be, otherwise those of huge frames, which take
+        long, come less often.
+    every : int
+        Frames after which a checkpoint may be made; video sinks end their segments there.
+    freeze : callable
+        Makes bytes of the subtractor.
+
+    Attributes
+    ----------
+    start : Checkpoint
+        As given.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        start: Checkpoint,
+        *,
+        seconds: float = 15.0,
+        every: int = SEGMENT,
+        freeze: Callable[[Any], bytes] = checkpoint.freeze,
+    ) -> None:
+        self.path = path
+        self.start = start
+        self._seconds, self._every, self._freeze = seconds, every, freeze
+        self._progress: Progress | None = None
+        self._after: _After | None = None
+        self._skipped: dict[int, int] = {}
+        self._tracked = start.frames
+        self._time, self._freezing, self._storing = time.monotonic(), 0.0, 0.0
+
+    def begin(self) -> None:
+        """Write the start down, before the first frame of a new run.
+
+        Raises
+        ------
+        OutputError
+            When the file cannot be written.
+        """
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise OutputError(f"'{self.path.parent}' cannot be made: {error.strerror or error}") from None
+        self.start.write(self.path)
+
+    def remove(self) -> None:
+        """Remove the file and its folder: the run has come to its end."""
+        checkpoint.remove(self.path)
+        with contextlib.suppress(OSError):
+            self.path.parent.rmdir()
+
+    def resume(self, sinks: Sequence[Sink], is_finished: Callable[[Sink], bool] = lambda _sink: False) -> list[Sink]:
+        """Let the sinks go on where the start is, before the first frame.
+
+        Parameters
+        ----------
+        sinks : sequence of Sink
+            New ones, in the order of the run before.
+        is_finished : callable
+            Says of a sink that cannot go on whether its output is there already: whole, and of this run.
+
+        Returns
+        -------
+        list of Sink
+            They, with idle ones in the place of those that are finished.
+
+        Raises
+        ------
+        SinkError
+            If a sink cannot be continued at all, or what it had written is gone.
+        """
+        if not self.start.frames:
+            for sink in sinks:
+                sink.resume({})
+                sink.checkpoint()  # what cannot be continued shows now, not after some time
+            return list(sinks)
+        ready: list[Sink] = []
+        for sink, state in zip(sinks, self.start.sinks or [], strict=True):
+            try:
+                sink.resume(state)
+                ready.append(sink)
+            except SinkError:
+                if not is_finished(sink):
+                    raise
+                sink.abort()
+                ready.append(_FinishedSink(sink, state))
+        return ready
+
+    def follow(self, progress: Progress) -> None:
+        """Let `progress` go on where the start is, and keep its state from now on."""
+        if self.start.progress is not None:
+            progress.set_state(self.start.progress)
+        self._progress = progress
+
+    def remaining(self, source: FrameSource) -> Iterator[Frame]:
+        """Yield the frames of a source after the start, in the reading thread."""
+        count = self.start.frames
+        after = self._after = _After(source, self.start.index) if count else None
+        for frame in source if after is None else source.take(after):
+            count += 1
+            if count % self._every == 0:
+                self._skipped[count] = self.skipped(source)
+            yield frame
+        if after is not None and after.seen is not None and after.seen < self.start.index:
+            raise SourceError(f"{source.name} ends before frame {self.start.index + 1}, up to which it was read before")
+
+    def skipped(self, source: FrameSource) -> int:
+        """Return how many frames of a source could not be read so far, from its beginning on."""
+        return self.start.skipped + source.skipped - (0 if self._after is None else self._after.skipped)
+
+    def frozen(self, subtractor: Any) -> bytes | None:
+        """Return the subtractor after one more frame, in the tracking thread, if a checkpoint is due; else None."""
+        self._tracked += 1
+        now = time.monotonic()
+        if self._tracked % self._every or now - self._time < self._interval():
+            return None
+        frozen = self._freeze(subtractor)
+        self._time, self._freezing = now, time.monotonic() - now
+        return frozen
+
+    def _interval(self) -> float:
+        return max(self._seconds, (self._freezing + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
+
+    def store(self, frozen: bytes, frame: Frame, count: int, sinks: Sequence[Sink]) -> None:
+        """Keep the state after a frame, the `count`-th one, that all sinks have, in the writing thread.
+
+        Raises
+        ------
+        SinkError
+            When a sink cannot make its output safe, or the file cannot be written.
+        """
+        begin = time.monotonic()
+        states = [sink.checkpoint() for sink in sinks]
+        if hasattr(os, "sync"):
+            os.sync()  # images are not made safe one by one
+        progress = None if self._progress is None else self._progress.state()
+        skipped = self._skipped.pop(count)
+        values: dict[str, Any] = {
+            "index": frame.index,
+            "skipped": skipped,
+            "sinks": states,
+            "progress": progress,
+            "frozen": frozen,
+        }
+        replace(self.start, frames=count, **values).write(self.path)
+        self._storing = time.monotonic() - begin
+
+    def safe_frames(self) -> int:
+        """Return after how many frames the newest checkpoint is; 0 while there is none."""
+        # From the file: Ctrl-C may come between its writing and any note of it.
+        try:
+            return int(checkpoint.read_header(self.path)["frames"])
+        except SourceError:
+            return 0
+
+
+class _FinishedSink(Sink):
+    """Stands for a sink that had finished its output when the run was killed while others had not."""
+
+    def __init__(self, sink: Sink, state: dict[str, Any]) -> None:
+        self.path, self.paths = getattr(sink, "path", None), getattr(sink, "paths", None)
+        self._state = state
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Do nothing: the frame is there."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Return the state of the sink, from which it cannot go on."""
+        return self._state
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Do nothing."""
+
+
+class _After(Part):
+    """The frames after one of a source, none of which is converted in vain."""
+
+    def __init__(self, source: FrameSource, index: int) -> None:
+        super().__init__(Selection(start=Timecode(frame=index + 1)), source.name)
+        self._source, self._index = source, index
+        self.seen: int | None = None
+        self.skipped = 0
+
+    def wants(self, index: int, time: float | None) -> bool:
+        """Whether the frame comes after."""
+        if index > self._index:
+            return True
+        self.seen, self.skipped = index, self._source.skipped
+        return False

@@ -1,0 +1,193 @@
+"""What a job is, and what came of it: plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bgsub.jobs.pipeline import Summary
+    from bgsub.separation import Separation
+    from bgsub.video.sources.base import Frame
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is to be done with one source; all fields can be stored as JSON once paths are texts.
+
+    A text does for a path, and for a tuple with one text.
+
+    Attributes
+    ----------
+    source : str
+        What `open_source` takes.
+    output : Path
+        Folder of the results.
+    save : tuple of str
+        Outputs by name and, if wanted, ending; see `create_sinks`. May be empty.
+    format : {"auto", "video", "images"}
+        Kind of the outputs without ending.
+    name : str
+        Template of the names of all outputs, see `bgsub.video.output_names.expand_name`.
+    start, end, duration, every
+        The part of the source, see `open_source`.
+    backend, hardware
+        What decodes video files, see `open_source`.
+    roi : tuple of str
+        Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+    event_files : tuple of {"csv", "jsonl", "coco"}
+        Files of events, see `bgsub.events.EventSink`.
+    plot : bool
+        Whether to draw the timeline.
+    record : Path, optional
+        Folder of clips of the moments with motion, see `bgsub.video.sinks.recorder.RecorderSink`; not with `resume`.
+    recording : dict
+        Parameters of the recorder that are not at their defaults: ``pre_roll``, ``post_roll``, ``min_share``.
+    reconnect : float, optional
+        Seconds for which a camera that was lost is tried again, see `CameraSource`.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be read does.
+    rate : float, optional
+        Frames per second, where the source does not know or is wrong.
+    model, save_model : Path, optional
+        Model file to start from; file to write the model to at the end.
+    parameters : dict
+        Parameters of `BackgroundSubtractor`; none beside `model`.
+    resume : bool
+        Keep checkpoints in ``OUTPUT/.resume`` while it runs, and go on from there after an interruption; where all
+        outputs are there already, do nothing.
+    overwrite : bool
+        Replace outputs that exist; with `resume`, begin anew.
+    checkpoint_seconds : float
+        Least time between two checkpoints.
+    """
+
+    source: str
+    output: Path
+    save: tuple[str, ...] = ("mask",)
+    format: str = "auto"
+    name: str = "{view}"
+    start: str | None = None
+    end: str | None = None
+    duration: str | None = None
+    every: int = 1
+    backend: str = "auto"
+    hardware: bool = False
+    roi: tuple[str, ...] = ()
+    event_files: tuple[str, ...] = ()
+    plot: bool = False
+    record: Path | None = None
+    recording: dict[str, Any] = field(default_factory=dict)
+    reconnect: float | None = None
+    on_error: str = "stop"
+    rate: float | None = None
+    model: Path | None = None
+    save_model: Path | None = None
+    parameters: dict[str, Any] = field(default_factory=dict)
+    resume: bool = False
+    overwrite: bool = False
+    checkpoint_seconds: float = 15.0
+
+    def __post_init__(self) -> None:
+        for name in ("output", "record", "model", "save_model"):
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, Path(value))
+        for name in ("save", "roi", "event_files"):
+            if isinstance(value := getattr(self, name), str):
+                object.__setattr__(self, name, (value,))
+
+
+class Statistics:
+    """Adds up what the frames of a run were separated into; a callback of the pipeline.
+
+    Attributes
+    ----------
+    frames : int
+        Frames seen.
+    size : tuple of int
+        Width and height of the frames, (0, 0) before the first.
+    events : Counter of str
+        Events of the whole frame by name.
+    tracked : bool
+        Whether the start phase came to its end.
+    """
+
+    def __init__(self) -> None:
+        self.frames = 0
+        self.size = (0, 0)
+        self.events: Counter[str] = Counter()
+        self.tracked = False
+        self._share = 0.0
+
+    def __call__(self, frame: Frame, separation: Separation) -> None:
+        """Take one frame into account."""
+        self.frames += 1
+        self.size = (separation.mask.shape[1], separation.mask.shape[0])
+        self._share += separation.share
+        self.tracked |= separation.phase == "tracking"
+        if separation.event is not None:
+            self.events[separation.event] += 1
+
+    def state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, in types that JSON knows."""
+        return {**vars(self), "size": list(self.size), "events": dict(self.events)}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on from there."""
+        vars(self).update(state, size=tuple(state["size"]), events=Counter(state["events"]))
+
+    @property
+    def share(self) -> float:
+        """Mean share of the foreground, in [0, 1]."""
+        return self._share / max(self.frames, 1)
+
+
+@dataclass(frozen=True)
+class JobResult:
+    """What a job did.
+
+    Attributes
+    ----------
+    name : str
+        What messages call the source.
+    live : bool
+        Whether the source was live.
+    summary : Summary
+        Of the pipeline.
+    statistics : Statistics
+        Of the frames.
+    outputs : list of Path
+        Files and folders that were made.
+    already_done : bool
+        Whether they were there before, so that nothing was left to do.
+    """
+
+    name: str
+    live: bool
+    summary: Summary
+    statistics: Statistics
+    outputs: list[Path]
+    already_done: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the result in types that JSON knows."""
+        summary, statistics = self.summary, self.statistics
+        return {
+            "source": self.name,
+            "frames": summary.frames,
+            "width": statistics.size[0],
+            "height": statistics.size[1],
+            "dropped": summary.dropped,
+            "skipped": summary.skipped,
+            "seconds": round(summary.seconds, 3),
+            "frames_per_second": round(summary.frames_per_second, 2),
+            "foreground": round(statistics.share, 6),
+            "tracked": statistics.tracked,
+            "events": dict(statistics.events),
+            "stopped": summary.stopped,
+            "outputs": [str(path) for path in self.outputs],
+            "resumed": summary.resumed,
+            "already_done": self.already_done,
+        }

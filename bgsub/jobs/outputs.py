@@ -1,0 +1,93 @@
+"""The outputs of a job: pictures, arrays, events, a timeline, under names from one template."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bgsub.errors import ParameterError, SinkError
+from bgsub.jobs.resumption import targets_of
+from bgsub.video.output_names import expand_name
+
+if TYPE_CHECKING:
+    from bgsub.jobs.job import Job
+    from bgsub.video.regions import Regions
+    from bgsub.video.sinks.base import Sink
+    from bgsub.video.sources.base import FrameSource
+
+
+def make_sinks(
+    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None = None
+) -> list[Sink]:
+    """Return the sinks of a job.
+
+    Parameters
+    ----------
+    job : Job
+        What is wanted.
+    source : FrameSource
+        What the results come from.
+    overwrite : bool
+        Whether outputs that exist may be replaced.
+    started : datetime
+        Start of the run, which names may tell.
+    regions : Regions, optional
+        Where events are counted.
+
+    Raises
+    ------
+    ParameterError, DependencyError, SinkError
+        As `create_sinks` and `create_event_sinks` do; no sink is left open then.
+    """
+    from bgsub.video.sinks.create import create_sinks, label_of  # noqa: PLC0415 - it brings OpenCV along
+
+    sinks: list[Sink] = []
+    if job.save:
+        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
+    try:
+        sinks += _event_sinks(job, source, overwrite, started, regions, sinks)
+        if job.record is not None:
+            from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
+
+            sinks.append(RecorderSink(job.record, source=label_of(source), rate=source.rate, **job.recording))
+        _check_model(job, sinks)
+    except BaseException:
+        for sink in sinks:
+            sink.abort()
+        raise
+    return sinks
+
+
+def _check_model(job: Job, sinks: Sequence[Sink]) -> None:
+    """Refuse a model that would replace one of the outputs."""
+    targets = {target.resolve() for sink in sinks for target in targets_of(sink)}
+    if job.save_model is not None and job.save_model.resolve() in targets:
+        raise ParameterError(f"the model and an output would both be '{job.save_model}'")
+
+
+def _event_sinks(
+    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None, others: Sequence[Sink]
+) -> list[Sink]:
+    if not job.event_files and not job.plot:
+        return []
+    from bgsub.events.create import create_event_sinks  # noqa: PLC0415
+    from bgsub.video.sinks.create import label_of  # noqa: PLC0415
+
+    taken = {target: "another output" for sink in others for target in targets_of(sink)}
+
+    def locate(name: str) -> Path:
+        """Return the path of an event file, refusing one that is taken."""
+        stem, _, ending = name.rpartition(".")
+        path = expand_name(job.name, view=stem, source=label_of(source), started=started)
+        target = job.output / path.with_name(f"{path.name}.{ending}")
+        if taken.setdefault(target, name) != name:
+            raise ParameterError(
+                f"{taken[target]} and {name} would both be '{target}': the name needs the field {{view}}"
+            )
+        if target.exists() and not overwrite:
+            raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
+        return target
+
+    return create_event_sinks(job.output, job.event_files, job.plot, source, regions, locate)

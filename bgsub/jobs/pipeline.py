@@ -1,0 +1,291 @@
+"""Source, subtractor and sinks as three stages that run at the same time."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.jobs import interrupts
+from bgsub.jobs.checkpoints import Checkpoints
+from bgsub.jobs.controls import Controls
+from bgsub.live.window import WindowSink
+from bgsub.separation import Separation
+from bgsub.video.channel import Channel
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame, FrameSource
+
+logger = logging.getLogger("bgsub")
+
+_QUEUE_SIZE = 8
+_IDLE_SECONDS = 0.05
+_PAUSE_TICK = 0.03  # seconds
+
+Callback = Callable[[Frame, Separation], None]
+
+
+class Subtractor(Protocol):
+    """What the pipeline needs of a subtractor, such as `bgsub.BackgroundSubtractor`."""
+
+    def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
+        """Separate one frame; learning rate 0 freezes the model, 1 restarts it, -1 is the default."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did.
+
+    Attributes
+    ----------
+    frames : int
+        Frames separated and written.
+    dropped : int
+        Frames of a live source that came too fast.
+    skipped : int
+        Frames that could not be read.
+    seconds : float
+        Duration of the run.
+    stopped : {"end", "user"}
+        The source ended, or the user stopped the run (a key, the cross of the window, Ctrl-C).
+    stage_seconds : dict of str to float
+        Time that the stages ``read``, ``track`` and ``write`` were busy, without waiting for each other.
+    resumed : int
+        How many of the frames an earlier run had written, which this one went on from.
+    """
+
+    frames: int
+    dropped: int
+    skipped: int
+    seconds: float
+    stopped: str
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    resumed: int = 0
+
+    @property
+    def frames_per_second(self) -> float:
+        """Frames separated per second of the run."""
+        return (self.frames - self.resumed) / self.seconds if self.seconds > 0 else 0.0
+
+
+class _Result(NamedTuple):
+    """What the second stage hands on: with the subtractor behind the frame where a checkpoint is due."""
+
+    frame: Frame
+    separation: Separation
+    frozen: bytes | None
+
+
+class Pipeline:
+    """Reads in one thread, separates in a second, and writes in the thread that calls `run`.
+
+    The calling thread has the sinks because windows must live in the main thread, and Ctrl-C arrives there.
+    Frames of files wait for each other, so that none is lost; a live source drops its oldest ones.
+
+    Parameters
+    ----------
+    source : FrameSource
+        Closed at the end of the run.
+    subtractor : Subtractor
+        Anything with `process`.
+    sinks : sequence of Sink
+        Closed at the end of the run, or aborted when it fails.
+    queue_size : int, optional
+        Frames held at most between two stages; by default 8, and 1 for a live source: the newest frame first.
+    progress : callable, optional
+        Called with each frame and its separation after the sinks.
+    controls : Controls, optional
+        Commands to the run; by default those of the first window among the sinks.
+    checkpoints : Checkpoints, optional
+        Makes checkpoints of a run over files and says where it goes on. A run that the user stops is to go on then:
+        its sinks are aborted, not closed.
+    """
+
+    def __init__(
+        self,
+        source: FrameSource,
+        subtractor: Subtractor,
+        sinks: Sequence[Sink] = (),
+        *,
+        queue_size: int | None = None,
+        progress: Callback | None = None,
+        controls: Controls | None = None,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
+        self._source = source
+        self._subtractor = subtractor
+        self._sinks = list(sinks)
+        self._progress = progress
+        windows = (sink.controls for sink in self._sinks if isinstance(sink, WindowSink))
+        self._controls = controls or next(windows, None) or Controls()
+        if queue_size is None:
+            queue_size = 1 if source.live else _QUEUE_SIZE
+        self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
+        self._results: Channel[_Result] = Channel(queue_size)
+        self._interrupts = interrupts.Interrupts()
+        self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
+        self._checkpoints = checkpoints
+        self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
+
+    def run(self) -> Summary:
+        """Run to the end of the source, or until the user stops it; may be called once.
+
+        Returns
+        -------
+        Summary
+
+        Raises
+        ------
+        Exception
+            The first one of the source, the subtractor, a sink or `progress`, as it is. No thread is left
+            behind, the source is closed and the sinks are aborted by then.
+        """
+        begin = time.perf_counter()
+        threads = [
+            threading.Thread(target=self._read, name="bgsub-read"),
+            threading.Thread(target=self._track, name="bgsub-track"),
+        ]
+        started: list[threading.Thread] = []
+        failure: BaseException | None = None
+        stopped = "end"
+        try:
+            for thread in threads:
+                thread.start()
+                started.append(thread)
+            with self._interrupts.watched():
+                self._write()
+            stopped = "user" if self._quitting else "end"
+        except KeyboardInterrupt:
+            stopped = "user"
+        except BaseException as error:
+            failure = error
+        with interrupts.ignored():
+            failure = self._finish(started, failure, goes_on=stopped == "user" and self._checkpoints is not None)
+        if failure is not None:
+            raise failure
+        return Summary(
+            self._count,
+            self._frames.dropped + self._source.dropped,
+            self._source.skipped if self._checkpoints is None else self._checkpoints.skipped(self._source),
+            time.perf_counter() - begin,
+            stopped,
+            self._seconds,
+            self._first,
+        )
+
+    def _read(self) -> None:
+        """First stage: frames from the source into the first channel."""
+        try:
+            source = self._source
+            frames = iter(source) if self._checkpoints is None else self._checkpoints.remaining(source)
+            for frame in self._timed(frames):
+                if not self._frames.put(frame):
+                    return
+        except BaseException as error:
+            self._frames.fail(error)
+        else:
+            self._frames.close()
+
+    def _timed(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        while True:
+            begin = time.perf_counter()
+            frame = next(frames, None)
+            self._seconds["read"] += time.perf_counter() - begin
+            if frame is None:
+                return
+            yield frame
+
+    def _track(self) -> None:
+        """Second stage: separations of the frames into the second channel."""
+        try:
+            for frame in self._frames:
+                begin = time.perf_counter()
+                self._controls.tune_subtractor(self._subtractor)
+                rate = self._controls.take_learning_rate()
+                separation = self._separate(frame, rate)
+                frozen = None if self._checkpoints is None else self._checkpoints.frozen(self._subtractor)
+                self._seconds["track"] += time.perf_counter() - begin
+                if not self._results.put(_Result(frame, separation, frozen)):
+                    return
+        except BaseException as error:
+            self._results.fail(error)
+        else:
+            self._results.close()
+
+    def _separate(self, frame: Frame, rate: float) -> Separation:
+        try:
+            return self._subtractor.process(frame.image, learningRate=rate)
+        except ParameterError as error:
+            raise ParameterError(f"frame {frame.name}: {error}") from error
+
+    def _write(self) -> None:
+        """Last stage, in the calling thread: separations into the sinks."""
+        for frame, separation, frozen in self._arriving():
+            begin = time.perf_counter()
+            self._controls.statistics.update(frame, separation, self._frames.dropped + self._source.dropped)
+            for sink in self._sinks:
+                sink.write(frame, separation)
+            self._count += 1
+            if self._progress is not None:
+                self._progress(frame, separation)
+            if frozen is not None and self._checkpoints is not None:
+                self._checkpoints.store(frozen, frame, self._count, self._sinks)
+            self._seconds["write"] += time.perf_counter() - begin
+            self._hold()
+            if self._quitting:
+                return
+
+    @property
+    def _quitting(self) -> bool:
+        return self._interrupts.asked or self._controls.quitting
+
+    def _hold(self) -> None:
+        """Stand still while the run is paused; the sinks go on serving whoever looks at them."""
+        while self._controls.paused and not self._interrupts.asked and not self._controls.wait(_PAUSE_TICK):
+            for sink in self._sinks:
+                sink.idle()
+
+    def _arriving(self) -> Iterator[_Result]:
+        """Results as they come; while none does, the sinks get time and the user may quit."""
+        while not self._quitting:
+            if self._results.ready(_IDLE_SECONDS):
+                result = next(self._results, None)
+                if result is None:
+                    return
+                yield result
+            else:
+                for sink in self._sinks:
+                    sink.idle()
+
+    def _finish(
+        self, threads: Sequence[threading.Thread], failure: BaseException | None, goes_on: bool
+    ) -> BaseException | None:
+        """Stop the threads, close the source, close or abort the sinks; return the first failure."""
+        self._frames.cancel()
+        self._results.cancel()
+        failure = _attempt(self._source.cancel, failure)
+        for thread in threads:
+            thread.join()
+        failure = _attempt(self._source.close, failure)
+        for sink in self._sinks:
+            if failure is None and not goes_on:
+                failure = _attempt(sink.close, failure)
+            if failure is not None or goes_on:
+                failure = _attempt(sink.abort, failure)
+        return failure
+
+
+def _attempt(action: Callable[[], None], failure: BaseException | None) -> BaseException | None:
+    """Do something on the way out; its failure counts if it is the first one and is logged otherwise."""
+    try:
+        action()
+    except BaseException as error:
+        if failure is None:
+            return error
+        logger.warning("while stopping: %s", error)
+    return failure

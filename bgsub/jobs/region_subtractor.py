@@ -1,0 +1,108 @@
+"""A subtractor that looks at nothing but regions of interest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.scene.frame_format import check_like
+from bgsub.separation import Separation
+from bgsub.video.regions import Regions, bounding_box
+
+
+class RegionSubtractor:
+    """A subtractor that sees nothing but the bounding box of its regions, and answers for the whole frame.
+
+    Outside of the regions the mask is 0, the background is the frame and the residual is 0; the rest of the box is
+    looked at, as context, but not reported. Attributes not named here are those of the subtractor inside, whose
+    pictures have the size of the box; a model that `save` writes fits the same regions only.
+
+    Parameters
+    ----------
+    subtractor : BackgroundSubtractor or the like
+        Anything with ``process(image, learningRate)``; new, or loaded from a model of the same regions.
+    regions : Regions
+        Where to look.
+    """
+
+    def __init__(self, subtractor: Any, regions: Regions) -> None:
+        self._subtractor, self._regions = subtractor, regions
+        self._shape: tuple[int, ...] = ()
+        self._box: tuple[slice, slice] = (slice(0), slice(0))
+        self._inside: np.ndarray | None = None
+
+    @property
+    def regions(self) -> Regions:
+        """Where it looks."""
+        return self._regions
+
+    def __getattr__(self, name: str) -> Any:
+        # pickle asks before there is anything to ask
+        if name.startswith("__") or "_subtractor" not in self.__dict__:
+            raise AttributeError(name)
+        return getattr(self._subtractor, name)
+
+    def process(
+        self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
+    ) -> Separation:
+        """Return everything that is known of the next frame, in its full size; see `BackgroundSubtractor.process`.
+
+        Raises
+        ------
+        ParameterError
+            If a region lies outside of the frame, the frame differs from the first one in shape, or as the
+            subtractor raises it.
+        """
+        frame = np.asarray(image)
+        self._fit(frame)
+        extra = {} if knownForegroundMask is None else {"knownForegroundMask": self._known(knownForegroundMask)}
+        part = self._subtractor.process(np.ascontiguousarray(frame[self._box]), learningRate=learningRate, **extra)
+        mask: np.ndarray = np.zeros(frame.shape[:2], np.uint8)
+        residual: np.ndarray = np.zeros(frame.shape[:2], np.float32)
+        background = frame.copy()
+        np.copyto(mask[self._box], part.mask, where=self._inside)
+        np.copyto(residual[self._box], part.residual, where=self._inside)
+        assert self._inside is not None
+        inside = self._inside if frame.ndim == 2 else self._inside[:, :, np.newaxis]
+        np.copyto(background[self._box], part.background.reshape(background[self._box].shape), where=inside)
+        return Separation(frame, mask, background, residual, part.coefficients, part.phase, part.event)
+
+    def apply(
+        self,
+        image: np.ndarray,
+        fgmask: np.ndarray | None = None,
+        learningRate: float = -1,
+        knownForegroundMask: np.ndarray | None = None,
+    ) -> np.ndarray:
+        """Return the foreground mask of the next frame, (h, w) uint8, written into `fgmask` where that is given."""
+        mask = self.process(image, learningRate, knownForegroundMask).mask
+        if fgmask is None:
+            return mask
+        check_like("fgmask", fgmask, mask.shape, "uint8")
+        fgmask[...] = mask
+        return fgmask
+
+    def clear(self) -> None:
+        """Forget everything, the format of the frames included."""
+        self._shape = ()
+        self._subtractor.clear()
+
+    def _fit(self, frame: np.ndarray) -> None:
+        """Cut the regions to the first frame; refuse a later one of another shape."""
+        if self._shape:
+            if frame.shape != self._shape:
+                raise ParameterError(f"image must have shape {self._shape} like the first one, got {frame.shape}")
+            return
+        if frame.ndim not in (2, 3):
+            raise ParameterError(f"image must have shape (h, w) or (h, w, c), got {frame.shape}")
+        inside = self._regions.union(frame.shape)
+        self._box = bounding_box(inside)
+        self._inside, self._shape = inside[self._box].copy(), frame.shape
+
+    def _known(self, known: np.ndarray) -> np.ndarray:
+        known = np.asarray(known)
+        if known.shape != self._shape[:2]:
+            raise ParameterError(f"knownForegroundMask must have shape {self._shape[:2]}, got {known.shape}")
+        return known[self._box]

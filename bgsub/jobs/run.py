@@ -1,0 +1,218 @@
+"""One job: a source, what to make of it and where to; run by the command line, by a batch, and from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
+from bgsub.jobs.job import Job, JobResult, Statistics
+from bgsub.jobs.resumption import alone, forget_interruption, note_interruption, prepare, targets_of
+
+if TYPE_CHECKING:
+    from bgsub.jobs.checkpoints import Checkpoints
+    from bgsub.jobs.controls import Controls
+    from bgsub.jobs.pipeline import Summary
+    from bgsub.separation import Separation
+    from bgsub.subtractor import BackgroundSubtractor
+    from bgsub.video.regions import Regions
+    from bgsub.video.sinks.base import Sink
+    from bgsub.video.sources.base import Frame, FrameSource
+
+__all__ = ["Job", "JobResult", "Statistics", "Watch", "execute", "make_subtractor", "run_job"]
+
+Watch = Callable[["FrameSource"], AbstractContextManager[Callable[["Frame", "Separation"], None]]]
+
+
+def _unwatched(_source: FrameSource) -> AbstractContextManager[Callable[[Frame, Separation], None]]:
+    return nullcontext(lambda _frame, _separation: None)
+
+
+def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = None) -> JobResult:
+    """Do a job.
+
+    Parameters
+    ----------
+    job : Job
+        What to do.
+    watch : callable, optional
+        Called with the opened source; returns a context manager whose value is called with each frame and its
+        separation, such as a progress bar.
+    controls : Controls, optional
+        Commands to the run.
+
+    Returns
+    -------
+    JobResult
+
+    Raises
+    ------
+    SourceError, SinkError, ParameterError, DependencyError
+        For wrong input; see `process_video`. Nothing has been written then under a final name.
+    OutputError
+        When an output that was open cannot be written any more.
+    StoppedError
+        When the user has stopped a job with `resume`: the same job goes on.
+    """
+    from bgsub.jobs import outputs  # noqa: PLC0415
+
+    make_subtractor(job.parameters, job.model)  # what is wrong shows before the source is opened
+    if job.resume and job.record is not None:
+        raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
+    regions = _regions(job)
+    with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
+        if job.save_model is not None and source.path is not None and job.save_model.resolve() == source.path.resolve():
+            raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
+        subtractor = make_subtractor(job.parameters, job.model, source.rate)
+
+        def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
+            """Return the sinks of this job."""
+            return outputs.make_sinks(job, source, overwrite, started, regions)
+
+        if not job.resume:
+            sinks, checkpoints = make_sinks(job.overwrite, datetime.now()), None
+        else:
+            subtractor, sinks, checkpoints = prepare(job, source, subtractor, make_sinks)
+            if checkpoints is None:
+                return _already_done(job, source, sinks)
+        result = execute(
+            source,
+            _within(regions, subtractor),
+            sinks,
+            save_model=job.save_model,
+            watch=watch,
+            controls=controls,
+            checkpoints=checkpoints,
+        )
+        if result.summary.stopped == "user" and not source.live:
+            note_interruption(job, source, subtractor)
+        elif not job.resume:
+            forget_interruption(job, source, subtractor)
+        return result
+
+
+def _regions(job: Job) -> Regions | None:
+    from bgsub.video.regions import Regions  # noqa: PLC0415
+
+    return Regions(job.roi) if job.roi else None
+
+
+def _within(regions: Regions | None, subtractor: BackgroundSubtractor) -> Any:
+    """Return the subtractor, or one that looks at the regions only."""
+    if regions is None:
+        return subtractor
+    from bgsub.jobs.region_subtractor import RegionSubtractor  # noqa: PLC0415
+
+    return RegionSubtractor(subtractor, regions)
+
+
+def _open(job: Job) -> FrameSource:
+    from bgsub.video.sources.opening import open_source  # noqa: PLC0415 - it brings OpenCV along
+
+    return open_source(
+        job.source,
+        on_error=job.on_error,
+        rate=job.rate,
+        backend=job.backend,
+        hardware=job.hardware,
+        start=job.start,
+        end=job.end,
+        duration=job.duration,
+        every=job.every,
+        reconnect=job.reconnect,
+    )
+
+
+def execute(
+    source: FrameSource,
+    subtractor: BackgroundSubtractor,
+    sinks: Sequence[Sink],
+    *,
+    save_model: Path | None = None,
+    watch: Watch = _unwatched,
+    controls: Controls | None = None,
+    checkpoints: Checkpoints | None = None,
+) -> JobResult:
+    """Run the pipeline over an opened source, save the model, and return what happened.
+
+    Raises
+    ------
+    OutputError
+        When an output that was open cannot be written any more.
+    SourceError, ParameterError
+        As the source and the subtractor raise them.
+    StoppedError
+        When the user has stopped a run with `checkpoints`.
+    """
+    from bgsub.jobs.pipeline import Pipeline  # noqa: PLC0415
+
+    statistics = Statistics()
+    if checkpoints is not None:
+        checkpoints.follow(statistics)
+    with ExitStack() as stack:
+        try:
+            watcher = stack.enter_context(watch(source))
+        except BaseException:
+            for sink in sinks:
+                sink.abort()
+            raise
+
+        def after(frame: Frame, separation: Separation) -> None:
+            """Count a frame and pass it on to the watcher."""
+            statistics(frame, separation)
+            watcher(frame, separation)
+
+        try:
+            pipeline = Pipeline(source, subtractor, sinks, progress=after, controls=controls, checkpoints=checkpoints)
+            summary = pipeline.run()
+            if checkpoints is not None and summary.stopped == "user":
+                raise StoppedError(_stopped(source, summary, checkpoints))
+            if save_model is not None:
+                subtractor.save(save_model)
+        except SinkError as error:
+            raise OutputError(str(error)) from error
+    if checkpoints is not None:
+        checkpoints.remove()
+    return JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model))
+
+
+def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:
+    from bgsub.jobs.pipeline import Summary  # noqa: PLC0415
+
+    outputs = _outputs(sinks, job.save_model)
+    return JobResult(source.name, source.live, Summary(0, 0, 0, 0.0, "end"), Statistics(), outputs, already_done=True)
+
+
+def _outputs(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
+    """Return what there is of the outputs of the sinks, and the model."""
+    paths: list[Path | None] = []
+    for sink in sinks:
+        paths += targets_of(sink)
+    return [path for path in (*paths, save_model) if path is not None and path.exists()]
+
+
+def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
+    safe = checkpoints.safe_frames()
+    where = f"goes on after frame {safe}" if safe else "begins anew"
+    return f"{source.name}: stopped after frame {summary.frames}; the same command {where}"
+
+
+def make_subtractor(parameters: dict[str, Any], model: Path | None = None, rate: Any = None) -> BackgroundSubtractor:
+    """Return a new subtractor, told the frame rate of its source unless ``fps`` was given, or the saved `model`.
+
+    Raises
+    ------
+    ParameterError
+        For a bad combination of parameters, and for parameters beside a saved model.
+    """
+    if model is not None and parameters:
+        raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
+    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
+
+    if model is not None:
+        return BackgroundSubtractor.load(model)
+    paced = {"fps": float(rate), **parameters} if rate else parameters
+    return BackgroundSubtractor(**paced)

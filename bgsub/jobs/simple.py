@@ -1,0 +1,112 @@
+"""For programs: a whole video at once, or one frame after the other in a loop of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bgsub.errors import ParameterError
+from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor, Summary
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.opening import SourceSpec, open_source
+
+
+def process_video(
+    source: SourceSpec | FrameSource,
+    outputs: Callback | Sink | Sequence[Callback | Sink] = (),
+    *,
+    subtractor: Subtractor | None = None,
+    on_error: str = "stop",
+) -> Summary:
+    """Separate a whole video.
+
+    Parameters
+    ----------
+    source : FrameSource or anything that `open_source` takes
+        Closed at the end.
+    outputs : callable, Sink or sequence of them
+        Callables are called with each `Frame` and its `Separation`, in the calling thread, after the sinks have
+        taken them. Sinks are closed at the end, or aborted on a failure.
+    subtractor : Subtractor, optional
+        By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
+
+    Returns
+    -------
+    Summary
+
+    Raises
+    ------
+    SourceError, SinkError, ParameterError
+        What the source, a sink or the subtractor raise.
+    """
+    given = list(outputs) if isinstance(outputs, Sequence) else [outputs]
+    sinks = [output for output in given if isinstance(output, Sink)]
+    callbacks = [output for output in given if not isinstance(output, Sink)]
+    try:
+        _check_callable(callbacks)
+        opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
+        subtractor = default_subtractor(opened) if subtractor is None else subtractor
+    except BaseException:
+        for sink in sinks:
+            sink.abort()
+        raise
+
+    def call_all(frame: Frame, separation: Separation) -> None:
+        """Call every callback."""
+        for callback in callbacks:
+            callback(frame, separation)
+
+    return Pipeline(opened, subtractor, sinks, progress=call_all).run()
+
+
+def _check_callable(callbacks: Sequence[object]) -> None:
+    for callback in callbacks:
+        if not callable(callback):
+            raise ParameterError(f"an output is a sink or is called with frame and separation, got {callback!r}")
+
+
+def default_subtractor(source: FrameSource) -> Subtractor:
+    """Return a new subtractor with the defaults, told the frame rate of the source if it is known."""
+    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
+
+    return BackgroundSubtractor(fps=float(source.rate)) if source.rate else BackgroundSubtractor()
+
+
+def separate(
+    source: SourceSpec | FrameSource, *, subtractor: Subtractor | None = None, on_error: str = "stop"
+) -> Iterator[tuple[Frame, Separation]]:
+    """Yield each frame of a video with its separation, in the calling thread.
+
+    Leaving the loop early is fine; the source is closed when the iterator is. To read, separate and write at the same
+    time, use `process_video`.
+
+    Parameters
+    ----------
+    source : FrameSource or anything that `open_source` takes
+        Opened at once, so that a wrong one shows before the loop.
+    subtractor : Subtractor, optional
+        By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
+
+    Yields
+    ------
+    frame : Frame
+    separation : Separation
+
+    Raises
+    ------
+    SourceError, ParameterError
+        What the source or the subtractor raise.
+    """
+    opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
+    return _separations(opened, default_subtractor(opened) if subtractor is None else subtractor)
+
+
+def _separations(source: FrameSource, subtractor: Subtractor) -> Iterator[tuple[Frame, Separation]]:
+    with source:
+        for frame in source:
+            yield frame, subtractor.process(frame.image)

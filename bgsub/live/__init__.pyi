@@ -1,0 +1,6 @@
+from .loopback_camera import LoopbackCamera as LoopbackCamera
+from .session import LiveCamera as LiveCamera
+from .session import LiveSession as LiveSession
+from .virtual_camera import VirtualCameraSink as VirtualCameraSink
+from .window import KeyCommands as KeyCommands
+from .window import WindowSink as WindowSink

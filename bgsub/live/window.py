@@ -1,0 +1,200 @@
+"""A window on the run, with keys and sliders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
+from bgsub.live.display import CvDisplay, Display
+from bgsub.live.snapshots import SnapshotSink
+from bgsub.live.viewer import Backdrop, Viewer
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame
+
+_ESCAPE = 27
+_LONGEST_SIDE = 1920  # of the picture in the window, in pixels; what a screen can show
+# Where the character with the shift key is meant, the one without it serves as well.
+_SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
+
+
+class KeyCommands:
+    """What the keys do, see `bgsub.live.viewer.KEYS`.
+
+    Parameters
+    ----------
+    controls : sequence of Controls
+        Where the commands go: all cameras of a run follow the keys. The switches of all are set to what the first
+        one's become.
+    """
+
+    def __init__(self, *controls: Controls) -> None:
+        self._all = controls
+        self._commands: dict[int, Callable[[], None]] = {
+            ord("q"): partial(self._each, Controls.quit),
+            _ESCAPE: partial(self._each, Controls.quit),
+            ord(" "): partial(self._toggle, "paused"),
+            ord("p"): partial(self._toggle, "paused"),
+            ord("f"): partial(self._toggle, "frozen"),
+            ord("h"): partial(self._toggle, "show_help"),
+            ord("i"): partial(self._toggle, "show_statistics"),
+            ord("r"): partial(self._each, Controls.reset),
+            ord("s"): partial(self._each, Controls.request_snapshot),
+            ord("v"): self._next_view,
+        }
+        for number, view in enumerate(LIVE_VIEWS, 1):
+            self._commands[ord(str(number))] = partial(self._show, view)
+        for setting in SETTINGS:
+            for key, steps in zip(setting.keys, (-1, 1), strict=True):
+                command = partial(self._nudge, setting, steps)
+                self._commands[ord(key)] = self._commands[ord(_SAME_KEYS.get(key, key))] = command
+
+    def press(self, key: int) -> bool:
+        """Do what a key code of `cv2.waitKey` says; False if it says nothing."""
+        command = self._commands.get(key & 0xFF) if key >= 0 else None
+        if command is not None:
+            command()
+        return command is not None
+
+    def _each(self, command: Callable[[Controls], None]) -> None:
+        for controls in self._all:
+            command(controls)
+
+    def _toggle(self, switch: str) -> None:
+        now = self._all[0].toggle(switch)
+        for controls in self._all[1:]:
+            setattr(controls, switch, now)
+
+    def _next_view(self) -> None:
+        self._show(LIVE_VIEWS[(LIVE_VIEWS.index(self._all[0].view) + 1) % len(LIVE_VIEWS)])
+
+    def _show(self, view: str) -> None:
+        for controls in self._all:
+            controls.view = view
+
+    def _nudge(self, setting: Setting, steps: int) -> None:
+        for controls in self._all:
+            controls.nudge(setting, steps)
+
+
+class WindowSink(Sink):
+    """Shows a run in a window; its keys, its sliders and its cross command the run.
+
+    Must be used from the main thread, as `Pipeline` does.
+
+    Parameters
+    ----------
+    view : str, optional
+        One of `LIVE_VIEWS`; by default that of the controls.
+    title : str
+        Title of the window.
+    controls : Controls, optional
+        State of the run; to be given to the `Pipeline` as well.
+    name : str
+        What messages call the camera.
+    keys : KeyCommands, optional
+        What the keys do; by default they command this run alone.
+    backdrop : callable, optional
+        What the view cutout shows behind the foreground; see `Viewer`.
+    snapshot_folder : str or path
+        Where snapshots go; see `SnapshotSink`.
+    snapshots : SnapshotSink, optional
+        What stores them, instead.
+    display : Display, optional
+        The screen.
+
+    Raises
+    ------
+    SinkError
+        If no window can be shown.
+    """
+
+    def __init__(
+        self,
+        view: str | None = None,
+        title: str = "bgsub",
+        *,
+        controls: Controls | None = None,
+        name: str = "camera",
+        keys: KeyCommands | None = None,
+        backdrop: Backdrop | None = None,
+        snapshot_folder: str | os.PathLike[str] = ".",
+        snapshots: SnapshotSink | None = None,
+        display: Display | None = None,
+    ) -> None:
+        self.controls = controls if controls is not None else Controls()
+        if view is not None:
+            self.controls.view = view
+        self._title = title
+        self._keys = keys or KeyCommands(self.controls)
+        self._viewer = Viewer(self.controls, name, backdrop=backdrop, longest_side=_LONGEST_SIDE)
+        self._snapshots = snapshots or SnapshotSink(self.controls, snapshot_folder)
+        self._display: Display = display if display is not None else CvDisplay()
+        self._shown: Separation | None = None
+        self._display.open(title)
+        self._is_open = True
+        self._sliders = _Sliders(self._display, title, self.controls, SETTINGS)
+        self._display.show(title, self._viewer.waiting())
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        """Show one frame."""
+        self._shown = separation
+        self._snapshots.write(frame, separation)
+        self._refresh()
+        self._attend()
+
+    def idle(self) -> None:
+        """Serve the window while no frame comes."""
+        self._snapshots.idle()
+        self._refresh()
+        self._attend()
+
+    def close(self) -> None:
+        """Remove the window."""
+        if self._is_open:
+            self._is_open = False
+            self._snapshots.close()
+            self._display.close(self._title)
+
+    def _attend(self) -> None:
+        """Serve the window: its keys, its sliders, and its cross."""
+        if self._keys.press(self._display.key(1)):
+            self._snapshots.idle()
+            self._refresh()
+        if not self._display.visible(self._title):
+            self.controls.quit()
+        else:
+            self._sliders.follow()
+
+    def _refresh(self) -> None:
+        # A window that its cross has closed would come back.
+        if self._is_open and not self.controls.quitting:
+            shown = self._shown
+            self._display.show(self._title, self._viewer.waiting() if shown is None else self._viewer.picture(shown))
+
+
+class _Sliders:
+    """Sliders in a window that move parameters and follow them."""
+
+    def __init__(self, display: Display, title: str, controls: Controls, settings: Sequence[Setting]) -> None:
+        self._display, self._title, self._controls, self._settings = display, title, controls, settings
+        self._positions: dict[str, int] = {}
+        for setting in settings:
+            display.add_slider(title, setting.name, setting.positions, partial(self._moved, setting))
+        self.follow()
+
+    def _moved(self, setting: Setting, position: int) -> None:
+        if position != self._positions.get(setting.name):  # by a person, not by `follow`
+            self._positions[setting.name] = position
+            self._controls.tune(**{setting.name: setting.value(position)})
+
+    def follow(self) -> None:
+        """Move the sliders to the parameters, which a key or a browser may have changed."""
+        parameters = self._controls.parameters
+        for setting in self._settings:
+            position = setting.position(parameters[setting.name])
+            if position != self._positions.get(setting.name):
+                self._positions[setting.name] = position
+                self._display.set_slider(self._title, setting.name, position)

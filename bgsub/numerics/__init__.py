@@ -1,0 +1,1 @@
+"""Numerics: surrogate costs, geometry of the Grassmannian, compilation and threads."""

@@ -1,0 +1,197 @@
+"""Smoothed l0-surrogates: value, influence and weight, one definition for NumPy arrays and for kernels.
+
+Each cost of the paper is divided by its curvature at zero, so that its influence is ``psi(r) ~ r`` for small
+residuals and a step that assumes curvature one is safe. With ``q = r^2``:
+
+======  =============================  ====================================  ==================
+name    value h(r) / h''(0)            influence psi(r) = h'(r) / h''(0)     unit of mu
+======  =============================  ====================================  ==================
+lp      (mu/p) (1 + q/mu)^(p/2)        r (mu / (mu + q))^(1 - p/2)           intensity^2
+log     (mu/2) log(1 + q/mu)           r mu / (mu + q)                       intensity^2
+atan    (mu^2/2) atan(r/mu)^2          mu atan(r/mu) mu^2 / (mu^2 + q)       intensity
+======  =============================  ====================================  ==================
+
+The weight is ``omega(r) = psi(r) / r`` in (0, 1], the curvature of the quadratic that touches h at r and lies above it.
+
+References
+----------
+C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 6.1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from bgsub.errors import ParameterError
+from bgsub.numerics.jit import FASTMATH, formula
+
+LP, LOG, ATAN = 0, 1, 2
+CODES = {"lp": LP, "log": LOG, "atan": ATAN}
+
+_HALF_PI = np.float32(np.pi / 2)
+# Abramowitz and Stegun 4.4.49: |error| <= 2e-8 on [-1, 1]; it vectorises, which the library's atan does not.
+_A2, _A4, _A6, _A8 = (np.float32(a) for a in (-0.3333314528, 0.1999355085, -0.1420889944, 0.1065626393))
+_A10, _A12, _A14, _A16 = (np.float32(a) for a in (-0.0752896400, 0.0429096138, -0.0161657367, 0.0028662257))
+# A bare literal would turn float32 kernels into float64 ones; these are exact in both.
+_ONE = np.float32(1)
+_HALF = np.float32(0.5)
+
+
+def arctan(z):  # type: ignore[no-untyped-def]
+    """Return the arc tangent of `z`; in kernels on float32 a polynomial with an error below 2e-7."""
+    return np.arctan(z)
+
+
+@overload(arctan, jit_options={"fastmath": FASTMATH, "error_model": "numpy"})
+def _arctan_in_kernels(z):  # type: ignore[no-untyped-def]
+    return _arctan_float32 if z == types.float32 else _arctan_float64
+
+
+def _arctan_float64(z):  # type: ignore[no-untyped-def]
+    return np.arctan(z)
+
+
+def _arctan_float32(z):  # type: ignore[no-untyped-def]
+    a = abs(z)
+    t = min(a, _ONE / max(a, np.float32(1e-30)))
+    q = t * t
+    tail = _A8 + q * (_A10 + q * (_A12 + q * (_A14 + q * _A16)))
+    inner = t * (_ONE + q * (_A2 + q * (_A4 + q * (_A6 + q * tail))))
+    return np.copysign(inner if a <= _ONE else _HALF_PI - inner, z)
+
+
+@formula
+def lp_weight(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the weight ``(mu / (mu + r^2))^(1 - p/2)``."""
+    s = mu / (mu + r * r)
+    return s / s ** (_HALF * p)
+
+
+@formula
+def log_weight(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the weight ``mu / (mu + r^2)``; `p` is not used."""
+    return mu / (mu + r * r)
+
+
+@formula
+def lp_pair(r, mu, p, s, power):  # type: ignore[no-untyped-def]
+    """Return the cost and the influence of `lp` from ``s = (mu + r^2) / mu`` and ``power = s^(p/2)``."""
+    return mu / p * power, r * (power / s)
+
+
+@formula
+def atan_pair(r, mu):  # type: ignore[no-untyped-def]
+    """Return the cost and the influence of `atan` from one arc tangent."""
+    square = mu * mu
+    t = mu * arctan(r / mu)
+    return _HALF * t * t, t * (square / (square + r * r))
+
+
+@formula
+def atan_influence(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the influence ``mu atan(r/mu) mu^2 / (mu^2 + r^2)``; `p` is not used."""
+    return atan_pair(r, mu)[1]
+
+
+@formula
+def lp_influence(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the influence ``r (mu / (mu + r^2))^(1 - p/2)``."""
+    return r * lp_weight(r, mu, p)
+
+
+@formula
+def log_influence(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the influence ``r mu / (mu + r^2)``; `p` is not used."""
+    return r * log_weight(r, mu, p)
+
+
+@formula
+def lp_value(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the cost ``(mu/p) (1 + r^2/mu)^(p/2)``."""
+    return mu / p * ((mu + r * r) / mu) ** (_HALF * p)
+
+
+@formula
+def log_value(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the cost ``(mu/2) log(1 + r^2/mu)``; `p` is not used."""
+    return _HALF * mu * np.log1p(r * r / mu)
+
+
+@formula
+def atan_value(r, mu, p):  # type: ignore[no-untyped-def]
+    """Return the cost ``(mu^2/2) atan(r/mu)^2``; `p` is not used."""
+    return atan_pair(r, mu)[0]
+
+
+_VALUES = {"lp": lp_value, "log": log_value, "atan": atan_value}
+_INFLUENCES = {"lp": lp_influence, "log": log_influence, "atan": atan_influence}
+
+
+@dataclass(frozen=True)
+class Surrogate:
+    """A smoothed l0-surrogate with its parameters.
+
+    Parameters
+    ----------
+    name : {"lp", "log", "atan"}
+        Which cost.
+    mu : float > 0
+        Smoothing parameter; intensity squared for ``lp`` and ``log``, intensity for ``atan``.
+    p : float in (0, 1)
+        Exponent of ``lp``.
+    """
+
+    name: str
+    mu: float
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.name not in CODES:
+            raise ParameterError(f"surrogate must be one of {', '.join(CODES)}, got {self.name!r}")
+        if not (np.isfinite(self.mu) and self.mu > 0):
+            raise ParameterError(f"mu must be > 0, got {self.mu!r}")
+        if not 0 < self.p < 1:
+            raise ParameterError(f"p must be in (0, 1), got {self.p!r}")
+
+    @property
+    def code(self) -> int:
+        """The integer by which kernels know the surrogate."""
+        return CODES[self.name]
+
+    @property
+    def scale(self) -> float:
+        """The residual, in intensity units, at which the cost begins to flatten: ``sqrt(mu)``, for atan ``mu``."""
+        return self.mu if self.name == "atan" else float(np.sqrt(self.mu))
+
+    def at_scale(self, scale: float) -> Surrogate:
+        """Return the same surrogate with the mu whose `scale` is that given, in intensity units."""
+        return replace(self, mu=scale if self.name == "atan" else scale**2)
+
+    def value(self, r: np.ndarray) -> np.ndarray:
+        """Return ``h(r) / h''(0)`` entry by entry, shape of `r`."""
+        return _VALUES[self.name](*self._typed(r))
+
+    def influence(self, r: np.ndarray) -> np.ndarray:
+        """Return ``psi(r) = h'(r) / h''(0)`` entry by entry, shape of `r`."""
+        return _INFLUENCES[self.name](*self._typed(r))
+
+    def weight(self, r: np.ndarray) -> np.ndarray:
+        """Return ``omega(r) = psi(r) / r`` in (0, 1] entry by entry, shape of `r`; 1 at r = 0."""
+        if self.name == "lp":
+            return lp_weight(*self._typed(r))
+        if self.name == "log":
+            return log_weight(*self._typed(r))
+        r = np.asarray(r)
+        small = np.abs(r) < 1e-4 * self.mu
+        safe = np.where(small, self.mu, r)
+        return np.where(small, 1.0, self.influence(safe) / safe)
+
+    def _typed(self, r: np.ndarray) -> tuple[np.ndarray, np.floating, np.floating]:
+        """Return the residual, mu and p in one type: a Python float times a float32 would be rounded to float32."""
+        r = np.asarray(r)
+        real = np.float32 if r.dtype == np.float32 else np.float64
+        return r, real(self.mu), real(self.p)

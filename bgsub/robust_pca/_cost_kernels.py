@@ -1,0 +1,110 @@
+"""Compiled sums of robust PCA: the cost of a residual matrix and its influence in one pass."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.surrogates import ATAN, LOG, LP, atan_pair, log_influence, lp_pair
+
+_GROUP = 8  # entries that share a logarithm
+_SMALL = 0.01  # excess over one down to which the rounding of the sum costs two digits at most
+_BLOCK = 2048  # entries at a time, so that what the passes of `log` share stays in the fastest cache
+
+
+@part
+def _lp_block(x, a, mu, p, l, e):  # type: ignore[no-untyped-def]
+    """At p = 1/2 by square roots, which vectorise as a general power does not."""
+    cost = np.float64(0)
+    zero = x.dtype.type(0)
+    half = x.dtype.type(0.5)
+    if p == half:
+        for i in range(x.size):
+            r = x[i] - l[i] if a.size == 0 or a[i] else zero
+            s = (mu + r * r) / mu
+            value, e[i] = lp_pair(r, mu, p, s, np.sqrt(np.sqrt(s)))
+            cost += value
+    else:
+        for i in range(x.size):
+            r = x[i] - l[i] if a.size == 0 or a[i] else zero
+            s = (mu + r * r) / mu
+            value, e[i] = lp_pair(r, mu, p, s, s ** (half * p))
+            cost += value
+    return cost
+
+
+@part
+def _atan_block(x, a, mu, l, e):  # type: ignore[no-untyped-def]
+    cost = np.float64(0)
+    zero = x.dtype.type(0)
+    for i in range(x.size):
+        r = x[i] - l[i] if a.size == 0 or a[i] else zero
+        value, e[i] = atan_pair(r, mu)
+        cost += value
+    return cost
+
+
+@part
+def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
+    """One logarithm for eight entries, of the product of their ``1 + q``: the only function that does not vectorise.
+
+    What is kept is the product less one, which loses nothing where mu is large and all q = r^2 / mu are small.
+    """
+    zero = x.dtype.type(0)
+    one = np.float64(1)
+    lanes = x.size // _GROUP
+    inverse = one / np.float64(mu)
+    total = np.float64(0)
+    for i in range(lanes):
+        excess[i] = np.float64(0)
+    for g in range(_GROUP):
+        first = g * lanes
+        for i in range(lanes):
+            j = first + i
+            r = x[j] - l[j] if a.size == 0 or a[j] else zero
+            q = np.float64(r) * np.float64(r) * inverse
+            excess[i] = excess[i] * (one + q) + q
+            e[j] = log_influence(r, mu, p)
+    for i in range(lanes):
+        f = excess[i]
+        total += np.log(one + f) if f > _SMALL else np.log1p(f)  # the latter takes longer
+    begin = lanes * _GROUP
+    if not total < np.inf:  # a product beyond 1e308
+        begin, total = 0, np.float64(0)
+    for j in range(begin, x.size):
+        r = x[j] - l[j] if a.size == 0 or a[j] else zero
+        total += np.log1p(np.float64(r) * np.float64(r) * inverse)
+        e[j] = log_influence(r, mu, p)
+    return np.float64(0.5) * np.float64(mu) * total
+
+
+@kernel
+def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
+    """Return ``sum h(a (x - l))`` in float64 and write the influence ``a psi(x - l)`` to `e`.
+
+    Parameters
+    ----------
+    x, l : ndarray, (s,), float32 or float64
+        Data and low-rank part.
+    a : ndarray, (s,) or (0,), bool
+        Observed entries; empty when all are.
+    code : int
+        One of `bgsub.numerics.surrogates.CODES`.
+    mu, p : float of the type of `x`
+        Smoothing and exponent.
+    e : ndarray, (s,)
+        Written; not `l`.
+    """
+    cost = np.float64(0)
+    excess = np.empty(_BLOCK // _GROUP, np.float64)
+    for first in range(0, x.size, _BLOCK):
+        last = min(first + _BLOCK, x.size)
+        block = slice(first, last)
+        mask = a[block] if a.size else a
+        if code == LP:
+            cost += _lp_block(x[block], mask, mu, p, l[block], e[block])
+        elif code == LOG:
+            cost += _log_block(x[block], mask, mu, p, l[block], e[block], excess)
+        elif code == ATAN:
+            cost += _atan_block(x[block], mask, mu, l[block], e[block])
+    return cost

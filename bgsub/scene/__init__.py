@@ -1,0 +1,1 @@
+"""One scene before a camera: background, segmentation, light, camera movements, standing objects."""

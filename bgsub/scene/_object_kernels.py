@@ -1,0 +1,87 @@
+"""The Numba passes over what stands still in the foreground."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.scene._pixel_kernels import CHUNK, any_set
+
+_ZERO = np.float32(0)
+_FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
+
+
+@kernel
+def grow_old(begin, end, x, mask, tolerance, older, half, least, anchor, age, held):  # type: ignore[no-untyped-def]
+    """Count for how many ticks each foreground pixel has shown the same colour.
+
+    Parameters
+    ----------
+    begin, end : int
+        The band of pixels.
+    x : ndarray, (n, c), any real dtype
+        Frame.
+    mask : ndarray, (n,), uint8
+        Foreground where it is 255.
+    tolerance : float32
+        Joint distance, in the frame's unit, up to which a colour is the same.
+    older : int
+        What this frame adds to the age of a colour.
+    half : float32
+        Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
+    least : int
+        Age from which a pixel is held.
+    anchor : ndarray, (n, c), type of `x`
+        Colour that a pixel is compared with; follows slowly while it stands.
+    age : ndarray, (n,), integer
+        0 off the foreground, 1 in the first frame of a colour; changed in place, never beyond 65535.
+    held : ndarray, (n,), uint8
+        1 where the age has reached `least`, else 0; changed in place.
+
+    Returns
+    -------
+    int
+        The largest age of the band.  O(n + c foreground).
+    """
+    limit = tolerance * tolerance
+    channels, colours, kept = x.shape[1], x.reshape(-1), anchor.reshape(-1)
+    oldest = 0
+    for a in range(begin, end, CHUNK):
+        b = min(a + CHUNK, end)
+        if not any_set(mask[a:b]):
+            if any_older(age[a:b]):  # written only where it changes: this is most of the picture
+                age[a:b] = 0
+                held[a:b] = 0
+            continue
+        for pixel in range(a, b):
+            i = np.uint64(pixel)  # indices without a sign need no test for a negative one
+            if mask[i] != 255:
+                age[i] = 0
+                held[i] = 0
+                continue
+            total, first = _ZERO, i * np.uint64(channels)
+            for c in range(channels):
+                s = np.float32(colours[first + np.uint64(c)]) - np.float32(kept[first + np.uint64(c)])
+                total += s * s
+            if age[i] > 0 and total < limit:
+                age[i] = min(age[i] + older, 65535)
+                for c in range(channels):
+                    k = first + np.uint64(c)
+                    old = np.float32(kept[k])
+                    kept[k] = old + _FOLLOWS * (np.float32(colours[k]) - old) + half
+            else:
+                age[i] = 1
+                for c in range(channels):
+                    kept[first + np.uint64(c)] = colours[first + np.uint64(c)]
+            held[i] = age[i] >= least
+            oldest = max(oldest, age[i])
+    return oldest
+
+
+@part
+def any_older(age):  # type: ignore[no-untyped-def]
+    """Return whether any age, (n,), is not 0; no early exit, so that it vectorises."""
+    largest = age[0]
+    for i in range(age.size):
+        largest = max(largest, age[i])
+    return largest > 0

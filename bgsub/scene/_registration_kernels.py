@@ -1,0 +1,304 @@
+"""The Numba passes of the registration: points of strong gradient, and Gauss-Newton steps over them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.tracking._kernels import solve_spd
+
+_OUTSIDE = np.float32(1e4)  # residual of a point that the frame does not show: its weight is as good as zero
+_INERTIA = 1e-3  # per point; keeps tone and movement apart where the picture is poor
+_ONE = np.float32(1)
+
+
+# ---- points --------------------------------------------------------------------------------------------------------
+
+
+@part
+def slopes(image, y, scale, sums, gx, gy):  # type: ignore[no-untyped-def]
+    """Write the Sobel derivatives of the mean of the channels along row `y` into `gx`, `gy`, (w,) float32, from 1 on.
+
+    `image` (h, w, c) with ``scale * image`` in [0, 1], 0 < y < h - 1; `sums` (2, w c) float32 is a workspace.
+    """
+    w, channels = image.shape[1], image.shape[2]
+    above, here, below = image[y - 1].reshape(-1), image[y].reshape(-1), image[y + 1].reshape(-1)
+    smooth, steep = sums[0], sums[1]
+    for k in range(w * channels):  # contiguous, so that it vectorises
+        a, b = np.float32(above[k]), np.float32(below[k])
+        smooth[k] = a + np.float32(2) * np.float32(here[k]) + b
+        steep[k] = b - a
+    for x in range(w):
+        s, t = np.float32(0), np.float32(0)
+        for c in range(channels):
+            s += smooth[x * channels + c]
+            t += steep[x * channels + c]
+        smooth[x], steep[x] = s, t
+    unit = np.float32(scale / (8 * channels))
+    for x in range(1, w - 1):
+        gx[x] = unit * (smooth[x + 1] - smooth[x - 1])
+        gy[x] = unit * (steep[x - 1] + np.float32(2) * steep[x] + steep[x + 1])
+
+
+@kernel
+def strongest(image, scale, side, stride, first, last, places, strength, sums, gx, gy):  # type: ignore[no-untyped-def]
+    """Choose the places of strongest gradient in the rows `first` to `last` of a grid of square cells.
+
+    Parameters
+    ----------
+    image : ndarray, (h, w, c)
+        Picture.
+    scale : float
+        ``scale * image`` lies in [0, 1].
+    side, stride : int
+        Pixels along a cell, and from one row that is looked at to the next.
+    first, last : int
+        Rows of cells, `last` excluded.
+    places : ndarray, (rows of cells, cells per row, n), int64
+        Written: where the n strongest pixels of each cell lie in the picture as a vector of pixels.
+    strength : ndarray, like `places`, float32
+        Written: their squared gradients, -1 where a cell has no more inner pixels.
+    sums, gx, gy : ndarray, (2, w c), (w,), (w,), float32
+        Workspaces.
+    """
+    h, w = image.shape[0], image.shape[1]
+    for row in range(first, last):
+        strength[row] = np.float32(-1)
+        for y in range(max(row * side, 1), min((row + 1) * side, h - 1), stride):
+            slopes(image, y, scale, sums, gx, gy)
+            for cell in range(strength.shape[1]):
+                kept, where = strength[row, cell], places[row, cell]
+                least = np.argmin(kept)
+                for x in range(max(cell * side, 1), min((cell + 1) * side, w - 1)):
+                    s = gx[x] * gx[x] + gy[x] * gy[x]
+                    if s > kept[least]:
+                        kept[least], where[least] = s, y * w + x
+                        least = np.argmin(kept)
+
+
+@kernel
+def look(image, scale, places, values, gx, gy):  # type: ignore[no-untyped-def]
+    """Write the mean of the channels and its Sobel derivatives at inner pixels, (n,) float32 each.
+
+    `image` (h, w, c) with ``scale * image`` in [0, 1], `places` (n,) int64 in the vector of pixels.  O(n c).
+    """
+    w, channels = image.shape[1], image.shape[2]
+    unit = np.float32(scale / channels)
+    eighth = np.float32(0.125)
+    for k in range(places.size):
+        y, x = places[k] // w, places[k] % w
+        value, right, down = np.float32(0), np.float32(0), np.float32(0)
+        for c in range(channels):
+            corner = np.float32(image[y + 1, x + 1, c]) - np.float32(image[y - 1, x - 1, c])
+            other = np.float32(image[y - 1, x + 1, c]) - np.float32(image[y + 1, x - 1, c])
+            beside = np.float32(image[y, x + 1, c]) - np.float32(image[y, x - 1, c])
+            under = np.float32(image[y + 1, x, c]) - np.float32(image[y - 1, x, c])
+            value += np.float32(image[y, x, c])
+            right += corner + other + beside + beside
+            down += corner - other + under + under
+        values[k] = unit * value
+        gx[k], gy[k] = eighth * unit * right, eighth * unit * down
+
+
+@kernel
+def shrink(image, scale, factor, stride, line, out):  # type: ignore[no-untyped-def]
+    """Write the means of squares of `factor` pixels and all channels into `out`, (h // factor, w // factor) float32.
+
+    `image` (h, w, c); of the rows only every `stride`-th counts; the means are multiplied by `scale`.  `line` (w c,)
+    float32 is a workspace.
+    """
+    width = factor * image.shape[2]
+    rows = (factor - 1) // stride + 1
+    unit = np.float32(scale / (rows * width))
+    for i in range(out.shape[0]):
+        line[:] = np.float32(0)
+        for y in range(i * factor, (i + 1) * factor, stride):
+            pixels = image[y].reshape(-1)
+            for k in range(line.size):
+                line[k] += np.float32(pixels[k])
+        for j in range(out.shape[1]):
+            total = np.float32(0)
+            for k in range(j * width, (j + 1) * width):
+                total += line[k]
+            out[i, j] = unit * total
+
+
+# ---- steps ---------------------------------------------------------------------------------------------------------
+
+
+@part
+def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[no-untyped-def]
+    """Write ``image - gain * value - offset`` at `places`, (n,) int64 in the picture as a vector of pixels."""
+    channels = image.shape[2]
+    pixels = image.reshape(-1)
+    unit, gain, offset = np.float32(scale / channels), np.float32(movement[3]), np.float32(movement[4])
+    values = rows[3]
+    for k in range(places.size):
+        total = np.float32(0)
+        for c in range(channels):
+            total += np.float32(pixels[places[k] * channels + c])
+        r[k] = unit * total + gain * values[k] - offset
+
+
+@kernel
+def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyped-def]
+    """Write ``image(q) - gain * value - offset`` into `r`, (n,) float32, with q the moved points, bilinear.
+
+    Arguments as for `align`.
+    """
+    h, w, channels = image.shape
+    pixels = image.reshape(-1)
+    cx, cy = np.float32((w - 1) / 2), np.float32((h - 1) / 2)
+    cos, sin = np.float32(math.cos(movement[2])), np.float32(math.sin(movement[2]))
+    tx, ty = cx + np.float32(movement[0]), cy + np.float32(movement[1])
+    unit, gain, offset = np.float32(scale / channels), np.float32(movement[3]), np.float32(movement[4])
+    values = rows[3]
+    right, below = np.float32(w - 1), np.float32(h - 1)
+    for k in range(r.size):
+        px, py = points[0, k], points[1, k]
+        x, y = tx + cos * px - sin * py, ty + sin * px + cos * py
+        if not (x >= 0 and y >= 0 and x < right and y < below):
+            r[k] = _OUTSIDE
+            continue
+        j, i = int(x), int(y)
+        u, v = x - np.float32(j), y - np.float32(i)
+        a, b = (_ONE - u) * (_ONE - v), u * (_ONE - v)
+        c, d = (_ONE - u) * v, u * v
+        upper = (i * w + j) * channels
+        lower = upper + w * channels
+        total = np.float32(0)
+        for n in range(channels):
+            total += a * np.float32(pixels[upper + n]) + b * np.float32(pixels[upper + channels + n])
+            total += c * np.float32(pixels[lower + n]) + d * np.float32(pixels[lower + channels + n])
+        r[k] = unit * total + gain * values[k] - offset
+
+
+@part
+def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
+    """Take one reweighted Gauss-Newton step from the residuals `r`; arguments and results as for `align`."""
+    n = r.size
+    weights, weighted = work[0], work[1]
+    inverse = np.float32(1 / (soft * soft))
+    total = np.float32(0)
+    for k in range(n):
+        s = r[k] * r[k] * inverse
+        t = _ONE / (_ONE + s)
+        total += s * t
+        weights[k] = t * t
+    for i in range(5):
+        slope = rows[i]
+        along = np.float32(0)
+        for k in range(n):
+            weighted[k] = weights[k] * slope[k]
+            along += weighted[k] * r[k]
+        right[i] = -along
+        for j in range(i + 1):
+            other = rows[j]
+            product = np.float32(0)
+            for k in range(n):
+                product += weighted[k] * other[k]
+            gram[i, j] = product
+    gram[3, 3] += _INERTIA * n
+    gram[4, 4] += _INERTIA * n
+    right[3] += _INERTIA * n * (1 - movement[3])
+    right[4] -= _INERTIA * n * movement[4]
+    solve_spd(gram, right)
+    movement[0] += right[0]
+    movement[1] += right[1]
+    movement[2] += right[2] / unit
+    movement[3] += right[3]
+    movement[4] += right[4]
+    return total / n, math.hypot(math.hypot(right[0], right[1]), right[2])
+
+
+@kernel
+def probe(image, scale, places, rows, soft, unit, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
+    """Take the first step of `align` from rest, where nothing is interpolated: `places` are numbers of pixels."""
+    residuals_at_rest(image, scale, places, rows, movement, r)
+    return step(rows, r, soft, unit, movement, work, gram, right)
+
+
+@kernel
+def align(image, scale, points, rows, soft, unit, iterations, converged, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
+    """Refine a rigid movement and a tone by iteratively reweighted Gauss-Newton steps.
+
+    ``image(q) ~ gain * value + offset`` with q the moved point; weights ``1 / (1 + (r / soft)^2)^2``.
+
+    Parameters
+    ----------
+    image : ndarray, (h, w, c)
+        Frame.
+    scale : float
+        ``scale * image`` lies in [0, 1].
+    points : ndarray, (2, n), float32
+        Pixels of the reference, x and y from the centre of the picture.
+    rows : ndarray, (5, n), float32
+        Derivatives of the reference there by the unknowns: by x, by y, by the angle in pixels at the corner, by gain
+        (minus the value) and by offset (-1).
+    soft : float
+        Intensity where outliers begin.
+    unit : float
+        Pixels that a corner moves per radian.
+    iterations : int
+        Most steps, at least 1.
+    converged : float
+        Pixels; a shorter step is the last one.
+    movement : ndarray, (5,), float64
+        dx, dy in pixels, angle in radians about the centre, gain, offset; start and result.
+    r, work : ndarray, (n,), (2, n), float32
+        Workspaces.
+    gram, right : ndarray, (5, 5), (5,), float64
+        Workspaces.
+
+    Returns
+    -------
+    cost : float
+        Mean of ``r^2 / (soft^2 + r^2)`` at the place before the last step; 1 for points outside.
+    length : float
+        Length of the last step in pixels.  O(iterations n c).
+    """
+    cost, length = 1.0, 0.0
+    for _ in range(iterations):
+        residuals(image, scale, points, rows, movement, r)
+        cost, length = step(rows, r, soft, unit, movement, work, gram, right)
+        if length < converged:
+            break
+    return cost, length
+
+
+# ---- pictures ------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def shift(image, dx, dy, rounding, line, out):  # type: ignore[no-untyped-def]
+    """Write ``image`` at (x + dx, y + dy), bilinear, to every (x, y) of `out` where all of it lies in the picture.
+
+    The weights are the same everywhere, so that whole rows are blended, first two of them and then each with itself.
+
+    Parameters
+    ----------
+    image : ndarray, (h, w, c)
+        Picture.
+    dx, dy : float
+        Pixels.
+    rounding : float
+        0.5 for integers, 0 for others.
+    line : ndarray, (w c,), float32
+        Workspace.
+    out : ndarray, (h, w, c), like `image`
+        Written but for the margin.
+    """
+    h, w, channels = image.shape
+    column, row = math.floor(dx), math.floor(dy)
+    u, v, half = np.float32(dx - column), np.float32(dy - row), np.float32(rounding)
+    left, right = max(0, -column), min(w, w - 1 - column)
+    for y in range(max(0, -row), min(h, h - 1 - row)):
+        upper, lower = image[y + row].reshape(-1), image[y + row + 1].reshape(-1)
+        for k in range(line.size):
+            line[k] = (_ONE - v) * np.float32(upper[k]) + v * np.float32(lower[k]) + half
+        here, beside = line[(left + column) * channels :], line[(left + column + 1) * channels :]
+        target = out[y].reshape(-1)[left * channels : max(left, right) * channels]
+        for k in range(target.size):
+            target[k] = (_ONE - u) * here[k] + u * beside[k]

@@ -1,0 +1,165 @@
+"""The Numba passes that tell shadows from objects, over foreground pixels only."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.scene._pixel_kernels import CHUNK, any_set, sum_windows
+
+_ZERO = np.float32(0)
+_TINY = np.float32(1e-4)
+
+
+@kernel
+def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, dark, other, box):  # type: ignore[no-untyped-def]
+    """Tell which foreground pixels are darkened background and which are something else.
+
+    Parameters
+    ----------
+    begin, end : int
+        The band of rows.
+    x, l : ndarray, (h, w, c), any real dtype
+        Frame and background; `scale` times them is in [0, 1].
+    scale : float32
+        Factor to the unit range.
+    mask : ndarray, (h, w), uint8
+        Foreground where it is not zero.
+    darkest, faintest, colour, texture : float32
+        Limits of `is_darkened` and `has_other_texture`.
+    dark, other : ndarray, (h, w), uint8, output
+        1 where a pixel is darkened; 1 where it is not, or where the texture around it is not the background's.
+    box : ndarray, (4,), int64, output
+        Rows and columns of the darkened pixels: first and one after the last of either; widened, not set anew.
+        O(h w + c foreground).
+    """
+    h, w, channels = x.shape
+    colours, others = x.reshape(-1), l.reshape(-1)
+    flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
+    tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
+    limit = texture * texture * 9 * channels * channels / (scale * scale)
+    for i in range(begin, end):
+        for a in range(i * w, (i + 1) * w, CHUNK):
+            b = min(a + CHUNK, (i + 1) * w)
+            flat_dark[a:b] = 0
+            flat_other[a:b] = 0
+            if not any_set(flat[a:b]):
+                continue
+            for p in range(a, b):
+                pixel = np.uint64(p)  # indices without a sign need no test for a negative one
+                if flat[pixel] == 0:
+                    continue
+                if not is_darkened(colours, others, pixel, channels, tiny, darkest, faintest, square):
+                    flat_other[pixel] = 1
+                    continue
+                j = p - i * w
+                flat_dark[pixel] = 1
+                box[0], box[1] = min(box[0], i), max(box[1], i + 1)
+                box[2], box[3] = min(box[2], j), max(box[3], j + 1)
+                if 0 < i < h - 1 and 0 < j < w - 1:
+                    differs = has_other_texture(colours, others, flat, pixel, np.uint64(w), channels, tiny, limit)
+                    flat_other[pixel] = differs
+
+
+@part
+def is_darkened(x, l, pixel, channels, tiny, darkest, faintest, square):  # type: ignore[no-untyped-def]
+    """Return whether a pixel is its background times one factor; `x`, `l` (n * c,), `pixel` uint64.
+
+    The factor ``g = <x, l> / |l|^2`` must lie in (`darkest`, `faintest`), ``|x - g l|^2`` below `square`; `tiny` is
+    added to ``|l|^2``.
+    """
+    xl, ll, xx = _ZERO, tiny, _ZERO
+    first = pixel * np.uint64(channels)
+    for c in range(channels):
+        p, q = np.float32(x[first + np.uint64(c)]), np.float32(l[first + np.uint64(c)])
+        xl += p * q
+        ll += q * q
+        xx += p * p
+    return (xl > darkest * ll) & (xl < faintest * ll) & ((xx - square) * ll < xl * xl)
+
+
+@part
+def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ignore[no-untyped-def]
+    """Return whether the brightness in the 3x3 pixels around is not the background's times one factor.
+
+    Up to a sum of squares of `limit`; only where all nine are foreground, elsewhere false. Flat arrays; `pixel` and
+    the width `w` are uint64; not for pixels on the border. `tiny` as in `is_darkened`.
+    """
+    one, c = np.uint64(1), np.uint64(channels)
+    row = pixel - w
+    for _ in range(3):
+        if mask[row - one] == 0 or mask[row] == 0 or mask[row + one] == 0:
+            return False
+        row += w
+    xl, ll, xx = _ZERO, tiny, _ZERO
+    k = (pixel - w - one) * c
+    for _ in range(3):
+        for column in range(3):
+            first = k + np.uint64(column) * c
+            p, q = _ZERO, _ZERO
+            for channel in range(channels):
+                p += np.float32(x[first + np.uint64(channel)])
+                q += np.float32(l[first + np.uint64(channel)])
+            xl += p * q
+            ll += q * q
+            xx += p * p
+        k += w * c
+    return (xx - limit) * ll > xl * xl
+
+
+@kernel
+def outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ignore[no-untyped-def]
+    """Clear `dark` where the foreground of the square around a pixel is object by more than `share`.
+
+    Parameters
+    ----------
+    box : ndarray, (4,), int64
+        Rows and columns of `dark` to look at: first and one after the last of either.
+    mask, other, dark : ndarray, (h, w), uint8
+        Foreground (non-zero), objects and shadow candidates (1); `dark` is changed in place.
+    side : int
+        Side of the square, odd; beyond the border there is nothing.
+    share : float32
+        Of the foreground.
+    columns, counts : ndarray, (2, w + side - 1), (2, w), uint16
+        Workspaces.  O(rows columns side).
+    """
+    h, w = mask.shape
+    half = side // 2
+    begin, end, left, right = box[0], box[1], box[2], box[3]
+    first, last = max(left - half, 0), min(right + half, w)
+    columns[:] = 0
+    offset = half + first - left  # of the first column in the padded stretch
+    objects = columns[0, offset : offset + last - first]
+    foreground = columns[1, offset : offset + last - first]
+    for row in range(begin - half, end + half):
+        if 0 <= row < h:
+            add_line(other[row, first:last], objects)
+            add_line(mask[row, first:last], foreground)
+        gone = row - side
+        if gone >= max(begin - half, 0):
+            take_line(other[gone, first:last], objects)
+            take_line(mask[gone, first:last], foreground)
+        i = row - half
+        if i < begin:
+            continue
+        n = right - left
+        o, f, target = counts[0, :n], counts[1, :n], dark[i, left:right]
+        sum_windows(columns[0, : n + side - 1], side, o)
+        sum_windows(columns[1, : n + side - 1], side, f)
+        for j in range(n):
+            target[j] = target[j] if o[j] <= share * f[j] else 0
+
+
+@part
+def add_line(flags, counts):  # type: ignore[no-untyped-def]
+    """Add 1 to `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
+    for j in range(counts.size):
+        counts[j] += np.uint16(1) if flags[j] != 0 else np.uint16(0)
+
+
+@part
+def take_line(flags, counts):  # type: ignore[no-untyped-def]
+    """Subtract 1 from `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
+    for j in range(counts.size):
+        counts[j] -= np.uint16(1) if flags[j] != 0 else np.uint16(0)

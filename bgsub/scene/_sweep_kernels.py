@@ -1,0 +1,165 @@
+"""The one pass over the model per frame: all that is proportional to the pixels and belongs to the tracker.
+
+Blocked for the first-level cache: a block of the basis is read once, stepped, used for background, residual,
+candidates, influence and projections, and written once. Every inner loop runs over contiguous entries of slices that
+do not overlap, float32 loops apart from byte loops, so that all of them vectorise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.scene._pixel_kernels import CHUNK, any_set, exceeds_noise, norm_of, residual_of, to_picture, to_unit
+from bgsub.tracking._kernels import combine, dot, influence_and_value
+
+_ZERO = np.float32(0)
+
+
+@part
+def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
+    """Add ``e g'`` to the first ``len(g)`` rows of `stack`, entries from `begin` on, and write ``l = V c``.
+
+    `e`, `l` (n,), `g`, `c` (k,) float32. Three rows at a time, which keeps the registers, whatever the rank.
+    """
+    end = begin + e.size
+    first = g.size % 3
+    if first == 0:
+        l[:] = _ZERO
+    elif first == 1:
+        u = stack[0, begin:end]
+        for i in range(e.size):
+            u[i] += g[0] * e[i]
+            l[i] = c[0] * u[i]
+    else:
+        u, v = stack[0, begin:end], stack[1, begin:end]
+        for i in range(e.size):
+            a, b = u[i] + g[0] * e[i], v[i] + g[1] * e[i]
+            u[i], v[i] = a, b
+            l[i] = c[0] * a + c[1] * b
+    for j in range(first, g.size, 3):
+        u, v, s = stack[j, begin:end], stack[j + 1, begin:end], stack[j + 2, begin:end]
+        for i in range(e.size):
+            a, b, t = u[i] + g[j] * e[i], v[i] + g[j + 1] * e[i], s[i] + g[j + 2] * e[i]
+            u[i], v[i], s[i] = a, b, t
+            l[i] += c[j] * a + c[j + 1] * b + c[j + 2] * t
+
+
+@part
+def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
+    """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint8, is not zero to zero."""
+    for first in range(0, hidden.size, CHUNK):
+        last = min(first + CHUNK, hidden.size)
+        if not any_set(hidden[first:last]):
+            continue
+        for i in range(first, last):
+            if hidden[i] != 0:
+                for c in range(channels):
+                    r[i * channels + c] = _ZERO
+
+
+@part
+def judge(l, pixels, scale, channels, full, top, sigma, threshold, factor, r, d, picture, over):  # type: ignore[no-untyped-def]
+    """Compare a block of a frame with its background `l`; return the number of candidates.
+
+    Writes the residual `r`, (n * channels,), its joint norm `d`, (n,), the background as a `picture` and the
+    candidates `over`; parameters as in `sweep`.
+    """
+    residual_of(pixels, scale, l, r)
+    to_picture(l, full, top, picture)
+    norm_of(r, channels, d)
+    return exceeds_noise(d, sigma, threshold, factor, over)
+
+
+@kernel
+def compare(begin, end, l, pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work):  # type: ignore[no-untyped-def]
+    """Compare the pixels `begin` to `end` of a frame with a background `l`, (m,) float32.
+
+    Parameters as in `sweep`; returns the number of candidates.  O(m).
+    """
+    count, pixels_per_block = 0, work.shape[1] // channels
+    for a in range(begin, end, pixels_per_block):
+        b = min(a + pixels_per_block, end)
+        first, last = a * channels, b * channels
+        count += judge(
+            l[first:last], pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
+            work[1, : last - first], d[a:b], picture[first:last], over[a:b],
+        )  # fmt: skip
+    return count
+
+
+@kernel
+def sweep(  # type: ignore[no-untyped-def]
+    begin, end, stack, G, c, period, turn, kept, before, hidden, kind, mu, p,
+    pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work, products,
+):  # fmt: skip
+    """Step some blocks of the basis and separate a frame: the pixels `begin` to `end`.
+
+    Parameters
+    ----------
+    begin, end : int
+        The band of pixels; `begin` is the first one of a block.
+    stack, G, c, period, turn : ndarray, ndarray, ndarray, int, int
+        See `bgsub.tracking.basis.Sweep`. The blocks of number `turn` are visited: stepped, and their influence,
+        weighted by `period`, is found.
+    kept : bool
+        Whether the background of the other blocks is that of the frame before, so that the basis is not read there.
+    before : ndarray, (m,), type of `pixels`
+        Background of the frame before.
+    hidden : ndarray, (n,) or (0,), uint8
+        Pixels that are not observed (non-zero); empty when all are.
+    kind, mu, p : int, float32, float32
+        Surrogate.
+    pixels : ndarray, (m,), uint8 or float32
+        The frame; ``scale * pixels`` is in [0, 1].
+    scale, full, top : float32
+        Factor to the unit range, its reciprocal, and the largest value of an integer picture, 0 for another one.
+    channels : int
+        Entries per pixel.
+    sigma, threshold, factor : ndarray, (n,), float32, float32, float32
+        A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
+    d : ndarray, (n,), float32, output
+        Joint residual.
+    picture : ndarray, (m,), type of `pixels`, output
+        The background.
+    over : ndarray, (n,), uint8, output
+        Candidates.
+    work : ndarray, (2, channels * pixels of a block), float32
+    products : ndarray, (blocks, k + 3), float64, output
+        Of every block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number
+        of candidates. Block by block, so that their sums do not depend on the number of bands.  O(m k).
+    """
+    k, pixels_per_block = c.size, work.shape[1] // channels
+    for a in range(begin, end, pixels_per_block):
+        b = min(a + pixels_per_block, end)
+        sums = products[a // pixels_per_block]
+        sums[:] = 0.0
+        first, last = a * channels, b * channels
+        l, r, e = work[0, : last - first], work[1, : last - first], stack[k, first:last]
+        is_visited = a // pixels_per_block % period == turn
+        if is_visited:
+            advance(stack, first, G[turn], e, c, l)
+        elif kept:
+            to_unit(before[first:last], scale, l)
+        else:
+            combine(stack, first, c, l)
+        sums[k + 2] = judge(
+            l, pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
+            r, d[a:b], picture[first:last], over[a:b],
+        )  # fmt: skip
+        if not is_visited:
+            continue
+        if hidden.size > 0:
+            hide(hidden[a:b], channels, r)
+        sums[k + 1] = period * influence_and_value(r, e, kind, mu, p)
+        if period > 1:
+            multiply(e, np.float32(period))
+        for j in range(k + 1):
+            sums[j] = dot(stack[j, first:last], e)
+
+
+@part
+def multiply(e, factor):  # type: ignore[no-untyped-def]
+    """Multiply `e`, (n,) float32, by a factor."""
+    for i in range(e.size):
+        e[i] *= factor

@@ -1,0 +1,145 @@
+"""What the frames of one stream look like, and their way to unit vectors and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.scene import _pixel_kernels
+
+_FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
+_FLOATS = ("float16", "float32", "float64")
+MAX_CHANNELS = 4
+
+
+@dataclass(frozen=True)
+class FrameFormat:
+    """Shape, type and full scale of the frames of a stream.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (h, w) or (h, w, c) with c from 1 to 4.
+    dtype : str
+        "uint8", "uint16", "float16", "float32" or "float64".
+    max_value : float
+        Intensity of full scale.
+    origin : str
+        What gave the format, for messages.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    max_value: float
+    origin: str = field(default="the first one", compare=False)
+
+    @classmethod
+    def of(cls, frame: np.ndarray, max_value: float | None = None) -> FrameFormat:
+        """Read the format off a stream's first frame.
+
+        Raises
+        ------
+        ParameterError
+            When it is no grey or colour image of uint8, uint16 or floating point, or is empty.
+        """
+        frame = np.asarray(frame)
+        good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
+        if not good_shape or frame.size == 0:
+            raise ParameterError(
+                f"a frame must have shape (h, w) or (h, w, c) with c from 1 to 4 and hold pixels, got {frame.shape}"
+            )
+        name = frame.dtype.newbyteorder("=").name
+        if name not in _FULL_SCALE and name not in _FLOATS:
+            raise ParameterError(f"a frame must be of type uint8, uint16 or floating point, got {frame.dtype}")
+        full = _FULL_SCALE.get(name, 1.0) if max_value is None else max_value
+        return cls(frame.shape, name, full)
+
+    @property
+    def size(self) -> int:
+        """Entries of a frame, m = h * w * c."""
+        return int(np.prod(self.shape))
+
+    @property
+    def channels(self) -> int:
+        """Colour channels, 1 for a grey frame."""
+        return self.shape[2] if len(self.shape) == 3 else 1
+
+    @property
+    def scale(self) -> float:
+        """Reciprocal of the full scale."""
+        return 1.0 / self.max_value
+
+    @property
+    def cube(self) -> tuple[int, int, int]:
+        """(h, w, c), c = 1 for a grey frame."""
+        return self.shape[0], self.shape[1], self.channels
+
+    @property
+    def pixels_dtype(self) -> str:
+        """Type of what `to_pixels` returns: "uint8" for frames of that type, "float32" for all others."""
+        return self.dtype if self.dtype == "uint8" else "float32"
+
+    @property
+    def pixels_full(self) -> float:
+        """Full scale of what `to_pixels` returns."""
+        return self.max_value if self.dtype == "uint8" else 1.0
+
+    def check(self, frame: np.ndarray) -> np.ndarray:
+        """Return `frame` as a contiguous array in native byte order, or raise ParameterError naming both formats."""
+        frame = np.asarray(frame)
+        name = frame.dtype.newbyteorder("=").name
+        if frame.shape != self.shape or name != self.dtype:
+            raise ParameterError(
+                f"every frame must be like {self.origin}, {self.dtype} of shape {self.shape}, "
+                f"got {name} of shape {frame.shape}"
+            )
+        frame = np.ascontiguousarray(frame, dtype=self.dtype)
+        if frame.dtype.kind == "f":
+            largest = float(np.max(np.abs(frame)))
+            if not np.isfinite(largest):
+                raise ParameterError("a frame must be finite, got NaN or infinity")
+            if largest > 2 * self.max_value:
+                raise ParameterError(
+                    f"a floating-point frame must lie in [0, {self.max_value:g}] (set max_value), got {largest:g}"
+                )
+        return frame
+
+    def to_pixels(self, frame: np.ndarray, out: np.ndarray) -> np.ndarray:
+        """Return a checked frame in the type that the engine works on, (h, w, c).
+
+        A uint8 frame is returned itself; others are written into `out`, float32, scaled to [0, 1].
+        """
+        if self.dtype == "uint8":
+            return frame.reshape(self.cube)
+        self.to_vector(frame, out.reshape(-1))
+        return out
+
+    def from_pixels(self, pixels: np.ndarray) -> np.ndarray:
+        """Return a new frame of this format from what the engine works on, (h, w, c)."""
+        return pixels.reshape(self.shape).copy() if self.dtype == "uint8" else self.to_image(pixels.reshape(-1))
+
+    def to_vector(self, frame: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """Write a checked frame into the vector `x`, (m,), float32, intensities scaled to [0, 1]."""
+        pixels = frame.reshape(-1)
+        if frame.dtype == np.float16:  # no arithmetic on half precision in kernels
+            pixels = pixels.astype(np.float32)
+        _pixel_kernels.to_unit(pixels, np.float32(self.scale), x)
+        return x
+
+    def to_image(self, x: np.ndarray) -> np.ndarray:
+        """Return the vector `x`, (m,), float32, as a new frame of this format, rounded and clipped for integers."""
+        if self.dtype not in _FULL_SCALE:
+            return (x * np.float32(self.max_value)).astype(self.dtype).reshape(self.shape)
+        image = np.empty(self.size, self.dtype)
+        top = np.float32(_FULL_SCALE[self.dtype])
+        _pixel_kernels.to_picture(x, np.float32(self.max_value), top, image)
+        return image.reshape(self.shape)
+
+
+def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> None:
+    """Raise ParameterError unless `array` has the shape and the type."""
+    if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
+        came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
+        raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")

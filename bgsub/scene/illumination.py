@@ -1,0 +1,241 @@
+"""Light that changes in one frame: a gain field and a tone curve on the background, and a memory of backgrounds.
+
+A frame under new light is ``x ~ (1 + Phi c) * l + t(l)``: bilinear hat functions Phi on a coarse grid, a piecewise
+linear tone curve t for offsets and gamma, each channel with its own. Both are fitted by reweighted least squares on
+some thousand pixels, with continuation in mu from large to small; objects are the outliers. Bases are the background
+as it was and the remembered ones of other lamps. Few pixels and a poorer light tell which of them it can be, more
+pixels whether it is one at all, and only then all pixels count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub.scene import _light_kernels
+
+_GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
+_QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three looks at a frame ...
+_QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # ... and their reweightings
+_QUICK_DOUBT, _CLOSE_DOUBT = 0.06, 0.02  # share of explained sites by which the first two may err
+_KNOTS = 4  # of the tone curve
+_SMOOTH = 1e-4  # penalty on differences of neighbouring nodes, per site
+_RIDGE = 1e-4  # penalty on the gain's distance from 1
+_TONE_RIDGE = 3e-3
+_FALLS = 0.02  # most that the tone may fall from knot to knot
+_MEMORY = 4  # backgrounds
+_LOOKS = 500  # sites that tell the contrast of a picture
+_ALIKE = 0.9  # share of explained sites that makes two backgrounds one
+_LIKELY = 3  # bases at which the second look is
+
+
+@dataclass(frozen=True, eq=False)
+class Light:
+    """One explanation of a frame: which background, under which light.
+
+    Attributes
+    ----------
+    base : ndarray, (m,)
+        The background.
+    grid, tone : ndarray
+        Gain field (p, q, c) and tone curve (b, c).
+    explained : float
+        Share of the sites that it explains.
+    scale : float
+        ``scale * base`` lies in [0, 1].
+    """
+
+    base: np.ndarray
+    grid: np.ndarray
+    tone: np.ndarray
+    explained: float
+    scale: float = 1.0
+
+
+class _Look:
+    """Fits of the light on one grid of nodes at some of the sites.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w, c) of the frames.
+    index : ndarray of int
+        Pixels that are looked at.
+    grid : tuple of int
+        Nodes of the gain field along the height and the width.
+    mus : tuple of float
+        Where outliers begin, for each reweighting.
+    threshold : float
+        Residual of an explained site.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        index: np.ndarray,
+        grid: tuple[int, int],
+        mus: tuple[float, ...],
+        threshold: float,
+    ) -> None:
+        h, w, self._channels = shape
+        self._grid, self._mus, self.threshold = grid, np.array(mus), threshold
+        rows, columns = np.divmod(index, w)
+        v, u = rows * (grid[0] - 1) / max(h - 1, 1), columns * (grid[1] - 1) / max(w - 1, 1)
+        i, j = np.minimum(v.astype(int), grid[0] - 2), np.minimum(u.astype(int), grid[1] - 2)
+        cells = j * grid[0] + i
+        order = np.lexsort([index, cells])
+        a, b = (v - i)[order], (u - j)[order]
+        self._index, self._cells = index[order], cells[order]
+        self._corners = np.stack([(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b], 1).astype(np.float32)
+        nodes = grid[0] * grid[1]
+        self._penalty = _smoothness(grid)
+        self._first = np.r_[np.maximum(np.arange(nodes) - grid[0] - 1, 0), np.zeros(_KNOTS, np.int64)]
+        self._work = (
+            np.empty((self._channels, nodes + _KNOTS, nodes + _KNOTS)),
+            np.empty((self._channels, nodes + _KNOTS)),
+        )
+        self._residuals = np.empty(len(index), np.float32)
+
+    def fit(self, x: np.ndarray, lights: list[Light]) -> list[Light]:
+        """Return lights refined to explain a frame, the best first; a negative explains nothing."""
+        values = self._values(x, lights[0].scale)
+        return sorted((self._refined(values, light) for light in lights), key=lambda light: -light.explained)
+
+    def _values(self, picture: np.ndarray, scale: float) -> np.ndarray:
+        """Return ``scale * picture`` at the sites, (n, c) float32."""
+        values = np.empty((len(self._index), self._channels), np.float32)
+        _light_kernels.gather(_plain(picture), self._index, np.float32(scale), values)
+        return values
+
+    def _refined(self, x: np.ndarray, light: Light) -> Light:
+        """Return a light refined to explain the values `x`, (n, c), at the sites."""
+        rows = self._grid[0]
+        base, unknowns = self._values(light.base, light.scale), self._unknowns(light)
+        sites = x, base, self._corners, self._cells, rows
+        _light_kernels.fit(*sites, self._penalty, self._first, _RIDGE, self._mus, unknowns, *self._work)
+        explained = 0.0
+        if _light_kernels.rises(unknowns, _FALLS):
+            _light_kernels.residuals(*sites, unknowns, self._residuals)
+            explained = float(np.mean(self._residuals < self.threshold))
+        grid = unknowns[:, :-_KNOTS].reshape(self._channels, -1, rows).transpose(2, 1, 0)
+        return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
+
+    def _unknowns(self, light: Light) -> np.ndarray:
+        """Return a light on this grid of nodes: (c, p q + b) float32, nodes numbered down the columns."""
+        grid = light.grid
+        if grid.shape[:2] != self._grid:
+            down, along = _hats(grid.shape[0], self._grid[0]), _hats(grid.shape[1], self._grid[1])
+            grid = np.moveaxis(down @ np.moveaxis(grid, 2, 0) @ along.T, 0, 2)
+        nodes = grid.transpose(2, 1, 0).reshape(self._channels, -1)
+        return np.concatenate([nodes, light.tone.T], axis=1, dtype=np.float32)
+
+
+class Illumination:
+    """Explain whole frames by backgrounds under other light.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w, c) of the frames.
+    threshold : float
+        Residual of an explained site.
+    """
+
+    def __init__(self, shape: tuple[int, int, int], threshold: float) -> None:
+        self._shape = shape
+        self._threshold = threshold
+        h, w, _ = shape
+        sites = np.random.default_rng(0).choice(h * w, min(_LAST, h * w), replace=False)
+        self._index = np.sort(sites)
+        self._few = np.ascontiguousarray(self._index[:: max(len(self._index) // _LOOKS, 1)])
+        self._quick = _Look(shape, sites[:_QUICK], _QUICK_GRID, _QUICK_MUS, threshold)
+        self._close = _Look(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
+        self._last = _Look(shape, sites, _GRID, _LAST_MUS, threshold)
+        self._memory: list[np.ndarray] = []
+
+    def set_threshold(self, threshold: float) -> None:
+        """Change the residual of an explained site."""
+        self._threshold = threshold
+        for look in (self._quick, self._close, self._last):
+            look.threshold = threshold
+
+    def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
+        """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
+        return float(_light_kernels.contrast(_plain(picture), self._few, self._shape[2])) * scale
+
+    def explain(self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, enough: float = 0.0) -> Light:
+        """Return the best explanation of a frame by `backgrounds` and the remembered ones.
+
+        Parameters
+        ----------
+        x : ndarray
+            The frame, (m,) or as an image, with ``scale * x`` in [0, 1].
+        backgrounds : list of ndarray
+            Like `x`, in its units.
+        scale : float, default 1
+            Reciprocal of full scale.
+        enough : float, default 0
+            Share of explained sites below which an explanation is none; where few sites tell that none reaches it,
+            the result is as coarse as they are.
+        """
+        grid, tone = np.ones((*_QUICK_GRID, self._shape[2])), np.zeros((_KNOTS, self._shape[2]))
+        lights = [Light(base, grid, tone, 0.0, scale) for base in (*backgrounds, *self._memory)]
+        lights = self._quick.fit(x, lights)
+        if lights[0].explained < enough - _QUICK_DOUBT:
+            return lights[0]
+        lights = self._close.fit(x, lights[:_LIKELY])
+        if lights[0].explained < enough - _CLOSE_DOUBT:
+            return lights[0]
+        return self._last.fit(x, lights[:1])[0]
+
+    def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
+        """Return the share of the sites where `base` is the frame as it stands, both times `scale` in [0, 1]."""
+        pixels = _plain(x), _plain(base)
+        return float(_light_kernels.alike(*pixels, self._index, self._shape[2], np.float32(scale), self._threshold))
+
+    def remember(self, background: np.ndarray, scale: float = 1.0) -> None:
+        """Keep a background, (m,), unless it is among those that are kept; the oldest one is forgotten."""
+        for i, kept in enumerate(self._memory):
+            if self.explained(background, kept, scale) > _ALIKE:
+                del self._memory[i]
+                break
+        self._memory = [background.copy(), *self._memory][:_MEMORY]
+
+    def render(self, light: Light) -> np.ndarray:
+        """Return the background of an explanation, (m,), float32."""
+        out = np.empty(light.base.size, np.float32)
+        h, w, _ = self._shape
+        _light_kernels.relight(_plain(light.base), np.float32(light.scale), light.grid, light.tone, h, w, out)
+        return out
+
+
+def _plain(picture: np.ndarray) -> np.ndarray:
+    """Return a picture as a vector that kernels take: float16 widened."""
+    pixels = picture.reshape(-1)
+    return pixels.astype(np.float32) if pixels.dtype == np.float16 else pixels
+
+
+def _hats(nodes: int, places: int) -> np.ndarray:
+    """Return the hat functions of some nodes at evenly spaced places, (places, nodes) float32."""
+    position = np.linspace(0, nodes - 1, places)[:, None]
+    return np.maximum(0, 1 - np.abs(position - np.arange(nodes))).astype(np.float32)
+
+
+def _smoothness(grid: tuple[int, int]) -> np.ndarray:
+    """Return the penalty matrix of the unknowns, per site: differences of neighbouring nodes, distance from 1, tone.
+
+    Nodes are numbered down the columns.
+    """
+    rows, columns = grid
+    nodes = rows * columns
+    number = np.arange(nodes).reshape(columns, rows)
+    penalty = np.zeros((nodes + _KNOTS, nodes + _KNOTS))
+    pairs = [*zip(number[:, :-1].ravel(), number[:, 1:].ravel(), strict=True)]
+    pairs += [*zip(number[:-1].ravel(), number[1:].ravel(), strict=True)]
+    for i, j in pairs:
+        penalty[i, i] += _SMOOTH
+        penalty[j, j] += _SMOOTH
+        penalty[i, j] -= _SMOOTH
+        penalty[j, i] -= _SMOOTH
+    return penalty + np.diag(np.r_[np.full(nodes, _RIDGE), np.full(_KNOTS, _TONE_RIDGE)])

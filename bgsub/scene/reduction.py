@@ -1,0 +1,150 @@
+"""Work on a reduced frame, answer in full size: for frames of more pixels than the machine can follow."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.scene import _reduction_kernels
+from bgsub.scene._reduction_kernels import REACH, SPREAD, WINDOW
+from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat
+
+_WORK = 400_000  # full-size pixels per band, see `bands_for`
+_AROUND = np.ones((3, 3), np.uint8)
+
+
+class Reduction:
+    """The way from full-size frames to reduced ones, and from reduced results back.
+
+    The mask keeps sharp edges: where the reduced labels differ, every full-size pixel decides by its own colour
+    between the colours of the background and of the foreground there, and by its place. On synthetic scenes of
+    640x480 with noise, F and F within 3 pixels of the true edges, against the nearest reduced pixel: 0.5, .900 and
+    .832 become .916 and .888; 0.25, .843 and .689 become .883 and .815.
+
+    Parameters
+    ----------
+    full : FrameFormat
+        What the frames look like.
+    scale : float
+        Factor of height and width, in (0, 1].
+    threads : int, optional
+        Threads of the kernel for large frames; None for all cores.
+
+    Attributes
+    ----------
+    full, frames : FrameFormat
+        The full-size frames and the reduced ones, at least one pixel high and wide.
+    """
+
+    def __init__(self, full: FrameFormat, scale: float, threads: int | None = None) -> None:
+        height, width = full.shape[:2]
+        h, w = max(round(scale * height), 1), max(round(scale * width), 1)
+        self.full = full
+        # OpenCV resizes no half precision
+        self.frames = replace(
+            full, shape=(h, w, *full.shape[2:]), dtype="float32" if full.dtype == "float16" else full.dtype
+        )
+        self._frame = np.empty(self.frames.shape, self.frames.dtype)
+        self._edges = np.empty((h, w), np.uint8)
+        self._rows, self._row_taper = _places(height, h)
+        self._columns, self._column_taper = _places(width, w)
+        self._bands = bands_for(height * width, _WORK, threads)
+        self._work = [
+            (
+                np.empty((2, WINDOW, WINDOW), np.float32),
+                np.empty((2, WINDOW), np.float32),
+                np.empty((3, MAX_CHANNELS), np.float32),
+            )
+            for _ in range(self._bands)
+        ]
+
+    def reduce(self, frame: np.ndarray) -> np.ndarray:
+        """Return a checked full-size frame in the reduced format, the mean over the area of each pixel; a buffer."""
+        return _resized(self._plain(frame), self._frame, cv2.INTER_AREA)
+
+    def reduce_known(self, known: np.ndarray) -> np.ndarray:
+        """Return which reduced pixels hold one of the known ones, (H, W) bool, however thin these are."""
+        rows = np.logical_or.reduceat(known, self._rows[:-1], axis=0)
+        return np.logical_or.reduceat(rows, self._columns[:-1], axis=1)
+
+    def enlarge(
+        self, mask: np.ndarray, frame: np.ndarray, small: np.ndarray, picture: np.ndarray, out: np.ndarray
+    ) -> np.ndarray:
+        """Return the mask in full size, its edges where the full-size frame has them.
+
+        Parameters
+        ----------
+        mask : ndarray, (h, w), uint8
+            0 background, 127 shadow, 255 foreground.
+        frame : ndarray, (H, W) or (H, W, c)
+            The checked full-size frame.
+        small, picture : ndarray, (h, w, c), uint8 or float32
+            The reduced frame and its background as the engine works on them, see `FrameFormat.to_pixels`.
+        out : ndarray, (H, W), uint8
+            Receives the result.
+        """
+        cv2.morphologyEx(mask, cv2.MORPH_GRADIENT, _AROUND, dst=self._edges)
+        images = (
+            self._plain(frame).reshape(self.full.cube), np.float32(self.full.scale),
+            small, picture, np.float32(1 / self.frames.pixels_full),
+        )  # fmt: skip
+        places = self._rows, self._columns, self._row_taper, self._column_taper
+
+        def enlarge(begin: int, end: int, band: int) -> None:
+            """Enlarge one band of rows."""
+            _reduction_kernels.enlarge(begin, end, *images, mask, self._edges, *places, out, *self._work[band])
+
+        in_bands(enlarge, mask.shape[0], self._bands)
+        return out
+
+    def enlarge_background(self, background: np.ndarray) -> np.ndarray:
+        """Return a background of the reduced format as a full-size one; bilinear, without finer detail than it has."""
+        large = _resized(background, np.empty(self.full.shape, background.dtype), cv2.INTER_LINEAR)
+        return large.astype(self.full.dtype, copy=False)
+
+    def enlarge_residual(self, residual: np.ndarray) -> np.ndarray:
+        """Return the residual of the reduced frame, (h, w) float32, in full size; bilinear.
+
+        A full-size residual would show the fine detail that the reduced background cannot know as a change.
+        """
+        return _resized(residual, np.empty(self.full.shape[:2], np.float32), cv2.INTER_LINEAR)
+
+    @staticmethod
+    def _plain(frame: np.ndarray) -> np.ndarray:
+        return frame.astype(np.float32) if frame.dtype == np.float16 else frame
+
+
+def _resized(image: np.ndarray, out: np.ndarray, how: int) -> np.ndarray:
+    """Write `image`, (h, w) or (h, w, c), in the size of `out` into it and return it."""
+    if image.ndim == 3 and image.shape[2] == 1:  # OpenCV drops this axis
+        _resized(image.reshape(image.shape[:2]), out.reshape(out.shape[:2]), how)
+    else:
+        cv2.resize(image, out.shape[1::-1], dst=out, interpolation=how)
+    return out
+
+
+def _places(full: int, reduced: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return where the lines of a full-size image lie in the reduced one.
+
+    Parameters
+    ----------
+    full, reduced : int
+        Number of rows, or columns.
+
+    Returns
+    -------
+    first : ndarray, (reduced + 1,), int64
+        First line whose middle lies in the reduced line.
+    taper : ndarray, (full, 5), float32
+        Gaussian weights, summing to one, of the reduced lines around each line.
+    """
+    lines = np.arange(full)
+    inside = (2 * lines + 1) * reduced // (2 * full)
+    first = np.searchsorted(inside, np.arange(reduced + 1))
+    middles = (lines + 0.5) * reduced / full - 0.5
+    distances = inside[:, None] + np.arange(-REACH, REACH + 1) - middles[:, None]
+    taper = np.exp(-(distances**2) / (2 * SPREAD**2))
+    return first.astype(np.int64), (taper / taper.sum(axis=1, keepdims=True)).astype(np.float32)

@@ -1,0 +1,267 @@
+"""Small movements of the camera: estimated against the background, robustly, on a few hundred points.
+
+A frame is compared with the reference picture at points of strong gradient. One Gauss-Newton step from the identity
+tells whether the camera moved at all; only if it did is the movement searched on a coarse scale and refined.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bgsub.scene import _registration_kernels
+
+_CELLS = 16  # the points are spread over a grid of this many cells along the longer side
+_PER_CELL = 8
+_LINES = 20  # at most so many lines of a cell, evenly spaced, are looked through for points ...
+_TURNS = 8  # ... and so many looks at the reference go through all cells
+_FLAT = 1e-6  # squared gradient, no point below
+_FADED = 0.5  # of the squared gradients; when less is left of them, all points are chosen anew
+_COARSE = (80, 30)
+_LINES_PER_SQUARE = 4  # that count in a pixel of a coarse scale, at least
+_ITERATIONS = (20, 12)  # coarse, fine
+_STILL = 0.15  # pixels: movements below it are left alone
+_UPRIGHT = 0.1  # pixels that a corner turns: below it the camera is taken not to turn at all
+_FARTHEST = 0.1  # of the frame's shorter side; beyond it the picture is another one
+_NEAR = 1.0  # pixels: up to here one step from rest lands where the fine scale converges
+_CONVERGED = 0.02  # pixels
+_SOFTEST = 0.25  # of full scale, where outliers begin on the coarse scale; the fine one uses a third of it
+_FITS = 0.08  # cost of a picture in place, hardly any point an outlier; far away one step is short as well
+_LIKEWISE = 1.2  # times the cost at which a search found no movement: up to there none is made again for a while ...
+_FORGETS = 0.99  # ... as this limit falls, per frame: objects hide many points for many frames
+_PROBE = 3  # every third point tells whether the camera moved
+_GAIN = 0.9  # a movement must lower the cost to this share of the cost at rest
+_FAINTEST = 0.25  # gain; a picture with less contrast than that shows no place
+_FEWEST = 24  # points that determine three numbers
+
+
+class Movement:
+    """A rotation about the centre of the picture and a translation, from reference to frame.
+
+    Attributes
+    ----------
+    dx, dy : float
+        Translation in pixels; a point (x, y) of the reference is seen at (x + dx, y + dy).
+    angle : float
+        Rotation in radians.
+    """
+
+    __slots__ = ("angle", "dx", "dy")
+
+    def __init__(self, dx: float = 0.0, dy: float = 0.0, angle: float = 0.0) -> None:
+        self.dx, self.dy, self.angle = dx, dy, angle
+
+    def matrix(self, shape: tuple[int, ...]) -> np.ndarray:
+        """Return the affine map, (2, 3), from coordinates (x, y) of the reference to those of the frame."""
+        c, s = math.cos(self.angle), math.sin(self.angle)
+        x, y = (shape[1] - 1) / 2, (shape[0] - 1) / 2
+        return np.array([[c, -s, x - c * x + s * y + self.dx], [s, c, y - s * x - c * y + self.dy]])
+
+    def reach(self, shape: tuple[int, ...]) -> float:
+        """Return the largest displacement of a corner in pixels, to first order."""
+        return math.hypot(self.dx, self.dy) + abs(self.angle) * math.hypot(shape[0], shape[1]) / 2
+
+
+class _Scale:
+    """Points of a reference at one resolution.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w, c) of the pictures.
+    """
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        h, w, channels = shape
+        self._shape = shape
+        self._side = max(math.ceil(max(h, w) / _CELLS), 4)
+        self._best = np.zeros((h // self._side, w // self._side, _PER_CELL), np.int64)
+        self._strength = np.zeros(self._best.shape, np.float32)
+        self._work = np.empty((2, w * channels), np.float32), np.empty(w, np.float32), np.empty(w, np.float32)
+        self._solver = np.empty((5, 5)), np.empty(5)
+        self._unit = max(math.hypot((w - 1) / 2, (h - 1) / 2), 1.0)
+        self._next = 0  # row of cells that is looked through next
+        self.count = 0
+
+    def take(self, image: np.ndarray, scale: float) -> None:
+        """Look at the reference: through all cells at first, through some of them in turn later."""
+        cells = len(self._best)
+        if self.count == 0:
+            self._choose(image, scale, 0, cells)
+        else:
+            last = min(self._next + math.ceil(cells / _TURNS), cells)
+            self._choose(image, scale, self._next, last)
+            self._next = last % cells
+        if self._look(image, scale) < _FADED * float(self._strength[self._strength > _FLAT].sum()):
+            self._choose(image, scale, 0, cells)
+            self._look(image, scale)
+
+    def _choose(self, image: np.ndarray, scale: float, first: int, last: int) -> None:
+        """Choose the points in the rows of cells from `first` to `last` anew."""
+        stride = max(self._side // _LINES, 1)
+        _registration_kernels.strongest(
+            image, scale, self._side, stride, first, last, self._best, self._strength, *self._work
+        )
+
+    def _look(self, image: np.ndarray, scale: float) -> float:
+        """Read values and gradients at the points; return the sum of the squared gradients."""
+        h, w, _ = self._shape
+        places = self._best[self._strength > _FLAT]
+        self.count = len(places)
+        rows = np.full((5, self.count), -1, np.float32)
+        points = np.stack([places % w - (w - 1) / 2, places // w - (h - 1) / 2]).astype(np.float32)
+        _registration_kernels.look(image, scale, places, rows[3], rows[0], rows[1])
+        rows[2] = (rows[1] * points[0] - rows[0] * points[1]) / self._unit
+        rows[3] *= -1
+        self._all = points, rows
+        self._here = places, rows
+        self._few = places[::_PROBE].copy(), rows[:, ::_PROBE].copy()
+        self._residuals = np.empty(self.count, np.float32), np.empty((2, self.count), np.float32)
+        return float((rows[:2] ** 2).sum())
+
+    def probe(
+        self, image: np.ndarray, scale: float, soft: float, movement: np.ndarray, few: bool
+    ) -> tuple[float, float]:
+        """Take one step from rest, on `few` of the points or on all; return the cost before it and its length."""
+        places, rows = self._few if few else self._here
+        r, work = self._residuals
+        cost, step = _registration_kernels.probe(
+            image, scale, places, rows, soft, self._unit, movement, r[: len(places)], work, *self._solver
+        )
+        return float(cost), float(step)
+
+    def align(self, image: np.ndarray, scale: float, soft: float, iterations: int, movement: np.ndarray) -> float:
+        """Refine `movement`, (5,), in pixels of this scale; return the cost."""
+        cost, _ = _registration_kernels.align(
+            image,
+            scale,
+            *self._all,
+            soft,
+            self._unit,
+            iterations,
+            _CONVERGED,
+            movement,
+            *self._residuals,
+            *self._solver,
+        )
+        return float(cost)
+
+
+class _Pyramid:
+    """Shrunken pictures, each from the one before: means over squares of pixels, grey.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w, c) of the pictures.
+    """
+
+    def __init__(self, shape: tuple[int, int, int]) -> None:
+        h, w, channels = shape
+        self.factors: list[int] = []  # from level to level
+        self._work: list[tuple[np.ndarray, np.ndarray]] = []
+        for side in _COARSE:
+            factor = max(1, round(min(h, w) / side))
+            if factor > 1:
+                self.factors.append(factor)
+                out = np.empty((h // factor, w // factor), np.float32)
+                self._work.append((np.empty(w * channels, np.float32), out))
+                (h, w), channels = out.shape, 1
+
+    def shrink(self, image: np.ndarray, scale: float) -> list[np.ndarray]:
+        """Return the levels of a picture, (h_i, w_i, 1) float32 in [0, 1], the coarsest last; valid until the next."""
+        levels = []
+        for factor, (line, out) in zip(self.factors, self._work, strict=True):
+            _registration_kernels.shrink(image, scale, factor, max(factor // _LINES_PER_SQUARE, 1), line, out)
+            image, scale = out[..., None], 1.0
+            levels.append(image)
+        return levels
+
+
+class Registration:
+    """Estimate the movement of the camera from a reference picture to a frame.
+
+    Translation and rotation about the centre, with gain and offset of the light, by robust Gauss-Newton steps on
+    points of strong gradient that are spread over the picture. O(points) for a still camera.
+    """
+
+    def __init__(self) -> None:
+        self._shape: tuple[int, int, int] | None = None
+        self._usual = _FITS
+
+    def set_reference(self, image: np.ndarray, scale: float = 1.0) -> None:
+        """Take the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], for the reference.
+
+        The first one is looked through for points; later ones of the same shape are read at the points known, and
+        only some of the points are chosen anew.
+        """
+        image = channelled(image)
+        if image.shape != self._shape:
+            self._shape = image.shape
+            self._pyramid = _Pyramid(image.shape)
+            self._fine = _Scale(image.shape)
+            self._coarse = [_Scale(level.shape) for level in self._pyramid.shrink(image, scale)]
+        self._fine.take(image, scale)
+        for level, coarse in zip(self._pyramid.shrink(image, scale), self._coarse, strict=True):
+            coarse.take(level, 1.0)
+
+    def estimate(self, image: np.ndarray, scale: float = 1.0) -> Movement | None:
+        """Return the movement that shows the reference in a frame, or None where it shows best as it is.
+
+        Parameters
+        ----------
+        image : ndarray, (h, w) or (h, w, c)
+            Frame, of any type that kernels take.
+        scale : float, default 1
+            ``scale * image`` lies in [0, 1].
+        """
+        image = channelled(image)
+        if self._shape is None or self._fine.count < _FEWEST:
+            return None
+        at_rest = _identity()
+        cost_at_rest, step = self._fine.probe(image, scale, _SOFTEST, at_rest, few=True)
+        self._usual = max(_FITS, _FORGETS * self._usual)
+        if step < _STILL and cost_at_rest < self._usual:
+            return None
+        found, cost = at_rest, 1.0
+        near = cost_at_rest < _FITS and step < _NEAR
+        if near:
+            cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
+        if not near or cost > _FITS:  # one step from rest says little where the picture is faint
+            other = self._coarsely(image, scale)
+            other_cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], other)
+            if other_cost < cost:
+                found, cost = other, other_cost
+        dx, dy, angle = found[:3].tolist()
+        turn = abs(angle) * math.hypot(*self._shape[:2]) / 2
+        movement = Movement(dx, dy, angle if turn >= _UPRIGHT else 0.0)
+        at_rest = np.concatenate([np.zeros(3), found[3:]])  # compared in the same light
+        still, _ = self._fine.probe(image, scale, _SOFTEST / 3, at_rest, few=False)
+        far = movement.reach(self._shape)
+        if found[3] < _FAINTEST or cost > _GAIN * still or not _STILL <= far <= _FARTHEST * min(self._shape[:2]):
+            if step < _STILL:
+                self._usual = max(_FITS, _LIKEWISE * cost_at_rest)
+            return None
+        return movement
+
+    def _coarsely(self, image: np.ndarray, scale: float) -> np.ndarray:
+        """Return the movement, (5,), that the coarse scales show, from the coarsest on."""
+        found = _identity()
+        factors = np.cumprod(self._pyramid.factors).tolist()
+        levels = self._pyramid.shrink(image, scale)
+        for factor, level, coarse in [*zip(factors, levels, self._coarse, strict=True)][::-1]:
+            if coarse.count >= _FEWEST:
+                found[:2] /= factor
+                coarse.align(level, 1.0, _SOFTEST, _ITERATIONS[0], found)
+                found[:2] *= factor
+        return found
+
+
+def channelled(image: np.ndarray) -> np.ndarray:
+    """Return an image, (h, w) or (h, w, c), as (h, w, c)."""
+    return image if image.ndim == 3 else image[..., None]
+
+
+def _identity() -> np.ndarray:
+    return np.array([0.0, 0.0, 0.0, 1.0, 0.0])

@@ -1,0 +1,73 @@
+"""Cast shadows: darker than the background by a common factor, with the background's texture still in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.threads import in_bands
+from bgsub.scene import _shadow_kernels
+
+_DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factor; a black object is darker than shadows are
+_COLOUR = np.float32(0.02)  # joint distance from the background times the factor
+_TEXTURE = np.float32(0.04)  # root mean square disagreement of the brightness nearby
+_SIDE = 11  # pixels of the vote
+_OBJECT = np.float32(0.6)  # share of the foreground nearby that must be object for a dark pixel to belong to it
+
+
+class ShadowDetector:
+    """Find the foreground pixels that are cast shadows.
+
+    A pixel is dark when it is its background times one factor in all channels (Horprasert et al., 1999), and object
+    when it is not, or when the texture around it disagrees. Dark parts of objects have objects around them: a dark
+    pixel is shadow where the vote of the foreground nearby is not for an object.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w) of the frames.
+    bands : int, default 1
+        Bands of rows that are looked at at the same time.
+    """
+
+    def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
+        self._bands = bands
+        self._dark, self._other = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        self._boxes = np.empty((bands, 4), np.int64)
+        self._columns = np.empty((bands, 2, shape[1] + _SIDE - 1), np.uint16)
+        self._counts = np.empty((bands, 2, shape[1]), np.uint16)
+
+    def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
+        """Return where the foreground is shadow, (h, w) uint8 of 0 and 1, a buffer; None when nowhere.
+
+        Parameters
+        ----------
+        x, background : ndarray, (h, w, c), any real dtype
+            Frame and background.
+        mask : ndarray, (h, w), uint8
+            0 background, others foreground.
+        scale : float, default 1
+            ``scale`` times frame and background is in [0, 1].
+        """
+        dark, other, boxes = self._dark, self._other, self._boxes
+        height, width = mask.shape
+        boxes[:] = height, 0, width, 0
+        limits = _DARKEST, _FAINTEST, _COLOUR, _TEXTURE
+        inputs = x, background, np.float32(scale), mask
+
+        def classify(begin: int, end: int, band: int) -> None:
+            """Classify one band of rows."""
+            _shadow_kernels.classify(begin, end, *inputs, *limits, dark, other, boxes[band])
+
+        in_bands(classify, height, self._bands)
+        box = np.where([True, False, True, False], boxes.min(axis=0), boxes.max(axis=0))
+        if box[1] == 0:
+            return None
+
+        def vote(begin: int, end: int, band: int) -> None:
+            """Vote in one band of rows."""
+            part = np.array([box[0] + begin, box[0] + end, box[2], box[3]])
+            work = self._columns[band], self._counts[band]
+            _shadow_kernels.outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)
+
+        in_bands(vote, int(box[1] - box[0]), self._bands)
+        return dark

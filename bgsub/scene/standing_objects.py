@@ -1,0 +1,208 @@
+"""What stands still in the foreground: light left over, stopped objects, ghosts of objects that went away."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.scene import _object_kernels
+from bgsub.separation import FOREGROUND
+
+_SAME = 0.06  # joint distance up to which a pixel shows the same colour
+_SETTLING = 1.0  # seconds after a change of light in which new foreground that stands still is light
+_LEFT_OVER = 0.12  # seconds it must stand still for that
+_HELD = 0.5  # seconds after which a standing pixel no longer is learned, until it is absorbed
+_GHOST_AGE = 0.5  # seconds
+_INTERVAL = 0.2  # seconds between two looks
+_OLD_SHARE = 0.6  # of a region that must have stood still
+_WORK = 300_000  # pixels per band, see `bands_for`
+_OLDEST = 65000  # ticks
+
+
+class StandingObjects:
+    """Decide which foreground pixels belong to the background after all.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w, c) of the frames.
+    fps : float
+        Frames per second.
+    absorb_after : float
+        Seconds after which a standing object is background; may be infinite.
+    ghosts : bool
+        Whether ghosts are released.
+    dtype : str, default "float32"
+        Type of the frames.
+    full : float, default 1
+        Intensity of full scale.
+    threads : int, optional
+        Threads of the kernels for large frames; None for all cores.
+
+    Attributes
+    ----------
+    age : ndarray, (h, w), uint16
+        For how many ticks a foreground pixel has shown one colour.
+    anchor : ndarray, (h * w, c)
+        That colour.
+    frame : int
+        Frames so far.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        fps: float,
+        absorb_after: float,
+        ghosts: bool,
+        dtype: str = "float32",
+        full: float = 1.0,
+        threads: int | None = 1,
+    ) -> None:
+        h, w, channels = shape
+        self._shape = shape
+        self._bands = bands_for(h * w, _WORK, threads)
+        self._fps = fps
+        self._choose(absorb_after, ghosts)
+        self._same, self._half = np.float32(_SAME * full), np.float32(0.5 if np.dtype(dtype).kind == "u" else 0)
+        self.age = np.zeros((h, w), np.uint16)
+        self.anchor = np.zeros((h * w, channels), dtype)
+        self._held = np.zeros((h, w), np.uint8)
+        self._oldest = 0
+        self._hasty: np.ndarray | None = None
+        self._settling = 0
+        self.frame = 0
+
+    def set_state(self, age: np.ndarray, anchor: np.ndarray, frame: int) -> None:
+        """Take over the attributes `age`, (h, w) uint16, `anchor`, (h * w, c), and `frame`."""
+        self.age, self.anchor, self.frame = age, anchor, frame
+        self._oldest = int(age.max(initial=0))
+        self._held[:] = age >= self._ticks(_HELD)
+
+    def _choose(self, absorb_after: float, ghosts: bool) -> None:
+        self._ghosts = ghosts
+        self._absorb = math.inf if math.isinf(absorb_after) else max(absorb_after * self._fps, 1)
+        # ages are counted in ticks of so many frames that the longest one fits into 16 bits
+        self._tick = 1 if math.isinf(self._absorb) else math.ceil(self._absorb / _OLDEST)
+
+    def tune(self, absorb_after: float, ghosts: bool) -> None:
+        """Change two arguments of the constructor; objects stand for as long as before."""
+        before = self._tick
+        self._choose(absorb_after, ghosts)
+        if self._tick != before:
+            age = self.age.astype(np.uint32) * before // self._tick
+            self.set_state(np.minimum(age, _OLDEST).astype(np.uint16), self.anchor, self.frame)
+
+    def _ticks(self, seconds: float) -> int:
+        return max(round(seconds * self._fps / self._tick), 2)
+
+    def light_changed(self, before: np.ndarray, after: np.ndarray) -> None:
+        """Expect that what a change of light leaves behind stands still: foreground of `after` away from `before`.
+
+        Both are masks, (h, w) uint8; pixels count until they turn background once.
+        """
+        reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
+        near = cv2.dilate(before, np.ones((reach, reach), np.uint8))
+        self._hasty = (near != FOREGROUND) & (after == FOREGROUND)
+        self._renew(self._hasty)
+        self._settling = max(round(_SETTLING * self._fps), 2)
+
+    def held(self) -> np.ndarray | None:
+        """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
+        return self._held if self._oldest >= self._ticks(_HELD) else None
+
+    def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+        """Return which pixels become background now, (h, w) bool, or None; their ages begin anew.
+
+        Parameters
+        ----------
+        x, background : ndarray, (h, w, c) or (m,)
+            Frame and background.
+        mask : ndarray, (h, w), uint8
+            Foreground where it is 255.
+        """
+        self.frame += 1
+        self._grow_old(x, mask)
+        self._settling = max(self._settling - 1, 0)
+        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
+        if chosen is None or not chosen.any():
+            return None
+        self._renew(chosen)
+        return chosen
+
+    def _renew(self, where: np.ndarray) -> None:
+        """Let the ages of some pixels, (h, w) bool, begin anew."""
+        self.age[where] = 0
+        self._held[where] = 0
+
+    def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
+        numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half, self._ticks(_HELD)
+        pixels, flat = x.reshape(self.anchor.shape), mask.reshape(-1)
+        maps = self.anchor, self.age.reshape(-1), self._held.reshape(-1)
+        oldest = [0] * self._bands
+
+        def grow(begin: int, end: int, band: int) -> None:
+            """Let the ages of one band grow."""
+            oldest[band] = _object_kernels.grow_old(begin, end, pixels, flat, *numbers, *maps)
+
+        in_bands(grow, flat.size, self._bands)
+        self._oldest = max(oldest)
+
+    def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+        """Return which pixels are due, (h, w) bool; None, at no cost, when nothing is old enough."""
+        chosen: np.ndarray | None = None
+        if self._hasty is not None:
+            self._hasty &= mask == FOREGROUND
+            chosen = self._hasty & (self.age >= self._ticks(_LEFT_OVER))
+            if self._settling == 0:
+                self._hasty = None
+        if self.frame % max(round(_INTERVAL * self._fps), 1) == 0:
+            absorbed = self._oldest * self._tick >= self._absorb
+            if absorbed:
+                due = self.age >= math.ceil(self._absorb / self._tick)
+                chosen = due if chosen is None else chosen | due
+            if self._ghosts and self._oldest >= self._ticks(_GHOST_AGE):
+                chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
+                self._add_ghosts(x, background, mask, chosen)
+        return chosen
+
+    def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
+        """Choose the standing regions whose outline is an edge of the background, not of the frame."""
+        old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
+        foreground = (mask == FOREGROUND).view(np.uint8)
+        outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
+        for outline in outlines:
+            left, top, width, height = cv2.boundingRect(outline)
+            box = np.s_[max(top - 3, 0) : top + height + 3, max(left - 3, 0) : left + width + 3]
+            region = np.zeros(mask[box].shape, np.uint8)
+            cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
+            region &= foreground[box]
+            inside = region != 0
+            if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
+                continue
+            if edge_along(x[box], region) < edge_along(background[box], region):
+                chosen[box] |= inside
+
+
+def edge_along(image: np.ndarray, region: np.ndarray) -> float:
+    """Return the mean step of an image, (h, w, c), across the outline of a region, (h, w) of 0 and 1.
+
+    Means over the ring inside the outline and the one outside it are compared locally.
+    """
+    ring = np.ones((3, 3), np.uint8)
+    outer = cv2.dilate(region, ring, iterations=2) - cv2.dilate(region, ring)
+    inner = region - cv2.erode(region, ring)
+    weights = [part.astype(np.float32) for part in (inner, outer)]
+    counts = [cv2.boxFilter(part, -1, (7, 7), normalize=False) for part in weights]
+    where = (inner != 0) & (counts[1] > 0)
+    if not where.any():
+        return 0.0
+    channels = np.atleast_3d(image).astype(np.float32, copy=False).transpose(2, 0, 1)
+    step = np.zeros(region.shape, np.float32)
+    for channel in channels:
+        sums = [cv2.boxFilter(channel * part, -1, (7, 7), normalize=False) for part in weights]
+        step += (sums[0] / np.maximum(counts[0], 1) - sums[1] / np.maximum(counts[1], 1)) ** 2
+    return float(np.mean(np.sqrt(step[where])))

@@ -1,0 +1,5 @@
+"""Tracking of a subspace, vector by vector: `SubspaceTracker`."""
+
+from bgsub._faces import face
+
+__getattr__, __dir__, __all__ = face(__name__, __file__)

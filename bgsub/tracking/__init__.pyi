@@ -1,0 +1,1 @@
+from .tracker import SubspaceTracker as SubspaceTracker

@@ -1,0 +1,408 @@
+"""The Numba passes of the tracker, blocked for the cache.
+
+Arrays are component-major: a stack of vectors has shape (rows, m), so that every inner loop runs over contiguous
+float32 entries and vectorises. Kernels validate nothing and allocate nothing that grows with the frame. `kind`,
+`mu` and `p` select the surrogate (`bgsub.numerics.surrogates`); `mu` and `p` are float32. The dense twins of all
+kernels are in ``tests/reference.py``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.surrogates import (
+    ATAN,
+    LOG,
+    LP,
+    arctan,
+    atan_influence,
+    atan_value,
+    log_influence,
+    log_value,
+    lp_influence,
+    lp_value,
+)
+
+BLOCK = 2048
+_ZERO = np.float32(0)
+_HALF = np.float32(0.5)
+_TINY = np.float32(1e-12)
+
+
+@part
+def influence_of(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``psi(r)`` into `e`, which must not be `r`; both (n,)."""
+    if kind == LP:
+        for i in range(r.size):
+            e[i] = lp_influence(r[i], mu, p)
+    elif kind == LOG:
+        for i in range(r.size):
+            e[i] = log_influence(r[i], mu, p)
+    else:
+        for i in range(r.size):
+            e[i] = atan_influence(r[i], mu, p)
+
+
+@part
+def weight_of(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``omega(r) = psi(r) / r`` into `omega`, 1 where r vanishes; both (n,)."""
+    influence_of(r, omega, kind, mu, p)
+    for i in range(r.size):
+        small = abs(r[i]) < _TINY
+        omega[i] = np.float32(1) if small else omega[i] / r[i]
+
+
+@part
+def value_of(r, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Return the sum of ``h(r)`` over a block of at most a few thousand entries."""
+    total = _ZERO
+    if kind == LP:
+        for i in range(r.size):
+            total += lp_value(r[i], mu, p)
+    elif kind == LOG:
+        for i in range(r.size):
+            total += log_value(r[i], mu, p)
+    else:
+        for i in range(r.size):
+            total += atan_value(r[i], mu, p)
+    return total
+
+
+@part
+def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``psi(r)`` into `e`, which must not be `r`, and return the sum of ``h(r)`` over the block; both (n,)."""
+    if kind != ATAN:
+        influence_of(r, e, kind, mu, p)
+        return value_of(r, kind, mu, p)
+    total = _ZERO
+    for i in range(r.size):
+        z = mu * arctan(r[i] / mu)  # the costly part, shared by both
+        e[i] = z * (mu * mu / (mu * mu + r[i] * r[i]))
+        total += z * z
+    return _HALF * total
+
+
+@part
+def add_scaled(target, factor, row):  # type: ignore[no-untyped-def]
+    """Add ``factor * row`` to `target`; both (n,)."""
+    for i in range(target.size):
+        target[i] += factor * row[i]
+
+
+@part
+def dot(u, v):  # type: ignore[no-untyped-def]
+    """Return the inner product of two blocks, (n,), accumulated in float32 over the block."""
+    total = _ZERO
+    for i in range(u.size):
+        total += u[i] * v[i]
+    return total
+
+
+@part
+def combine(stack, begin, c, out):  # type: ignore[no-untyped-def]
+    """Write ``sum_j c_j stack_j[begin : begin + n]`` into `out`, (n,), over the first ``len(c)`` rows of `stack`.
+
+    Four rows at a time: fewer passes over `out`, still few enough registers.
+    """
+    end = begin + out.size
+    first = c.size % 4
+    if first == 0:
+        for i in range(out.size):
+            out[i] = _ZERO
+    elif first == 1:
+        u = stack[0, begin:end]
+        for i in range(out.size):
+            out[i] = c[0] * u[i]
+    elif first == 2:
+        u, v = stack[0, begin:end], stack[1, begin:end]
+        for i in range(out.size):
+            out[i] = c[0] * u[i] + c[1] * v[i]
+    else:
+        u, v, s = stack[0, begin:end], stack[1, begin:end], stack[2, begin:end]
+        for i in range(out.size):
+            out[i] = c[0] * u[i] + c[1] * v[i] + c[2] * s[i]
+    for j in range(first, c.size, 4):
+        u, v = stack[j, begin:end], stack[j + 1, begin:end]
+        s, t = stack[j + 2, begin:end], stack[j + 3, begin:end]
+        for i in range(out.size):
+            out[i] += c[j] * u[i] + c[j + 1] * v[i] + c[j + 2] * s[i] + c[j + 3] * t[i]
+
+
+@part
+def difference(x, l, a, r):  # type: ignore[no-untyped-def]
+    """Write ``a (x - l)`` into `r`, all (n,); an empty `a` observes everything."""
+    if a.size > 0:
+        for i in range(r.size):
+            r[i] = a[i] * (x[i] - l[i])
+    else:
+        for i in range(r.size):
+            r[i] = x[i] - l[i]
+
+
+@kernel
+def residual_sweep(stack, k, y, x, a, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
+    """Make background, influence and inner products of one vector in one pass over the model.
+
+    Parameters
+    ----------
+    stack : ndarray, (n_rows, m), float32
+        Rows 0..k-1 hold U', the rows after them Q', the last row receives the influence ``e = A psi(A(x - U y))``.
+    k : int
+        Rank.
+    y : ndarray, (k,), float32
+        Coefficients.
+    x : ndarray, (m,), float32
+        The vector.
+    a : ndarray, (m,) or (0,), float32
+        Observed entries (1) and missing ones (0); empty when all are observed.
+    kind, mu, p : int, float32, float32
+        Surrogate.
+    low_rank : ndarray, (m,), float32, output
+        ``l = U y``.
+    products : ndarray, (n_rows,), float64, output
+        Inner products of e with every row, the last one with itself.
+    work : ndarray, (BLOCK,), float32
+        Workspace for the residual: in place, the loops over it would not vectorise.
+
+    Returns
+    -------
+    float
+        ``h(A(x - U y))``.  O(m (k + r)).
+    """
+    last = stack.shape[0] - 1
+    products[:] = 0.0
+    cost = 0.0
+    for begin in range(0, x.size, BLOCK):
+        end = min(begin + BLOCK, x.size)
+        background, e = low_rank[begin:end], stack[last, begin:end]
+        combine(stack, begin, y, background)
+        r = work[: end - begin]
+        difference(x[begin:end], background, a[begin:end], r)
+        cost += value_of(r, kind, mu, p)
+        influence_of(r, e, kind, mu, p)
+        for j in range(last + 1):
+            products[j] += dot(stack[j, begin:end], e)
+    return cost
+
+
+@kernel
+def trial_cost(stack, c, x, a, kind, mu, p, work):  # type: ignore[no-untyped-def]
+    """Return ``h(A(x - sum_j c_j stack_j))``: the newest sample at a trial step length.
+
+    `stack` (n_rows, m), `c` (n_rows,), `x` (m,) float32, `a` (m,) or (0,), `work` (2, BLOCK) float32.  O(m n_rows).
+    """
+    cost = 0.0
+    for begin in range(0, x.size, BLOCK):
+        end = min(begin + BLOCK, x.size)
+        low_rank, r = work[0, : end - begin], work[1, : end - begin]
+        combine(stack, begin, c, low_rank)
+        difference(x[begin:end], low_rank, a[begin:end], r)
+        cost += value_of(r, kind, mu, p)
+    return cost
+
+
+@kernel
+def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
+    """Replace the leading rows of `stack` by linear combinations of all its rows, in place, in one pass.
+
+    ``stack[i] <- sum_j T[i, j] stack[j]`` for the rows i of `T`, (n_new, n_rows) float32; `work` has shape
+    (>= n_new, BLOCK).  O(m n_rows n_new).
+    """
+    n_new = T.shape[0]
+    m = stack.shape[1]
+    for begin in range(0, m, BLOCK):
+        end = min(begin + BLOCK, m)
+        for i in range(n_new):
+            combine(stack, begin, T[i], work[i, : end - begin])
+        for i in range(n_new):
+            stack[i, begin:end] = work[i, : end - begin]
+
+
+@part
+def normal_equations(rows, r, omega, a, gram, right):  # type: ignore[no-untyped-def]
+    """Accumulate ``gram = U' W U`` and ``right = U' W r`` on a pixel subset, W the weights times the observed ones.
+
+    `rows` (k, n), `r` (n,), `omega` (n,) float32 (overwritten by W); outputs `gram` (k, k), `right` (k,) float64.
+    """
+    k = rows.shape[0]
+    if a.size > 0:
+        for i in range(r.size):
+            omega[i] *= a[i]
+    for i in range(k):
+        right[i] = 0.0
+        for j in range(k):
+            gram[i, j] = 0.0
+    for begin in range(0, r.size, BLOCK):
+        end = min(begin + BLOCK, r.size)
+        for i in range(k):
+            u = rows[i, begin:end]
+            right[i] += weighted_dot(u, r[begin:end], omega[begin:end])
+            for j in range(i + 1):
+                gram[i, j] += weighted_dot(u, rows[j, begin:end], omega[begin:end])
+    for i in range(k):
+        for j in range(i):
+            gram[j, i] = gram[i, j]
+
+
+@part
+def weighted_dot(u, v, omega):  # type: ignore[no-untyped-def]
+    """Return ``sum_i omega_i u_i v_i`` over a block, (n,)."""
+    total = _ZERO
+    for i in range(u.size):
+        total += omega[i] * u[i] * v[i]
+    return total
+
+
+@part
+def solve_spd(gram, right):  # type: ignore[no-untyped-def]
+    """Solve ``(gram + ridge) d = right`` in place by Cholesky; the solution lies in `right`.  O(k^3)."""
+    k = right.size
+    trace = 0.0
+    for i in range(k):
+        trace += gram[i, i]
+    ridge = 1e-9 * trace + 1e-30
+    for i in range(k):
+        for j in range(i + 1):
+            s = gram[i, j]
+            if i == j:
+                s += ridge
+            for n in range(j):
+                s -= gram[i, n] * gram[j, n]
+            gram[i, j] = np.sqrt(max(s, ridge)) if i == j else s / gram[j, j]
+    for i in range(k):
+        for n in range(i):
+            right[i] -= gram[i, n] * right[n]
+        right[i] /= gram[i, i]
+    for i in range(k - 1, -1, -1):
+        for n in range(i + 1, k):
+            right[i] -= gram[n, i] * right[n]
+        right[i] /= gram[i, i]
+
+
+@kernel
+def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
+    """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset by reweighted least squares.
+
+    Parameters
+    ----------
+    rows : ndarray, (k, n), float32
+        The basis on the subset.
+    x, a : ndarray, (n,), float32
+        The vector and the observed entries on the subset; `a` may be empty.
+    iterations, tolerance : int, float
+        Limits; stops when the change of y is below `tolerance` relative to y.
+    y : ndarray, (k,), float64
+        Start and result.
+    work, y32, gram, right
+        Workspaces: (3, n), (k,) float32, (k, k), (k,) float64.
+
+    Returns
+    -------
+    float
+        Mean of h over the subset at the result.  O(iterations n k^2).
+    """
+    low_rank, r, omega = work[0], work[1], work[2]
+    for _ in range(iterations):
+        for i in range(y.size):
+            y32[i] = y[i]
+        combine(rows, 0, y32, low_rank)
+        difference(x, low_rank, a, r)
+        weight_of(r, omega, kind, mu, p)
+        normal_equations(rows, r, omega, a, gram, right)
+        solve_spd(gram, right)
+        change, size = 0.0, 0.0
+        for i in range(y.size):
+            y[i] += right[i]
+            change += right[i] * right[i]
+            size += y[i] * y[i]
+        if change <= tolerance * tolerance * size:
+            break
+    for i in range(y.size):
+        y32[i] = y[i]
+    combine(rows, 0, y32, low_rank)
+    difference(x, low_rank, a, r)
+    cost = 0.0
+    for begin in range(0, r.size, BLOCK):
+        cost += value_of(r[begin : begin + BLOCK], kind, mu, p)
+    return cost / max(r.size, 1)
+
+
+@kernel
+def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
+    """Carry out the pending steps of the entries `begin` to `end`: add ``e G[i]`` to V and set e to zero.
+
+    `stack` (> k, >= m) holds V' and, in row k, e; block b of `block` entries has number ``i = b % len(G)``; those of
+    number `newest` are left alone; `begin` is the first entry of a block.  O((end - begin) k).
+    """
+    period, k = G.shape
+    for first in range(begin, end, block):
+        last = min(first + block, end)
+        number = first // block % period
+        if number != newest:
+            e = stack[k, first:last]
+            for j in range(k):
+                add_scaled(stack[j, first:last], G[number, j], e)
+            e[:] = _ZERO
+
+
+@kernel
+def turn_rows(stack, start, c, z, target, where, gram, work):  # type: ignore[no-untyped-def]
+    """Add ``(target - V c) z'`` to V where `where` is set: with ``z'c = 1``, ``V c`` is the target there.
+
+    `stack` (>= k, >= m) holds V', `target` (n,) and `where`, (n,) or (0,) uint8, empty for everywhere, hold for the
+    entries from `start` on; `c`, `z` (k,), `work` (>= 2, BLOCK) float32. The change of the Gram matrix of V is added
+    to `gram`, (k, k) float64.  O(n k), and only where something changes.
+    """
+    k = c.size
+    for first in range(0, target.size, BLOCK):
+        last = min(first + BLOCK, target.size)
+        if where.size > 0 and not np.any(where[first:last]):
+            continue
+        begin, end = start + first, start + last
+        delta, low_rank = work[0, : last - first], work[1, : last - first]
+        combine(stack, begin, c, low_rank)
+        difference(target[first:last], low_rank, target[:0], delta)
+        if where.size > 0:
+            chosen = where[first:last]
+            for i in range(delta.size):
+                delta[i] = delta[i] if chosen[i] else _ZERO
+        for j in range(k):
+            projection = dot(stack[j, begin:end], delta)
+            for i in range(k):
+                gram[i, j] += projection * z[i]
+                gram[j, i] += projection * z[i]
+        square = dot(delta, delta)
+        for j in range(k):
+            for i in range(k):
+                gram[i, j] += square * z[i] * z[j]
+            add_scaled(stack[j, begin:end], z[j], delta)
+
+
+@kernel
+def gram_of(stack, k, m):  # type: ignore[no-untyped-def]
+    """Return the Gram matrix of the first m entries of the first k rows of `stack`, (k, k) float64.  O(m k^2)."""
+    gram = np.zeros((k, k))
+    for begin in range(0, m, BLOCK):
+        end = min(begin + BLOCK, m)
+        for i in range(k):
+            for j in range(i + 1):
+                gram[i, j] += dot(stack[i, begin:end], stack[j, begin:end])
+    for i in range(k):
+        for j in range(i):
+            gram[j, i] = gram[i, j]
+    return gram
+
+
+@kernel
+def gather(stack, index, block, G, rows):  # type: ignore[no-untyped-def]
+    """Copy the columns `index`, (n,), of V, with their pending steps carried out, into `rows`, (k, n).
+
+    `stack`, `block`, `G` as in `settle`.
+    """
+    period, k = G.shape
+    for i in range(index.size):
+        number = index[i] // block % period
+        e = stack[k, index[i]]
+        for j in range(k):
+            rows[j, i] = stack[j, index[i]] + G[number, j] * e

@@ -1,0 +1,176 @@
+"""Batch start of the subspace for tall matrices: few frames, very many pixels.
+
+The row space of the frames is found by robust PCA on a random subset of the pixels; given the coefficients, every
+pixel's row of U is a small robust problem of its own (`bgsub.tracking._row_kernels.fit_rows`). The cost is O(m n k^2)
+with one pass over the frames, on all cores.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.numerics.threads import cores, one_blas_thread
+from bgsub.robust_pca.estimator import RobustPCA
+from bgsub.tracking import _row_kernels
+
+_ALTERNATIONS_STILL = 20
+_ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at most (root mean square)
+_REWEIGHTINGS = 6
+_NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
+_MOST = 0.7  # share of the entries that a still picture must explain to be believed
+_COLUMNS = 8192  # of a block of the tall products
+_FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any residual is an outlier
+
+
+def batch_start(
+    X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Fit a subspace to the first frames.
+
+    Parameters
+    ----------
+    X : ndarray, (n, m), any real dtype
+        Frames as rows; ``scale * X`` is in [0, 1].
+    scale : float
+        Reciprocal of the full scale.
+    rank : int
+        Dimension k, at most ``min(n, m)``.
+    surrogate : Surrogate
+        Cost and final smoothing.
+    index : ndarray, (s,), int64
+        Pixel subset for the robust PCA.
+
+    Returns
+    -------
+    U : ndarray, (k, m), float32
+        Orthonormal rows.
+    Y : ndarray, (n, k), float64
+        Coefficients: ``scale * X ~ Y U``.
+    """
+    # Small products: threads of the BLAS gain nothing, and beside busy cores they wait for each other for seconds.
+    with one_blas_thread():
+        Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
+        mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
+        U = np.empty((Y.shape[1], X.shape[1]), np.float32)
+        p = np.float32(surrogate.p)
+        _row_kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, p, U, cores())
+        return orthonormalise(U, Y, rank)
+
+
+def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
+    """Return an orthogonal basis of the row space of the background in a few thousand pixels.
+
+    Robust PCA, but not of frames as they are: its truncated SVD would take large objects for directions, and the
+    non-convex cost would keep them. A first fit of rank 1 is a still picture under changing light, which no object
+    can bend far. Where it explains most of the pixels, deviations from it are taken back by the influence function,
+    so that the background's own changes remain and the objects vanish.
+
+    Parameters
+    ----------
+    sample : ndarray, (n, s), float32
+        Frames, scaled to [0, 1].
+    rank : int
+        Dimension k.
+    surrogate : Surrogate
+        Cost and final smoothing.
+
+    Returns
+    -------
+    ndarray, (n, q), q <= k
+        Columns of norm ``sqrt(n)``; directions below a hundred-thousandth of the first are left out.
+    """
+
+    def fit(data: np.ndarray, k: int, mu: float, alternations: int) -> RobustPCA:
+        """Return robust PCA fitted to the data."""
+        return RobustPCA(
+            k,
+            quality="paper",
+            surrogate=surrogate.name,
+            p=surrogate.p,
+            mu_start=mu,
+            mu_end=surrogate.mu,
+            iterations=alternations,
+        ).fit(data)
+
+    if not np.ptp(sample, axis=0).any():  # exactly still: every line search would end in the rounding of its cost
+        return np.ones((len(sample), int(sample.any())))
+    rank = min(rank, *sample.shape)
+    still = fit(sample, 1, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
+    deviation = sample - still
+    if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
+        model = fit(still + surrogate.influence(deviation).astype(np.float32), rank, surrogate.mu, _ALTERNATIONS)
+    else:
+        model = fit(sample, rank, first_mu(surrogate), _ALTERNATIONS_STILL)
+    P, s, _ = np.linalg.svd(model.coefficients_.astype(np.float64), full_matrices=False)
+    return P[:, s > _NEGLIGIBLE * max(s[0], np.finfo(float).tiny)] * np.sqrt(sample.shape[0])
+
+
+def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
+    """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's own unit.
+
+    It flattens at half the full scale of an image, or at the intensity `scale` if that is larger.
+    """
+    first = max(_FIRST_SCALE, scale)
+    return max(surrogate.mu, first if surrogate.name == "atan" else first**2)
+
+
+def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return ``(V, Z)`` with ``Z V = Y U`` and orthonormal rows of V, sorted by the energy of the coefficients.
+
+    Directions that the frames do not have (a still or an all-black start) are filled with arbitrary orthonormal ones.
+
+    Parameters
+    ----------
+    U : ndarray, (q, m), float32
+    Y : ndarray, (n, q), float64
+    rank : int
+        Number of rows k >= q of the result.
+
+    Returns
+    -------
+    V : ndarray, (k, m), float32
+    Z : ndarray, (n, k), float64
+    """
+    values, vectors = np.linalg.eigh(gram_of(U))
+    keep = values > 1e-10 * max(values.max(initial=0), 1e-9)
+    whiten = vectors[:, keep] / np.sqrt(values[keep])
+    Z = Y @ vectors[:, keep] * np.sqrt(values[keep])
+    rotation = np.linalg.svd(Z, full_matrices=True)[2]
+    Z = Z @ rotation.T
+    known = Z.shape[1]
+    V = np.empty((rank, U.shape[1]), np.float32)
+    transform_rows(rotation @ whiten.T, U, V[:known])
+    # once more: whitening by the Gram matrix loses half of the digits
+    if known < rank:
+        V[known:] = np.random.default_rng(0).standard_normal((rank - known, U.shape[1]), np.float32)
+        V[known:] /= np.float32(np.sqrt(U.shape[1]))
+        Z = np.hstack([Z, np.zeros((Z.shape[0], rank - known))])
+        Z = cholesky_qr(V, Z)  # far from orthonormal: the first pass rounds more than the second
+    return V, cholesky_qr(V, Z)
+
+
+def cholesky_qr(V: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    """Orthonormalise the rows of V, (k, m), in place; return the (n, k) matrix by which ``Z V`` stays the same."""
+    L = np.linalg.cholesky(gram_of(V))
+    transform_rows(np.linalg.inv(L), V, V)
+    return Z @ L
+
+
+def gram_of(U: np.ndarray) -> np.ndarray:
+    """Return ``U U'``, (k, k), float64, of float32 rows.
+
+    In float64, since it squares the condition: float32 would keep noise as a direction. By blocks, lest a copy of the
+    rows in twice the size be made.
+    """
+    gram = np.zeros((len(U), len(U)))
+    for begin in range(0, U.shape[1], _COLUMNS):
+        block = U[:, begin : begin + _COLUMNS].astype(np.float64)
+        gram += block @ block.T
+    return gram
+
+
+def transform_rows(T: np.ndarray, U: np.ndarray, out: np.ndarray) -> None:
+    """Write ``T U`` into `out`, which may be U itself, by blocks of columns and in float64 as `gram_of`."""
+    for begin in range(0, U.shape[1], _COLUMNS):
+        out[:, begin : begin + _COLUMNS] = T @ U[:, begin : begin + _COLUMNS].astype(np.float64)

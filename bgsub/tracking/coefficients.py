@@ -1,0 +1,102 @@
+"""Coefficients from a fixed random subset of the entries (paper, algorithm 6, the fit of y)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.tracking import _kernels
+from bgsub.tracking.batch_start import first_mu
+from bgsub.tracking.deferred import DeferredStep
+
+_ITERATIONS = 15
+_TOLERANCE = 1e-5
+_CONTINUATION = 6
+_JUMP = 0.1  # change of y, relative to y, that is not believed at once
+_UNKNOWN = 1e3  # a low-rank part that no image has
+_BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
+
+
+class PixelSubset:
+    """The basis on some thousand entries.
+
+    Parameters
+    ----------
+    index : ndarray, (s,), int64
+        The entries.
+    k : int
+        Rank.
+    surrogate : Surrogate
+        Cost of the residual.
+    """
+
+    def __init__(self, index: np.ndarray, k: int, surrogate: Surrogate) -> None:
+        self.index, self._k, self._surrogate = index, k, surrogate
+        self._bad = _BAD_FIT * float(surrogate.value(np.asarray(3 * surrogate.scale)))
+        self._stack = np.zeros((k + 1, index.size), np.float32)  # rows of U', then the influence
+        self._work = np.empty((3, index.size), np.float32)
+        self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
+        self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
+        self._products = np.empty(k + 1)
+        self._low_rank, self._before = np.full((2, index.size), _UNKNOWN, np.float32)
+
+    def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
+        """Read the basis ``(V + D(e) G) N`` anew, V' and e' the rows of `stack`; `change` is large then."""
+        self._low_rank[:] = _UNKNOWN
+        own = self._stack[: self._k]
+        _kernels.gather(stack, self.index, deferred.block, deferred.G.astype(np.float32), own)
+        _kernels.transform_rows(own, np.ascontiguousarray(deferred.N.T, np.float32), self._block)
+
+    def step(
+        self, T: np.ndarray, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, weights: np.ndarray | None
+    ) -> None:
+        """Take the same step as the whole basis: row i becomes ``sum_j T[i, j] U'_j + T[i, k] e``; T (k, k + 1).
+
+        `weights`, (s,) float32, are those of the influence e where they are not one.
+        """
+        s = self._surrogate
+        low_rank, r = self._work[0], self._block[0]
+        arguments = s.code, np.float32(mu), np.float32(s.p)
+        y32 = y.astype(np.float32)
+        _kernels.residual_sweep(self._stack, self._k, y32, values, a, *arguments, low_rank, self._products, r)
+        if weights is not None:
+            self._stack[self._k] *= weights
+        _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
+
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, scale: float) -> np.ndarray:
+        """Return ``argmin_y h(A(x - U y))`` from a previous y, by reweighted least squares.
+
+        Where y jumps or the fit is bad, the cost may have held it in a local minimum: then once more with
+        continuation in mu from large to small, and the better of the two counts.
+
+        Parameters
+        ----------
+        values, a : ndarray, (s,), float32
+            The vector on the subset and what is observed of it; `a` may be empty.
+        y : ndarray, (k,), float64
+            Previous coefficients.
+        mu : float
+            Smoothing parameter.
+        scale : float
+            Intensity where the continuation begins, at least half the full scale of an image.
+        """
+        np.copyto(self._before, self._low_rank)
+        new = y.copy()
+        cost = self._reweight(values, a, new, mu)
+        if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > self._bad:
+            other = new.copy()
+            for large in np.geomspace(first_mu(self._surrogate, scale), mu, _CONTINUATION):
+                again = self._reweight(values, a, other, large)
+            new = other if again < cost else new
+        _kernels.combine(self._stack[: self._k], 0, new.astype(np.float32), self._low_rank)
+        return new
+
+    def change(self) -> float:
+        """Return the root mean square change of the low-rank part between the last two fits."""
+        d = self._low_rank - self._before
+        return float(np.sqrt(np.dot(d, d) / d.size))
+
+    def _reweight(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float) -> float:
+        s = self._surrogate
+        arguments = s.code, np.float32(mu), np.float32(s.p), _ITERATIONS, _TOLERANCE
+        return _kernels.subset_coefficients(self._stack[: self._k], values, a, *arguments, y, self._work, *self._small)

@@ -1,0 +1,17 @@
+from .sinks import ArraySink as ArraySink
+from .sinks import AvVideoSink as AvVideoSink
+from .sinks import ImageSequenceSink as ImageSequenceSink
+from .sinks import Sink as Sink
+from .sinks import StillSink as StillSink
+from .sinks import VideoSink as VideoSink
+from .sinks import create_sinks as create_sinks
+from .sources import ArraySource as ArraySource
+from .sources import AvSource as AvSource
+from .sources import CameraSource as CameraSource
+from .sources import Frame as Frame
+from .sources import FrameSource as FrameSource
+from .sources import ImageSequenceSource as ImageSequenceSource
+from .sources import SelectedSource as SelectedSource
+from .sources import VideoFileSource as VideoFileSource
+from .sources import open_source as open_source
+from .views import VIEWS as VIEWS

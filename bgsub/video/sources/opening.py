@@ -1,0 +1,123 @@
+"""What a user names as a source, opened."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import ParameterError, SourceError
+from bgsub.video.sources import av_container
+from bgsub.video.sources.array import ArraySource
+from bgsub.video.sources.av import AvSource
+from bgsub.video.sources.base import FrameSource
+from bgsub.video.sources.camera import CameraSource, is_camera
+from bgsub.video.sources.images import ImageSequenceSource, is_image, is_pattern
+from bgsub.video.sources.part import ALL, Place, Selection
+from bgsub.video.sources.selection import SelectedSource
+from bgsub.video.sources.video import VideoFileSource
+
+BACKENDS = ("auto", "opencv", "pyav")
+
+SourceSpec = int | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | np.ndarray
+
+
+def open_source(
+    spec: SourceSpec,
+    *,
+    on_error: str = "stop",
+    rate: float | Fraction | None = None,
+    backend: str = "auto",
+    hardware: bool = False,
+    start: Place | None = None,
+    end: Place | None = None,
+    duration: Place | None = None,
+    every: int = 1,
+    reconnect: bool | float | None = None,
+    open_timeout: float = 10.0,
+    read_timeout: float = 10.0,
+) -> FrameSource:
+    """Open whatever `spec` stands for, or a part of it.
+
+    Parameters
+    ----------
+    spec : int, str, path, sequence of paths or ndarray
+        A camera index (also as a text of digits) or address (``rtsp://``, ``http://``, ...); a video file; an
+        image, a folder of images, a glob or a printf pattern; a list of image files; an array (n, h, w) or
+        (n, h, w, c). A file or folder whose name looks like a camera index is reached as ``./0``, or as a
+        `Path`.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be read does: raise `SourceError`, or be logged, counted and left out.
+    rate : float or Fraction, optional
+        Frames per second, for image sequences and arrays, or where a video is wrong about it.
+    backend : {"auto", "opencv", "pyav"}
+        What decodes video files; other sources have no choice. ``"auto"`` is PyAV where it is installed: it
+        gives the same pixels as OpenCV about as fast, and beside that exact times and grey and deep pixels.
+    hardware : bool
+        Decode video files on a hardware decoder, if one works; takes PyAV.
+    start, end, duration : str, int, float or Timecode, optional
+        The part to read, see `SelectedSource`: an int or digits are a frame number from 0, ``"12.5"`` and
+        ``"1:02:03.5"`` are times.
+    every : int
+        Of each `every` frames only the first is read.
+    reconnect, open_timeout, read_timeout : optional
+        Whether a lost camera is connected to again, and how long one is waited for; see `CameraSource`. Other
+        sources ignore them.
+
+    Returns
+    -------
+    FrameSource
+
+    Raises
+    ------
+    SourceError
+        If there is nothing to read, in one line that names it.
+    ParameterError
+        If `spec` or one of the options is none of the allowed.
+    DependencyError
+        If PyAV is asked for and missing.
+    """
+    if backend not in BACKENDS:
+        raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    if hardware and backend == "opencv":
+        raise ParameterError("hardware decoding takes the backend pyav, got 'opencv'")
+    selection = Selection.parse(start, end, duration, every)  # what is wrong shows before anything is opened
+    patience = {"reconnect": reconnect, "open_timeout": open_timeout, "read_timeout": read_timeout}
+    source = _open_whole(spec, backend=backend, hardware=hardware, patience=patience, on_error=on_error, rate=rate)
+    return source if selection == ALL else SelectedSource(source, start, end, duration, every)
+
+
+def _open_whole(
+    spec: SourceSpec, *, backend: str, hardware: bool, patience: dict[str, Any], **options: Any
+) -> FrameSource:
+    if isinstance(spec, np.ndarray):
+        return ArraySource(spec, rate=options["rate"])
+    if isinstance(spec, (list, tuple)):
+        return ImageSequenceSource(spec, **options)
+    if isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
+        return CameraSource(int(spec), **options, **patience)
+    if not isinstance(spec, (str, os.PathLike)):
+        raise ParameterError(
+            f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
+        )
+    if isinstance(spec, str) and is_camera(spec):
+        return CameraSource(spec, **options, **patience)
+    path = Path(spec)
+    # Alone, a GIF is an animation; in a folder it is one image of a sequence.
+    if path.is_file() and (not is_image(path) or path.suffix.lower() == ".gif"):
+        return _open_video(spec, backend, hardware, options)
+    if path.exists() or is_pattern(os.fspath(spec)):
+        return ImageSequenceSource(spec, **options)
+    raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
+
+
+def _open_video(
+    spec: str | os.PathLike[str], backend: str, hardware: bool, options: dict[str, Any]
+) -> AvSource | VideoFileSource:
+    if backend == "pyav" or hardware or (backend == "auto" and av_container.is_available()):
+        return AvSource(spec, hardware=hardware, **options)
+    return VideoFileSource(spec, **options)

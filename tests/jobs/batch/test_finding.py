@@ -1,0 +1,211 @@
+"""What patterns stand for, and the folders that sources get."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from bgsub.errors import SourceError
+from bgsub.jobs.batch.finding import find_inputs, identify
+from bgsub.jobs.batch.targets import assign_targets
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(name.encode())
+
+
+def found(tmp_path, *patterns):
+    return [source.path.relative_to(tmp_path).as_posix() for source in find_inputs(patterns)]
+
+
+def targets(tmp_path, *patterns, known=None):
+    inputs = find_inputs([str(tmp_path / pattern) for pattern in patterns])
+    chosen = assign_targets(inputs, known or {})
+    return {source.path.relative_to(tmp_path).as_posix(): chosen[source.identity.path] for source in inputs}
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    make(tmp_path, "v10.mp4", "v2.mp4", "notes.txt", "x.raw", "sub/deep/w.avi", "sub/seq/in1.png", "sub/seq/in2.png")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_natural_order(tree):
+    assert found(tree, "v10.mp4", "v2.mp4") == ["v2.mp4", "v10.mp4"]
+
+
+def test_a_glob_takes_videos_and_folders_of_images(tree):
+    assert found(tree, "*") == ["v2.mp4", "v10.mp4"]
+    assert found(tree, "**") == ["sub/deep/w.avi", "sub/seq", "v2.mp4", "v10.mp4"]
+    assert found(tree, "**/*.mp4") == ["v2.mp4", "v10.mp4"]
+    assert found(tree, "sub/**") == ["sub/deep/w.avi", "sub/seq"]
+
+
+def test_an_ending_that_is_written_is_meant(tree):
+    assert found(tree, "*.raw") == ["x.raw"]
+    assert found(tree, "x.raw") == ["x.raw"]
+
+
+def test_folders(tree):
+    assert found(tree, "sub/seq") == ["sub/seq"]
+    assert found(tree, ".") == ["v2.mp4", "v10.mp4"]
+
+
+def test_a_name_that_exists_is_no_glob(tree):
+    make(tree, "take[1].mp4", "take1.mp4")
+    assert found(tree, "take[1].mp4") == ["take[1].mp4"]
+
+
+def test_lists(tree):
+    (tree / "list.txt").write_text("\ufeffv2.mp4\n\n  sub/seq  \n", encoding="utf-8")
+    assert found(tree, "@list.txt") == ["sub/seq", "v2.mp4"]
+    make(tree, "@odd.mp4")
+    assert found(tree, "./@odd.mp4") == ["@odd.mp4"]
+
+
+def test_one_file_under_many_names_is_one(tree):
+    (tree / "z_link.mp4").symlink_to("v2.mp4")
+    os.link("v2.mp4", "z_hard.mp4")
+    (tree / "z_seq").symlink_to("sub/seq")
+    spellings = ["v2.mp4", "./v2.mp4", "sub/../v2.mp4", str(tree / "v2.mp4"), "z_link.mp4", "z_hard.mp4", "z_seq"]
+    assert found(tree, *spellings, "sub/seq/") == ["sub/seq", "v2.mp4"]
+
+
+def test_a_file_goes_before_its_links(tree):
+    (tree / "a_link.mp4").symlink_to("v2.mp4")
+    assert found(tree, "*.mp4") == ["v2.mp4", "v10.mp4"]
+    assert found(tree, "a_link.mp4") == ["a_link.mp4"]
+
+
+def test_a_folder_of_folders_says_where_to_look(tree):
+    make(tree, "top/.hidden/a.mp4", "top/done/mask.mkv", "top/done/result.json", "top/day[1]/b/c.mp4", "void/x.txt")
+    with pytest.raises(SourceError) as caught:
+        find_inputs(["top"])
+    below = os.path.join("top", "day[1]", "b")
+    assert str(caught.value) == (
+        f"no images and no videos in folder 'top' itself, only below it, as in '{below}'; "
+        "the pattern 'top/**' takes them all"
+    )
+    assert found(tree, "top/**") == ["top/day[1]/b/c.mp4"]
+    with pytest.raises(SourceError, match=r"the pattern 'top/day\[\[\]1\]/\*\*' takes them all$"):
+        find_inputs(["top/day[1]"])
+    with pytest.raises(SourceError, match=r"in folder 'void'$"):
+        find_inputs(["void"])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        ("none.mp4", "no such file or folder: 'none.mp4'"),
+        ("*.none", "no video and no folder of images matches '*.none'"),
+        ("sub/seq/*.png", "'sub/seq/*.png' matches only single images"),
+        ("sub/seq/in1.png", "'sub/seq/in1.png' is a single image"),
+        ("sub", "no images and no videos in folder 'sub'"),
+        ("@none.txt", "list 'none.txt' cannot be read: No such file or directory"),
+        ("@blank.txt", "list 'blank.txt' is empty"),
+        ("@nested.txt", "no such file or folder: '@blank.txt'"),
+        ("rtsp://camera/1", "a batch takes files and folders, got the address 'rtsp://camera/1'"),
+    ],
+)
+def test_what_cannot_be_read_is_named(tree, pattern, told):
+    (tree / "blank.txt").write_text("\n \n")
+    (tree / "nested.txt").write_text("@blank.txt\n")
+    with pytest.raises(SourceError, match=r"^[^\n]*$") as caught:
+        find_inputs([pattern])
+    assert str(caught.value).startswith(told)
+
+
+@pytest.fixture
+def locked(tree, monkeypatch):
+    """A folder and a video that must not be read; also for root, who may read everything."""
+    make(tree, "locked/a.png", "locked.mp4")
+    access, iterdir = os.access, Path.iterdir
+
+    def refuse(folder):
+        if folder.name == "locked":
+            raise PermissionError(13, "Permission denied", str(folder))
+        return iterdir(folder)
+
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path).name != "locked.mp4" and access(path, mode))
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    return tree
+
+
+def test_what_must_not_be_read_is_named_when_it_was_named(locked):
+    with pytest.raises(SourceError, match=r"^'locked.mp4' cannot be read: Permission denied$"):
+        find_inputs(["v2.mp4", "locked.mp4"])
+    with pytest.raises(SourceError, match=r"^'.*' cannot be read: File name too long$"):
+        find_inputs(["x" * 300])
+
+
+def test_what_must_not_be_read_does_not_hold_up_the_others(locked, caplog):
+    assert found(locked, "*") == ["locked.mp4", "v2.mp4", "v10.mp4"]  # it fails at its turn
+    assert caplog.messages == ["folder 'locked' cannot be read and is left out: Permission denied"]
+    assert found(locked, ".") == ["locked.mp4", "v2.mp4", "v10.mp4"]
+
+
+def test_nothing_is_refused():
+    with pytest.raises(SourceError, match="got none"):
+        find_inputs([])
+
+
+def test_results_are_no_sources(tree):
+    make(tree, "out/v2/mask.mkv", "out/v2/result.json", "out/.v2.attempt-1/mask.mkv", "out/w/mask/bin1.png")
+    make(tree, "out/w/result.json", "out/own.mkv")
+    assert found(tree, "out/**") == ["out/own.mkv"]
+
+
+def test_identity_changes_with_the_content(tree):
+    before = identify(tree / "sub" / "seq")
+    make(tree, "sub/seq/in3.png")
+    after = identify(tree / "sub" / "seq")
+    assert (after.path, after.size - before.size) == (before.path, len("sub/seq/in3.png"))
+    (tree / "l.mp4").symlink_to("v2.mp4")
+    assert identify(tree / "l.mp4") == identify(tree / "v2.mp4")
+
+
+def test_targets_follow_the_common_folder(tree):
+    assert targets(tree, "**") == {
+        "v2.mp4": "v2",
+        "v10.mp4": "v10",
+        "sub/deep/w.avi": "sub/deep/w",
+        "sub/seq": "sub/seq",
+    }
+    assert targets(tree, "sub/**") == {"sub/deep/w.avi": "deep/w", "sub/seq": "seq"}
+    assert targets(tree, "sub/seq") == {"sub/seq": "seq"}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("a.mp4", "a.avi", "A.mkv"),
+        ("a.mp4", "a.mp4.mp4", "a.mp4.avi", "a.mp4-2.avi"),
+        ("a.mp4", "a/b.mp4", "a/b/c.mp4"),
+        ("a.mp4", "a.mp4.d/x.png", "a/b.mp4"),
+        ("a.avi", "a.mp4", "a.mp4/x.avi"),
+        ("manifest.jsonl.mp4", "manifest.csv.mp4", ".lock.mp4"),
+        ("...mp4", "....mp4", ".mp4"),
+    ],
+)
+def test_no_target_is_shared_or_inside_another(tmp_path, names):
+    names = [name for name in names if not (name == "a.mp4" and any(n.startswith("a.mp4/") for n in names))]
+    make(tmp_path, *names)
+    sources = [str(Path(name).parent if name.endswith(".png") else name) for name in names]
+    chosen = [f"{target.casefold()}/" for target in targets(tmp_path, *sources).values()]
+    assert len(chosen) == len(names)
+    assert not [(a, b) for a in chosen for b in chosen if a is not b and b.startswith(a)]
+    assert not {"./", "../", "manifest.jsonl/", "manifest.csv/", ".lock/"} & set(chosen)
+
+
+def test_a_source_keeps_its_target(tmp_path):
+    make(tmp_path, "a.mp4")
+    known = {source.identity.path: "a" for source in find_inputs([tmp_path / "a.mp4"])}
+    make(tmp_path, "a.avi", "sub/a.mp4")
+    assert targets(tmp_path, "a.mp4", "a.avi", "sub/a.mp4", known=known) == {
+        "a.mp4": "a",
+        "a.avi": "a.avi",
+        "sub/a.mp4": "sub/a",
+    }

@@ -1,0 +1,276 @@
+"""Samples in, parts out: readers, masks, the fit, the memory it takes, and outputs that appear whole."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from planted_parts import make_matrix, make_pictures, relative_error
+from scipy.io import savemat
+from video_fakes import write_images
+
+from bgsub._opencv import cv2
+from bgsub.errors import BgsubError, OutputError, ParameterError, SinkError, SourceError
+from bgsub.jobs.decomposition import (
+    DecompositionJob,
+    MatrixSamples,
+    decompose,
+    memory,
+    read_frames,
+    read_matrix,
+    run_decomposition,
+)
+from bgsub.jobs.decomposition.drawing import input_singular_values
+from bgsub.jobs.decomposition.memory import available_memory, in_words, needed_memory
+from bgsub.jobs.decomposition.observed import read_frame_masks, read_matrix_mask
+from bgsub.jobs.decomposition.publishing import output_folder
+from bgsub.jobs.decomposition.writing import Target, picture
+from bgsub.synthetic import low_rank_plus_sparse
+from bgsub.video import ArraySource, ImageSequenceSource
+
+X, LOW_RANK = make_matrix()
+
+
+def samples_of(array):
+    return MatrixSamples("matrix", None, np.array(array), shape=array.shape)
+
+
+@pytest.mark.parametrize("factor", [1e-6, 1.0, 255.0, 1e6])
+def test_a_matrix_of_any_unit_is_recovered(factor):
+    parts = decompose(samples_of(X * factor), 2)
+    assert relative_error(parts.low_rank, LOW_RANK * factor) < 1e-5
+    np.testing.assert_allclose(parts.low_rank + parts.sparse, X * factor, atol=1e-12 * factor)
+    np.testing.assert_allclose(parts.coefficients @ parts.components, parts.low_rank, atol=1e-10 * factor)
+    np.testing.assert_allclose(parts.singular_values, np.linalg.svd(parts.low_rank)[1][:2])
+    wrong = np.abs(X - LOW_RANK) * factor > parts.threshold
+    assert parts.outliers == pytest.approx(wrong.mean(), abs=0.01)
+    assert 0.05 < parts.outliers < 0.15
+
+
+def test_a_decomposition_is_the_estimator_itself():
+    from bgsub import RobustPCA  # noqa: PLC0415
+
+    parts, model = decompose(samples_of(X), 2, iterations=20), RobustPCA(2, iterations=20).fit(X)
+    np.testing.assert_array_equal(parts.low_rank, model.low_rank_)
+    assert parts.iterations == model.n_iter_
+
+
+def test_missing_entries_are_filled():
+    gaps = np.random.default_rng(1).random(X.shape) < 0.2
+    parts = decompose(samples_of(np.where(gaps, np.nan, X)), 2)
+    assert relative_error(parts.low_rank, LOW_RANK) < 1e-5
+    assert not parts.sparse[gaps].any()
+    wrong = (np.abs(X - LOW_RANK) > parts.threshold)[~gaps]
+    assert parts.outliers == pytest.approx(wrong.mean(), abs=0.01)
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_memory_that_is_announced_is_about_what_is_taken(dtype, missing):
+    rng = np.random.default_rng(3)
+    samples = samples_of(low_rank_plus_sparse(40, 50000, 3, 0.1, seed=3)[0].astype(dtype))
+    samples.X[rng.random(samples.X.shape) < missing] = np.nan
+    decompose(samples_of(samples.X[:, :50]), 3, iterations=1)  # compiles
+    tracemalloc.start()
+    decompose(samples, 3)
+    peak = tracemalloc.get_traced_memory()[1] + samples.X.nbytes
+    tracemalloc.stop()
+    needed = needed_memory(samples.X.shape, 3, samples.X.itemsize)
+    assert 0.6 * needed < peak < needed
+
+
+def test_what_the_system_tells_about_its_memory(tmp_path, monkeypatch):
+    everything = available_memory()
+    assert everything > 1e6
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("1500\n")
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
+    assert available_memory() == 3500
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_memory() > 1e6
+    assert [in_words(count) for count in (10, 42_400_000, 1_340_000_000)] == ["1 MB", "42 MB", "1.3 GB"]
+
+
+def test_too_little_memory_is_told_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.jobs.decomposition.memory.available_memory", lambda: 2_000_000)
+    frames = np.zeros((30, 64, 48, 3), np.uint8)
+    with pytest.raises(ParameterError) as error:
+        read_frames(ArraySource(frames), rank=3)
+    assert str(error.value) == (
+        "array, 30 frames of 48x64x3, needs about 8 MB of memory, 2 MB are available; "
+        "less takes --scale, --grey, --every or --duration"
+    )
+    assert read_frames(ArraySource(frames), scale=0.25).X.shape == (30, 16 * 12 * 3)
+    np.save(tmp_path / "x.npy", np.zeros((300, 200)))
+    with pytest.raises(ParameterError, match="3 MB of memory, 2 MB are available; less takes --float32 or a part of"):
+        read_matrix(tmp_path / "x.npy")
+    assert read_matrix(tmp_path / "x.npy", float32=True).X.dtype == np.float32
+
+
+@pytest.mark.parametrize("announced", [None, 3, 24, 40])
+def test_any_number_of_frames_may_come_whatever_is_announced(announced, monkeypatch):
+    frames, _ = make_pictures()
+    monkeypatch.setattr(ArraySource, "length", announced)
+    samples = read_frames(ArraySource(frames, rate=10))
+    np.testing.assert_allclose(samples.X, frames.reshape(24, -1) / 255, atol=1e-6)
+    assert [frame.index for frame in samples.frames] == list(range(24))
+    assert samples.rate == 10
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float16, np.float32, np.float64])
+def test_frames_of_every_type_come_back(dtype):
+    given = make_pictures()[0]
+    frames = (given / 255).astype(dtype) if np.dtype(dtype).kind == "f" else given.astype(dtype)
+    samples = read_frames(ArraySource(frames))
+    assert samples.X.dtype == np.float32
+    back = picture(samples, samples.X[3])
+    assert back.dtype == dtype
+    np.testing.assert_allclose(back.astype(float), frames[3].astype(float), atol=1e-3 if back.dtype.kind == "f" else 0)
+    grey = read_frames(ArraySource(frames), scale=0.5, grey=True)
+    assert grey.format.shape == (14, 18)
+    assert grey.X.mean() == pytest.approx(samples.X.mean(), rel=0.05)
+
+
+def test_the_sparse_part_as_a_picture():
+    samples = read_frames(ArraySource(make_pictures()[0]))
+    row = np.zeros(samples.X.shape[1], np.float32)
+    row[:4] = -0.5, 0.5, -2, 2
+    assert picture(samples, row, "absolute").reshape(-1)[:5].tolist() == [128, 128, 255, 255, 0]
+    assert picture(samples, row, "offset").reshape(-1)[:5].tolist() == [64, 191, 0, 255, 128]
+
+
+def test_frames_that_differ(tmp_path):
+    frames = make_pictures()[0]
+    folder = write_images(tmp_path / "frames", frames[:3])
+    cv2.imwrite(str(folder / "in000004.png"), frames[3, :20])
+    with pytest.raises(ParameterError, match=r"frames', frame in000004: every frame must be like the first one, uint8"):
+        read_frames(ImageSequenceSource(folder))
+
+
+def test_masks_of_frames(tmp_path):
+    frames = make_pictures()[0]
+    samples = read_frames(ArraySource(frames))
+    mask = np.ones(frames.shape[1:3], np.uint8)
+    mask[:5, :7] = 0
+    cv2.imwrite(str(tmp_path / "one.png"), 255 * mask)
+    np.save(tmp_path / "same.npy", mask)
+    np.savez(tmp_path / "many.npz", other=1, each=np.repeat(mask[None], 24, axis=0) > 0)
+    colours = np.repeat(mask[None, ..., None], 24, axis=0).repeat(3, axis=3)
+    np.save(tmp_path / "colours.npy", colours)
+    write_images(tmp_path / "folder", 255 * colours)
+    expected = colours.reshape(24, -1) > 0
+    for name, key in (
+        ("one.png", None),
+        ("same.npy", None),
+        ("many.npz", "each"),
+        ("colours.npy", None),
+        ("folder", None),
+    ):
+        np.testing.assert_array_equal(read_frame_masks(tmp_path / name, samples, key), expected)
+    part = read_frames(ArraySource(frames), scale=0.5, grey=True)
+    known = read_frame_masks(tmp_path / "colours.npy", part, scale=0.5).reshape(24, *part.format.shape)
+    assert not known[:, :3, :4].any()  # a pixel counts only with all that it stands for
+    assert known[:, 3:].all()
+    assert known[:, :, 4:].all()
+
+
+def test_masks_of_a_part_of_the_frames_go_by_their_number(tmp_path):
+    from bgsub.video import SelectedSource  # noqa: PLC0415
+
+    frames = make_pictures()[0]
+    samples = read_frames(SelectedSource(ArraySource(frames), start=4, every=5))
+    masks = np.zeros((24, *frames.shape[1:3]), bool)
+    masks[[4, 9, 14, 19]] = True
+    np.save(tmp_path / "all.npy", masks)
+    assert read_frame_masks(tmp_path / "all.npy", samples).all()
+    np.save(tmp_path / "few.npy", masks[:9])
+    message = r"few.npy' must hold one image, or one for each of 4 frames, got 9"
+    with pytest.raises(ParameterError, match=message):
+        read_frame_masks(tmp_path / "few.npy", samples)
+
+
+def test_masks_of_a_matrix(tmp_path):
+    known = np.random.default_rng(4).random(X.shape) < 0.8
+    savemat(tmp_path / "m.mat", {"known": known.astype(np.uint8)})
+    np.save(tmp_path / "x.npy", X)
+    rows, columns = read_matrix(tmp_path / "x.npy"), read_matrix(tmp_path / "x.npy", columns=True)
+    np.testing.assert_array_equal(read_matrix_mask(tmp_path / "m.mat", rows), known)
+    np.testing.assert_array_equal(read_matrix_mask(tmp_path / "m.mat", columns), known.T)
+    np.save(tmp_path / "nan.npy", np.full(X.shape, np.nan))
+    with pytest.raises(ParameterError, match="must hold true and false, or 1 and 0, got NaN"):
+        read_matrix_mask(tmp_path / "nan.npy", rows)
+
+
+def test_the_singular_values_of_the_input(monkeypatch):
+    samples = samples_of(X)
+    parts = decompose(samples, 2, iterations=3)
+    expected = np.linalg.svd(X)[1]
+    np.testing.assert_allclose(input_singular_values(samples, parts), expected)
+    monkeypatch.setattr("bgsub.jobs.decomposition.drawing._SMALL_SIDE", 10)
+    monkeypatch.setattr("bgsub.jobs.decomposition.drawing._MOST_VALUES", 5)
+    np.testing.assert_allclose(input_singular_values(samples, parts), expected[:5])
+
+
+@pytest.mark.parametrize("content", [b"", b"junk" * 99])
+def test_damaged_files(tmp_path, content):
+    for name in ("x.npy", "x.npz", "x.mat"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(SourceError) as error:
+            read_matrix(tmp_path / name)
+        assert str(error.value) == f"'{tmp_path / name}' is no {name[1:]} file of numbers, or it is damaged"
+
+
+def written(target, samples=None, parts=None):
+    target.write_text("new")
+
+
+def test_outputs_appear_together_or_not_at_all(tmp_path):
+    targets = [Target("a.txt", written), Target("b", written, is_folder=True)]
+    folder = tmp_path / "deep" / "out"
+    for error in (KeyboardInterrupt, ValueError, BgsubError):
+        with pytest.raises(error), output_folder(folder, targets, None, False) as place:  # noqa: PT012
+            (place / "a.txt").write_text("half")
+            raise error
+        assert not folder.parent.exists()
+    with (
+        pytest.raises(OutputError, match="out' cannot be written: No such file"),
+        output_folder(folder, targets, None, False),
+    ):
+        pass  # nothing was made
+    assert not folder.parent.exists()
+    for _ in range(2):
+        with output_folder(folder, targets, None, True) as place:
+            (place / "a.txt").write_text("new")
+            (place / "b").mkdir()
+            (place / "b" / "1.png").write_text("new")
+        assert sorted(path.name for path in folder.rglob("*")) == ["1.png", "a.txt", "b"]
+    (folder / "b" / "notes.txt").write_text("mine")
+    with (
+        pytest.raises(SinkError, match=r"out/b' holds more than images and is not replaced: '.*notes.txt'"),
+        output_folder(folder, targets, None, True),
+    ):
+        pass
+    with (
+        pytest.raises(SinkError, match=r"out/a.txt' is the input itself"),
+        output_folder(folder, targets, folder / "a.txt", True),
+    ):
+        pass
+    assert (folder / "a.txt").read_text() == "new"
+
+
+def test_a_job_from_python(tmp_path):
+    np.save(tmp_path / "x.npy", X)
+    said = []
+    result = run_decomposition(DecompositionJob(str(tmp_path / "x.npy"), tmp_path / "out", rank=2), tell=said.append)
+    assert relative_error(np.load(tmp_path / "out" / "low_rank.npy"), LOW_RANK) < 1e-5
+    assert result.outputs == [tmp_path / "out" / "low_rank.npy", tmp_path / "out" / "sparse.npy"]
+    (sentence,) = said
+    assert sentence.startswith(f"matrix '{tmp_path / 'x.npy'}': 40 samples of 60 values take about 1 MB of ")
+
+
+def test_frames_of_8_bits_end_where_the_noise_is_one_grey_level():
+    seen = []
+    frames = read_frames(ArraySource(make_pictures(n=12)[0]))
+    for parameters, end in (({}, (2.4 / 255) ** 2), ({"surrogate": "atan"}, 2.4 / 255), ({"mu_end": 1e-4}, 1e-4)):
+        decompose(frames, 1, quality="fast", callback=lambda step: seen.append(step.mu), **parameters)
+        assert seen[-1] == pytest.approx(end)

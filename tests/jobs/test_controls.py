@@ -1,0 +1,145 @@
+"""The live state of a run: commands from any thread, changes of parameters, sliders, numbers."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from video_fakes import FakeSource, ListSink, ThresholdSubtractor, make_frames, separate
+
+from bgsub.cli import live_options
+from bgsub.errors import ParameterError
+from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.jobs.statistics import LiveStatistics
+from bgsub.parameters import SUBTRACTOR
+from bgsub.video import VIEWS, Frame
+
+
+class Tunable(ThresholdSubtractor):
+    def __init__(self):
+        super().__init__()
+        self.changes = []
+
+    def tune(self, **parameters):
+        self.changes.append((len(self.rates), parameters, threading.current_thread().name))
+
+
+def test_views():
+    assert set(LIVE_VIEWS) == {*VIEWS, "input"}
+    assert len(LIVE_VIEWS) == 9  # as many as digits
+    assert live_options.LIVE_VIEWS == LIVE_VIEWS
+    with pytest.raises(ParameterError):
+        Controls("nothing")
+
+
+def test_changes_come_once_between_frames_in_the_tracking_thread():
+    controls, subtractor = Controls(), Tunable()
+    controls.tune(threshold=0.2)
+    controls.tune(threshold=0.3, shadows="off")
+    assert subtractor.changes == []
+    Pipeline(FakeSource(), subtractor, [ListSink()], controls=controls).run()
+    assert subtractor.changes == [(0, {"threshold": 0.3, "shadows": "off"}, "bgsub-track")]
+    assert controls.parameters["threshold"] == 0.3
+
+
+def test_subtractor_that_cannot_change_goes_on(caplog):
+    controls = Controls()
+    controls.tune(threshold=0.2)
+    summary = Pipeline(FakeSource(), ThresholdSubtractor(), [], controls=controls).run()
+    assert summary.frames == 12
+    assert caplog.messages == ["ThresholdSubtractor cannot change threshold while it runs"]
+
+
+def test_wrong_changes_are_refused_at_once():
+    controls = Controls()
+    with pytest.raises(ParameterError, match="rank cannot change while the subtractor runs"):
+        controls.tune(threshold=0.5, rank=2)
+    with pytest.raises(ParameterError, match="threshold must be"):
+        controls.tune(threshold="high")
+    assert controls.parameters["threshold"] == SUBTRACTOR["threshold"].default
+
+
+def test_changes_before_the_start_win_over_the_first_parameters():
+    controls = Controls()
+    controls.tune(threshold=0.5)
+    controls.follow({"threshold": 0.1, "rank": 5})
+    assert (controls.parameters["threshold"], controls.parameters["rank"]) == (0.5, 5)
+
+
+@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
+def test_settings(setting):
+    parameter = SUBTRACTOR[setting.name]
+    assert parameter.live
+    values = [setting.value(position) for position in range(setting.positions + 1)]
+    assert (values[0], values[-1]) == (setting.low, setting.high)
+    for value in values:
+        assert parameter.check(setting.name, value) == value
+        assert setting.value(setting.position(value)) == value
+    assert setting.value(setting.position(parameter.default)) == parameter.default
+
+
+def test_wait_ends_with_quit():
+    controls = Controls()
+    assert controls.wait(0.001) is False
+    threading.Timer(0.01, controls.quit).start()
+    assert controls.wait(10) is True
+
+
+def test_notice_goes_away(monkeypatch):
+    controls = Controls()
+    controls.notice = "snapshot: x"
+    assert controls.notice == "snapshot: x"
+    monkeypatch.setattr("bgsub.jobs.controls._NOTICE_SHOWN", -1)
+    controls.notice = "snapshot: y"
+    assert controls.notice == ""
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+def test_statistics():
+    clock = Clock()
+    statistics = LiveStatistics(clock)
+    assert statistics.newest is None
+    empty = statistics.as_dict()
+    assert (empty["frames"], empty["frames_per_second"], empty["latency_ms"], empty["phase"]) == (0, 0, None, "start")
+    images = make_frames(40)
+    for index, image in enumerate(images):
+        clock.now += 0.1
+        statistics.update(Frame(index, f"{index + 1:06d}", None, image, clock.now - 0.03), separate(image), dropped=7)
+    numbers = statistics.as_dict()
+    assert numbers["frames"] == 40
+    assert numbers["dropped"] == 7
+    assert numbers["frames_per_second"] == pytest.approx(10, abs=0.1)
+    assert numbers["latency_ms"] == pytest.approx(30)
+    assert numbers["foreground"] == pytest.approx((separate(images[-1]).mask == 255).mean(), abs=1e-6)
+    assert (numbers["width"], numbers["height"], numbers["phase"], numbers["frame"]) == (48, 32, "tracking", "000040")
+    assert statistics.silence == 0
+    clock.now += 8
+    assert statistics.silence == pytest.approx(8)
+    assert statistics.as_dict()["frames_per_second"] < 3  # a silent camera counts down
+
+
+def test_an_event_can_be_read_for_some_seconds():
+    clock = Clock()
+    statistics = LiveStatistics(clock)
+    image = make_frames(1)[0]
+    separation = separate(image)
+    object.__setattr__(separation, "event", "light-change")
+    statistics.update(Frame(0, "1", None, image), separation)
+    statistics.update(Frame(1, "2", None, image), separate(image))
+    assert statistics.as_dict()["event"] == "light-change"
+    clock.now += 10
+    assert statistics.as_dict()["event"] is None
+
+
+def test_pipeline_keeps_the_numbers():
+    controls = Controls()
+    Pipeline(FakeSource(), ThresholdSubtractor(), [], controls=controls).run()
+    numbers = controls.statistics.as_dict()
+    assert (numbers["frames"], numbers["frame"]) == (12, "000012")

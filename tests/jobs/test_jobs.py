@@ -1,0 +1,254 @@
+"""Jobs: everything that one run can make, under its names, whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from bgsub.errors import ParameterError, SinkError, SourceError
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.job import Job
+from bgsub.jobs.run import run_job
+from bgsub.video import open_source
+
+QUICK = {"start_frames": 10, "threads": 1}
+COUNT, HEIGHT, WIDTH = 60, 48, 64
+
+
+@pytest.fixture(scope="module")
+def pictures():
+    """A noisy wall before which, from frame 20 on, a bright square goes from left to right."""
+    rng = np.random.default_rng(0)
+    frames = rng.normal(90, 2, (COUNT, HEIGHT, WIDTH, 3))
+    for index in range(20, COUNT):
+        left = index - 20
+        frames[index, 16:30, left : left + 12] = 220
+    return frames.clip(0, 255).astype(np.uint8)
+
+
+@pytest.fixture
+def folder(tmp_path, pictures):
+    place = tmp_path / "in"
+    place.mkdir()
+    for index, picture in enumerate(pictures):
+        cv2.imwrite(str(place / f"in{index:06d}.png"), picture)
+    return place
+
+
+@pytest.fixture
+def job(folder, tmp_path):
+    return Job(str(folder), tmp_path / "out", rate=25, parameters=QUICK)
+
+
+def content(place):
+    """The bytes of every file in a folder, by name."""
+    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def test_everything_at_once(job):
+    pytest.importorskip("matplotlib", reason="the timeline needs matplotlib")
+    outputs = ("mask.npz", "overlay.png", "background-image")
+    result = run_job(
+        replace(
+            job,
+            save=outputs,
+            name="{source}/{view}",
+            roi=("left=0,0,32,48", "right=32,0,32,48"),
+            event_files=("csv", "jsonl", "coco"),
+            plot=True,
+        )
+    )
+    files = {path.name for path in result.outputs}
+    events = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "timeline.png"}
+    assert files == {"mask.npz", "overlay", "background-image.png"} | events
+    assert {path.parent for path in result.outputs} == {job.output / "in"}
+    assert all(path.exists() for path in result.outputs)
+    assert result.as_dict()["frames"] == COUNT
+    (event,) = csv.DictReader((job.output / "in" / "events.csv").open())
+    assert event["type"] == "object"
+    assert event["regions"] == "left;right"
+    assert 20 <= int(event["start_frame"]) <= 22
+
+
+def test_a_job_is_plain_data(job):
+    text = json.dumps(asdict(replace(job, roi=("a=0,0,5,5",))), default=str)
+    assert json.loads(text)["roi"] == ["a=0,0,5,5"]
+
+
+def test_texts_do_for_paths_and_for_one_of_several():
+    texts = Job(
+        "a.mp4", "out", "panel", roi="0,0,5,5", event_files="csv", record="r", model="m.npz", save_model="n.npz"
+    )
+    whole = {"roi": ("0,0,5,5",), "event_files": ("csv",), "record": Path("r"), "model": Path("m.npz")}
+    assert texts == Job("a.mp4", Path("out"), ("panel",), save_model=Path("n.npz"), **whole)
+
+
+def test_a_part_keeps_the_times_of_the_source(job):
+    run_job(replace(job, start="30", duration="0.4s", every=2, save=("mask.npz",)))
+    arrays = np.load(job.output / "mask.npz")
+    assert arrays["index"].tolist() == [30, 32, 34, 36, 38]
+    np.testing.assert_allclose(arrays["time"], np.arange(30, 40, 2) / 25)
+
+
+def test_regions_hide_the_rest(job):
+    run_job(replace(job, roi=("0,0,20,48",), save=("mask.npz",)))
+    masks = np.load(job.output / "mask.npz")["mask"]
+    assert masks.shape == (COUNT, HEIGHT, WIDTH)
+    assert masks[:, :, :20].any()
+    assert not masks[:, :, 20:].any()
+
+
+@pytest.mark.parametrize("wanted", [{"save": ("mask.npz",)}, {"save": (), "event_files": ("csv",)}])
+def test_results_are_not_replaced_unasked(job, wanted):
+    run_job(replace(job, **wanted))
+    before = content(job.output)
+    with pytest.raises(SinkError, match=r"exists already; --overwrite replaces it$"):
+        run_job(replace(job, rate=10, **wanted))
+    assert content(job.output) == before
+    run_job(replace(job, rate=10, overwrite=True, **wanted))
+    assert content(job.output) != before
+
+
+@pytest.mark.parametrize(
+    ("wanted", "both"),
+    [
+        ({"save": (), "event_files": ("csv",), "roi": ("a=0,0,9,9",)}, ("events.csv", "regions.csv", "in.csv")),
+        ({"save": ("background-image",), "plot": True}, ("another output", "timeline.png", "in.png")),
+    ],
+)
+def test_no_two_outputs_share_a_file(job, wanted, both):
+    pytest.importorskip("matplotlib", reason="the timeline needs matplotlib")
+    first, second, name = both
+    with pytest.raises(ParameterError) as caught:
+        run_job(replace(job, name="{source}", **wanted))
+    target = job.output / name
+    assert str(caught.value) == f"{first} and {second} would both be '{target}': the name needs the field {{view}}"
+    assert not any(path.is_file() for path in job.output.rglob("*"))
+
+
+def test_events_alone_open_no_other_output(job):
+    result = run_job(replace(job, save=(), event_files=("jsonl",)))
+    assert [path.name for path in result.outputs] == ["events.jsonl"]
+
+
+def test_clips_of_motion(job):
+    run_job(replace(job, record=job.output / "clips", recording={"pre_roll": 0.2, "post_roll": 0.2}))
+    rows = list(csv.DictReader((job.output / "clips" / "clips.csv").open()))
+    assert len(rows) == 1
+    with open_source(job.output / "clips" / rows[0]["file"]) as clip:
+        assert sum(1 for _ in clip) >= COUNT - 25
+
+
+def test_clips_cannot_be_resumed(job):
+    with pytest.raises(ParameterError, match=r"^clips of motion cannot be resumed: record and resume exclude"):
+        run_job(replace(job, record=job.output / "clips", resume=True))
+    assert not job.output.exists()
+
+
+def test_what_is_wrong_leaves_nothing_behind(job, tmp_path):
+    for wrong, error in (
+        ({"source": str(tmp_path / "gone.avi")}, SourceError),
+        ({"roi": ("500,500,5,5",)}, ParameterError),
+        ({"start": "900"}, SourceError),
+        ({"parameters": {"rank": 0}}, ParameterError),
+        ({"save": ("mask.jpg",)}, ParameterError),
+        ({"name": "same", "save": ("mask.npz", "panel.npz")}, ParameterError),
+        ({"save": ("mask.npz",), "save_model": job.output / "mask.npz"}, ParameterError),
+    ):
+        with pytest.raises(error):
+            run_job(replace(job, **wrong))
+        assert not any(path.is_file() for path in job.output.rglob("*")), wrong
+
+
+def test_a_model_does_not_replace_the_input(pictures, tmp_path):
+    video = tmp_path / "in.avi"
+    writer = cv2.VideoWriter(str(video), cv2.VideoWriter.fourcc(*"FFV1"), 25, (WIDTH, HEIGHT))
+    for picture in pictures:
+        writer.write(picture)
+    writer.release()
+    before = video.read_bytes()
+    job = Job(str(video), tmp_path / "out", save_model=tmp_path / "out" / ".." / video.name, parameters=QUICK)
+    with pytest.raises(ParameterError, match=r"^the model cannot be saved as '.*': that is the input itself$"):
+        run_job(job)
+    assert video.read_bytes() == before
+
+
+def stop_after(controls, count):
+    """What watches a run and ends it after so many frames."""
+
+    @contextmanager
+    def watch(_source):
+        seen = 0
+
+        def after(_frame, _separation):
+            nonlocal seen
+            seen += 1
+            if seen == count:
+                controls.quit()
+
+        yield after
+
+    return watch
+
+
+def test_a_run_that_was_stopped_is_not_taken_for_finished(job, tmp_path):
+    whole = replace(job, output=tmp_path / "whole", save=("mask.npz",))
+    run_job(whole)
+    stopped = replace(job, save=("mask.npz",))
+    controls = Controls()
+    result = run_job(stopped, watch=stop_after(controls, 15), controls=controls)
+    assert result.summary.stopped == "user"
+    assert len(np.load(job.output / "mask.npz")["mask"]) < COUNT
+    resumed = run_job(replace(stopped, resume=True))
+    assert not resumed.already_done
+    assert content(job.output) == content(whole.output)
+    assert run_job(replace(stopped, resume=True)).already_done
+
+
+def test_a_whole_run_takes_the_note_of_a_stopped_one_away(job):
+    job = replace(job, save=("mask.npz",))
+    controls = Controls()
+    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    note = job.output / ".resume" / "state"
+    run_job(replace(job, save=("panel.npz",)))
+    assert note.exists()  # of another job
+    run_job(replace(job, overwrite=True))
+    assert not note.parent.exists()
+    assert run_job(replace(job, resume=True)).already_done
+
+
+def test_another_region_is_another_job(job, tmp_path):
+    region = tmp_path / "door.png"
+    cv2.imwrite(str(region), np.full((HEIGHT, WIDTH), 255, np.uint8))
+    controls = Controls()
+    job = replace(job, roi=(str(region),), save=("mask.npz",))
+    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    cv2.imwrite(str(region), np.eye(HEIGHT, WIDTH, dtype=np.uint8))
+    with pytest.raises(ParameterError, match=r"another content of the file of --roi\); --overwrite starts anew$"):
+        run_job(replace(job, resume=True))
+
+
+def test_a_watch_that_fails_leaves_nothing_open(job):
+    def watch(_source):
+        raise RuntimeError("no terminal")
+
+    with pytest.raises(RuntimeError):
+        run_job(replace(job, save=("mask.npz",), event_files=("csv",)), watch=watch)
+    assert not (job.output / "mask.npz").exists()
+    assert not (job.output / "events.csv").exists()
+
+
+def test_the_note_of_an_interruption_leaves_a_checkpoint_alone(job):
+    state = job.output / ".resume" / "state"
+    state.parent.mkdir(parents=True)
+    state.write_bytes(b"somebody else's")
+    controls = Controls()
+    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    assert state.read_bytes() == b"somebody else's"

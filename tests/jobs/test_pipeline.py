@@ -1,0 +1,297 @@
+"""Whole runs: nothing is lost, nothing hangs, no thread stays, whatever fails."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from video_fakes import (
+    COUNT,
+    FakeSource,
+    ListSink,
+    ThresholdSubtractor,
+    quit_after,
+    separate,
+    write_images,
+    write_video,
+)
+
+from bgsub.errors import ParameterError, SourceError
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.jobs.simple import process_video
+from bgsub.video import ImageSequenceSink, VideoSink, create_sinks, open_source
+
+
+def test_all_frames_reach_all_sinks(subtractor):
+    source, sinks, seen = FakeSource(), [ListSink(), ListSink()], []
+    summary = Pipeline(source, subtractor, sinks, progress=lambda frame, _: seen.append(frame)).run()
+    for sink in sinks:
+        assert [frame.index for frame in sink.frames] == list(range(COUNT))
+        for separation, image in zip(sink.separations, source.frames, strict=True):
+            np.testing.assert_array_equal(separation.mask, separate(image).mask)
+        assert sink.ended == ["close"]
+    assert seen == sinks[0].frames
+    assert source.closed == 1
+    assert subtractor.rates == [-1] * COUNT
+    assert (summary.frames, summary.dropped, summary.skipped, summary.stopped) == (COUNT, 0, 0, "end")
+    assert summary.frames_per_second == pytest.approx(COUNT / summary.seconds)
+    assert set(summary.stage_seconds) == {"read", "track", "write"}
+
+
+def test_stages_run_in_their_threads(subtractor):
+    places = {}
+
+    class Source(FakeSource):
+        def _frames(self):
+            places["read"] = threading.current_thread().name
+            yield from super()._frames()
+
+    class Subtractor(ThresholdSubtractor):
+        def process(self, image, learningRate=-1):
+            places["track"] = threading.current_thread().name
+            return super().process(image, learningRate)
+
+    def note(*_):
+        places["write"] = threading.current_thread()
+
+    Pipeline(Source(), Subtractor(), progress=note).run()
+    assert places == {"read": "bgsub-read", "track": "bgsub-track", "write": threading.current_thread()}
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_short_sources(subtractor, count):
+    sink = ListSink()
+    summary = Pipeline(FakeSource(count), subtractor, [sink]).run()
+    assert summary.frames == len(sink.frames) == count
+    assert sink.ended == ["close"]
+
+
+@pytest.mark.parametrize("queue_size", [1, 3])
+def test_files_lose_nothing_with_a_slow_sink(subtractor, queue_size):
+    sink = ListSink()
+    summary = Pipeline(
+        FakeSource(30), subtractor, [sink], queue_size=queue_size, progress=lambda *_: time.sleep(0.002)
+    ).run()
+    assert [frame.index for frame in sink.frames] == list(range(30))
+    assert summary.dropped == 0
+
+
+def test_live_sources_drop_the_oldest():
+    source, sink = FakeSource(50, live=True), ListSink()
+
+    class Subtractor(ThresholdSubtractor):
+        def process(self, image, learningRate=-1):
+            # The camera delivers all it has while the first frame is worked on.
+            assert source.exhausted.wait(30)
+            return super().process(image, learningRate)
+
+    summary = Pipeline(source, Subtractor(), [sink], queue_size=4).run()
+    indices = [frame.index for frame in sink.frames]
+    assert indices == sorted(indices)
+    assert indices[-4:] == [46, 47, 48, 49]
+    assert len(indices) in (4, 5)
+    assert summary.dropped == 50 - summary.frames
+
+
+def test_skipped_frames_are_counted(subtractor, tmp_path, frames):
+    folder = write_images(tmp_path / "input", frames)
+    (folder / "in000003.png").write_text("broken")
+    summary = process_video(folder, subtractor=subtractor, on_error="skip")
+    assert (summary.frames, summary.skipped) == (COUNT - 1, 1)
+
+
+# Failures
+
+
+@pytest.mark.parametrize("at", [0, 5, COUNT - 1])
+def test_source_that_fails(subtractor, at):
+    source, sinks = FakeSource(fail_at=at), [ListSink(), ListSink()]
+    with pytest.raises(RuntimeError) as caught:
+        Pipeline(source, subtractor, sinks).run()
+    assert caught.value is source.error
+    assert source.closed == 1
+    # What came before the failure is in the outputs.
+    assert [len(sink.frames) for sink in sinks] == [at, at]
+    assert [sink.ended for sink in sinks] == [["abort"], ["abort"]]
+
+
+@pytest.mark.parametrize("at", [0, 5, COUNT - 1])
+@pytest.mark.parametrize("queue_size", [1, 8])
+def test_subtractor_that_fails(at, queue_size):
+    source, subtractor, sinks = FakeSource(100), ThresholdSubtractor(fail_at=at), [ListSink(), ListSink()]
+    with pytest.raises(RuntimeError) as caught:
+        Pipeline(source, subtractor, sinks, queue_size=queue_size).run()
+    assert caught.value is subtractor.error
+    assert source.closed == 1
+    assert [len(sink.frames) for sink in sinks] == [at, at]
+    assert [sink.ended for sink in sinks] == [["abort"], ["abort"]]
+
+
+@pytest.mark.parametrize("at", [0, 5, COUNT - 1])
+@pytest.mark.parametrize("queue_size", [1, 8])
+def test_sink_that_fails(subtractor, at, queue_size):
+    source, sinks = FakeSource(100), [ListSink(), ListSink(at), ListSink()]
+    with pytest.raises(RuntimeError) as caught:
+        Pipeline(source, subtractor, sinks, queue_size=queue_size).run()
+    assert caught.value is sinks[1].error
+    assert source.closed == 1
+    assert [sink.ended for sink in sinks] == [["abort"]] * 3
+
+
+def test_progress_that_fails(subtractor):
+    sink, error = ListSink(), ValueError("no progress")
+
+    def fail(*_):
+        raise error
+
+    with pytest.raises(ValueError, match="no progress") as caught:
+        Pipeline(FakeSource(), subtractor, [sink], progress=fail).run()
+    assert caught.value is error
+    assert sink.ended == ["abort"]
+
+
+def test_sink_that_fails_to_close(subtractor):
+    sinks = [ListSink(), ListSink("close"), ListSink()]
+    with pytest.raises(RuntimeError) as caught:
+        Pipeline(FakeSource(), subtractor, sinks).run()
+    assert caught.value is sinks[1].error
+    assert [sink.ended for sink in sinks] == [["close"], ["abort"], ["abort"]]
+
+
+def test_source_that_fails_to_close(subtractor):
+    source, sink = FakeSource(), ListSink()
+    source.close_error = OSError("stuck")
+    with pytest.raises(OSError, match="stuck") as caught:
+        Pipeline(source, subtractor, [sink]).run()
+    assert caught.value is source.close_error
+    assert sink.ended == ["abort"]
+
+
+def test_the_first_failure_is_raised_and_the_next_logged(caplog):
+    source, subtractor = FakeSource(), ThresholdSubtractor(fail_at=2)
+    source.close_error = OSError("stuck")
+    with pytest.raises(RuntimeError) as caught:
+        Pipeline(source, subtractor, [ListSink()]).run()
+    assert caught.value is subtractor.error
+    assert "while stopping: stuck" in caplog.messages
+
+
+def test_closed_source(subtractor):
+    source, sink = FakeSource(), ListSink()
+    source.close()
+    with pytest.raises(SourceError, match=r"^fake is closed$"):
+        Pipeline(source, subtractor, [sink]).run()
+    assert sink.ended == ["abort"]
+
+
+def test_wrong_queue_size(subtractor):
+    with pytest.raises(ParameterError, match=r"^the size of a queue must be at least 1, got 0$"):
+        Pipeline(FakeSource(), subtractor, queue_size=0)
+
+
+# Stopping
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_quit(subtractor, live):
+    controls, source, sink = Controls(), FakeSource(1000, live=live), ListSink()
+    summary = Pipeline(
+        source, subtractor, [sink], progress=quit_after(controls, 2), controls=controls, queue_size=2
+    ).run()
+    assert (summary.frames, summary.stopped, sink.ended) == (2, "user", ["close"])
+    assert source.closed == 1
+
+
+@pytest.mark.parametrize("at", [0, 5])
+def test_interrupt_in_a_sink_finishes_the_outputs(subtractor, at):
+    source, sinks = FakeSource(1000), [ListSink(), ListSink(at, KeyboardInterrupt())]
+    summary = Pipeline(source, subtractor, sinks).run()
+    assert (summary.frames, summary.stopped) == (at, "user")
+    assert [sink.ended for sink in sinks] == [["close"], ["close"]]
+    assert source.closed == 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of Unix")
+def test_interrupts_by_signal_finish_the_outputs_even_while_they_are_closed(tmp_path):
+    script = f"""
+import os, signal, sys, threading, time
+sys.path.insert(0, {str(Path(__file__).parents[1] / "video")!r})
+from video_fakes import FakeSource, ListSink, ThresholdSubtractor
+from bgsub.jobs.pipeline import Pipeline
+class Endless(FakeSource):
+    def _frames(self):
+        while True:
+            yield from super()._frames()
+class Impatient(ListSink):
+    def close(self):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.02)
+        super().close()
+sink = Impatient()
+def progress(frame, _):
+    if len(sink.frames) == 20:
+        os.kill(os.getpid(), signal.SIGINT)
+summary = Pipeline(Endless(), ThresholdSubtractor(), [sink], progress=progress).run()
+print(summary.stopped, summary.frames >= 19, sink.ended, threading.active_count())
+print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+"""
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
+    assert result.stdout.splitlines() == ["user True ['close'] 1", "True"], result
+
+
+def test_run_outside_the_main_thread(subtractor):
+    summaries = []
+    handler = signal.getsignal(signal.SIGINT)
+    thread = threading.Thread(target=lambda: summaries.append(Pipeline(FakeSource(), subtractor).run()))
+    thread.start()
+    thread.join()
+    assert summaries[0].frames == COUNT
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+# process_video, with real files
+
+
+def test_video_in_and_out(subtractor, tmp_path, frames):
+    path, masks = write_video(tmp_path / "in.avi", frames, 10), []
+    sink = VideoSink(tmp_path / "mask.mkv", rate=10)
+    summary = process_video(path, [sink, lambda _, separation: masks.append(separation.mask)], subtractor=subtractor)
+    assert summary.frames == COUNT
+    with open_source(tmp_path / "mask.mkv", backend="opencv") as result:
+        np.testing.assert_array_equal([frame.image[..., 0] for frame in result], masks)
+
+
+def test_outputs_are_whole_or_not_at_all(tmp_path, frames):
+    source = open_source(frames)
+    sinks = create_sinks(tmp_path, ["mask", "panel"], source)
+    with pytest.raises(RuntimeError):
+        Pipeline(source, ThresholdSubtractor(fail_at=6), sinks).run()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mask.partial.mkv", "panel.partial.mp4"]
+    for path in tmp_path.iterdir():
+        assert len(list(open_source(path))) == 6
+
+
+def test_source_that_cannot_be_opened_aborts_the_sinks(subtractor, tmp_path):
+    sink = ListSink()
+    with pytest.raises(SourceError):
+        process_video(tmp_path / "missing.avi", sink, subtractor=subtractor)
+    assert sink.ended == ["abort"]
+
+
+def test_array_and_image_outputs(subtractor, tmp_path, frames):
+    process_video(frames, ImageSequenceSink(tmp_path), subtractor=subtractor)
+    assert len(list(tmp_path.glob("bin*.png"))) == COUNT
+
+
+def test_import_is_light():
+    heavy = {"numba", "scipy", "bgsub.subtractor"}
+    script = f"import sys, bgsub.video; print(sorted({heavy} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert result.stdout == "[]\n"

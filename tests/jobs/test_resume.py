@@ -1,0 +1,510 @@
+"""Runs that are interrupted and gone on with: the outputs are those of a run without an interruption."""
+
+import contextlib
+import dataclasses
+import importlib.util
+import os
+import pickle
+import shutil
+from datetime import datetime
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from video_fakes import FakeSource, ThresholdSubtractor, quit_after, separate, write_images, write_video
+
+from bgsub.errors import OutputError, ParameterError, SinkError, SourceError, StoppedError
+from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.job import Job
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.jobs.run import run_job
+from bgsub.numerics.threads import in_bands
+from bgsub.synthetic import scene
+from bgsub.video import ImageSequenceSource, Sink, open_source
+from bgsub.video.sinks.base import SEGMENT
+
+needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
+
+LENGTH = 2 * SEGMENT + 20
+PARAMETERS = {"start_frames": 20, "absorb_after": 3.0}
+
+
+# -- the pipeline, with stand-ins ------------------------------------------------------------------------------------
+
+
+class NotingSink(Sink):
+    """Notes what it is asked for; goes on from the number of frames of a checkpoint."""
+
+    def __init__(self, fail_at=None):
+        self.names, self.calls, self.fail_at = [], [], fail_at
+
+    def write(self, frame, separation):
+        if len(self.names) == self.fail_at:
+            raise RuntimeError("the sink broke")
+        self.names.append(frame.name)
+
+    def checkpoint(self):
+        self.calls.append(("checkpoint", len(self.names)))
+        return {"names": list(self.names)}
+
+    def resume(self, state):
+        self.calls.append("resume")
+        self.names = list(state.get("names", ()))
+
+    def close(self):
+        self.calls.append("close")
+
+    def abort(self):
+        self.calls.append("abort")
+
+
+class Counting(ThresholdSubtractor):
+    """Its results depend on how many frames it has seen."""
+
+    count = 0
+
+    def process(self, image, learningRate=-1):
+        self.count += 1
+        super().process(image, learningRate)
+        return separate(image)
+
+
+def checkpoints(path, start=None, every=4, seconds=0.0):
+    result = Checkpoints(path, start or Checkpoint({"a": 1}), every=every, seconds=seconds, freeze=pickle.dumps)
+    result.path.parent.mkdir(exist_ok=True)
+    return result
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / ".resume" / "state"
+
+
+def test_a_checkpoint_comes_after_its_frame_is_in_all_sinks(path):
+    sinks, subtractor = [NotingSink(), NotingSink()], Counting()
+    made = checkpoints(path)
+    made.resume(sinks)
+    summary = Pipeline(FakeSource(10), subtractor, sinks, checkpoints=made).run()
+    assert (summary.frames, summary.resumed, made.safe_frames()) == (10, 0, 8)
+    for sink in sinks:
+        assert sink.calls == ["resume", ("checkpoint", 0), ("checkpoint", 4), ("checkpoint", 8), "close"]
+    stored = Checkpoint.read(path)
+    assert (stored.identity, stored.frames, stored.index, stored.skipped) == ({"a": 1}, 8, 7, 0)
+    assert [len(state["names"]) for state in stored.sinks] == [8, 8]
+    assert pickle.loads(stored.frozen).count == 8  # though the tracking thread was ahead
+
+
+@pytest.mark.parametrize("fail_at", [5, 8, 11])
+def test_a_run_goes_on_after_the_last_checkpoint(path, fail_at):
+    with pytest.raises(RuntimeError, match="broke"):
+        Pipeline(FakeSource(), Counting(), [NotingSink(fail_at)], checkpoints=checkpoints(path)).run()
+    stored = Checkpoint.read(path)
+    assert stored.frames == fail_at // 4 * 4
+    sink, subtractor, again = NotingSink(), pickle.loads(stored.frozen), checkpoints(path, stored)
+    again.resume([sink])
+    summary = Pipeline(FakeSource(), subtractor, [sink], checkpoints=again).run()
+    assert (summary.frames, summary.resumed, subtractor.count) == (12, stored.frames, 12)
+    assert sink.names == [f"{number:06d}" for number in range(1, 13)]
+    assert Checkpoint.read(path).frames == 12
+
+
+def test_checkpoints_keep_their_distance(path):
+    made = checkpoints(path, seconds=3600)
+    Pipeline(FakeSource(), Counting(), [NotingSink()], checkpoints=made).run()
+    assert made.safe_frames() == 0
+    assert not path.exists()
+
+
+def test_slow_checkpoints_come_less_often(path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def freeze(_subtractor):
+        now[0] += 1.0
+        return b"frozen"
+
+    made = Checkpoints(path, Checkpoint({}), seconds=15.0, every=1, freeze=freeze)
+    made.begin()
+    times = []
+    for _ in range(100):
+        now[0] += 1.0
+        if made.frozen(None) is not None:
+            times.append(now[0])
+    assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
+
+
+def test_a_run_that_the_user_stops_keeps_its_outputs_open(path):
+    sink, controls = NotingSink(), Controls()
+    progress = quit_after(controls, 6)
+    summary = Pipeline(
+        FakeSource(), Counting(), [sink], controls=controls, progress=progress, checkpoints=checkpoints(path)
+    ).run()
+    assert summary.stopped == "user"
+    assert sink.calls == [("checkpoint", 4), "abort"]
+
+
+def test_unreadable_frames_before_and_after_are_counted_once(path, tmp_path, frames):
+    folder = write_images(tmp_path / "frames", frames)
+    for number in (2, 7, 9):
+        (folder / f"in{number:06d}.png").write_bytes(b"no image")
+
+    def run(fail_at=None, start=None):
+        source, sink = ImageSequenceSource(folder, on_error="skip"), NotingSink(fail_at)
+        made = checkpoints(path, start)
+        made.resume([sink])
+        return Pipeline(source, Counting(), [sink], checkpoints=made).run(), sink
+
+    whole, expected = run()
+    assert (whole.frames, whole.skipped) == (9, 3)
+    for fail_at in (5, 8):
+        with pytest.raises(RuntimeError, match="broke"):
+            run(fail_at)
+        rest, sink = run(start=Checkpoint.read(path))
+        assert (rest.frames, rest.skipped) == (9, 3)
+        assert sink.names == expected.names
+
+
+@pytest.mark.parametrize("backend", ["opencv", pytest.param("pyav", marks=needs_av)])
+@pytest.mark.parametrize("part", [{}, {"start": 20, "every": 3}, {"start": "1s", "duration": "5s"}])
+def test_a_video_goes_on_with_the_very_frame(path, tmp_path, backend, part):
+    noise = np.random.default_rng(0).integers(0, 255, (200, 32, 48, 3), np.uint8)
+    video = write_video(tmp_path / "in.mp4", noise, codec="mp4v")  # with keyframes every twelve frames
+    expected = [
+        (frame.index, frame.name, frame.time, frame.image) for frame in open_source(video, backend=backend, **part)
+    ]
+    count = 40
+    start = Checkpoint({}, frames=count, index=expected[count - 1][0], sinks=[])
+    with open_source(video, backend=backend, **part) as source:
+        rest = list(checkpoints(path, start).remaining(source))
+    assert len(rest) == len(expected) - count > 0
+    for frame, (index, name, moment, image) in zip(rest, expected[count:], strict=True):
+        assert (frame.index, frame.name, frame.time) == (index, name, moment)
+        np.testing.assert_array_equal(frame.image, image)
+
+
+def test_a_source_that_has_become_too_short_is_named(path):
+    start = Checkpoint({}, frames=8, index=7, sinks=[{"names": []}])
+    with pytest.raises(SourceError, match="fake ends before frame 8"):
+        Pipeline(FakeSource(5), Counting(), [NotingSink()], checkpoints=checkpoints(path, start)).run()
+
+
+# -- jobs ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A video and a folder of images of one scene with lamps, and a scene in between that comes and goes."""
+    in_bands(lambda *_band: None, 2, 2)  # the threads of the kernels stay, whichever test needs them first
+    folder = tmp_path_factory.mktemp("inputs")
+    frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=130, seed=2)])
+    frames = np.tile(frames, (LENGTH // 130 + 1, 1, 1, 1))[:LENGTH]
+    other = np.kron(np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8), np.ones((8, 8, 1), np.uint8))
+    frames[SEGMENT - 10 : SEGMENT + 5] = other
+    write_video(folder / "video.avi", frames)
+    write_images(folder / "frames", frames)
+    return folder
+
+
+def content(folder):
+    """The bytes of every file in a folder, by name."""
+    return {
+        os.path.relpath(os.path.join(place, name), folder): open(os.path.join(place, name), "rb").read()
+        for place, _, names in os.walk(folder)
+        for name in names
+    }
+
+
+class Broken(Exception):
+    """The interruption."""
+
+
+def breaking_at(number):
+    @contextlib.contextmanager
+    def watch(_source):
+        def after(frame, _separation):
+            if frame.index + 1 == number:
+                raise Broken
+
+        yield after
+
+    return watch
+
+
+def make_job(inputs, output, kind="video", **fields):
+    source = str(inputs / ("video.avi" if kind == "video" else "frames"))
+    save = ("mask.mkv", "panel.mp4", "mask.npz") if kind == "video" else ("mask", "overlay", "background-image")
+    fields = {"save": save, "parameters": PARAMETERS, "checkpoint_seconds": 0.0, **fields}
+    return Job(source, output, **fields)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(inputs, tmp_path_factory):
+    """Results and outputs of runs without an interruption, by kind."""
+    known = {}
+
+    def run(kind):
+        if kind not in known:
+            output = tmp_path_factory.mktemp(kind)
+            job = make_job(inputs, output, kind, save_model=output / "model.npz")
+            known[kind] = (run_job(job), content(output))
+        return known[kind]
+
+    return run
+
+
+KINDS = [pytest.param("video", marks=needs_av), "images"]
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("number", [3, SEGMENT + 1, 2 * SEGMENT + 7])
+def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_path, kind, number):
+    job = make_job(inputs, tmp_path, kind, save_model=tmp_path / "model.npz", resume=True)
+    with pytest.raises(Broken):
+        run_job(job, watch=breaking_at(number))
+    assert (tmp_path / ".resume" / "state").exists()
+    result = run_job(job)
+    expected, outputs = uninterrupted(kind)
+    assert content(tmp_path) == outputs
+    assert (result.summary.resumed, result.summary.frames) == (number // SEGMENT * SEGMENT, LENGTH)
+    assert vars(result.statistics) == vars(expected.statistics)
+    assert {"light-change", "scene-change", "scene-return"} == set(result.statistics.events)
+
+
+@pytest.mark.large
+def test_a_run_may_be_interrupted_again_and_again(inputs, uninterrupted, tmp_path):
+    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
+    for number in (SEGMENT - 1, SEGMENT + 30, SEGMENT + 90, 2 * SEGMENT + 1, LENGTH):
+        with pytest.raises(Broken):
+            run_job(job, watch=breaking_at(number))
+    result = run_job(job)
+    assert result.summary.resumed == 2 * SEGMENT
+    assert content(tmp_path) == uninterrupted("images")[1]
+
+
+@pytest.mark.large
+def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
+    def job(folder, **fields):
+        parts = {"roi": ("door=4,4,30,20",), "start": "5", "event_files": ("csv", "jsonl", "coco")}
+        return make_job(inputs, tmp_path / folder, "images", save=("mask",), **parts, **fields)
+
+    run_job(job("whole"))
+    resumed = job("resumed", resume=True)
+    for number in (SEGMENT + 40, 2 * SEGMENT + 8):
+        with pytest.raises(Broken):
+            run_job(resumed, watch=breaking_at(number))
+    assert run_job(resumed).summary.resumed == 2 * SEGMENT
+    assert content(tmp_path / "resumed") == content(tmp_path / "whole")
+    assert {"events.csv", "events.jsonl", "objects.json", "regions.csv"} <= set(content(tmp_path / "resumed"))
+    assert run_job(resumed).already_done
+
+
+@pytest.mark.large
+def test_names_with_the_time_are_those_of_the_first_run(inputs, tmp_path):
+    job = make_job(inputs, tmp_path, "images", save=("background-image",), name="{date}-{time}/{view}", resume=True)
+    with pytest.raises(Broken):
+        run_job(job, watch=breaking_at(SEGMENT + 2))
+    started = datetime.fromisoformat(Checkpoint.read(tmp_path / ".resume" / "state").started)
+    state = Checkpoint.read(tmp_path / ".resume" / "state")
+    dataclasses.replace(state, started="2001-02-03T04:05:06").write(tmp_path / ".resume" / "state")
+    os.rename(tmp_path / f"{started:%Y-%m-%d-%H%M%S}", tmp_path / "2001-02-03-040506")
+    result = run_job(job)
+    assert result.outputs == [tmp_path / "2001-02-03-040506" / "background-image.png"]
+
+
+@pytest.mark.large
+def test_what_is_done_is_left_alone(inputs, uninterrupted, tmp_path):
+    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
+    assert not run_job(job).already_done
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    result = run_job(job)
+    assert result.already_done
+    assert result.summary.frames == 0
+    assert tmp_path / "model.npz" in result.outputs
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
+    assert content(tmp_path) == uninterrupted("images")[1]
+
+
+@pytest.mark.large
+def test_results_are_not_replaced_unasked(inputs, tmp_path):
+    short = inputs / "short"
+    if not short.exists():
+        write_images(short, np.zeros((3, 32, 48, 3), np.uint8))
+    job = Job(str(short), tmp_path)
+    run_job(job)
+    with pytest.raises(SinkError, match="exists already"):
+        run_job(job)
+    assert run_job(dataclasses.replace(job, overwrite=True)).summary.frames == 3
+    with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts anew"):
+        run_job(dataclasses.replace(job, save=("mask", "overlay"), resume=True))
+    assert run_job(dataclasses.replace(job, resume=True, overwrite=True)).summary.frames == 3
+    assert not (tmp_path / ".resume").exists()
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"parameters": {**PARAMETERS, "rank": 5}}, r"by other options \(--rank 3, now 5\)"),
+        ({"save": ("mask", "panel")}, r"--save mask overlay background-image, now mask panel"),
+        ({"rate": 10.0}, r"--rate not given, now 10"),
+    ],
+)
+def test_other_options_are_refused(inputs, tmp_path, fields, message):
+    job = make_job(inputs, tmp_path, "images", resume=True)
+    with pytest.raises(Broken):
+        run_job(job, watch=breaking_at(SEGMENT + 2))
+    before = content(tmp_path)
+    other = dataclasses.replace(job, **fields)
+    with pytest.raises(ParameterError, match=f"{message}.*--overwrite starts anew"):
+        run_job(other)
+    assert content(tmp_path) == before
+    with pytest.raises(Broken):
+        run_job(dataclasses.replace(other, overwrite=True), watch=breaking_at(2))
+
+
+@pytest.mark.large
+def test_a_changed_source_is_refused(inputs, tmp_path):
+    copy = shutil.copytree(inputs / "frames", tmp_path / "frames")
+    job = dataclasses.replace(make_job(inputs, tmp_path / "out", "images"), source=str(copy), resume=True)
+    with pytest.raises(Broken):
+        run_job(job, watch=breaking_at(SEGMENT + 2))
+    with pytest.raises(ParameterError, match=r"was made from .*frames.*--overwrite starts anew"):
+        run_job(dataclasses.replace(job, source=str(inputs / "frames")))
+    shutil.copy(copy / "in000001.png", copy / "in000002.png")
+    with pytest.raises(ParameterError, match=r"was made before .*frames.* was changed; --overwrite starts anew"):
+        run_job(job)
+
+
+@pytest.mark.large
+def test_a_damaged_checkpoint_is_refused(inputs, tmp_path):
+    job = make_job(inputs, tmp_path, "images", resume=True)
+    with pytest.raises(Broken):
+        run_job(job, watch=breaking_at(SEGMENT + 2))
+    state = tmp_path / ".resume" / "state"
+    state.write_bytes(state.read_bytes()[:-1])
+    with pytest.raises(SourceError, match="damaged; --overwrite starts anew"):
+        run_job(job)
+
+
+@needs_av
+@pytest.mark.large
+@pytest.mark.parametrize("lost", ["mask.mkv.partial", "mask.npz.partial"])
+def test_a_job_begins_anew_where_an_unfinished_output_is_gone(inputs, uninterrupted, tmp_path, lost, caplog):
+    job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
+    with pytest.raises(Broken):
+        run_job(job, watch=breaking_at(SEGMENT + 2))
+    (tmp_path / lost).unlink()
+    result = run_job(job)
+    assert "starting anew" in caplog.text
+    assert result.summary.resumed == 0
+    assert content(tmp_path) == uninterrupted("video")[1]
+
+
+@needs_av
+@pytest.mark.large
+def test_a_kill_while_outputs_are_finished_costs_only_the_rest(inputs, uninterrupted, tmp_path, monkeypatch):
+    from bgsub.video.sinks import ArraySink  # noqa: PLC0415
+
+    job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
+
+    def killed(_self):
+        raise Broken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ArraySink, "close", killed)
+        with pytest.raises(Broken):
+            run_job(job)
+    finished = tmp_path / "mask.mkv"
+    assert finished.exists()
+    assert not (tmp_path / "mask.npz").exists()
+    time = finished.stat().st_mtime_ns
+    (tmp_path / ".resume" / "state.partial").write_bytes(b"of the killed process")
+    result = run_job(job)
+    assert result.summary.resumed == 2 * SEGMENT
+    assert finished.stat().st_mtime_ns == time
+    assert set(result.outputs) == {tmp_path / name for name in uninterrupted("video")[1]}
+    assert content(tmp_path) == uninterrupted("video")[1]
+
+
+@pytest.mark.large
+def test_the_user_may_stop_and_go_on(inputs, uninterrupted, tmp_path):
+    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
+
+    @contextlib.contextmanager
+    def interrupted(_source):
+        def after(frame, _separation):
+            if frame.index == SEGMENT + 9:
+                raise KeyboardInterrupt
+
+        yield after
+
+    with pytest.raises(StoppedError, match=f"stopped after frame {SEGMENT + 10}.*goes on after frame {SEGMENT}"):
+        run_job(job, watch=interrupted)
+    assert not (tmp_path / "model.npz").exists()
+    run_job(job)
+    assert content(tmp_path) == uninterrupted("images")[1]
+
+
+@pytest.mark.large
+def test_a_stop_before_the_first_checkpoint_is_no_end(inputs, uninterrupted, tmp_path):
+    controls = Controls()
+    controls.quit()
+    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
+    with pytest.raises(StoppedError, match="begins anew"):
+        run_job(job, controls=controls)
+    run_job(job)
+    assert content(tmp_path) == uninterrupted("images")[1]
+
+
+def test_a_video_that_cannot_be_continued_is_told_before_the_work(inputs, tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.video.sinks.create.has_av", lambda: False)
+    with pytest.raises(SinkError, match=r"pip install 'bgsub\[av\]'"):
+        run_job(make_job(inputs, tmp_path, save=("mask.mkv",), resume=True))
+    assert os.listdir(tmp_path) == []
+
+
+def test_one_run_at_a_time_goes_on_in_a_folder(inputs, tmp_path):
+    output = tmp_path / "new" / "out"
+    job = make_job(inputs, output, save=("mask.npz",), resume=True, end="30")
+    refusals = []
+
+    @contextlib.contextmanager
+    def meanwhile(_source):
+        for again in (job, dataclasses.replace(job, overwrite=True)):
+            with pytest.raises(SinkError) as caught:
+                run_job(again)
+            refusals.append(str(caught.value))
+        yield lambda _frame, _separation: None
+
+    run_job(job, watch=meanwhile)
+    assert refusals == [f"another run with --resume works in '{output}'"] * 2
+    assert os.listdir(output) == ["mask.npz"]
+    with pytest.raises(ParameterError):
+        run_job(dataclasses.replace(job, output=tmp_path / "other" / "out", save=("mask.jpg",)))
+    assert os.listdir(tmp_path) == ["new"]
+
+
+def test_a_live_source_cannot_be_resumed(tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.video.open_source", lambda *_args, **_options: FakeSource(live=True))
+    with pytest.raises(ParameterError, match="the source is live"):
+        run_job(Job("0", tmp_path, resume=True))
+
+
+@pytest.mark.large
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_keeps_the_one_before(inputs, tmp_path, monkeypatch):
+    job = make_job(inputs, tmp_path, "images", resume=True)
+    real, calls = os.replace, []
+
+    def replaced(source, target):
+        if os.path.basename(target) == "state":
+            calls.append(target)
+            if len(calls) == 3:
+                raise OSError(28, "No space left on device")
+        real(source, target)
+
+    monkeypatch.setattr("bgsub.storage.checkpoint.os.replace", replaced)
+    with pytest.raises(OutputError, match=r"checkpoint.*No space left"):
+        run_job(job)
+    assert Checkpoint.read(tmp_path / ".resume" / "state").frames == SEGMENT

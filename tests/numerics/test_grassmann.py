@@ -1,0 +1,252 @@
+"""Laws of the thin geometry, and its dense twins."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.numerics.grassmann import (
+    Retraction,
+    project,
+    qr_positive,
+    rank_one_update,
+    riemannian_gradient,
+    small_rotation,
+)
+from bgsub.numerics.surrogates import CODES, Surrogate
+
+examples = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 10_000)
+steps = st.floats(-3, 3)
+
+
+@st.composite
+def tangents(draw):
+    """Draw U (m, k) and two tangent vectors; k up to m."""
+    m = draw(st.integers(1, 24))
+    k = draw(st.integers(1, m))
+    rng = np.random.default_rng(draw(seeds))
+    U = basis(rng, m, k)
+    B, C = (project(U, rng.standard_normal((m, k))) for _ in range(2))
+    if draw(st.booleans()):  # a vanishing and a repeated column
+        B[:, 0] = 0
+        B[:, -1] = B[:, k // 2]
+    return U, B, C
+
+
+@st.composite
+def factors(draw):
+    """Draw Q (m, r), R (r, k), p (m,), y (k,), w."""
+    m = draw(st.integers(2, 30))
+    k = draw(st.integers(1, min(5, m)))
+    r = draw(st.integers(0, k))
+    rng = np.random.default_rng(draw(seeds))
+    return basis(rng, m, r), rng.standard_normal((r, k)), *vectors(rng, m, k), draw(st.floats(0.01, 0.99))
+
+
+def basis(rng, m, k):
+    return np.linalg.qr(rng.standard_normal((m, k)))[0]
+
+
+def vectors(rng, *sizes):
+    return tuple(rng.standard_normal(size) for size in sizes)
+
+
+def assert_orthonormal(U, atol=1e-12):
+    np.testing.assert_allclose(U.T @ U, np.eye(U.shape[1]), atol=atol)
+
+
+@given(tangents())
+@examples
+def test_projection_is_idempotent_and_tangent(drawn):
+    U, _, _ = drawn
+    Z = np.random.default_rng(0).standard_normal(U.shape)
+    B = project(U, Z)
+    np.testing.assert_allclose(U.T @ B, 0, atol=1e-12)
+    np.testing.assert_allclose(project(U, B), B, atol=1e-12)
+
+
+@given(tangents(), seeds)
+@examples
+def test_gradient_is_tangent_and_its_dense_twin(drawn, seed):
+    U, _, _ = drawn
+    A, L = np.random.default_rng(seed).standard_normal((2, len(U), 4))
+    thin = riemannian_gradient(U, A, L)
+    np.testing.assert_allclose(U.T @ thin, 0, atol=1e-11)
+    dense = reference.gradient(reference.projector(U), A @ L.T)
+    np.testing.assert_allclose(reference.tangent_matrix(U, thin), dense, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", list(CODES))
+@given(drawn=tangents(), seed=seeds)
+@examples
+def test_gradient_agrees_with_finite_differences(name, drawn, seed):
+    U, B, _ = drawn
+    surrogate = Surrogate(name, 0.3)
+    X, L = np.random.default_rng(seed).standard_normal((2, len(U), 5))
+
+    def f(t):
+        return surrogate.value(X - reference.projector(reference.retract(U, B, t)) @ L).sum()
+
+    residual = X - reference.projector(U) @ L
+    gradient = riemannian_gradient(U, -surrogate.influence(residual), L)
+    step = 1e-5
+    slope = (f(step) - f(-step)) / (2 * step)
+    assert 2 * np.vdot(gradient, B) == pytest.approx(slope, rel=1e-4, abs=1e-4)
+
+
+@given(tangents(), steps)
+@examples
+def test_retraction_is_the_q_factor_of_the_whole_matrix(drawn, t):
+    U, B, _ = drawn
+    curve = Retraction(U, B)
+    np.testing.assert_allclose(curve.Q @ curve.R, B, atol=1e-12)
+    assert_orthonormal(curve.point(t))
+    np.testing.assert_allclose(curve.point(t), reference.retract(U, B, t), atol=1e-10)
+    np.testing.assert_allclose(curve.point(0.0), U, atol=1e-12)
+
+
+@given(tangents(), st.floats(-3, 3))
+@examples
+def test_companion_is_orthonormal_and_orthogonal_to_the_new_basis(drawn, t):
+    U, B, _ = drawn
+    curve = Retraction(U, B)
+    assert_orthonormal(np.hstack([curve.point(t), curve.companion(t)]))
+
+
+@given(tangents(), steps)
+@examples
+def test_transport_is_tangent_and_isometric_along_the_step(drawn, t):
+    U, B, C = drawn
+    curve = Retraction(U, B)
+    moved = curve.transport(C, t)
+    np.testing.assert_allclose(curve.point(t).T @ moved, 0, atol=1e-11)
+    np.testing.assert_allclose(moved.T @ moved, C.T @ C, atol=1e-10)
+    np.testing.assert_allclose(curve.direction(t), curve.transport(B, t), atol=1e-10)
+    assert np.linalg.norm(curve.direction(t)) == pytest.approx(np.linalg.norm(B), abs=1e-10)
+
+
+@given(tangents(), steps)
+@examples
+def test_point_and_transport_agree_with_the_full_rotation(drawn, t):
+    U, B, C = drawn
+    curve = Retraction(U, B)
+    rotation = reference.rotation(U, B, t, reference.complement(U, curve.Q))
+    P_new = rotation @ reference.projector(U) @ rotation.T
+    np.testing.assert_allclose(reference.projector(curve.point(t)), P_new, atol=1e-10)
+    moved = rotation @ reference.tangent_matrix(U, C) @ rotation.T
+    thin = reference.tangent_matrix(curve.point(t), curve.transport(C, t))
+    np.testing.assert_allclose(thin, moved, atol=1e-9)
+
+
+@given(tangents(), steps, seeds)
+@examples
+def test_coefficients_are_those_of_the_projected_matrix(drawn, t, seed):
+    U, B, _ = drawn
+    Y = np.random.default_rng(seed).standard_normal((U.shape[1], 4))
+    curve = Retraction(U, B)
+    U_new = curve.point(t)
+    np.testing.assert_allclose(U_new @ curve.coefficients(Y, t), reference.projector(U_new) @ (U @ Y), atol=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_retraction_leaves_the_geodesic_at_least_quadratically(seed):
+    rng = np.random.default_rng(seed)
+    U = basis(rng, 20, 3)
+    B = project(U, rng.standard_normal((20, 3)))
+    B /= np.linalg.norm(B)
+    curve = Retraction(U, B)
+    t = np.geomspace(1e-3, 1e-1, 8)
+    gaps = [
+        np.linalg.norm(reference.projector(curve.point(s)) - reference.projector(reference.exponential(U, B, s)))
+        for s in t
+    ]
+    slope = np.polyfit(np.log(t), np.log(gaps), 1)[0]
+    assert slope >= 2
+
+
+def test_float32_stays_float32():
+    rng = np.random.default_rng(0)
+    U = basis(rng, 30, 3).astype(np.float32)
+    B = project(U, rng.standard_normal((30, 3)).astype(np.float32))
+    curve = Retraction(U, B)
+    for result in (
+        curve.point(0.5),
+        curve.companion(0.5),
+        curve.transport(B, 0.5),
+        curve.coefficients(B[:3], 0.5),
+    ):
+        assert result.dtype == np.float32
+
+
+@given(st.integers(0, 6), st.integers(1, 6), st.floats(0, 100), seeds)
+@examples
+def test_small_rotation_is_the_q_factor(r, k, t, seed):
+    R = t * np.random.default_rng(seed).standard_normal((r, k))
+    M = np.block([[np.eye(k), -R.T], [R, np.eye(r)]])
+    theta = small_rotation(R)
+    assert_orthonormal(theta)
+    triangle = theta.T @ M
+    np.testing.assert_allclose(np.tril(triangle, -1), 0, atol=1e-9)
+    assert np.all(np.diagonal(triangle) > 0)
+
+
+@given(tangents())
+@examples
+def test_qr_has_a_non_negative_diagonal(drawn):
+    _, B, _ = drawn
+    Q, R = qr_positive(B)
+    np.testing.assert_allclose(Q @ R, B, atol=1e-12)
+    np.testing.assert_allclose(np.tril(R, -1), 0)
+    assert np.all(np.diagonal(R) >= 0)
+
+
+@given(factors())
+@examples
+def test_rank_one_update_is_its_dense_twin(drawn):
+    Q, R, p, y, w = drawn
+    Q_new, R_new = rank_one_update(Q, R, p, y, w)
+    np.testing.assert_allclose(Q_new @ R_new, reference.rank_one_update(Q, R, p, y, w), atol=1e-5)
+    assert_orthonormal(Q_new, 1e-11)
+    assert Q_new.shape[1] <= min(R.shape[0] + 1, R.shape[1])
+
+
+@given(factors())
+@examples
+def test_rank_one_update_inside_the_span_adds_no_column(drawn):
+    Q, R, _, y, w = drawn
+    p = Q @ np.ones(Q.shape[1])
+    Q_new, R_new = rank_one_update(Q, R, p, y, w)
+    np.testing.assert_allclose(Q_new @ R_new, reference.rank_one_update(Q, R, p, y, w), atol=1e-5)
+    assert Q_new.shape[1] <= Q.shape[1]
+
+
+@given(factors())
+@examples
+def test_rank_one_update_with_nothing_new_only_forgets(drawn):
+    Q, R, p, y, w = drawn
+    Q_new, R_new = rank_one_update(Q, R, np.zeros_like(p), y, w)
+    np.testing.assert_allclose(Q_new @ R_new, (1 - w) * Q @ R, atol=1e-5)
+    assert Q_new.shape[1] <= Q.shape[1]
+
+
+def test_many_rank_one_updates_stay_orthonormal_and_exact():
+    rng = np.random.default_rng(0)
+    m, k, w = 40, 4, 0.1
+    Q, R, G = np.empty((m, 0)), np.empty((0, k)), np.zeros((m, k))
+    for _ in range(300):
+        p, y = vectors(rng, m, k)
+        G = (1 - w) * G + w * np.outer(p, y)
+        Q, R = rank_one_update(Q, R, p, y, w)
+        assert Q.shape[1] <= k
+    assert_orthonormal(Q, 1e-11)
+    np.testing.assert_allclose(Q @ R, G, atol=1e-6)
+
+
+def test_many_retractions_stay_orthonormal():
+    rng = np.random.default_rng(0)
+    U = basis(rng, 40, 4)
+    for _ in range(300):
+        U = Retraction(U, project(U, rng.standard_normal(U.shape))).point(0.3)
+    assert_orthonormal(U, 1e-11)

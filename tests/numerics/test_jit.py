@@ -1,0 +1,111 @@
+"""Compiled kernels on disk: shared by processes, beside a package that cannot be written, and none at all."""
+
+import ast
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from bgsub.numerics import jit
+
+MODULE = """
+from bgsub.numerics.jit import kernel
+
+@kernel
+def double(x):
+    return x + x
+"""
+CHILD = """
+import sys
+sys.path.insert(0, {folder!r})
+if {read_only}:
+    from numba.core import caching
+    def refuse(self):
+        raise PermissionError("read-only")
+    for name in ("InTreeCacheLocator", "_InTreeCacheLocator"):
+        if hasattr(caching, name):
+            getattr(caching, name).ensure_cache_path = refuse
+import kernels_of_a_test as kernels
+from bgsub.scene.kernel_warmup import was_compiled
+value = kernels.double(21)
+print(value, sum(kernels.double.stats.cache_hits.values()), was_compiled(kernels.double))
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Return what starts a process that calls a kernel of a module in a folder of its own."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "kernels_of_a_test.py").write_text(textwrap.dedent(MODULE))
+
+    def child(read_only=False, **environment):
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+        code = CHILD.format(folder=str(folder), read_only=read_only)
+        return subprocess.Popen(
+            [sys.executable, "-c", code],
+            env=clean | environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    return child
+
+
+def answer(process):
+    out, error = process.communicate(timeout=120)
+    assert process.returncode == 0, error
+    return out.split()
+
+
+def test_two_processes_at_once_share_one_cache(start, tmp_path):
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    both = [start(**environment) for _ in range(2)]
+    assert [answer(process)[0] for process in both] == ["42", "42"]
+    assert answer(start(**environment)) == ["42", "1", "False"]
+
+
+def test_a_read_only_package_is_cached_in_the_home_of_the_user(start, tmp_path):
+    home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "home")}
+    assert answer(start(read_only=True, **home)) == ["42", "0", "True"]
+    assert answer(start(read_only=True, **home)) == ["42", "1", "False"]
+    assert list((tmp_path / "home").rglob("*.nbi"))
+
+
+def test_without_any_place_for_the_cache_kernels_are_compiled_every_time(start, tmp_path):
+    (tmp_path / "file").write_text("")
+    nowhere = {"HOME": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
+    assert answer(start(read_only=True, **nowhere)) == ["42", "0", "True"]
+    assert answer(start(read_only=True, **nowhere)) == ["42", "0", "True"]
+
+
+def test_a_kernel_from_the_cache_was_not_compiled(start, tmp_path):
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert [answer(start(**environment))[2] for _ in range(2)] == ["True", "False"]
+
+
+def functions_of(path):
+    """The names of the compiled functions of a module with their decorators, and those each of them calls."""
+    found = {}
+    for node in ast.parse(path.read_text()).body:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        marks = {ast.unparse(mark) for mark in node.decorator_list} & {"kernel", "part", "formula"}
+        calls = {ast.unparse(call.func).split(".")[-1] for call in ast.walk(node) if isinstance(call, ast.Call)}
+        if marks:
+            found[node.name] = marks.pop(), calls - {node.name}
+    return found
+
+
+def test_what_kernels_call_is_part_of_them():
+    """Or a process that compiles would not give the bytes of one that loads, as tests/cli/test_cli_resume sees."""
+    functions = {}
+    for path in Path(jit.__file__).parents[1].rglob("*.py"):
+        functions.update(functions_of(path))
+    called = set().union(*(calls for _, calls in functions.values())) & set(functions)
+    assert len(called) > 40
+    assert [name for name in sorted(called) if functions[name][0] == "kernel"] == []

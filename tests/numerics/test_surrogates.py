@@ -1,0 +1,174 @@
+"""Laws of the surrogates, and the compiled formulas against their twins."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.errors import ParameterError
+from bgsub.numerics.jit import kernel
+from bgsub.numerics.surrogates import (
+    CODES,
+    Surrogate,
+    arctan,
+    atan_influence,
+    atan_value,
+    log_influence,
+    log_value,
+    log_weight,
+    lp_influence,
+    lp_value,
+    lp_weight,
+)
+
+NAMES = list(CODES)
+FORMULAS = {
+    "lp_value": (lp_value, reference.surrogate_value),
+    "lp_influence": (lp_influence, reference.surrogate_influence),
+    "lp_weight": (lp_weight, reference.surrogate_weight),
+    "log_value": (log_value, reference.surrogate_value),
+    "log_influence": (log_influence, reference.surrogate_influence),
+    "log_weight": (log_weight, reference.surrogate_weight),
+    "atan_value": (atan_value, reference.surrogate_value),
+    "atan_influence": (atan_influence, reference.surrogate_influence),
+}
+
+examples = settings(max_examples=25, deadline=None)
+residuals = st.lists(st.floats(-10, 10, width=32), min_size=1, max_size=20).map(np.array)
+scales = st.floats(1e-3, 2)
+exponents = st.floats(0.1, 0.9)
+
+
+def looped(formula):
+    @kernel
+    def loop(r, mu, p, out):
+        for i in range(r.size):
+            out[i] = formula(r[i], mu, p)
+
+    return loop
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(r=residuals, mu=scales, p=exponents)
+@examples
+def test_arrays_agree_with_the_printed_formulas(name, r, mu, p):
+    surrogate = Surrogate(name, mu, p)
+    close = {"rtol": 1e-10, "atol": 1e-14}
+    np.testing.assert_allclose(surrogate.value(r), reference.surrogate_value(name, r, mu, p), **close)
+    np.testing.assert_allclose(surrogate.influence(r), reference.surrogate_influence(name, r, mu, p), **close)
+    np.testing.assert_allclose(surrogate.weight(r), reference.surrogate_weight(name, r, mu, p), rtol=1e-7)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(r=residuals, mu=scales, p=exponents)
+@examples
+def test_influence_is_the_derivative_of_the_value(name, r, mu, p):
+    surrogate = Surrogate(name, mu, p)
+    step = 1e-5 * surrogate.scale
+    slope = (surrogate.value(r + step) - surrogate.value(r - step)) / (2 * step)
+    np.testing.assert_allclose(surrogate.influence(r), slope, atol=1e-6 * surrogate.scale, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(mu=scales, p=exponents)
+@examples
+def test_curvature_is_one_at_zero(name, mu, p):
+    surrogate = Surrogate(name, mu, p)
+    step = 1e-4 * surrogate.scale
+    assert surrogate.influence(np.array([step]))[0] / step == pytest.approx(1, abs=1e-6)
+    assert surrogate.weight(np.zeros(1))[0] == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(mu=scales, p=exponents)
+@examples
+def test_weight_lies_in_the_unit_interval_and_falls(name, mu, p):
+    surrogate = Surrogate(name, mu, p)
+    r = np.linspace(0, 10, 500)
+    weight = surrogate.weight(r)
+    assert np.all(weight > 0)
+    assert np.all(weight <= 1 + 1e-12)
+    assert np.all(np.diff(weight) < 1e-12)
+    np.testing.assert_array_equal(weight, surrogate.weight(-r))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@given(r=st.floats(-5, 5), mu=scales, p=exponents)
+@examples
+def test_quadratic_with_the_weight_as_curvature_touches_and_lies_above(name, r, mu, p):
+    surrogate = Surrogate(name, mu, p)
+    at = np.array([r])
+    s = np.linspace(-8, 8, 401)
+    curvature = surrogate.weight(at)[0]
+    above = surrogate.value(at)[0] + curvature / 2 * (s * s - r * r)
+    assert np.all(surrogate.value(s) <= above + 1e-6 * (1 + surrogate.value(s)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_influence_falls_back_for_outliers(name):
+    surrogate = Surrogate(name, 0.05)
+    r = np.linspace(0, 10, 2000)
+    influence = surrogate.influence(r)
+    assert 0 < influence.argmax() < len(r) - 1
+    assert influence[-1] < 0.5 * influence.max()
+
+
+@pytest.mark.parametrize("formula", list(FORMULAS))
+@pytest.mark.parametrize("mu", [1e-4, 0.05, 2.0])
+def test_compiled_float32_formula_is_its_twin(formula, mu):
+    function, twin = FORMULAS[formula]
+    r = np.random.default_rng(0).uniform(-3, 3, 2000).astype(np.float32)
+    r[:2] = 0, np.float32(mu)
+    out = np.empty_like(r)
+    looped(function)(r, np.float32(mu), np.float32(0.5), out)
+    expected = twin(formula.split("_")[0], r, float(np.float32(mu)))
+    assert np.abs(out - expected).max() <= 2e-6 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("formula", list(FORMULAS))
+def test_compiled_float64_formula_is_its_twin(formula):
+    function, twin = FORMULAS[formula]
+    r = np.random.default_rng(0).uniform(-3, 3, 500)
+    out = np.empty_like(r)
+    looped(function)(r, np.float64(0.05), np.float64(0.5), out)
+    np.testing.assert_allclose(out, twin(formula.split("_")[0], r, 0.05), rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_arc_tangent_in_kernels(dtype):
+    @kernel
+    def loop(z, out):
+        for i in range(z.size):
+            out[i] = arctan(z[i])
+
+    positive = np.geomspace(1e-20, 1e20, 4001).astype(dtype)
+    z = np.concatenate([-positive, np.zeros(1, dtype), positive])
+    out = np.empty_like(z)
+    loop(z, out)
+    exact = np.arctan(z.astype(np.float64))
+    assert np.abs(out - exact).max() <= (2e-7 if dtype == np.float32 else 1e-15)
+    near = np.abs(z) < 0.1
+    np.testing.assert_allclose(out[near], exact[near], rtol=3e-7 if dtype == np.float32 else 1e-15)
+
+
+def test_nan_stays_nan_in_kernels():
+    r = np.full(1, np.nan, np.float32)
+    for function, _ in FORMULAS.values():
+        out = np.zeros_like(r)
+        looped(function)(r, np.float32(0.05), np.float32(0.5), out)
+        assert np.isnan(out[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("huber", 0.1), "surrogate must be one of lp, log, atan, got 'huber'"),
+        (("lp", 0.0), "mu must be > 0, got 0.0"),
+        (("log", float("nan")), "mu must be > 0, got nan"),
+        (("lp", 0.1, 1.0), r"p must be in \(0, 1\), got 1.0"),
+    ],
+)
+def test_wrong_parameters_are_named(arguments, message):
+    with pytest.raises(ParameterError, match=message):
+        Surrogate(*arguments)

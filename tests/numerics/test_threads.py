@@ -1,0 +1,261 @@
+"""The small pool: every band once, threads given back, no more helpers than cores, whatever happens."""
+
+import multiprocessing
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import reference_tracking as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from threadpoolctl import threadpool_info
+
+from bgsub import BackgroundSubtractor
+from bgsub.numerics import threads
+from bgsub.numerics.threads import bands_for, cores, in_bands, one_blas_thread
+from bgsub.scene import _pixel_kernels
+
+CORES = 4
+F = np.float32
+
+sizes = settings(max_examples=15, deadline=None)
+
+
+@pytest.fixture
+def pool(monkeypatch):
+    """A pool of its own, on a machine of four cores."""
+    monkeypatch.setattr(threads, "cores", lambda: CORES)
+    pool = threads._Pool()
+    monkeypatch.setattr(threads, "_pool", pool)
+    yield pool
+    assert pool._idle == CORES - 1
+    if pool._executor is not None:
+        pool._executor.shutdown()
+
+
+def calls(length, threads, grain=1):
+    """Return the (begin, end, band) with which `in_bands` calls its function, by band."""
+    seen = []
+    in_bands(lambda *band: seen.append(band), length, threads, grain)
+    return sorted(seen, key=lambda band: band[2])
+
+
+@pytest.mark.usefixtures("pool")
+def test_bands_cover_the_range_once():
+    @given(length=st.integers(1, 500), threads=st.integers(1, 9), grain=st.integers(1, 64))
+    @settings(max_examples=200, deadline=None)
+    def check(length, threads, grain):
+        found = calls(length, threads, grain)
+        assert [band for _, _, band in found] == list(range(len(found)))
+        assert len(found) == min(threads, CORES, -(-length // grain))
+        begins, ends = [begin for begin, _, _ in found], [end for _, end, _ in found]
+        assert begins == [0, *ends[:-1]]
+        assert ends[-1] == length
+        assert all(begin % grain == 0 and begin < end for begin, end, _ in found)
+
+    check()
+
+
+def test_bands_are_even(pool):
+    lengths = [end - begin for begin, end, _ in calls(1000, 4, 10)]
+    assert lengths == [250] * 4
+    assert pool._executor is not None
+
+
+def test_one_thread_needs_no_pool(pool):
+    assert calls(1000, 1) == [(0, 1000, 0)]
+    assert pool._executor is None
+
+
+def test_the_first_band_is_the_callers_own(pool):
+    names = {}
+    in_bands(lambda begin, end, band: names.update({band: threading.current_thread()}), 10, 3)
+    assert names[0] is threading.current_thread()
+    assert all(names[band].name.startswith("kernel-pool") for band in (1, 2))
+
+
+@pytest.mark.parametrize("guilty", [{0}, {1}, {3}, {0, 2}, {0, 1, 2, 3}])
+def test_an_exception_reaches_the_caller_after_all_bands_have_ended(pool, guilty):
+    ended = []
+
+    def work(begin, end, band):
+        if band in guilty:
+            raise ZeroDivisionError(band)
+        time.sleep(0.02)
+        ended.append(band)
+
+    for _ in range(3):  # and again: the pool is as good as before
+        ended.clear()
+        with pytest.raises(ZeroDivisionError, match=str(min(guilty))):
+            in_bands(work, 100, 4)
+        assert sorted(ended) == sorted(set(range(4)) - guilty)
+        assert pool._idle == CORES - 1
+    assert len(calls(100, 4)) == 4
+
+
+def test_callers_at_the_same_time_share_the_helpers(pool):
+    """All callers are inside at once, none waits for another, and together they have the helpers there are."""
+    callers = 6
+    together = threading.Barrier(callers)
+
+    def call(_):
+        bands = []
+
+        def work(begin, end, band):
+            bands.append((begin, end))
+            if band == 0:
+                together.wait(timeout=10)
+
+        in_bands(work, 120, 3)
+        return sorted(bands)
+
+    for _ in range(5):
+        with ThreadPoolExecutor(callers) as executor:
+            results = list(executor.map(call, range(callers)))
+        for bands in results:
+            assert [begin for begin, _ in bands] == [0, *(end for _, end in bands[:-1])]
+            assert bands[-1][1] == 120
+        assert sum(len(bands) - 1 for bands in results) == CORES - 1
+        assert pool._idle == CORES - 1
+
+
+def test_a_band_may_have_bands_of_its_own(pool):
+    total = np.zeros(100, int)
+
+    def inner(begin, end, band):
+        total[begin:end] += 1
+
+    in_bands(lambda begin, end, band: in_bands(inner, 100, 4), 4, 4)
+    np.testing.assert_array_equal(total, CORES)
+
+
+def test_bands_for(monkeypatch):
+    monkeypatch.setattr(threads, "cores", lambda: CORES)
+    assert bands_for(10, 100, None) == 1
+    assert bands_for(0, 100, 8) == 1
+    assert bands_for(199, 100, None) == 1
+    assert bands_for(200, 100, None) == 2
+    assert bands_for(10_000, 100, None) == CORES
+    assert bands_for(10_000, 100, 1) == 1
+    assert bands_for(10_000, 100, 7) == 7
+
+
+def test_there_is_a_core():
+    assert cores() >= 1
+
+
+@given(h=st.integers(1, 24), w=st.integers(1, 20), half=st.integers(0, 3), seed=st.integers(0, 99), data=st.data())
+@sizes
+def test_the_vote_in_two_bands_is_one(h, w, half, seed, data):
+    candidates = (np.random.default_rng(seed).random((h, w)) < 0.5).astype(np.uint8)
+    cut, side = data.draw(st.integers(0, h)), 2 * half + 1
+    out = np.full((h, w), 9, np.uint8)
+    for begin, end in ((0, cut), (cut, h)):
+        lines = np.empty(w + side - 1, np.uint16), np.empty(w, np.uint16)
+        _pixel_kernels.majority(begin, end, candidates, side, out, *lines)
+    np.testing.assert_array_equal(out, reference.majority(candidates, side))
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@given(h=st.integers(1, 16), w=st.integers(1, 80), radius=st.integers(1, 2), seed=st.integers(0, 99), data=st.data())
+@sizes
+def test_matches_in_two_bands_are_those_of_one(channels, h, w, radius, seed, data):
+    rng = np.random.default_rng(seed)
+    x, l = rng.integers(0, 60, (2, h, w, channels)).astype(np.uint8)
+    candidates, displaced = (rng.random((h, w)) < 0.3).astype(np.uint8), rng.integers(0, 255, (h, w)).astype(np.uint8)
+    numbers = F(1 / 255), F(0.05), F(0.05), F(0.5), radius, F(255)
+    results = []
+    for cut in (h, data.draw(st.integers(0, h))):
+        shares, over = displaced.copy(), candidates.copy()
+        for begin, end in ((0, cut), (cut, h)):
+            _pixel_kernels.match_neighbours(begin, end, x, l, *numbers, shares, over)
+        results.append((shares, over))
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert (results[0][1] <= candidates).all()
+
+
+def _in_a_child(connection):
+    connection.send((calls(100, 4, 5), threads._pool._idle))
+    connection.close()
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="there is no fork")
+def test_a_forked_child_has_threads_of_its_own(pool):
+    expected = calls(100, 4, 5)  # the parent's threads run; the child inherits none of them
+    assert pool.take(CORES) == CORES - 1  # nor that they are taken
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_in_a_child, args=(sender,))
+    child.start()
+    sender.close()
+    try:
+        assert receiver.poll(20)
+        assert receiver.recv() == (expected, CORES - 1)
+    finally:
+        child.join(10)
+        if child.is_alive():
+            child.kill()
+        pool.give_back(CORES - 1)
+    assert child.exitcode == 0
+
+
+def stream(seed, n=40, shape=(60, 81, 3)):
+    """Return n noisy frames of a still picture with an object that walks through it."""
+    rng = np.random.default_rng(seed)
+    picture = rng.integers(60, 180, shape)
+    frames = np.empty((n, *shape), np.uint8)
+    for i, frame in enumerate(frames):
+        frame[:] = picture + rng.normal(0, 2, shape).round()
+        frame[20:40, i : i + 15] = 250 - 30 * seed
+    return frames
+
+
+@pytest.mark.large
+def test_subtractors_at_the_same_time_find_what_they_find_alone(pool, monkeypatch):
+    for name in ("background._WORTH_A_THREAD", "segmentation._LIGHT_WORK", "segmentation._HEAVY_WORK", "objects._WORK"):
+        monkeypatch.setattr(f"bgsub.{name}", 1200)
+    monkeypatch.setattr("bgsub.scene.background._BLOCK_BYTES", 36_000)  # 500 pixels: several blocks in every band
+    streams = [stream(seed) for seed in range(4)]
+    ready = threading.Barrier(len(streams))
+
+    def run(frames, wait=None):
+        subtractor = BackgroundSubtractor(start_frames=10, subset=500, threads=3)
+        if wait is not None:
+            wait()
+        return [(subtractor.apply(frame), subtractor.getBackgroundImage()) for frame in frames]
+
+    alone = [run(frames) for frames in streams]
+    with ThreadPoolExecutor(len(streams)) as executor:
+        together = list(executor.map(lambda frames: run(frames, ready.wait), streams))
+    assert all(np.count_nonzero(mask) > 100 for result in alone for mask, _ in result[12:])
+    for one, other in zip(alone, together, strict=True):
+        for (mask, background), (other_mask, other_background) in zip(one, other, strict=True):
+            np.testing.assert_array_equal(mask, other_mask)
+            assert np.abs(background.astype(int) - other_background).max() <= 1
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_the_limit_of_the_blas_is_never_lifted_by_another():
+    before, seen = blas_threads(), []
+
+    def other():
+        with one_blas_thread():
+            for _ in range(20):
+                seen.append(blas_threads())
+                time.sleep(0.001)
+
+    threads = [threading.Thread(target=other) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert seen == [{1}] * 80
+    with one_blas_thread():
+        assert blas_threads() == {1}
+    assert blas_threads() == before

@@ -1,0 +1,73 @@
+"""Frame formats: every kind of image to a unit vector and back."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from bgsub import ParameterError
+from bgsub.scene.frame_format import FrameFormat
+
+SHAPES = st.sampled_from([(1, 1), (3, 5), (7, 4, 1), (5, 6, 3), (2, 9, 4)])
+
+
+@given(hnp.arrays(st.sampled_from([np.uint8, np.uint16]), SHAPES))
+@settings(max_examples=40, deadline=None)
+def test_integers_survive_the_way_to_the_unit_and_back(frame):
+    frames = FrameFormat.of(frame)
+    x = frames.to_vector(frames.check(frame), np.empty(frames.size, np.float32))
+    assert x.min() >= 0
+    assert x.max() <= 1
+    np.testing.assert_array_equal(frames.to_image(x), frame)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_floats_survive(dtype):
+    frame = np.random.default_rng(0).random((5, 4, 3)).astype(dtype)
+    frames = FrameFormat.of(frame)
+    image = frames.to_image(frames.to_vector(frames.check(frame), np.empty(60, np.float32)))
+    assert image.dtype == dtype
+    np.testing.assert_allclose(image, frame, atol=1e-6)
+
+
+def test_full_scale_can_be_given():
+    frame = np.full((2, 2), 4095, np.uint16)
+    frames = FrameFormat.of(frame, 4095)
+    x = frames.to_vector(frame, np.empty(4, np.float32))
+    np.testing.assert_allclose(x, 1)
+    np.testing.assert_array_equal(frames.to_image(x), frame)
+
+
+def test_views_and_foreign_byte_order_are_read_right():
+    frame = np.arange(48, dtype=">u2").reshape(6, 8)[::2, ::-1]
+    frames = FrameFormat.of(frame)
+    x = frames.to_vector(frames.check(frame), np.empty(24, np.float32))
+    np.testing.assert_allclose(x * 65535, frame.ravel(), atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("frame", "message"),
+    [
+        (np.zeros(5, np.uint8), r"hold pixels, got \(5,\)"),
+        (np.zeros((0, 5), np.uint8), r"hold pixels, got \(0, 5\)"),
+        (np.zeros((2, 2, 5), np.uint8), r"c from 1 to 4 and hold pixels, got \(2, 2, 5\)"),
+        (np.zeros((2, 2), np.int32), "of type uint8, uint16 or floating point, got int32"),
+        (np.zeros((2, 2), bool), "of type uint8, uint16 or floating point, got bool"),
+        (np.zeros((2, 2), np.longdouble), "of type uint8, uint16 or floating point, got float128"),
+    ],
+)
+def test_what_is_no_frame_is_named(frame, message):
+    with pytest.raises(ParameterError, match=message):
+        FrameFormat.of(frame)
+
+
+def test_a_frame_unlike_the_first_is_named_with_both():
+    frames = FrameFormat.of(np.zeros((4, 5, 3), np.uint8))
+    message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\)"
+    with pytest.raises(ParameterError, match=message):
+        frames.check(np.zeros((4, 5), np.uint16))
+    with pytest.raises(ParameterError, match=r"must lie in \[0, 1\] \(set max_value\), got 200"):
+        FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), 200.0))
+    with pytest.raises(ParameterError, match="must be finite"):
+        FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), np.nan))

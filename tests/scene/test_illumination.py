@@ -1,0 +1,351 @@
+"""Light in one frame: the kernels against their twins, what is explained and what must not be."""
+
+import numpy as np
+import pytest
+import reference_scene as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.scene import _light_kernels as kernels
+from bgsub.scene.illumination import Illumination, Light
+
+F = np.float32
+THRESHOLD = 0.08
+SIZES = {1: (30, 40), 3: (60, 80)}
+COLOURS = [1, pytest.param(3, marks=pytest.mark.large)]
+
+sizes = settings(max_examples=15, deadline=None)
+
+
+def picture(channels, seed=0):
+    h, w = SIZES[channels]  # details finer than the cells of the gain field
+    return reference.Texture(seed, channels, finest=9 * w / 80, side=w).seen(h, w)
+
+
+def noisy(image, seed=0):
+    return (image + np.random.default_rng(seed).normal(0, 0.005, image.shape)).clip(0, 1).astype(F)
+
+
+def lamp(image):
+    """A coloured lamp that lights the right half, with a soft border."""
+    _, w, channels = image.shape
+    share = 1 / (1 + np.exp(-(np.arange(w) - w / 2) / (0.07 * w)))
+    return image * (1 + 0.6 * share[None, :, None] * np.array([1.0, 0.7, 0.4])[:channels])
+
+
+LIGHTS = {
+    "same": lambda image: image,
+    "darker": lambda image: 0.7 * image,
+    "brighter": lambda image: 1.3 * image,
+    "offset": lambda image: image + 40 / 255,
+    "gamma": lambda image: image**0.6,
+    "lamp": lamp,
+}
+
+
+def box(h, w, top, left, bottom, right):
+    """Which pixels lie within the given shares of the picture."""
+    inside = np.zeros((h, w), bool)
+    inside[round(top * h) : round(bottom * h), round(left * w) : round(right * w)] = True
+    return inside
+
+
+def distance(a, b):
+    return np.linalg.norm(a.astype(float) - b, axis=2)
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
+
+
+GRID = (3, 4)
+
+
+def planted(seed, n, c):
+    """Sites sorted by cell: places, corners and cells; base, frame and light there."""
+    rng = np.random.default_rng(seed)
+    places = rng.random((n, 2)) * [GRID[1] - 1, GRID[0] - 1]
+    places[:2] = [0, 0], [GRID[1] - 1, GRID[0] - 1]
+    cell = np.minimum(places.astype(int), [GRID[1] - 2, GRID[0] - 2])
+    cells = cell @ [GRID[0], 1]
+    order = np.argsort(cells, kind="stable")
+    places, cell, cells = places[order], cell[order], cells[order]
+    b, a = (places - cell).T
+    corners = np.stack([(1 - a) * (1 - b), a * (1 - b), (1 - a) * b, a * b], 1).astype(F)
+    base, x = rng.uniform(-0.05, 1.05, (2, n, c)).astype(F)
+    grid, tone = rng.uniform(0.5, 1.5, (*GRID, c)), rng.normal(0, 0.1, (4, c))
+    return places, corners, cells, base, x, grid, tone
+
+
+def unknowns_of(grid, tone):
+    return np.concatenate([grid.transpose(2, 1, 0).reshape(len(tone.T), -1), tone.T], axis=1).astype(F)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@given(n=st.integers(1, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@sizes
+def test_sites_are_read(dtype, n, c, seed):
+    rng = np.random.default_rng(seed)
+    x, y = (255 * rng.random((2, 40 * c))).astype(dtype)
+    y = np.where(rng.random(40 * c) < 0.6, x, y)
+    index = rng.choice(40, n, replace=False)
+    at, other = x.reshape(-1, c)[index] / 255, y.reshape(-1, c)[index] / 255
+    values = np.empty((n, c), F)
+    kernels.gather(x, index, F(1 / 255), values)
+    np.testing.assert_allclose(values, at, atol=1e-6)
+    assert kernels.contrast(x, index, c) / 255 == pytest.approx(at.mean(axis=1).std(), abs=1e-6)
+    assert kernels.alike(x, y, index, c, F(1 / 255), 0.1) == np.mean(np.linalg.norm(at - other, axis=1) < 0.1)
+
+
+@given(n=st.integers(2, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@sizes
+def test_residuals_are_their_twin(n, c, seed):
+    places, corners, cells, base, x, grid, tone = planted(seed, n, c)
+    d = np.empty(n, F)
+    kernels.residuals(x, base, corners, cells, GRID[0], unknowns_of(grid, tone), d)
+    np.testing.assert_allclose(d, np.linalg.norm(x - reference.lit(base, places, grid, tone), axis=1), atol=1e-5)
+
+
+@given(n=st.integers(2, 30), c=st.sampled_from([1, 3]), mu=st.floats(0.05, 1), seed=st.integers(0, 99))
+@sizes
+def test_accumulate_adds_the_normal_equations(n, c, mu, seed):
+    places, corners, cells, base, x, grid, tone = planted(seed, n, c)
+    gram, right = np.ones((c, 16, 16)), np.ones((c, 16))
+    kernels.accumulate(x, base, corners, cells, GRID[0], unknowns_of(grid, tone), mu, gram, right)
+    for channel in range(c):
+        expected = reference.light_equations(x, base, places, grid, tone, mu, channel)
+        np.testing.assert_allclose(np.tril(gram[channel] - 1), np.tril(expected[0]), atol=1e-5)
+        np.testing.assert_allclose(right[channel] - 1, expected[1], atol=1e-5)
+
+
+@given(k=st.integers(1, 12), seed=st.integers(0, 99))
+@sizes
+def test_equations_with_an_envelope_are_solved(k, seed):
+    rng = np.random.default_rng(seed)
+    first = np.array([rng.integers(max(0, i - 3), i + 1) for i in range(k)])
+    first[-1] = 0
+    factor = np.tril(rng.normal(0, 1, (k, k))) + 2 * np.eye(k)
+    factor[np.arange(k) < first[:, None]] = 0
+    gram, right = factor @ factor.T, rng.normal(0, 1, k)
+    expected = np.linalg.solve(gram, right)
+    kernels.solve_envelope(gram, first, right)
+    np.testing.assert_allclose(right, expected, rtol=1e-8, atol=1e-8)
+
+
+@given(n=st.integers(2, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@sizes
+def test_fit_is_penalised_reweighted_least_squares(n, c, seed):
+    places, corners, cells, base, x, grid, tone = planted(seed, n, c)
+    penalty, pull = np.diag(np.linspace(0.01, 0.1, 16)), 0.02
+    first = np.r_[np.maximum(np.arange(12) - GRID[0] - 1, 0), np.zeros(4, int)]
+    unknowns = unknowns_of(grid, tone)
+    work = np.full((c, 16, 16), np.nan), np.full((c, 16), np.nan)
+    mus = np.array([0.4, 0.2])
+    kernels.fit(x, base, corners, cells, GRID[0], penalty, first, pull, mus, unknowns, *work)
+    for mu in mus:
+        solutions = []
+        for channel in range(c):
+            gram, right = reference.light_equations(x, base, places, grid, tone, mu, channel)
+            right[:12] += pull * n
+            solutions.append(np.linalg.solve(gram + n * penalty, right))
+        grid = np.stack([solution[:12].reshape(GRID[1], GRID[0]).T for solution in solutions], 2)
+        tone = np.stack([solution[12:] for solution in solutions], 1)
+    np.testing.assert_allclose(unknowns, unknowns_of(grid, tone), atol=2e-4)
+
+
+def test_only_a_light_that_falls_makes_a_negative():
+    unknowns = np.zeros((2, 16), F)
+    unknowns[:, :12] = 0.6
+    unknowns[:, 12:] = [0.5, 0.4, 0.2, 0.1]
+    assert kernels.rises(unknowns, 0.02)
+    unknowns[1, 13] = 0.6
+    assert not kernels.rises(unknowns, 0.02)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@given(h=st.integers(1, 9), w=st.integers(1, 9), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@sizes
+def test_relight_is_the_formula(dtype, h, w, c, seed):
+    rng = np.random.default_rng(seed)
+    full = 255 if dtype == "uint8" else 1
+    base = (full * rng.random(h * w * c)).astype(dtype)
+    grid, tone = rng.uniform(0.5, 1.5, (3, 4, c)), rng.normal(0, 0.1, (4, c))
+    out = np.empty(base.size, F)
+    kernels.relight(base, F(1 / full), grid, tone, h, w, out)
+    expected = reference.lit(base.reshape(-1, c) / full, reference.places_of(h, w, (3, 4)), grid, tone)
+    np.testing.assert_allclose(out.reshape(-1, c), expected, atol=1e-5)
+
+
+# ---- what is explained -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("light", LIGHTS)
+@pytest.mark.parametrize("channels", COLOURS)
+def test_light_is_explained_and_an_object_in_it_is_not(channels, light):
+    background = picture(channels)
+    frame = LIGHTS[light](background)
+    h, w = frame.shape[:2]
+    hidden = box(h, w, 0.2, 0.25, 0.65, 0.7)  # 20 %
+    frame[hidden] = picture(channels, 50)[hidden]
+    frame = noisy(frame)
+    illumination = Illumination(frame.shape, THRESHOLD)
+    found = illumination.explain(frame.ravel(), [background.ravel()])
+    d = distance(illumination.render(found).reshape(frame.shape), frame)
+    assert np.mean(d[~hidden] < THRESHOLD) > 0.98
+    assert np.median(d[~hidden]) < 0.02
+    by_chance = np.mean(distance(background, picture(channels, 50))[hidden] < THRESHOLD)
+    assert np.mean(d[hidden] < THRESHOLD) < by_chance + 0.2
+    assert found.explained == pytest.approx(np.mean(d < THRESHOLD), abs=0.05)
+    if light != "same":
+        assert illumination.explained(frame.ravel(), background.ravel()) < 0.5
+
+
+@pytest.mark.parametrize("channels", COLOURS)
+def test_a_bus_is_not_light(channels):
+    background = picture(channels)
+    h, w = background.shape[:2]
+    bus = box(h, w, 0.1, 0.05, 0.9, 0.8)  # 60 %
+    for seed in range(50, 53):
+        frame = background.copy()
+        frame[bus] = picture(channels, seed)[bus]
+        illumination = Illumination(frame.shape, THRESHOLD)
+        before = illumination.explained(frame.ravel(), background.ravel())
+        found = illumination.explain(frame.ravel(), [background.ravel()])
+        assert 1 - found.explained > 0.75 * (1 - before)  # hardly any more than as it stands
+        assert found.explained < (0.68 if channels == 1 else 0.5)
+
+
+@pytest.mark.parametrize("channels", COLOURS)
+@pytest.mark.parametrize("light", ["darker", "gamma", "lamp"])
+def test_a_few_sites_refuse_no_light_that_is_enough(channels, light):
+    background = picture(channels)
+    frame = noisy(LIGHTS[light](background))
+    illumination = Illumination(frame.shape, THRESHOLD)
+    whole = illumination.explain(frame.ravel(), [background.ravel()])
+    asked = illumination.explain(frame.ravel(), [background.ravel()], enough=whole.explained - 0.02)
+    assert asked.explained == whole.explained
+    np.testing.assert_array_equal(asked.grid, whole.grid)
+
+
+@pytest.mark.parametrize("channels", COLOURS)
+def test_what_is_not_enough_is_refused_by_a_few_sites(channels):
+    background = picture(channels)
+    h, w = background.shape[:2]
+    bus = box(h, w, 0.1, 0.05, 0.9, 0.8)
+    frame = background.copy()
+    frame[bus] = picture(channels, 50)[bus]
+    illumination = Illumination(frame.shape, THRESHOLD)
+    refused = illumination.explain(frame.ravel(), [background.ravel()], enough=0.9)
+    assert refused.explained < 0.85
+    assert refused.grid.size < illumination.explain(frame.ravel(), [background.ravel()]).grid.size
+
+
+def test_a_negative_is_not_light():
+    background = picture(1)
+    illumination = Illumination(background.shape, THRESHOLD)
+    assert illumination.explain(1 - background.ravel(), [background.ravel()]).explained < 0.5
+
+
+def test_pictures_of_integers_have_a_scale():
+    background = (picture(1) * 255).round().astype(np.uint8)
+    frame = (background * 0.7).round().astype(np.uint8)
+    illumination = Illumination(background.shape, THRESHOLD)
+    assert illumination.explained(frame, background, 1 / 255) < 0.5
+    assert illumination.explained(frame, frame + 1, 1 / 255) == 1
+    found = illumination.explain(frame.ravel(), [background.ravel()], 1 / 255)
+    assert found.explained > 0.95
+    rendered = illumination.render(found).reshape(frame.shape)
+    assert np.abs(rendered - frame / 255).max() < 0.03
+    illumination.remember(frame.ravel(), 1 / 255)
+    recognised = illumination.explain(frame.ravel(), [np.full_like(background, 99).ravel()], 1 / 255)
+    np.testing.assert_array_equal(recognised.base, frame.ravel())
+
+
+def test_the_contrast_is_that_of_the_brightness():
+    image = picture(3)
+    illumination = Illumination(image.shape, THRESHOLD)
+    expected = image.mean(axis=2).std()
+    assert illumination.contrast(image) == pytest.approx(expected, rel=0.05)
+    assert illumination.contrast((255 * image).astype(np.uint8), 1 / 255) == pytest.approx(expected, rel=0.05)
+    assert illumination.contrast(np.full_like(image, 0.3)) == pytest.approx(0, abs=1e-3)
+
+
+def test_light_beyond_full_scale_is_explained():
+    background = picture(1)
+    frame = noisy(2 * background)
+    assert np.mean(frame == 1) > 0.3
+    illumination = Illumination(frame.shape, THRESHOLD)
+    found = illumination.explain(frame.ravel(), [background.ravel()])
+    assert found.explained > 0.9
+    assert illumination.render(found).max() == 1
+
+
+# ---- the memory --------------------------------------------------------------------------------------------------
+
+
+def test_a_remembered_background_is_recognised():
+    shape = (*SIZES[1], 1)
+    now, remembered = picture(1, 0).ravel(), picture(1, 1).ravel()
+    illumination = Illumination(shape, THRESHOLD)
+    frame = noisy(remembered)
+    assert illumination.explain(frame, [now]).explained < 0.6
+    illumination.remember(remembered)
+    found = illumination.explain(frame, [now])
+    np.testing.assert_array_equal(found.base, remembered)
+    assert found.explained > 0.95
+    assert illumination.explain(noisy(now), [now]).base is now
+
+
+def test_what_is_remembered_is_a_copy():
+    illumination = Illumination((*SIZES[1], 1), THRESHOLD)
+    remembered = picture(1, 1).ravel()
+    frame = noisy(remembered)
+    illumination.remember(remembered)
+    remembered[:] = 0
+    assert illumination.explain(frame, [remembered]).explained > 0.95
+
+
+def test_the_memory_is_limited_and_has_no_duplicates():
+    illumination = Illumination((*SIZES[1], 1), THRESHOLD)
+    for _ in range(3):
+        for seed in (0, 1):
+            illumination.remember(noisy(picture(1, seed).ravel()))
+    assert len(illumination._memory) == 2
+    for seed in range(10):
+        illumination.remember(picture(1, seed).ravel())
+    kept = len(illumination._memory)
+    assert 2 <= kept < 10
+    for i, memory in enumerate(illumination._memory):  # the newest ones, the last one first
+        np.testing.assert_array_equal(memory, picture(1, 9 - i).ravel())
+
+
+# ---- the edges ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 7), (5, 1)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_tiny_frames_are_taken(shape, channels):
+    background = np.random.default_rng(0).uniform(0.2, 0.6, (*shape, channels)).astype(F)
+    illumination = Illumination(background.shape, THRESHOLD)
+    illumination.remember(background.ravel())
+    found = illumination.explain(1.3 * background.ravel(), [background.ravel()])
+    assert found.explained == 1
+    rendered = illumination.render(found)
+    assert (rendered.shape, rendered.dtype) == ((background.size,), F)
+    np.testing.assert_allclose(rendered, 1.3 * background.ravel(), atol=THRESHOLD)
+
+
+def test_black_frames_are_taken():
+    black = np.zeros(12 * 16, F)
+    illumination = Illumination((12, 16, 1), THRESHOLD)
+    found = illumination.explain(black, [black])
+    assert found.explained == 1
+    np.testing.assert_allclose(illumination.render(found), 0, atol=1e-6)
+    white = illumination.explain(np.ones_like(black), [black])
+    assert np.isfinite(illumination.render(white)).all()
+
+
+def test_no_light_leaves_the_base_as_it_is():
+    background = picture(1).ravel()
+    illumination = Illumination((*SIZES[1], 1), THRESHOLD)
+    plain = Light(background, np.ones((6, 8, 1)), np.zeros((4, 1)), 1.0)
+    np.testing.assert_allclose(illumination.render(plain), background, atol=1e-6)

@@ -1,0 +1,402 @@
+"""Camera movements: the kernels against their twins, planted movements found, everything else left alone."""
+
+import numpy as np
+import pytest
+import reference_scene as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.scene import _registration_kernels as kernels
+from bgsub.scene.registration import Movement, Registration
+from bgsub.scene.stabiliser import Stabiliser
+
+F = np.float32
+H, W = 72, 96
+FAR = [(0.5, -0.3, 0.0), (2.6, 1.7, 0.0), (-5.2, 3.1, 0.0), (0.0, 0.0, 0.012), (3.0, -2.0, -0.02)]
+TEXTURES = {1: reference.Texture(1, 1), 3: reference.Texture(3, 3)}
+OBJECTS = {1: reference.Texture(11, 1), 3: reference.Texture(13, 3)}
+
+sizes = settings(max_examples=15, deadline=None)
+
+
+def registered(channels, h=H, w=W):
+    registration = Registration()
+    registration.set_reference(TEXTURES[channels].seen(h, w))
+    return registration
+
+
+def noisy(image, sigma=0.01, seed=0):
+    noise = np.random.default_rng(seed).normal(0, sigma, image.shape)
+    return (image + noise).clip(0, 1).astype(F)
+
+
+def farthest(found, true, h=H, w=W):
+    """Largest distance of a corner, in pixels, from where it is."""
+    corners = np.array([[0, 0, 1], [w - 1, 0, 1], [0, h - 1, 1], [w - 1, h - 1, 1]]).T
+    return np.linalg.norm((found.matrix((h, w)) - Movement(*true).matrix((h, w))) @ corners, axis=0).max()
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
+
+
+def planted(h, w, c, seed, dtype="uint8"):
+    """A picture of noise and its scale."""
+    image = np.random.default_rng(seed).random((h, w, c))
+    return ((255 * image).astype(np.uint8), 1 / 255) if dtype == "uint8" else (image.astype(dtype), 1.0)
+
+
+def workspaces(h, w, c, n):
+    return np.empty((2, w * c), F), np.empty(w, F), np.empty(w, F), np.empty(n, F), np.empty((2, n), F)
+
+
+@given(
+    h=st.integers(3, 14), w=st.integers(3, 14), c=st.integers(1, 3), stride=st.integers(1, 2), seed=st.integers(0, 99)
+)
+@sizes
+def test_the_strongest_places_of_every_cell_are_chosen(h, w, c, stride, seed):
+    image, scale = planted(h, w, c, seed)
+    side, n = 4, 3
+    cells = h // side, w // side
+    places, strength = np.full((*cells, n), -7), np.full((*cells, n), -7, F)
+    kernels.strongest(image, scale, side, stride, 0, cells[0], places, strength, *workspaces(h, w, c, 1)[:3])
+    gx, gy = reference.sobel(scale * image)
+    inner = np.full((h, w), -1.0)
+    inner[1:-1, 1:-1] = (gx**2 + gy**2)[1:-1, 1:-1]
+    for i, j in np.ndindex(cells):
+        lines = [y for y in range(i * side, (i + 1) * side) if (y - max(i * side, 1)) % stride == 0]
+        best = np.sort(inner[lines, j * side : (j + 1) * side].ravel())[::-1][:n]
+        np.testing.assert_allclose(np.sort(strength[i, j])[::-1], best, rtol=1e-4, atol=1e-7)
+        found = places[i, j][strength[i, j] >= 0]
+        np.testing.assert_allclose(inner.ravel()[found], strength[i, j][strength[i, j] >= 0], rtol=1e-4, atol=1e-7)
+
+
+def test_only_the_asked_rows_of_cells_are_looked_through():
+    image, scale = planted(12, 12, 1, 0)
+    places, strength = np.full((3, 3, 2), -7), np.full((3, 3, 2), -7, F)
+    kernels.strongest(image, scale, 4, 1, 1, 2, places, strength, *workspaces(12, 12, 1, 1)[:3])
+    assert (strength[1] >= 0).all()
+    assert (strength[[0, 2]] == -7).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@given(h=st.integers(3, 9), w=st.integers(3, 9), c=st.integers(1, 3), seed=st.integers(0, 99))
+@sizes
+def test_look_reads_values_and_derivatives(dtype, h, w, c, seed):
+    image, scale = planted(h, w, c, seed, dtype)
+    places = np.array([y * w + x for y in range(1, h - 1) for x in range(1, w - 1)])
+    found = np.empty((3, len(places)), F)
+    kernels.look(image, scale, places, *found)
+    expected = [(scale * image).mean(axis=2), *reference.sobel(scale * image)]
+    np.testing.assert_allclose(found, [array.ravel()[places] for array in expected], atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@given(
+    h=st.integers(4, 13), w=st.integers(4, 13), factor=st.integers(2, 4), c=st.integers(1, 3), seed=st.integers(0, 99)
+)
+@sizes
+def test_shrink_takes_means(dtype, h, w, factor, c, seed):
+    image, scale = planted(h, w, c, seed, dtype)
+    for stride in (1, 2):
+        out = np.empty((h // factor, w // factor), F)
+        kernels.shrink(image, scale, factor, stride, np.empty(w * c, F), out)
+        np.testing.assert_allclose(out, reference.shrunken(scale * image, factor, stride), atol=1e-6)
+
+
+def equations(rng, n, c, h=20, w=26):
+    """Points from the centre of a picture and what the reference would be there."""
+    places = rng.integers([1, 1], [h - 1, w - 1], (n, 2)) @ [w, 1]
+    points = np.stack([places % w - (w - 1) / 2, places // w - (h - 1) / 2]).astype(F)
+    rows = np.stack([*rng.normal(0, 0.1, (3, n)), -rng.random(n), -np.ones(n)]).astype(F)
+    return TEXTURES[c].seen(h, w), places, points, rows
+
+
+@given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@sizes
+def test_align_is_gauss_newton(n, c, seed):
+    rng = np.random.default_rng(seed)
+    image, _, points, rows = equations(rng, n, c)
+    start = np.array([*rng.normal(0, 1, 2), rng.normal(0, 0.05), 1 + rng.normal(0, 0.1), rng.normal(0, 0.1)])
+    movement = start.copy()
+    work = np.empty(n, F), np.empty((2, n), F), np.empty((5, 5)), np.empty(5)
+    found = kernels.align(image, 1.0, points, rows, 0.25, 15.0, 2, 0.0, movement, *work)
+    expected = start
+    for _ in range(2):
+        expected, *costs = reference.align_step(image, points, rows, 0.25, 15.0, expected)
+    np.testing.assert_allclose(movement, expected, rtol=1e-3, atol=1e-3)
+    assert found == pytest.approx(costs, rel=1e-3, abs=1e-3)
+
+
+@given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@sizes
+def test_probe_is_the_first_step_from_rest(n, c, seed):
+    image, places, points, rows = equations(np.random.default_rng(seed), n, c)
+    image = (255 * image).astype(np.uint8)
+    movement = np.array([0, 0, 0, 1.1, -0.05])
+    expected, *costs = reference.align_step(image / 255, points, rows, 0.25, 15.0, movement)
+    work = np.empty(n, F), np.empty((2, n), F), np.empty((5, 5)), np.empty(5)
+    found = kernels.probe(image, 1 / 255, places, rows, 0.25, 15.0, movement, *work)
+    np.testing.assert_allclose(movement, expected, rtol=1e-3, atol=1e-3)
+    assert found == pytest.approx(costs, rel=1e-3, abs=1e-3)
+
+
+def test_align_stops_where_it_stands_and_counts_what_is_outside():
+    image = TEXTURES[1].seen(20, 26)
+    y, x = np.mgrid[3:17:2, 3:23:2].reshape(2, -1)
+    rows = np.full((5, len(x)), -1, F)
+    kernels.look(image, 1.0, y * 26 + x, rows[3], rows[0], rows[1])
+    points = np.stack([x - 12.5, y - 9.5]).astype(F)
+    rows[2] = (rows[1] * points[0] - rows[0] * points[1]) / 15
+    rows[3] *= -1
+    work = np.empty(len(x), F), np.empty((2, len(x)), F), np.empty((5, 5)), np.empty(5)
+    movement = np.array([0.0, 0, 0, 1, 0])
+    cost, step = kernels.align(image, 1.0, points, rows, 0.1, 15.0, 10, 0.02, movement, *work)
+    assert cost < 1e-9
+    assert step < 1e-4
+    away = np.array([100.0, 0, 0, 1, 0])
+    cost, _ = kernels.align(image, 1.0, points, rows, 0.1, 15.0, 1, 0.02, away, *work)
+    assert cost == 1
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+@given(h=st.integers(1, 7), w=st.integers(1, 7), c=st.integers(1, 3), seed=st.integers(0, 99))
+@sizes
+def test_shift_is_its_twin(dtype, h, w, c, seed):
+    image, _ = planted(h, w, c, seed, dtype)
+    outside, _ = planted(h, w, c, seed + 1, dtype)
+    for dx, dy in np.random.default_rng(seed).uniform(-4, 4, (4, 2)):
+        out = outside.copy()
+        kernels.shift(image, dx, dy, 0.5 if dtype == "uint8" else 0.0, np.empty(w * c, F), out)
+        expected = reference.shifted(image, dx, dy, outside)
+        np.testing.assert_allclose(out, expected, atol=0.51 if dtype == "uint8" else 1e-5)
+
+
+# ---- what is found -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("true", FAR)
+@pytest.mark.parametrize("channels", [1, 3])
+def test_planted_movements_are_found(channels, true):
+    moved = noisy(TEXTURES[channels].seen(H, W, *true))
+    assert farthest(registered(channels).estimate(moved), true) < 0.1
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("true", FAR)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("gain", "offset"), [(1, 0), (0.8, 0.06), (1.2, -0.1)])
+def test_movements_are_found_under_other_light_and_behind_an_object(channels, true, gain, offset):
+    moved = gain * TEXTURES[channels].seen(H, W, *true) + offset
+    moved[16:59, 20:68] = OBJECTS[channels].seen(43, 48)  # 30 % of the picture
+    assert farthest(registered(channels).estimate(noisy(moved)), true) < 0.2
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("sigma", [0.0, 0.01, 0.03])
+def test_a_still_camera_is_left_alone(channels, sigma):
+    assert registered(channels).estimate(noisy(TEXTURES[channels].seen(H, W), sigma)) is None
+
+
+def test_a_turn_that_is_hardly_any_is_none():
+    assert registered(1).estimate(noisy(TEXTURES[1].seen(H, W, 0.5, -0.3, 0.0005))).angle == 0
+    assert registered(1).estimate(noisy(TEXTURES[1].seen(H, W, 0.5, -0.3, 0.005))).angle == pytest.approx(
+        0.005, rel=0.2
+    )
+
+
+@pytest.mark.parametrize(("finest", "way"), [(4.0, (5.5, 3.2)), (6.0, (6.0, -2.0))])
+def test_a_long_way_is_found_in_a_faint_picture(finest, way):
+    texture = reference.Texture(0, 1, finest)  # one step from rest takes it for a short way
+    still, moved = (F(0.5) + F(0.35) * (texture.seen(H, W, *shift) - F(0.5)) for shift in ((0, 0), way))
+    registration = Registration()
+    registration.set_reference(still)
+    assert farthest(registration.estimate(noisy(moved, 0.005)), (*way, 0.0)) < 0.1
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("channels", [1, 3])
+def test_neither_light_nor_an_object_moves_the_camera(channels):
+    still = TEXTURES[channels].seen(H, W)
+    registration = registered(channels)
+    for gain, offset in [(0.6, 0.0), (1.2, 0.1), (0.7, 0.2)]:
+        assert registration.estimate(noisy(gain * still + offset)) is None
+    for top, left in [(0, 0), (16, 20), (29, 48)]:
+        occluded = still.copy()
+        occluded[top : top + 43, left : left + 48] = OBJECTS[channels].seen(43, 48)
+        assert registration.estimate(noisy(occluded)) is None
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("seed", range(6))
+def test_a_frame_without_detail_shows_no_movement(seed):
+    registration = Registration()
+    registration.set_reference(reference.Texture(seed).seen(90, 120))
+    for level in (0.0, 0.2, 0.5, 0.9, 1.0):
+        assert registration.estimate(np.full((90, 120, 1), level, F)) is None
+
+
+@pytest.mark.large
+def test_another_picture_shows_no_movement():
+    for channels in (1, 3):
+        registration = Registration()
+        registration.set_reference(reference.Texture(0, channels).seen(90, 120))
+        for seed in range(300, 330):
+            other = reference.Texture(seed, channels).seen(90, 120)
+            assert registration.estimate(other) is None
+            assert registration.estimate(0.4 * other + F(0.3)) is None  # which a tone fits nearly anywhere
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_integers_and_a_scale_are_as_good(channels):
+    still, moved = TEXTURES[channels].seen(H, W), TEXTURES[channels].seen(H, W, *FAR[1])
+    registration = Registration()
+    registration.set_reference((still * 255).round().astype(np.uint8), 1 / 255)
+    assert farthest(registration.estimate((moved * 255).round().astype(np.uint8), 1 / 255), FAR[1]) < 0.1
+
+
+def test_another_reference_of_the_same_shape_is_taken_at_once():
+    registration = registered(1)
+    registration.set_reference(np.full((H, W, 1), 0.5, F))
+    assert registration.estimate(TEXTURES[1].seen(H, W, *FAR[1])) is None
+    registration.set_reference(OBJECTS[1].seen(H, W))
+    assert farthest(registration.estimate(OBJECTS[1].seen(H, W, *FAR[1])), FAR[1]) < 0.1
+
+
+def test_points_are_chosen_anew_in_turn():
+    before = TEXTURES[1].seen(H, W)
+    after = before + F(0.3) * (np.arange(H) // 3 % 2)[:, None, None].astype(F)  # new lines, the old points stay strong
+    later, fresh = Registration(), Registration()
+    later.set_reference(before)
+    fresh.set_reference(after)
+    shares = []
+    for _ in range(12):
+        later.set_reference(after)
+        shares.append(later._fine._strength.sum() / fresh._fine._strength.sum())
+    assert shares[0] < 0.5
+    assert shares[-1] == pytest.approx(1)
+
+
+def test_a_flat_reference_is_no_reference():
+    registration = Registration()
+    assert registration.estimate(TEXTURES[1].seen(H, W)) is None
+    registration.set_reference(np.full((H, W, 1), 0.5, F))
+    assert registration.estimate(TEXTURES[1].seen(H, W)) is None
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 50), (50, 1), (3, 5), (4, 4), (9, 11)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_tiny_frames_are_taken(shape, channels):
+    registration = registered(channels, *shape)
+    still = TEXTURES[channels].seen(*shape)
+    assert registration.estimate(still) is None
+    registration.estimate(TEXTURES[channels].seen(*shape, 0.5, 0.5))
+
+
+def test_the_movement_is_a_turn_about_the_centre_and_a_shift():
+    matrix = Movement(2.0, -1.0, 0.3).matrix((31, 41))
+    np.testing.assert_allclose(matrix @ [20, 15, 1], [22, 14])
+    np.testing.assert_allclose(matrix[:, :2] @ matrix[:, :2].T, np.eye(2), atol=1e-12)
+    assert np.arctan2(matrix[1, 0], matrix[0, 0]) == pytest.approx(0.3)
+
+
+# ---- there and back ----------------------------------------------------------------------------------------------
+
+
+DTYPES = {"uint8": 255, "uint16": 65535, "float16": 1, "float32": 1}
+
+
+def as_frame(image, dtype):
+    scaled = image * DTYPES[dtype]
+    frame = scaled.astype(dtype) if dtype.startswith("f") else scaled.round().astype(dtype)
+    return frame[..., 0] if image.shape[2] == 1 else frame
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("movement", [(3.3, -2.4, 0.01), (3.3, -2.4, 0.0), (-0.4, -0.2, 0.0)])
+def test_frames_go_to_the_background_and_back(dtype, channels, movement):
+    still = TEXTURES[channels].seen(H, W)
+    moved = TEXTURES[channels].seen(H, W, *movement)
+    background, frame = as_frame(still, dtype), as_frame(moved, dtype)
+    stabiliser = Stabiliser()
+    assert stabiliser.needs_reference()
+    stabiliser.set_reference(background, 1 / DTYPES[dtype])
+    assert not stabiliser.needs_reference()
+    kept = frame.copy(), background.copy()
+    aligned = stabiliser.align(frame, background, 1 / DTYPES[dtype])
+    assert stabiliser.movement is not None
+    assert (aligned.dtype, aligned.shape) == (frame.dtype, frame.shape)
+    full = DTYPES[dtype]
+    # bilinear interpolation blurs; what the frame does not show is the background itself
+    assert np.abs(aligned.astype(float) - background).mean() < 0.02 * full
+    np.testing.assert_array_equal(aligned[0], background[0])
+    again = stabiliser.back(aligned, frame, smooth=True)
+    assert (again.dtype, again.shape) == (frame.dtype, frame.shape)
+    assert np.abs(again.astype(float) - frame).mean() < 0.02 * full
+    np.testing.assert_array_equal(frame, kept[0])
+    np.testing.assert_array_equal(background, kept[1])
+
+
+def test_masks_go_forth_and_back():
+    stabiliser = Stabiliser()
+    stabiliser.set_reference(TEXTURES[1].seen(H, W))
+    moved = TEXTURES[1].seen(H, W, 3.0, -2.0)
+    stabiliser.align(moved[..., 0], TEXTURES[1].seen(H, W)[..., 0])
+    known = np.zeros((H, W), bool)
+    known[20:40, 30:60] = True
+    forth = stabiliser.forth(known)
+    assert forth.dtype == bool
+    expected = np.zeros_like(known)
+    expected[22:42, 27:57] = True
+    np.testing.assert_array_equal(forth, expected)
+    mask = forth.astype(np.uint8) * 255
+    buffer = np.empty_like(mask)
+    back = stabiliser.back(mask, None, smooth=False, out=buffer)
+    assert back is buffer
+    np.testing.assert_array_equal(back, stabiliser.back(mask, np.zeros_like(mask), smooth=False))
+    assert set(np.unique(back)) == {0, 255}
+    np.testing.assert_array_equal(back != 0, known)
+
+
+def test_a_turned_mask_goes_forth_and_back():
+    stabiliser = Stabiliser()
+    stabiliser.set_reference(TEXTURES[1].seen(H, W))
+    stabiliser.align(TEXTURES[1].seen(H, W, 0, 0, 0.05), TEXTURES[1].seen(H, W))
+    known = np.zeros((H, W), bool)
+    known[20:50, 30:70] = True
+    forth = stabiliser.forth(known)
+    assert 20 < np.count_nonzero(forth != known) < 300
+    back = stabiliser.back(forth.view(np.uint8), None, smooth=False)
+    assert np.count_nonzero(back != known) < 20
+
+
+def test_buffers_are_used_again():
+    stabiliser = Stabiliser()
+    still, moved = (as_frame(TEXTURES[3].seen(H, W, shift), "uint8") for shift in (0.0, 2.0))
+    stabiliser.set_reference(still, 1 / 255)
+    known = np.zeros((H, W), bool)
+    first = stabiliser.align(moved, still, 1 / 255), stabiliser.forth(known)
+    second = stabiliser.align(moved, still, 1 / 255), stabiliser.forth(known)
+    assert all(np.shares_memory(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_a_still_camera_changes_nothing():
+    still = TEXTURES[1].seen(H, W)
+    frame = as_frame(still, "uint8")
+    known = frame > 128
+    stabiliser = Stabiliser()
+    stabiliser.set_reference(frame, 1 / 255)
+    assert stabiliser.align(frame, frame, 1 / 255) is frame
+    assert stabiliser.forth(known) is known
+    assert stabiliser.back(frame, frame, smooth=True) is frame
+
+
+def test_the_background_is_looked_at_again():
+    frame = np.full((2, 2), 128, np.uint8)
+    stabiliser = Stabiliser()
+    stabiliser.set_reference(frame, 1 / 255)
+    count = 0
+    while not stabiliser.needs_reference():
+        stabiliser.align(frame, frame, 1 / 255)
+        count += 1
+    assert 10 <= count <= 500

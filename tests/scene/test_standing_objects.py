@@ -1,0 +1,248 @@
+"""What stands still: ages, light left over, stopped objects and ghosts; displaced background."""
+
+import math
+
+import numpy as np
+import pytest
+import reference_scene as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.scene import _object_kernels, _pixel_kernels
+from bgsub.scene.standing_objects import StandingObjects, edge_along
+
+F = np.float32
+H, W, FPS = 40, 50, 10
+LOOKS = 2  # frames between two looks at 10 frames per second
+BOX = np.s_[12:26, 15:35]
+
+sizes = settings(max_examples=15, deadline=None)
+
+
+# ---- kernels -----------------------------------------------------------------------------------------------------
+
+
+@given(n=st.integers(1, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@sizes
+def test_ages_are_their_twin(n, c, seed):
+    rng = np.random.default_rng(seed)
+    anchor, age, held = np.zeros((n, c), F), np.zeros(n, np.int32), np.zeros(n, np.uint8)
+    twin = reference.Ages(n, c, 0.06)
+    level = rng.integers(0, 5, (n, 1))
+    for _ in range(12):
+        level = np.where(rng.random((n, 1)) < 0.2, rng.integers(0, 5, (n, 1)), level)
+        x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
+        mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
+        oldest = _object_kernels.grow_old(0, n, x, mask, F(0.06), 1, F(0), 4, anchor, age, held)
+        twin.see(x, mask)
+        np.testing.assert_array_equal(age, twin.age)
+        assert oldest == age.max()
+        np.testing.assert_array_equal(held, age >= 4)
+
+
+@given(
+    h=st.integers(1, 9),
+    w=st.integers(1, 9),
+    c=st.sampled_from([1, 3]),
+    radius=st.integers(0, 3),
+    seed=st.integers(0, 99),
+)
+@sizes
+def test_match_neighbours_is_its_twin(h, w, c, radius, seed):
+    rng = np.random.default_rng(seed)
+    expected = displaced = rng.random((h, w)).astype(F)
+    displaced = displaced.copy()
+    for _ in range(3):
+        x, l = (rng.integers(0, 4, (2, h, w, c)) / 4).astype(F)  # distances far from the threshold
+        over = (rng.random((h, w)) < 0.7).astype(np.uint8)
+        arguments = 0.1, 0.2, 0.5, radius
+        expected, left = reference.without_neighbours(x, l, *arguments, expected, over)
+        numbers = F(1), F(0.1), F(0.2), F(0.5), radius, F(1)
+        _pixel_kernels.match_neighbours(0, h, x, l, *numbers, displaced, over)
+        np.testing.assert_array_equal(over, left)
+        np.testing.assert_allclose(displaced, expected, atol=1e-6)
+
+
+# ---- ages --------------------------------------------------------------------------------------------------------
+
+
+def scene(channels=1, seed=0):
+    return reference.Texture(seed, channels, side=W).seen(H, W)
+
+
+def mask_of(*boxes):
+    mask = np.zeros((H, W), np.uint8)
+    for box in boxes:
+        mask[box] = 255
+    return mask
+
+
+def standing(channels=1, absorb_after=math.inf, ghosts=False):
+    return StandingObjects((H, W, channels), FPS, absorb_after, ghosts)
+
+
+def feed(objects, frame, background, mask, frames):
+    """The frames, counted from 1, in which something is released, and what it is."""
+    released = {}
+    for i in range(1, frames + 1):
+        found = objects.released(frame.ravel(), background.ravel(), mask)
+        if found is not None:
+            released[i] = found
+    return released
+
+
+def test_ages_count_and_start_again():
+    objects, background = standing(), scene()
+    frame, mask = background.copy(), mask_of(BOX)
+    frame[BOX] = 0.9
+    for i in range(1, 8):
+        assert objects.released(frame.ravel(), background.ravel(), mask) is None
+        assert (objects.age[BOX] == i).all()
+        assert np.count_nonzero(objects.age) == np.count_nonzero(mask)
+    frame[14:18, 18:22] = 0.6  # another colour
+    objects.released(frame.ravel(), background.ravel(), mask)
+    assert (objects.age[14:18, 18:22] == 1).all()
+    assert objects.age[20, 30] == 8
+    objects.released(frame.ravel(), background.ravel(), np.where(mask == 255, 127, 0).astype(np.uint8))  # shadow now
+    assert not objects.age.any()
+
+
+def test_a_slow_change_of_light_is_no_new_colour():
+    objects, background, mask = standing(), scene(), mask_of(BOX)
+    for i in range(40):
+        objects.released(np.full(H * W, 0.3 + 0.004 * i, F), background.ravel(), mask)
+    assert (objects.age[BOX] == 40).all()
+
+
+# ---- absorbing ---------------------------------------------------------------------------------------------------
+
+
+def test_standing_objects_are_absorbed_after_the_set_time():
+    background, mask = scene(), mask_of(BOX)
+    frame = background.copy()
+    frame[BOX] = 0.9
+    released = feed(standing(absorb_after=3.0), frame, background, mask, 3 * FPS + LOOKS)
+    assert min(released) in range(3 * FPS, 3 * FPS + LOOKS)
+    np.testing.assert_array_equal(released[min(released)], mask == 255)
+    assert not feed(standing(absorb_after=math.inf), frame, background, mask, 100)
+
+
+def test_a_moving_object_is_never_absorbed():
+    objects = standing(absorb_after=1.0)
+    background = scene()
+    texture = reference.Texture(9, side=W)
+    for i in range(40):
+        frame = background.copy()
+        left = i % (W - 20)
+        box = np.s_[12:26, left : left + 20]
+        frame[box] = 0.9 if i % 2 else texture.seen(14, 20)
+        assert objects.released(frame.ravel(), background.ravel(), mask_of(box)) is None
+
+
+# ---- light left over ---------------------------------------------------------------------------------------------
+
+
+def test_light_left_over_is_released_off_the_old_foreground():
+    objects, background = standing(), scene()
+    person, patch = np.s_[10:20, 5:12], np.s_[10:30, 30:45]
+    late = np.s_[32:38, 20:28]  # was no foreground when the light changed
+    objects.light_changed(mask_of(person), mask_of(person, patch))
+    frame = background.copy()
+    frame[patch] = 0.95
+    released = feed(objects, frame, background, mask_of(person, patch, late), 2 * FPS)
+    assert released
+    assert min(released) <= 3
+    for found in released.values():
+        np.testing.assert_array_equal(found, mask_of(patch) == 255)
+    assert max(released) <= FPS  # later on, new foreground is an object
+
+
+def test_what_was_background_since_the_change_is_no_light():
+    objects, background, patch = standing(), scene(), np.s_[10:30, 30:45]
+    frame = background.copy()
+    frame[patch] = 0.95
+    objects.light_changed(mask_of(), mask_of(patch))
+    assert objects.released(background.ravel(), background.ravel(), mask_of()) is None
+    assert not feed(objects, frame, background, mask_of(patch), FPS)
+
+
+def test_nothing_is_released_without_a_change_of_light_or_from_what_moves():
+    background, patch = scene(), np.s_[10:30, 30:45]
+    frame = background.copy()
+    frame[patch] = 0.95
+    assert not feed(standing(), frame, background, mask_of(patch), 2 * FPS)
+    objects = standing()
+    objects.light_changed(mask_of(), mask_of(patch))
+    for i in range(FPS):
+        frame[patch] = (0.2, 0.5, 0.95)[i % 3]
+        assert objects.released(frame.ravel(), background.ravel(), mask_of(patch)) is None
+
+
+# ---- ghosts ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_ghosts_are_released_and_standing_objects_kept(channels):
+    empty = scene(channels)
+    with_object = empty.copy()
+    with_object[BOX] = np.linspace(0.05, 0.2, channels)
+    mask = mask_of(BOX)
+    ghost = feed(standing(channels, ghosts=True), empty, with_object, mask, 2 * FPS)
+    assert ghost
+    assert min(ghost) in range(FPS // 2, FPS // 2 + LOOKS)
+    for found in ghost.values():
+        np.testing.assert_array_equal(found, mask == 255)
+    assert not feed(standing(channels, ghosts=True), with_object, empty, mask, 2 * FPS)
+    assert not feed(standing(channels, ghosts=False), empty, with_object, mask, 2 * FPS)
+
+
+def test_a_ghost_goes_while_an_object_stays():
+    here, there = np.s_[5:15, 5:20], np.s_[22:36, 25:45]
+    empty = scene()
+    background, frame = empty.copy(), empty.copy()
+    background[here] = 0.05
+    frame[there] = 0.95
+    released = feed(standing(ghosts=True), frame, background, mask_of(here, there), FPS)
+    assert released
+    for found in released.values():
+        np.testing.assert_array_equal(found, mask_of(here) == 255)
+
+
+def test_a_ghost_is_not_released_while_its_region_moves():
+    objects, background, mask = standing(ghosts=True), scene(), mask_of(BOX)
+    background[BOX] = 0.05
+    empty = scene()
+    for i in range(20):
+        frame = empty.copy()
+        frame[BOX] += 0.1 * (-1) ** i
+        assert objects.released(frame.ravel(), background.ravel(), mask) is None
+
+
+def test_regions_at_the_border_are_taken():
+    background, mask = scene(), mask_of(np.s_[:, :])
+    assert not feed(standing(ghosts=True), background, background, mask, FPS)
+    corner = np.s_[:10, :12]
+    with_object = background.copy()
+    with_object[corner] = 0.02
+    released = feed(standing(ghosts=True), background, with_object, mask_of(corner), FPS)
+    assert released
+    assert not feed(standing(ghosts=True), with_object, background, mask_of(corner), FPS)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 9)])
+def test_tiny_frames_are_taken(shape):
+    objects = StandingObjects((*shape, 3), FPS, 1.0, True)
+    x, mask = np.full(3 * shape[0] * shape[1], 0.5, F), np.full(shape, 255, np.uint8)
+    objects.light_changed(np.zeros(shape, np.uint8), mask)
+    found = [objects.released(x, np.zeros_like(x), mask) for _ in range(FPS)]
+    assert found[-1].all()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_edge_along_a_region_is_its_step(channels):
+    region = (mask_of(BOX) == 255).astype(np.uint8)
+    image = np.full((H, W, channels), 0.3, F)
+    assert edge_along(image, region) == pytest.approx(0, abs=1e-6)
+    image[BOX] = 0.5
+    assert edge_along(image, region) == pytest.approx(0.2 * np.sqrt(channels), rel=1e-4)
+    assert edge_along(image, np.ones((H, W), np.uint8)) == 0

@@ -1,0 +1,259 @@
+"""Synthetic scenes and matrices: deterministic, and their masks and parts are exact."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bgsub.errors import ParameterError
+from bgsub.evaluation import Sequence
+from bgsub.synthetic import MOVING, SCENES, SHADOW, UNKNOWN, Scene, low_rank_plus_sparse, scene
+
+ROOT = Path(__file__).resolve().parents[2]
+SMALL = (80, 64)
+CALM = {"noise": 0.0, "shadows": False, "lamps": False}
+
+
+def busiest(made: Scene) -> int:
+    """Return the frame in which most pixels move."""
+    return int(np.argmax((made.masks() == MOVING).sum(axis=(1, 2))))
+
+
+def differing(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (a != b).any(axis=2)
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_shapes_and_attributes(name):
+    made = scene(name, size=SMALL, length=7)
+    frame, mask = made[3]
+    assert frame.shape == (64, 80, 3)
+    assert frame.dtype == np.uint8
+    assert mask.shape == (64, 80)
+    assert mask.dtype == np.uint8
+    assert len(made) == 7
+    assert made.size == SMALL
+    assert made.rate == Fraction(25)
+    assert made.frames().shape == (7, 64, 80, 3)
+    assert made.masks().shape == (7, 64, 80)
+    assert scene(name, size=SMALL, length=2, channels=1).frames().shape == (2, 64, 80)
+
+
+@pytest.mark.parametrize("size", [(16, 16), (33, 17), (16, 120), (240, 48)])
+@pytest.mark.parametrize("name", SCENES)
+def test_any_size(name, size):
+    frame, mask = scene(name, size=size, length=120, walkers=5, shake=1, sway=2)[100]
+    assert frame.shape == (size[1], size[0], 3)
+    assert mask.shape == (size[1], size[0])
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_same_seed_same_bytes_in_any_order_and_length(name):
+    options = {"size": SMALL, "seed": 5, "shake": 0.7, "sway": 1.5, "empty_start": 0}
+    short, long = scene(name, length=70, **options), scene(name, length=9000, **options)
+    for index, (frame, mask) in zip(range(70), short, strict=True):
+        if index % 9 == 0:
+            assert np.array_equal(frame, long[index][0])
+            assert np.array_equal(mask, long[index][1])
+    again = short[-1]
+    assert np.array_equal(again[0], long[69][0])
+    assert np.array_equal(again[1], long[69][1])
+
+
+def test_bytes_do_not_change_with_the_machine():
+    made = scene("lobby", size=(48, 40), length=100, empty_start=0)
+    masks = hashlib.sha256(made.masks()[::10].tobytes()).hexdigest()
+    assert masks == "5879a57194f3e49fbe8b8548d64b6e25efdbaffcf3b1a89b8ead55ec720f1cfe"
+    frame = hashlib.sha256(made[60][0].tobytes()).hexdigest()
+    assert frame == "cde79010c3064ff9ede393153958d9930f560688652babb02b022b29b3d086fd"
+
+
+def test_other_seed_other_picture():
+    assert not np.array_equal(scene("lobby", size=SMALL)[0][0], scene("lobby", size=SMALL, seed=1)[0][0])
+
+
+def test_index_beyond_the_end():
+    made = scene("lobby", size=SMALL, length=5)
+    with pytest.raises(IndexError, match="frame 5 of a scene of 5"):
+        made[5]
+    with pytest.raises(IndexError):
+        made[-6]
+
+
+@pytest.mark.parametrize("shake", [0.0, 0.8])
+@pytest.mark.parametrize("name", SCENES)
+def test_frame_differs_from_the_empty_one_exactly_where_the_mask_says(name, shake):
+    made = scene(name, size=SMALL, length=150, walkers=4, sway=1.0, shake=shake, empty_start=0, **CALM)
+    index = busiest(made)
+    frame, mask = made[index]
+    changed = differing(frame, made.background(index))
+    moving, rim = mask == MOVING, mask == UNKNOWN
+    assert moving.sum() > 60
+    assert not changed[~moving & ~rim].any()
+    assert changed[moving].mean() > 0.97
+
+
+def test_shadows_darken_by_a_common_factor_where_the_mask_says():
+    made = scene("lobby", size=(160, 128), length=200, noise=0, lamps=False, empty_start=0)
+    index = busiest(made)
+    frame, mask = made[index]
+    empty = made.background(index).astype(float)
+    shadow = (mask == SHADOW) & (empty.min(axis=2) > 60)
+    assert shadow.sum() > 100
+    ratio = frame[shadow] / empty[shadow]
+    assert (ratio < 1).mean() > 0.97
+    assert np.ptp(ratio, axis=1).max() < 0.05
+    lit = mask == 0
+    assert np.abs(frame[lit] - empty[lit]).max() < 8
+
+
+def test_without_shadows_no_pixel_is_labelled_shadow():
+    made = scene("street", size=SMALL, length=80, shadows=False, empty_start=0)
+    assert SHADOW not in np.unique(made.masks())
+
+
+def test_lamps_switch_the_picture_within_one_frame_and_leave_the_mask():
+    options = {"size": SMALL, "length": 240, "noise": 0.0, "shadows": False, "empty_start": 0}
+    lit, steady = scene("lobby", **options), scene("lobby", lamps=False, **options)
+    assert len(lit.lamp_frames) == 6
+    assert steady.lamp_frames == ()
+    shares = []
+    for index in lit.lamp_frames:
+        before, after = (lit.background(i).astype(int) for i in (index - 1, index))
+        shares.append((np.abs(after - before).max(axis=2) > 2).mean())
+        assert np.array_equal(lit[index][1], steady[index][1])
+    assert max(shares) > 0.95
+    assert min(shares) > 0.3
+    between = lit.lamp_frames[0] + 3
+    assert np.array_equal(lit.background(between), lit.background(between + 1))
+
+
+def test_clouds_are_slow():
+    made = scene("street", size=SMALL, length=400, walkers=0, noise=0)
+    means = np.array([made.background(i).mean() for i in range(0, 400, 5)])
+    assert np.ptp(means) > 10
+    assert np.abs(np.diff(means)).max() < 2
+
+
+def test_nobody_before_the_empty_start_ends():
+    masks = scene("street", size=SMALL, length=120, empty_start=40).masks()
+    assert not masks[:40].any()
+    assert masks[40:].any()
+    assert not scene("lobby", size=SMALL, length=60, walkers=0, empty_start=0).masks().any()
+
+
+def test_shake_moves_the_picture_by_the_offset():
+    # That the mask moves along is in the test of the exact mask above, which runs with a shaking camera too.
+    made = scene("lobby", size=(96, 80), length=140, shake=2.0, noise=0, lamps=False)
+    offsets = np.array([made.offset(i) for i in range(140)])
+    assert np.sqrt((offsets**2).mean(axis=0)) == pytest.approx([2.0, 2.0], rel=0.15)
+    one, two = _whole_pixel_pair(offsets)
+    dx, dy = (offsets[two] - offsets[one]).astype(int)
+    a, b = made.background(one), made.background(two)
+    assert np.abs(np.roll(a, (dy, dx), (0, 1))[8:-8, 8:-8].astype(int) - b[8:-8, 8:-8]).max() <= 1
+
+
+def _whole_pixel_pair(offsets: np.ndarray) -> tuple[int, int]:
+    """Return two frames between which the camera moved by whole pixels, at least two."""
+    for one in range(len(offsets)):
+        for two in range(one):
+            step = offsets[two] - offsets[one]
+            if (step == np.round(step)).all() and np.abs(step).max() >= 2:
+                return one, two
+    raise AssertionError("no such pair")
+
+
+def test_sway_moves_plants_only_and_they_stay_background():
+    made = scene("street", size=SMALL, length=60, walkers=0, noise=0, lamps=False, sway=2.0)
+    frames = made.frames().astype(int)
+    restless = np.ptp(frames, axis=0).max(axis=2) > 10
+    assert 0.02 < restless.mean() < 0.4
+    assert not made.masks().any()
+    still = scene("street", size=SMALL, length=60, walkers=0, noise=0, lamps=False)
+    assert np.array_equal(still[3][0], still[50][0])
+
+
+def test_noise_has_the_given_scale_at_middle_grey():
+    made = scene("lobby", size=(160, 128), length=30, walkers=0, noise=4.0, lamps=False)
+    clean = made.background(0)
+    middle = (clean > 110) & (clean < 126)
+    scatter = (made.frames().astype(float) - clean).std(axis=0)[middle]
+    assert scatter.mean() == pytest.approx(4.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"name": "beach"}, "scene must be one of lobby, street, got 'beach'"),
+        ({"size": (8, 100)}, "size must be"),
+        ({"channels": 2}, "channels must be 1 or 3, got 2"),
+        ({"noise": -1.0}, "noise must be"),
+        ({"shake": float("nan")}, "shake must be"),
+        ({"walkers": -1}, "walkers must be"),
+        ({"length": 0}, "length must be at least 1, got 0"),
+    ],
+)
+def test_bad_parameters(options, message):
+    with pytest.raises(ParameterError, match=message):
+        scene(**{"name": "lobby", **options})
+
+
+def test_low_rank_plus_sparse_has_the_parts_it_names():
+    x, low_rank, sparse, observed = low_rank_plus_sparse(80, 120, 4, 0.1, seed=3, observed_share=0.7)
+    assert np.array_equal(x, low_rank + sparse)
+    assert np.linalg.matrix_rank(low_rank) == 4
+    assert low_rank.var() == pytest.approx(1, rel=0.3)
+    assert np.count_nonzero(sparse) == 960
+    assert 4.5 < np.abs(sparse).max() <= 5
+    assert observed.sum() == 6720
+    again = low_rank_plus_sparse(80, 120, 4, 0.1, seed=3, observed_share=0.7)
+    assert all(np.array_equal(p, q) for p, q in zip(again, (x, low_rank, sparse, observed), strict=True))
+
+
+def test_low_rank_plus_sparse_at_the_limits():
+    x, low_rank, sparse, observed = low_rank_plus_sparse(5, 4, 0, 0.0, seed=0)
+    assert not x.any()
+    assert not low_rank.any()
+    assert not sparse.any()
+    assert observed.all()
+    for wrong in ({"rank": 5}, {"outlier_share": 1.5}, {"m": 0}, {"observed_share": -0.1}, {"seed": -1}):
+        with pytest.raises(ParameterError):
+            low_rank_plus_sparse(**{"m": 5, "n": 4, "rank": 2, "outlier_share": 0.1, "seed": 0, **wrong})
+
+
+@pytest.fixture(scope="module")
+def make_sample():
+    spec = importlib.util.spec_from_file_location("make_sample", ROOT / "scripts" / "make_sample.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_sample_is_what_the_generator_makes(make_sample):
+    stored, made = Sequence(ROOT / "datasets" / "sample"), make_sample.sample_scene()
+    assert stored.numbers == list(range(1, len(made) + 1))
+    assert stored.temporal_roi == (make_sample.FIRST_SCORED, len(made))
+    masks = made.masks()
+    for number in stored.scored:
+        assert np.array_equal(stored.truth(number), masks[number - 1])
+    for number in (1, 40, 75, 120):
+        error = stored.frame(number).astype(float) - made[number - 1][0]
+        assert np.sqrt((error**2).mean()) < 4
+
+
+def test_sample_has_the_checksum_of_the_manifest(make_sample):
+    manifest = json.loads((ROOT / "datasets" / "manifest.json").read_text(encoding="utf-8"))
+    sample = next(entry for entry in manifest["datasets"] if entry["name"] == "sample")
+    assert make_sample.digest(ROOT / "datasets" / sample["folder"]) == sample["sha256"]
+    for entry in manifest["datasets"]:
+        assert {"name", "title", "purpose", "page", "download", "sha256", "terms"} <= entry.keys()
+
+
+def test_sample_is_small():
+    assert sum(p.stat().st_size for p in (ROOT / "datasets" / "sample").rglob("*")) < 1_500_000

@@ -1,0 +1,169 @@
+"""Every kernel against its dense twin in float64."""
+
+import numpy as np
+import pytest
+import reference_tracking as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.scene import _pixel_kernels
+from bgsub.tracking import _kernels, _row_kernels
+
+F = np.float32
+SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
+EVERYTHING = np.empty(0, F)
+
+sizes = settings(max_examples=20, deadline=None)
+
+
+def arguments(surrogate):
+    return surrogate.code, F(surrogate.mu), F(surrogate.p)
+
+
+def planted(m, k, seed, outliers=0.2):
+    """Return U (m, k), y, x with outliers, and 0/1 observed entries."""
+    rng = np.random.default_rng(seed)
+    U = np.linalg.qr(rng.standard_normal((m, k)))[0]
+    y = rng.standard_normal(k) * np.sqrt(m) * 0.3
+    x = U @ y + 0.01 * rng.standard_normal(m)
+    hit = rng.random(m) < outliers
+    x[hit] = rng.random(hit.sum())
+    return U, y, x, (rng.random(m) < 0.8).astype(float)
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
+@pytest.mark.parametrize("complete", [True, False])
+@given(m=st.integers(1, 5000), k=st.integers(1, 9), r=st.integers(0, 3), seed=st.integers(0, 99))
+@sizes
+def test_residual_sweep_is_its_twin(surrogate, complete, m, k, r, seed):
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((k + r + 1, m)) / np.sqrt(m)
+    y, x = rng.standard_normal(k) * 0.3 * np.sqrt(m), rng.random(m)
+    a = np.ones(m) if complete else (rng.random(m) < 0.7).astype(float)
+    stack, low_rank, products = rows.astype(F), np.empty(m, F), np.empty(k + r + 1)
+    cost = _kernels.residual_sweep(
+        stack, k, y.astype(F), x.astype(F), EVERYTHING if complete else a.astype(F), *arguments(surrogate),
+        low_rank, products, np.empty(_kernels.BLOCK, F),
+    )  # fmt: skip
+    expected, e, h = reference.separate(rows[:k].T, y, x, a, surrogate)
+    rows[-1] = e
+    np.testing.assert_allclose(low_rank, expected, atol=2e-5)
+    np.testing.assert_allclose(stack[-1], e, atol=2e-5)
+    np.testing.assert_allclose(products, rows @ e, atol=2e-5 * np.sqrt(m))
+    assert cost == pytest.approx(h, rel=1e-3, abs=1e-7)
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
+@given(m=st.integers(1, 5000), n=st.integers(1, 10), seed=st.integers(0, 99))
+@sizes
+def test_trial_cost_is_its_twin(surrogate, m, n, seed):
+    rng = np.random.default_rng(seed)
+    rows, c, x = rng.standard_normal((n, m)) / np.sqrt(m), rng.standard_normal(n), rng.random(m)
+    cost = _kernels.trial_cost(
+        rows.astype(F),
+        c.astype(F),
+        x.astype(F),
+        EVERYTHING,
+        *arguments(surrogate),
+        np.empty((2, _kernels.BLOCK), F),
+    )
+    assert cost == pytest.approx(float(np.sum(surrogate.value(x - c @ rows))), rel=1e-4, abs=1e-7)
+
+
+@given(m=st.integers(1, 5000), n=st.integers(1, 12), seed=st.integers(0, 99), data=st.data())
+@sizes
+def test_transform_rows_is_a_matrix_product(m, n, seed, data):
+    n_new = data.draw(st.integers(1, n))
+    rng = np.random.default_rng(seed)
+    rows, T = rng.standard_normal((n, m)), rng.standard_normal((n_new, n))
+    stack = rows.astype(F)
+    _kernels.transform_rows(stack, T.astype(F), np.empty((n, _kernels.BLOCK), F))
+    np.testing.assert_allclose(stack[:n_new], T @ rows, atol=1e-4)
+    np.testing.assert_array_equal(stack[n_new:], rows[n_new:].astype(F))
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
+@pytest.mark.parametrize("complete", [True, False])
+@given(m=st.integers(40, 3000), k=st.integers(1, 6), seed=st.integers(0, 99))
+@sizes
+def test_subset_coefficients_are_their_twin(surrogate, complete, m, k, seed):
+    U, truth, x, a = planted(m, k, seed)
+    start = truth + 0.01
+    y = start.copy()
+    work = (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
+    cost = _kernels.subset_coefficients(
+        U.T.astype(F).copy(),
+        x.astype(F),
+        EVERYTHING if complete else a.astype(F),
+        *arguments(surrogate),
+        4,
+        0.0,
+        y,
+        *work,
+    )
+    observed = np.ones(m) if complete else a
+    expected = reference.robust_coefficients(U, x, observed, start, surrogate, 4)
+    np.testing.assert_allclose(y, expected, atol=2e-3 * np.abs(expected).max())
+    h = float(np.mean(surrogate.value(observed * (x - U @ y))))
+    assert cost == pytest.approx(h, rel=2e-2, abs=1e-6)
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@given(n=st.integers(16, 30), m=st.integers(1, 600), k=st.integers(1, 4), seed=st.integers(0, 99))
+@settings(max_examples=10, deadline=None)
+def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, seed):
+    rng = np.random.default_rng(seed)
+    top = {np.uint8: 255.0, np.uint16: 65535.0, np.float32: 1.0}[dtype]
+    Y = rng.standard_normal((n, k)) + np.eye(n, k) * 2
+    values = np.clip(0.5 + 0.1 * Y @ rng.standard_normal((k, m)) + 0.01 * rng.standard_normal((n, m)), 0, 1)
+    values[rng.random((n, m)) < 0.15] = 0.9
+    X = (values * top).astype(dtype)
+    mus = np.geomspace(0.5, max(surrogate.mu, 0.05), 4)
+    U = np.empty((k, m), F)
+    _row_kernels.fit_rows(X, F(1 / top), Y.astype(F), mus.astype(F), surrogate.code, F(surrogate.p), U)
+    expected = reference.rows_given_coefficients(X / top, Y, mus, surrogate.name, surrogate.p)
+    np.testing.assert_allclose(U, expected, atol=5e-3)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+def test_joint_residual_is_the_distance_of_colours(channels):
+    rng = np.random.default_rng(channels)
+    frame, background = rng.random((2, 7, 5, channels))
+    r, d = np.empty(35 * channels, F), np.empty(35, F)
+    _pixel_kernels.residual_of(frame.astype(F).ravel(), F(1), background.astype(F).ravel(), r)
+    _pixel_kernels.norm_of(r, channels, d)
+    np.testing.assert_allclose(d.reshape(7, 5), reference.joint_residual(frame, background), atol=1e-6)
+
+
+@pytest.mark.parametrize(("dtype", "top"), [(np.uint8, 255), (np.uint16, 65535), (np.uint16, 4095)])
+def test_to_picture_rounds_and_clips(dtype, top):
+    x = np.array([-1, 0, 0.4 / top, 0.6 / top, 0.5, 1, 7], F)
+    out = np.empty(x.size, dtype)
+    _pixel_kernels.to_picture(x, F(top), F(np.iinfo(dtype).max), out)
+    np.testing.assert_array_equal(out, np.floor(np.clip(x * F(top), 0, np.iinfo(dtype).max) + 0.5))
+
+
+def test_to_picture_leaves_floating_point_as_it_is():
+    x = np.array([-1, 0.25, 7], F)
+    out = np.empty(3, F)
+    _pixel_kernels.to_picture(x, F(2), F(0), out)
+    np.testing.assert_array_equal(out, [-2, 0.5, 14])
+
+
+def test_noise_is_learned_as_by_its_twin():
+    rng = np.random.default_rng(0)
+    d, sigma, displaced = rng.random((3, 6, 7)).astype(F)
+    mask = (rng.random((6, 7)) < 0.5).astype(np.uint8)
+    mask[5] = _pixel_kernels.UNLEARNED
+    before = sigma.copy()
+    expected = reference.learn_noise(d, mask, displaced, 0.1, 0.01, 0.25, 0.3, sigma)
+    rates = F(0.1), F(0.01), F(0.25), F(0.3)
+    _pixel_kernels.learn_noise(d.ravel(), mask.ravel(), displaced.ravel(), *rates, sigma.reshape(-1))
+    expected[5] = np.maximum(before[5], 0.3)
+    np.testing.assert_allclose(sigma, expected, atol=1e-6)
+    over = np.empty(42, np.uint8)
+    count = _pixel_kernels.exceeds_noise(d.ravel(), sigma.ravel(), F(0.4), F(1.5), over)
+    np.testing.assert_array_equal(over.reshape(6, 7), d > np.maximum(0.4, 1.5 * sigma))
+    assert count == np.count_nonzero(over)

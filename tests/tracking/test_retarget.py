@@ -1,0 +1,146 @@
+"""A low-rank part replaced: the smallest turn of the subspace that does it."""
+
+import numpy as np
+import pytest
+import reference_scene as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub import SubspaceTracker
+from bgsub.tracking import _kernels
+
+F = np.float32
+
+sizes = settings(max_examples=20, deadline=None)
+
+
+@given(m=st.integers(1, 3000), k=st.integers(1, 6), extra=st.integers(0, 3), seed=st.integers(0, 99))
+@sizes
+@pytest.mark.parametrize("chosen", [True, False])
+def test_turn_rows_is_its_twin(chosen, m, k, extra, seed):
+    rng = np.random.default_rng(seed)
+    stack = rng.standard_normal((k + extra, m)).astype(F)
+    c = (rng.choice([-1, 1], k) * rng.uniform(0.5, 2, k)).astype(F)
+    target = rng.random(m).astype(F)
+    where = (rng.random(m) < 0.5).astype(np.uint8) * 255 if chosen else np.empty(0, np.uint8)
+    turned, gram = stack.copy(), np.zeros((k, k))
+    _kernels.turn_rows(turned, 0, c, (c / (c @ c)).astype(F), target, where, gram, np.empty((2, _kernels.BLOCK), F))
+    before = stack[:k].astype(float)
+    expected = reference.turned(before, c.astype(float), target, before.T @ c, where if chosen else None)
+    np.testing.assert_allclose(turned[:k], expected, atol=1e-5)
+    np.testing.assert_array_equal(turned[k:], stack[k:])
+    change = expected @ expected.T - before @ before.T
+    # Sums in single precision are as exact as their largest terms, those before the change included.
+    largest = max(np.abs(expected @ expected.T).max(), np.abs(before @ before.T).max(), 1)
+    np.testing.assert_allclose(gram, change, atol=1e-5 * largest)
+    changed = where != 0 if chosen else np.ones(m, bool)
+    np.testing.assert_allclose((turned[:k].T @ c)[changed], target[changed], atol=2e-5)
+
+
+M = 240
+
+
+def trained(rank=3, seed=0, frames=12):
+    """A tracker on pictures of a few components plus noise, and the next one of them."""
+    rng = np.random.default_rng(seed)
+    mean, waves = rng.uniform(0.2, 0.8, M), rng.normal(0, 1, (2, M))
+    level = rng.normal(0, 0.05, (frames + 6, 2))
+    X = (mean + level @ waves + rng.normal(0, 0.005, (frames + 6, M))).astype(F)
+    tracker = SubspaceTracker(rank=rank, subset=100).fit(X[:frames])
+    for x in X[frames:-1]:
+        tracker.partial_fit(x)
+    return tracker, X[-1], rng
+
+
+def orthonormal(tracker):
+    U = tracker.components_.astype(float)
+    return np.abs(U @ U.T - np.eye(len(U))).max() < 1e-5
+
+
+@pytest.mark.parametrize("rank", [1, 3, 5])
+@pytest.mark.parametrize("seed", range(2))
+def test_the_target_is_the_low_rank_part(rank, seed):
+    tracker, x, rng = trained(rank, seed)
+    tracker.separate(x)
+    before = tracker.low_rank_
+    target = (0.6 * before + 0.1 + 0.05 * rng.random(M)).astype(F)
+    tracker.retarget(target)
+    assert orthonormal(tracker)
+    np.testing.assert_allclose(tracker.low_rank_, target, atol=1e-5)
+    # and a vector that shows it is explained at once
+    np.testing.assert_allclose(tracker.separate(target), target, atol=5e-3)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_only_the_chosen_entries_are_changed(seed):
+    tracker, x, rng = trained(seed=seed)
+    tracker.separate(x)
+    before = tracker.low_rank_
+    where = np.zeros(M, np.uint8)
+    where[100:160] = 1
+    target = rng.random(M).astype(F)
+    tracker.retarget(target, where)
+    assert orthonormal(tracker)
+    after = tracker.low_rank_
+    np.testing.assert_allclose(after[100:160], target[100:160], atol=1e-5)
+    np.testing.assert_allclose(np.delete(after, np.s_[100:160]), np.delete(before, np.s_[100:160]), atol=1e-5)
+
+
+def test_no_entry_chosen_changes_nothing():
+    tracker, x, _ = trained()
+    tracker.separate(x)
+    U, y = tracker.components_.copy(), tracker.coefficients_.copy()
+    tracker.retarget(np.zeros(M, F), np.zeros(M, np.uint8))
+    np.testing.assert_allclose(tracker.low_rank_, U.T @ y, atol=1e-5)
+    np.testing.assert_allclose(tracker.components_.T @ tracker.components_, U.T @ U, atol=1e-5)
+
+
+def test_the_past_is_kept_in_its_coefficients():
+    """Vectors of the old light, expressed in the turned subspace, have the moment they had."""
+    tracker, x, _ = trained()
+    tracker.separate(x)
+    U, C = tracker.components_.astype(float), tracker._C.copy()
+    y = tracker.coefficients_.copy()
+    target = (0.5 * tracker.low_rank_).astype(F)
+    turned = reference.turned(U, y, target, U.T @ y)
+    tracker.retarget(target)
+    V = tracker.components_.astype(float)
+    expected, found = turned.T @ C @ turned, V.T @ tracker._C @ V
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_the_turn_is_the_smallest():
+    tracker, x, rng = trained()
+    tracker.separate(x)
+    U, y = tracker.components_.astype(float), tracker.coefficients_.copy()
+    target = rng.random(M)
+    change = reference.turned(U, y, target, U.T @ y) - U
+    least = np.linalg.lstsq(y[None], (target - U.T @ y)[None], rcond=None)[0]
+    np.testing.assert_allclose(change, least, atol=1e-10)
+
+
+@pytest.mark.parametrize("where", [None, np.ones(M, np.uint8)])
+def test_zero_coefficients_cannot_be_turned(where):
+    tracker, _, rng = trained()
+    tracker.separate(np.zeros(M, F))
+    tracker.coefficients_ = np.zeros(3)
+    before = tracker.components_.copy()
+    tracker.retarget(rng.random(M).astype(F), where)
+    np.testing.assert_array_equal(tracker.components_, before)
+    assert np.isfinite(tracker.low_rank_).all()
+
+
+def test_a_pending_gradient_is_dropped_and_learning_goes_on():
+    tracker, x, rng = trained()
+    literal = SubspaceTracker(rank=3, subset=100, metric="canonical", gradient_carry="unchanged")
+    for i in range(8):
+        literal.partial_fit(x * (1 + 0.1 * np.sin(i)) + 0.05 * rng.random(M).astype(F))
+    for tracked in (tracker, literal):
+        tracked.separate(x)
+        target = (0.7 * x).astype(F)
+        tracked.retarget(target)
+        assert tracked._R.shape == (0, 3)
+        for _ in range(6):
+            tracked.partial_fit(target)
+        assert orthonormal(tracked)
+        np.testing.assert_allclose(tracked.low_rank_, target, atol=0.01)

@@ -1,0 +1,361 @@
+"""Names of outputs, and the sinks that are made for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sink_kit import feed, files
+from video_fakes import COUNT, FakeSource, separate, write_images, write_video
+
+from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.video import ArraySource, create_sinks, open_source, output_names
+from bgsub.video.output_names import OutputSpec, check_name, expand_name, parse_output, parse_outputs
+from bgsub.video.views import VIEWS
+
+NOW = datetime(2026, 3, 4, 5, 6, 7)
+
+# Names
+
+
+def test_the_views_are_those_that_there_are():
+    assert tuple(VIEWS) == output_names.VIEWS
+
+
+def test_parsing_imports_nothing_heavy():
+    code = "import bgsub.video.output_names, sys; print(sorted({'numpy', 'cv2', 'numba', 'av'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "spec", "kind"),
+    [
+        ("mask", OutputSpec("mask"), None),
+        ("mask.mkv", OutputSpec("mask", ".mkv"), "video"),
+        (" panel.MP4 ", OutputSpec("panel", ".mp4"), "video"),
+        ("cutout.mov", OutputSpec("cutout", ".mov"), "video"),
+        ("cutout.webm", OutputSpec("cutout", ".webm"), "video"),
+        ("cutout.png", OutputSpec("cutout", ".png"), "images"),
+        ("panel.jpg", OutputSpec("panel", ".jpg"), "images"),
+        ("mask.npz", OutputSpec("mask", ".npz"), "array"),
+        ("background-image", OutputSpec("background-image", ".png"), "still"),
+        ("background-image.tif", OutputSpec("background-image", ".tif"), "still"),
+    ],
+)
+def test_outputs(text, spec, kind):
+    assert parse_output(text) == spec
+    assert spec.kind == kind
+    assert str(spec) == spec.view + (spec.ending or "")
+
+
+ALL = "mask, background, foreground, residual, cutout, overlay, contours, panel, background-image"
+LOSSLESS = ".png, .tif, .webp, .npz"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("maks", f"an output must be one of {ALL}, got 'maks'; did you mean 'mask'?"),
+        ("qqqq.mp4", f"an output must be one of {ALL}, got 'qqqq'"),
+        ("", f"an output must be one of {ALL}, got ''"),
+        (".mp4", f"an output must be one of {ALL}, got ''"),
+        (
+            "panel.mp5",
+            "panel can end in .mkv, .avi, .mp4, .m4v, .mov, .webm, .png, .jpg, .tif, .webp, .npz, got 'panel.mp5'; "
+            "did you mean '.mp4'?",
+        ),
+        (
+            "mask.jpg",
+            f"mask can end in .mkv, .avi, .mp4, .m4v, .mov, .webm, {LOSSLESS}, got 'mask.jpg', which blurs the labels",
+        ),
+        (
+            "cutout.mp4",
+            f"cutout can end in .mkv, .mov, .webm, {LOSSLESS}, got 'cutout.mp4', which has no alpha channel",
+        ),
+        (
+            "cutout.jpg",
+            f"cutout can end in .mkv, .mov, .webm, {LOSSLESS}, got 'cutout.jpg', which has no alpha channel",
+        ),
+        (
+            "background-image.mkv",
+            "background-image can end in .png, .jpg, .tif, got 'background-image.mkv'",
+        ),
+    ],
+)
+def test_wrong_outputs(text, message):
+    with pytest.raises(ParameterError) as caught:
+        parse_output(text)
+    assert str(caught.value) == message
+
+
+def test_several_outputs():
+    assert parse_outputs(["mask", "panel.mp4", "mask"]) == [OutputSpec("mask"), OutputSpec("panel", ".mp4")]
+    with pytest.raises(ParameterError, match=rf"^at least one output is needed out of {ALL}$"):
+        parse_outputs([" "])
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        ("{view}", "panel"),
+        ("{source}/{view}", "camera-0/panel"),
+        ("{date}_{time}-{view}", "2026-03-04_050607-panel"),
+        ("all", "all"),
+        ("a.b {view}", "a.b panel"),
+        ("{{{view}}}", "{panel}"),
+    ],
+)
+def test_templates(template, expected):
+    check_name(template)
+    assert expand_name(template, view="panel", source="camera 0", started=NOW) == Path(expected)
+
+
+@pytest.mark.parametrize(
+    ("template", "message"),
+    [
+        ("{veiw}", "a name can have the fields {view}, {source}, {date}, {time}, got {veiw}; did you mean 'view'?"),
+        ("{}", "a name can have the fields {view}, {source}, {date}, {time}, got {}"),
+        ("{view:>9}", "a name can have the fields {view}, {source}, {date}, {time}, got {view:>9}"),
+        (
+            "{view.upper}",
+            "a name can have the fields {view}, {source}, {date}, {time}, got {view.upper}",
+        ),
+        ("../{view}", "a name must be that of a file below the output folder, got '../{view}'"),
+        ("a/../../{view}", "a name must be that of a file below the output folder, got 'a/../../{view}'"),
+        ("/tmp/{view}", "a name must be that of a file below the output folder, got '/tmp/{view}'"),
+        ("C:\\{view}", "a name must be that of a file below the output folder, got 'C:\\{view}'"),
+        ("{view}/", "a name must be that of a file below the output folder, got '{view}/'"),
+        ("", "a name must be that of a file below the output folder, got ''"),
+        ("{view", "a name must be a template such as {source}-{view}, got '{view': expected '}' before end of string"),
+    ],
+)
+def test_wrong_templates(template, message):
+    with pytest.raises(ParameterError) as caught:
+        check_name(template)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("source", ["..", "../../etc", "/", "", "rtsp://10.0.0.1:554/live?x=1", "a\\b"])
+def test_a_source_never_leads_out_of_the_folder(source):
+    path = expand_name("{source}", view="mask", source=source, started=NOW)
+    assert len(path.parts) == 1
+    assert path.name not in ("", ".", "..")
+
+
+# The sinks
+
+
+@pytest.fixture
+def numbered(tmp_path, frames):
+    return open_source(write_images(tmp_path / "input", frames), rate=10)
+
+
+def run(sinks, source):
+    for frame in source:
+        for sink in sinks:
+            sink.write(frame, separate(frame.image))
+    for sink in sinks:
+        sink.close()
+
+
+def test_images_for_numbered_sources(tmp_path, numbered):
+    run(create_sinks(tmp_path / "out", ["mask", "panel"], numbered), numbered)
+    expected = [f"mask/bin{number:06d}.png" for number in range(1, COUNT + 1)]
+    expected += [f"panel/panel{number:06d}.png" for number in range(1, COUNT + 1)]
+    assert files(tmp_path / "out") == expected
+
+
+@pytest.mark.parametrize("kind", ["fake", "video"])
+def test_video_for_others(tmp_path, frames, kind):
+    source = FakeSource() if kind == "fake" else open_source(write_video(tmp_path / "a.avi", frames, 10))
+    run(create_sinks(tmp_path / "out", ["mask", "panel", "residual"], source), source)
+    assert files(tmp_path / "out") == ["mask.mkv", "panel.mp4", "residual.mp4"]
+    with open_source(tmp_path / "out" / "mask.mkv") as result:
+        assert result.rate == (25 if kind == "fake" else 10)
+        assert len(list(result)) == COUNT
+
+
+def test_format_can_be_chosen(tmp_path, numbered):
+    run(create_sinks(tmp_path / "a", ["mask"], numbered, format="video"), numbered)
+    run(create_sinks(tmp_path / "b", ["mask"], FakeSource(2), format="images"), FakeSource(2))
+    assert files(tmp_path / "a") == ["mask.mkv"]
+    assert files(tmp_path / "b") == ["mask/bin000001.png", "mask/bin000002.png"]
+
+
+@pytest.mark.parametrize("format", ["video", "images"])
+def test_overwriting_can_be_forbidden(tmp_path, numbered, format):
+    create_sinks(tmp_path / "out", ["mask"], numbered, format=format, overwrite=False)
+    run(create_sinks(tmp_path / "out", ["mask"], numbered, format=format), numbered)
+    target = tmp_path / "out" / ("mask.mkv" if format == "video" else "mask")
+    with pytest.raises(SinkError) as caught:
+        create_sinks(tmp_path / "out", ["mask"], numbered, format=format, overwrite=False)
+    assert str(caught.value) == f"the output '{target}' exists already; --overwrite replaces it"
+
+
+def test_the_input_is_never_the_output(tmp_path, frames):
+    folder = write_images(tmp_path / "mask", frames)
+    with pytest.raises(SinkError) as caught:
+        create_sinks(tmp_path, ["mask"], open_source(folder))
+    assert str(caught.value) == f"the output '{folder}' is the input itself"
+    partial = write_video(tmp_path / "panel.partial.avi", frames)
+    before = partial.read_bytes()
+    with open_source(partial) as source, pytest.raises(SinkError, match=r"would grow under the name of the input, '"):
+        create_sinks(tmp_path, ["panel.avi"], source)
+    assert partial.read_bytes() == before
+    video = write_video(tmp_path / "mask.mkv", frames)
+    with open_source(video) as source, pytest.raises(SinkError, match=r"is the input itself$"):
+        create_sinks(tmp_path, ["mask"], source)
+
+
+def test_folder_that_is_a_file(tmp_path):
+    (tmp_path / "out").touch()
+    for folder in (tmp_path / "out", tmp_path / "out" / "deeper"):
+        with pytest.raises(SinkError, match=f"^cannot write into folder '{folder}': "):
+            create_sinks(folder, ["mask"], FakeSource())
+
+
+def test_folder_without_permission(tmp_path, monkeypatch):
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(SinkError) as caught:
+        create_sinks(tmp_path, ["mask"], FakeSource())
+    assert str(caught.value) == f"cannot write into folder '{tmp_path}': Permission denied"
+
+
+def test_every_kind_of_output(tmp_path):
+    pytest.importorskip("av")
+    names = ["mask.mkv", "panel.mp4", "cutout.mov", "cutout.png", "overlay.jpg", "mask.npz", "background-image"]
+    run(create_sinks(tmp_path, names, FakeSource()), FakeSource())
+    single = ["background-image.png", "cutout.mov", "mask.mkv", "mask.npz", "panel.mp4"]
+    images = [f"cutout/cutout{n:06d}.png" for n in range(1, COUNT + 1)]
+    images += [f"overlay/overlay{n:06d}.jpg" for n in range(1, COUNT + 1)]
+    assert files(tmp_path) == sorted(single + images)
+
+
+def test_an_ending_counts_more_than_the_format(tmp_path, numbered):
+    run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered, format="images"), numbered)
+    assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000001.png"]
+    run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1), format="video"), FakeSource(1))
+    assert files(tmp_path / "b") == ["mask/bin000001.tif", "panel.mp4"]
+
+
+def test_the_same_output_twice_is_one(tmp_path):
+    assert len(create_sinks(tmp_path, ["mask", "mask.mkv", "mask"], FakeSource())) == 1
+
+
+def test_names_by_a_template(tmp_path, numbered, frames):
+    names = ["mask.mkv", "panel.png", "background-image"]
+    run(create_sinks(tmp_path / "a", names, numbered, name="{source}/{date}/{time}-{view}", started=NOW), numbered)
+    stem = "input/2026-03-04/050607-"
+    images = [f"{stem}panel/panel{n:06d}.png" for n in range(1, COUNT + 1)]
+    assert files(tmp_path / "a") == [f"{stem}background-image.png", f"{stem}mask.mkv", *images]
+    with open_source(write_video(tmp_path / "lobby cam.avi", frames)) as source:
+        run(create_sinks(tmp_path / "b", ["mask"], source, name="{source}"), source)
+    assert files(tmp_path / "b") == ["lobby-cam.mkv"]
+
+
+def test_two_outputs_of_one_name(tmp_path):
+    with pytest.raises(ParameterError) as caught:
+        create_sinks(tmp_path / "out", ["overlay.mp4", "panel.mp4"], FakeSource(), name="{source}")
+    target = tmp_path / "out" / "fake.mp4"
+    assert str(caught.value) == (
+        f"overlay.mp4 and panel.mp4 would both be '{target}': the name needs the field {{view}}"
+    )
+    assert not (tmp_path / "out").exists()
+    # In one folder images of several views have names of their own.
+    run(create_sinks(tmp_path, ["mask.png", "panel.png", "mask.tif"], FakeSource(1), name="all"), FakeSource(1))
+    assert files(tmp_path) == ["all/bin000001.png", "all/bin000001.tif", "all/panel000001.png"]
+
+
+def test_images_of_an_older_run_go_with_overwriting(tmp_path):
+    run(create_sinks(tmp_path, ["mask.png"], FakeSource(5)), FakeSource(5))
+    run(create_sinks(tmp_path, ["mask.png"], FakeSource(2)), FakeSource(2))
+    assert files(tmp_path) == ["mask/bin000001.png", "mask/bin000002.png"]
+
+
+@pytest.mark.parametrize("name", ["mask.npz", "background-image.jpg", "mask.tif"])
+def test_other_outputs_are_not_replaced_either(tmp_path, name):
+    run(create_sinks(tmp_path, [name], FakeSource(1), overwrite=False), FakeSource(1))
+    with pytest.raises(SinkError, match=r" exists already; --overwrite replaces it$"):
+        create_sinks(tmp_path, [name], FakeSource(1), overwrite=False)
+
+
+@pytest.mark.parametrize("name", ["mask", "mask.tif", "background-image"])
+def test_no_images_into_the_folder_that_is_read(tmp_path, frames, name):
+    folder = write_images(tmp_path / "in", frames)
+    before = files(folder)
+    with open_source(folder) as source, pytest.raises(SinkError) as caught:
+        create_sinks(folder, [name], source)
+    view = name.partition(".")[0]
+    assert str(caught.value) == f"the images of {view} would go into the folder that is read: '{folder}'"
+    with open_source(folder) as source, pytest.raises(SinkError, match=r"the folder that is read|is the input itself"):
+        create_sinks(tmp_path, [name], source, name="in/x" if view == "background-image" else "in")
+    assert files(folder) == before
+    with open_source(folder) as source:
+        assert len(create_sinks(folder, ["mask.mkv"], source)) == 1
+
+
+@pytest.mark.parametrize("name", ["panel.webm", "cutout.mov", "cutout"])
+def test_what_needs_pyav_says_so(tmp_path, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(DependencyError) as caught:
+        create_sinks(tmp_path / "out", [name], FakeSource())
+    full = "cutout.mov" if name == "cutout" else name
+    assert str(caught.value) == f"{full} needs the package av: pip install 'bgsub[av]'"
+    assert not (tmp_path / "out").exists()
+
+
+def test_without_pyav_videos_are_written_by_opencv(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "av", None)
+    sinks = create_sinks(tmp_path, ["mask", "panel"], FakeSource())
+    assert [type(sink).__name__ for sink in sinks] == ["VideoSink", "VideoSink"]
+    run(sinks, FakeSource())
+    assert files(tmp_path) == ["mask.mkv", "panel.mp4"]
+
+
+def test_wrong_view_format_and_name(tmp_path):
+    for wrong, message in (
+        ({"outputs": ["mask", "maks"]}, f"an output must be one of {ALL}, got 'maks'; did you mean 'mask'?"),
+        ({"outputs": ["mask"], "format": "gif"}, "format must be one of auto, video, images, got 'gif'"),
+        (
+            {"outputs": ["mask"], "name": "../x"},
+            "a name must be that of a file below the output folder, got '../x'",
+        ),
+    ):
+        with pytest.raises(ParameterError) as caught:
+            create_sinks(tmp_path / "out", source=FakeSource(), **wrong)
+        assert str(caught.value) == message
+    assert not (tmp_path / "out").exists()
+
+
+def test_grey_and_deep_frames(tmp_path):
+    images = (np.random.default_rng(0).random((3, 20, 30)) * 65535).astype(np.uint16)
+    names = ["mask.mkv", "panel.mp4", "cutout.png", "background.png", "background.npz", "background-image.tif"]
+    with ArraySource(images, rate=5) as source:
+        sinks = create_sinks(tmp_path, names, source)
+        for sink in sinks:
+            feed(sink, images)
+            sink.close()
+    with np.load(tmp_path / "background.npz", allow_pickle=False) as data:
+        assert data["background"].dtype == np.uint16
+
+
+def test_a_container_without_times_says_so(tmp_path, frames, caplog):
+    class Varying(ArraySource):
+        is_variable_rate = True
+
+    source = Varying(frames, rate=10)
+    with caplog.at_level("WARNING", "bgsub"):
+        sinks = create_sinks(tmp_path, ["mask.avi", "panel.npz"], source)
+    assert [record.message for record in caplog.records] == [
+        f"'{tmp_path / 'mask.avi'}' is at a constant rate, unlike array"
+    ]
+    for sink in sinks:
+        sink.abort()

@@ -1,0 +1,194 @@
+"""Regions: texts, masks, and a subtractor that looks at nothing else."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
+from bgsub.jobs.region_subtractor import RegionSubtractor
+from bgsub.separation import Separation
+from bgsub.video.regions import Region, Regions, parse_region
+
+SHAPE = (40, 60)
+
+
+def inside(text, shape=SHAPE):
+    return Regions([text])[0].mask(shape)
+
+
+def rectangle(x, y, w, h, shape=SHAPE):
+    mask = np.zeros(shape, bool)
+    mask[y : y + h, x : x + w] = True
+    return mask
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("5,6,20,10", rectangle(5, 6, 20, 10)),
+        (" 5 , 6,20,10 ", rectangle(5, 6, 20, 10)),
+        ("10%,25%,50%,50%", rectangle(6, 10, 30, 20)),
+        ("6,25%,50%,20", rectangle(6, 10, 30, 20)),
+        ("-5,-5,20,20", rectangle(0, 0, 15, 15)),
+        ("50,30,100,100", rectangle(50, 30, 10, 10)),
+        ("10,10;29,10;29,19;10,19", rectangle(10, 10, 20, 10)),
+        ("10,10;29,10;29,19;10,19;", rectangle(10, 10, 20, 10)),
+    ],
+)
+def test_rectangles_and_polygons_in_pixels_and_percent(text, expected):
+    np.testing.assert_array_equal(inside(text), expected)
+
+
+def test_a_triangle_covers_half_of_its_box():
+    assert inside("0,0;100%,0;0,100%").mean() == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_mask_image_is_taken_as_it_is(tmp_path):
+    mask = np.random.default_rng(1).integers(0, 3, SHAPE).astype(np.uint8)
+    path = tmp_path / "a=b, c.png"
+    cv2.imwrite(str(path), mask)
+    np.testing.assert_array_equal(inside(f"hall={path}"), mask > 0)
+    np.testing.assert_array_equal(inside(str(path)), mask > 0)
+
+
+def test_a_mask_image_of_another_size_or_without_anything_is_refused(tmp_path):
+    path = tmp_path / "mask.png"
+    cv2.imwrite(str(path), np.full((10, 20), 255, np.uint8))
+    with pytest.raises(ParameterError, match="must have the size of the frames, 60x40, got 20x10"):
+        inside(str(path))
+    cv2.imwrite(str(path), np.zeros(SHAPE, np.uint8))
+    with pytest.raises(ParameterError, match="is black"):
+        inside(str(path))
+    path.write_bytes(b"no image")
+    with pytest.raises(ParameterError, match="cannot be decoded"):
+        inside(str(path))
+
+
+@pytest.mark.parametrize("text", ["60,0,10,10", "0,40,5,5", "-20,0,10,10", "100,100;120,100;110,120"])
+def test_what_lies_outside_of_the_frame_is_refused(text):
+    with pytest.raises(ParameterError, match="region 'region1': lies outside of the frame, 60x40 pixels"):
+        inside(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2;3,4", "1,2,3;4,5,6;7,8,9", "0,0,0,5", "0,0,5,-5", "nan,0,5,5",
+     "0,0,inf,5", "=0,0,5,5", "missing.png", "name=", "1,2;3,4;5"],
+)  # fmt: skip
+def test_wrong_texts_are_refused_in_one_line(text):
+    with pytest.raises(ParameterError, match=r"^a region.* must be .*got '") as caught:
+        parse_region(text)
+    assert "\n" not in str(caught.value)
+
+
+def test_names_are_given_and_unique():
+    regions = Regions(["door=0,0,5,5", "1,1,5,5", parse_region("way in=0,0;5,0;5,5")])
+    assert regions.names == ("door", "region2", "way in")
+    assert isinstance(regions[1], Region)
+    assert len(regions) == 3
+    with pytest.raises(ParameterError, match="different names, got 'door' twice"):
+        Regions(["door=0,0,5,5", "door=1,1,5,5"])
+    with pytest.raises(ParameterError, match="at least one"):
+        Regions([])
+
+
+def test_texts_are_parsed_without_numpy():
+    code = (
+        "import sys; from bgsub.video.regions import Regions; Regions(['a=0,0,5,5','10%,0;5,5;0,9']); "
+        "print('numpy' in sys.modules)"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "False"
+
+
+class Inverting:
+    """A subtractor that shows what it was given."""
+
+    def __init__(self):
+        self.calls = []
+        self.flavour = "inverting"
+
+    def process(self, image, learningRate=-1, knownForegroundMask=None):
+        self.calls.append((image.shape, learningRate, knownForegroundMask))
+        grey = image if image.ndim == 2 else image.max(axis=2)
+        residual = np.ones(grey.shape, np.float32)
+        return Separation(image, np.full(grey.shape, 255, np.uint8), 255 - image, residual, np.ones(2), "tracking", "x")
+
+    def save(self, path):
+        path.write_text("saved")
+
+    def clear(self):
+        self.calls.clear()
+
+
+@pytest.mark.parametrize("shape", [SHAPE, (*SHAPE, 3)])
+def test_only_the_bounding_box_is_looked_at_and_only_the_regions_are_reported(shape, tmp_path):
+    regions = Regions(["5,6,10,4", "30,10;40,10;30,20"])
+    subtractor = RegionSubtractor(Inverting(), regions)
+    image = np.random.default_rng(0).integers(0, 100, shape, dtype=np.uint8)
+    result = subtractor.process(image, learningRate=0.5)
+    where = regions.union(SHAPE)
+    assert subtractor.calls[0][:2] == ((15, 36, *shape[2:]), 0.5)
+    np.testing.assert_array_equal(result.frame, image)
+    np.testing.assert_array_equal(result.mask, np.where(where, 255, 0))
+    np.testing.assert_array_equal(result.residual, where.astype(np.float32))
+    np.testing.assert_array_equal(result.background[where], 255 - image[where])
+    np.testing.assert_array_equal(result.background[~where], image[~where])
+    assert (result.coefficients.size, result.phase, result.event) == (2, "tracking", "x")
+    np.testing.assert_array_equal(subtractor.apply(image), result.mask)
+    out = np.ones(SHAPE, np.uint8)
+    assert subtractor.apply(image, out) is out
+    np.testing.assert_array_equal(out, result.mask)
+    with pytest.raises(ParameterError, match="fgmask must be uint8 of shape"):
+        subtractor.apply(image, out[1:])
+    assert subtractor.flavour == "inverting"
+    subtractor.save(tmp_path / "model")
+    assert (tmp_path / "model").read_text() == "saved"
+
+
+def test_known_foreground_is_cut_to_the_box():
+    subtractor = RegionSubtractor(Inverting(), Regions(["5,6,10,4"]))
+    known = np.zeros(SHAPE, bool)
+    known[7, 8] = True
+    subtractor.process(np.zeros(SHAPE, np.uint8), knownForegroundMask=known)
+    np.testing.assert_array_equal(subtractor.calls[0][2].nonzero(), [[1], [3]])
+    with pytest.raises(ParameterError, match="knownForegroundMask must have shape"):
+        subtractor.process(np.zeros(SHAPE, np.uint8), knownForegroundMask=known[1:])
+
+
+def test_frames_of_another_shape_are_refused_until_it_is_cleared():
+    subtractor = RegionSubtractor(Inverting(), Regions(["5,6,10,4"]))
+    subtractor.process(np.zeros(SHAPE, np.uint8))
+    with pytest.raises(ParameterError, match="like the first one"):
+        subtractor.process(np.zeros((50, 60), np.uint8))
+    subtractor.clear()
+    assert subtractor.process(np.zeros((50, 60), np.uint8)).mask.shape == (50, 60)
+
+
+@pytest.mark.large
+def test_it_can_be_pickled_and_goes_on(tmp_path):
+    rng = np.random.default_rng(5)
+    frames = [rng.integers(90, 110, (32, 48), dtype=np.uint8) for _ in range(8)]
+    frames[-1][10:20, 10:20] = 255
+    for frame in frames[-2:]:
+        frame[:, 40:] = 255
+    straight = RegionSubtractor(BackgroundSubtractor(start_frames=4), Regions(["0,0,40,32"]))
+    for frame in frames[:5]:
+        straight.process(frame)
+    fresh = pickle.loads(pickle.dumps(RegionSubtractor(BackgroundSubtractor(), straight.regions)))
+    assert fresh.process(frames[0]).mask.shape == (32, 48)
+    straight.save(tmp_path / "model.npz")
+    inner = BackgroundSubtractor.load(tmp_path / "model.npz")
+    again = RegionSubtractor(BackgroundSubtractor.load(tmp_path / "model.npz"), straight.regions)
+    for frame in frames[5:]:
+        result, part = again.process(frame), inner.process(np.ascontiguousarray(frame[:, :40]))
+        np.testing.assert_array_equal(result.mask[:, :40], part.mask)
+        np.testing.assert_array_equal(result.background[:, :40], part.background)
+    assert result.mask[10:20, 10:20].mean() > 200
+    assert not result.mask[:, 40:].any()
+    assert not hasattr(straight, "no_such_thing")
