@@ -1,16 +1,25 @@
-"""Every method parameter in one table: default, allowed range, unit, the paper's symbol, help.
+"""Every parameter of the method, once: type, default, allowed range, unit, the paper's symbol, help.
 
-The classes, the command line, saved models and the documentation all read this table; values are checked here, once.
+The constructors, the command line, saved models and the documentation all read these classes. Their values are
+frozen and checked when they are made: whoever holds one need not check it again.
 """
 
 from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from inspect import Signature, signature
+from types import NoneType
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, get_args, get_type_hints
 
 from bgsub.errors import ParameterError
+
+P = ParamSpec("P")
+T = TypeVar("T", bound="_Parameters")
+_RENAMED = {"events": "the parameter events is called scene_changes now"}
 
 
 @dataclass(frozen=True)
@@ -85,99 +94,146 @@ class Parameter:
         return self.kind(value)
 
 
-TRACKER = {
-    "rank": Parameter(3, "dimension of the background subspace", int, 1, symbol="k"),
-    "surrogate": Parameter("atan", "l0-surrogate cost", str, choices=("lp", "log", "atan"), symbol="h"),
-    "mu": Parameter(
+@dataclass(frozen=True, kw_only=True)
+class _Parameters:
+    """Frozen values by name that check themselves."""
+
+    def __post_init__(self) -> None:
+        for name, parameter in table_of(type(self)).items():
+            object.__setattr__(self, name, parameter.check(name, getattr(self, name)))
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the parameters with some values by name, the others at their defaults.
+
+        Raises
+        ------
+        ParameterError
+            For an unknown name or a value outside its range.
+        """
+        table = table_of(cls)
+        for name in values:
+            if name not in table:
+                raise ParameterError(_RENAMED.get(name, f"unknown parameter {name!r}; allowed are {', '.join(table)}"))
+        return cls(**values)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the values by name."""
+        return {name: getattr(self, name) for name in table_of(type(self))}
+
+
+def _parameter(default: Any, text: str, *bounds: float, symbol: str = "", **more: bool) -> Any:
+    """Return a field of a class of parameters; what is said of it are attributes of `Parameter`."""
+    limits = dict(zip(("low", "high"), bounds, strict=False))
+    return field(default=default, metadata={"help": text, "symbol": symbol, **limits, **more})
+
+
+def table_of(cls: Any) -> dict[str, Parameter]:
+    """Return what is known of each parameter of a class of them, by name."""
+    return _table_of(cls)  # mypy takes no frozen dataclass for hashable
+
+
+@cache
+def _table_of(cls: Any) -> dict[str, Parameter]:
+    hints, table = get_type_hints(cls), {}
+    for entry in fields(cls):
+        kinds = [kind for kind in get_args(hints[entry.name]) or (hints[entry.name],) if kind is not NoneType]
+        words = tuple(kind for kind in kinds if isinstance(kind, str))
+        table[entry.name] = Parameter(entry.default, kind=str if words else kinds[0], choices=words, **entry.metadata)
+    return table
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackerParameters(_Parameters):
+    """Parameters of `SubspaceTracker`."""
+
+    rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
+    surrogate: Literal["lp", "log", "atan"] = _parameter("atan", "l0-surrogate cost", symbol="h")
+    mu: float | None = _parameter(
         None,
         "smoothing of the cost; by default it flattens at an intensity of 0.06 of full scale",
-        float,
         0,
         is_open=True,
         symbol="mu",
-    ),
-    "p": Parameter(0.5, "exponent of the surrogate lp", float, 0, 1, is_open=True, symbol="p"),
-    "forgetting": Parameter(0.05, "weight of the newest frame", float, 0, 1, is_open=True, symbol="w", live=True),
-    "metric": Parameter(
-        "scaled",
-        "step direction: scaled by the coefficients' moment or not",
-        str,
-        choices=("scaled", "canonical"),
-    ),
-    "line_search": Parameter(
-        "objective",
-        "step length on the whole objective or, as algorithm 6 prints it, on the newest sample",
-        str,
-        choices=("objective", "sample"),
-    ),
-    "gradient_carry": Parameter(
-        "model",
-        "carry the gradient to the new point by its second-order model or unchanged",
-        str,
-        choices=("model", "unchanged"),
-    ),
-    "subset": Parameter(4000, "pixels used for the coefficients", int, 1),
-    "random_state": Parameter(0, "seed of the pixel subset", int, 0),
-}
+    )
+    p: float = _parameter(0.5, "exponent of the surrogate lp", 0, 1, is_open=True, symbol="p")
+    forgetting: float = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
+    metric: Literal["scaled", "canonical"] = _parameter(
+        "scaled", "step direction: scaled by the coefficients' moment or not"
+    )
+    line_search: Literal["objective", "sample"] = _parameter(
+        "objective", "step length on the whole objective or, as algorithm 6 prints it, on the newest sample"
+    )
+    gradient_carry: Literal["model", "unchanged"] = _parameter(
+        "model", "carry the gradient to the new point by its second-order model or unchanged"
+    )
+    subset: int = _parameter(4000, "pixels used for the coefficients", 1)
+    random_state: int = _parameter(0, "seed of the pixel subset", 0)
 
-SEGMENTER = {
-    "threshold": Parameter(
-        0.08, "least residual of a foreground pixel, full scale is 1", float, 0, 2, is_open=True, live=True
-    ),
-    "noise_factor": Parameter(2.5, "threshold of a pixel in units of its own noise scale", float, 0, 100, live=True),
-    "median": Parameter(5, "side of the majority vote in pixels; 1 switches it off", int, 1, 31, live=True),
-    "neighbours": Parameter(
-        1, "reach in pixels within which a moving background is recognised; 0 switches it off", int, 0, 5, live=True
-    ),
-    "shadows": Parameter(
+
+@dataclass(frozen=True, kw_only=True)
+class SegmenterParameters(_Parameters):
+    """Parameters of `bgsub.scene.segmentation.Segmenter`."""
+
+    threshold: float = _parameter(
+        0.08, "least residual of a foreground pixel, full scale is 1", 0, 2, is_open=True, live=True
+    )
+    noise_factor: float = _parameter(2.5, "threshold of a pixel in units of its own noise scale", 0, 100, live=True)
+    median: int = _parameter(5, "side of the majority vote in pixels; 1 switches it off", 1, 31, live=True)
+    neighbours: int = _parameter(
+        1, "reach in pixels within which a moving background is recognised; 0 switches it off", 0, 5, live=True
+    )
+    shadows: Literal["on", "off", "merged"] = _parameter(
         "on",
         "label of cast shadows: 127 (on), that of the background (off) or that of the foreground (merged)",
-        str,
-        choices=("on", "off", "merged"),
         live=True,
-    ),
-    "min_area": Parameter(0.0002, "least area of a foreground region as a share of the frame", float, 0, 1, live=True),
-}
+    )
+    min_area: float = _parameter(0.0002, "least area of a foreground region as a share of the frame", 0, 1, live=True)
 
-SUBTRACTOR = {
-    **TRACKER,
-    **SEGMENTER,
-    "start_frames": Parameter(50, "frames of the batch start", int, 1, 1000),
-    "fps": Parameter(25.0, "frames per second of the stream, for all that is set in seconds", float, 0, 10000, True),
-    "stabilise": Parameter(True, "undo small movements of the camera", bool),
-    "light": Parameter(True, "explain sudden changes of the light", bool, live=True),
-    "events": Parameter(True, "recognise a covered lens and a cut to another scene", bool, live=True),
-    "ghosts": Parameter(True, "release the places that an object has left", bool, live=True),
-    "absorb_after": Parameter(
-        60.0, "seconds until a standing object is background; inf for never", float, 0, may_be_infinite=True, live=True
-    ),
-    "scale": Parameter(1.0, "work on a frame reduced by this factor; the mask keeps its full size", float, 0.05, 1),
-    "threads": Parameter(None, "threads of the kernels; by default all cores, for large frames", int, 1, 256),
-    "max_value": Parameter(
+
+@dataclass(frozen=True, kw_only=True)
+class SubtractorParameters(SegmenterParameters, TrackerParameters):
+    """Parameters of `BackgroundSubtractor`."""
+
+    start_frames: int = _parameter(50, "frames of the batch start", 1, 1000)
+    fps: float = _parameter(
+        25.0, "frames per second of the stream, for all that is set in seconds", 0, 10000, is_open=True
+    )
+    stabilise: bool = _parameter(True, "undo small movements of the camera")
+    light: bool = _parameter(True, "explain sudden changes of the light", live=True)
+    scene_changes: bool = _parameter(True, "recognise a covered lens and a cut to another scene", live=True)
+    ghosts: bool = _parameter(True, "release the places that an object has left", live=True)
+    absorb_after: float = _parameter(
+        60.0, "seconds until a standing object is background; inf for never", 0, may_be_infinite=True, live=True
+    )
+    scale: float = _parameter(1.0, "work on a frame reduced by this factor; the mask keeps its full size", 0.05, 1)
+    threads: int | None = _parameter(None, "threads of the kernels; by default all cores, for large frames", 1, 256)
+    max_value: float | None = _parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",
-        float,
         0,
         is_open=True,
-    ),
-}
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank > self.start_frames:
+            raise ParameterError(f"rank must be at most start_frames, here {self.start_frames}, got {self.rank}")
+
+    def part(self, cls: type[T]) -> T:
+        """Return those of the parameters that `cls` holds as well."""
+        return cls(**{name: getattr(self, name) for name in table_of(cls)})
+
+    def tracker(self, size: int) -> TrackerParameters:
+        """Return those of the tracker, for frames of `size` entries, which limit the rank."""
+        return replace(self.part(TrackerParameters), rank=min(self.rank, size))
 
 
-def check_all(table: dict[str, Parameter], values: dict[str, Any]) -> dict[str, Any]:
-    """Return all parameters of `table`, checked; those that `values` lacks at their defaults.
-
-    Raises
-    ------
-    ParameterError
-        For an unknown name or a value outside its range.
-    """
-    for name in values:
-        if name not in table:
-            raise ParameterError(f"unknown parameter {name!r}; allowed are {', '.join(table)}")
-    return {name: parameter.check(name, values.get(name, parameter.default)) for name, parameter in table.items()}
+TRACKER = table_of(TrackerParameters)
+SUBTRACTOR = table_of(SubtractorParameters)
 
 
-def check_live(values: dict[str, Any]) -> dict[str, Any]:
+def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of the subtractor that may change while it runs, checked.
 
     Raises
@@ -189,5 +245,18 @@ def check_live(values: dict[str, Any]) -> dict[str, Any]:
     for name in values:
         if name not in allowed:
             what = f"{name} cannot" if name in SUBTRACTOR else f"an unknown parameter {name!r} cannot"
-            raise ParameterError(f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}")
+            what = f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}"
+            raise ParameterError(_RENAMED.get(name, what))
     return {name: SUBTRACTOR[name].check(name, value) for name, value in values.items()}
+
+
+def takes(source: Callable[P, object]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
+    """Give a constructor that takes ``**parameters`` the signature of a class of parameters, for editors to see."""
+
+    def decorate(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
+        """Show the signature of `source` behind self."""
+        own = next(iter(signature(constructor).parameters.values()))
+        constructor.__signature__ = Signature([own, *signature(source).parameters.values()])  # type: ignore[attr-defined]
+        return constructor
+
+    return decorate

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import numbers
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
-from bgsub.parameters import SUBTRACTOR, TRACKER, check_all, check_live
+from bgsub.numerics.state import State, array_of, part_of
+from bgsub.parameters import SUBTRACTOR, SubtractorParameters, TrackerParameters, check_live, takes
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
 from bgsub.scene.kernel_warmup import load_in_background, was_compiled
-from bgsub.scene.model import View
 from bgsub.scene.reduction import Reduction
+from bgsub.scene.view import View
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.storage import model_file
 from bgsub.tracking.tracker import SubspaceTracker
@@ -58,7 +59,7 @@ class BackgroundSubtractor:
         Undo small movements of the camera; see `bgsub.scene.stabiliser`.
     light : bool, default True
         Explain sudden changes of the light; see `bgsub.scene.illumination`.
-    events : bool, default True
+    scene_changes : bool, default True
         Recognise a covered lens and a cut to another scene; see `bgsub.scene.changes`.
     ghosts : bool, default True
         Release the places that an object has left; see `bgsub.scene.standing_objects`.
@@ -90,27 +91,20 @@ class BackgroundSubtractor:
     frame) and "scene-return" (the model of the scene before goes on).
     """
 
-    __signature__ = inspect.Signature(
-        [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=parameter.default)
-            for name, parameter in SUBTRACTOR.items()
-        ]
-    )
-
+    @takes(SubtractorParameters)
     def __init__(self, **parameters: Any) -> None:
-        self._parameters = check_all(SUBTRACTOR, parameters)
-        rank, start_frames = self._parameters["rank"], self._parameters["start_frames"]
-        if rank > start_frames:
-            raise ParameterError(f"rank must be at most start_frames, here {start_frames}, got {rank}")
-        SubspaceTracker(**self._part(TRACKER))  # a bad combination of parameters shows now, not at the first frame
+        self._parameters = SubtractorParameters.of(parameters)
+        SubspaceTracker(**self._parameters.part(TrackerParameters).as_dict())  # a bad combination shows now
         self.clear()
 
-    def _part(self, table: dict[str, Any]) -> dict[str, Any]:
-        return {name: self._parameters[name] for name in table}
+    def __repr__(self) -> str:
+        """Return the constructor's call with the parameters that are not at their defaults."""
+        given = [f"{name}={value!r}" for name, value in self.get_params().items() if value != SUBTRACTOR[name].default]
+        return f"{type(self).__name__}({', '.join(given)})"
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
-        return dict(self._parameters)
+        return self._parameters.as_dict()
 
     def tune(self, **parameters: Any) -> None:
         """Change parameters between two frames; the model stays as it is.
@@ -119,17 +113,16 @@ class BackgroundSubtractor:
         ----------
         **parameters
             Of the constructor, those that may change while it runs: `forgetting`, `threshold`, `noise_factor`,
-            `median`, `neighbours`, `shadows`, `min_area`, `light`, `events`, `ghosts`, `absorb_after`.
+            `median`, `neighbours`, `shadows`, `min_area`, `light`, `scene_changes`, `ghosts`, `absorb_after`.
 
         Raises
         ------
         ParameterError
             For another parameter, and for a value outside its range; nothing has changed then.
         """
-        # In place: the models hold this dict and read some parameters from it at every frame.
-        self._parameters.update(check_live(parameters))
+        self._parameters = replace(self._parameters, **check_live(parameters))
         if self._scenes is not None:
-            self._scenes.tune()
+            self._scenes.tune(self._parameters)
 
     # -- state ---------------------------------------------------------------------------------------------------
 
@@ -149,18 +142,19 @@ class BackgroundSubtractor:
     @property
     def phase(self) -> str:
         """Return "start" while the provisional model serves, "tracking" afterwards."""
-        return "start" if self.tracker is None else "tracking"
+        return "start" if self._scenes is None else self._scenes.model.phase
 
     @property
     def tracker(self) -> SubspaceTracker | None:
         """The subspace tracker, None before the batch start."""
         return None if self._scenes is None else self._scenes.model.tracker
 
-    def _begin(self, frames: FrameFormat) -> None:
-        scale, threads = self._parameters["scale"], self._parameters["threads"]
+    def _begin(self, frames: FrameFormat) -> FrameFormat:
+        """Take the format of the frames; return that of the frames that the model sees."""
+        scale, threads = self._parameters.scale, self._parameters.threads
         self.format = frames
         self._reduction = None if scale == 1 else Reduction(frames, scale, threads)
-        self._scenes = Scenes(frames if self._reduction is None else self._reduction.frames, self._parameters)
+        return frames if self._reduction is None else self._reduction.frames
 
     # -- frames --------------------------------------------------------------------------------------------------
 
@@ -197,8 +191,9 @@ class BackgroundSubtractor:
         """
         if fgmask is not None:
             check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
-        frame, _, _ = self._see(image, learningRate, knownForegroundMask)
-        return self._mask(frame, knownForegroundMask, np.empty(frame.shape[:2], np.uint8) if fgmask is None else fgmask)
+        frame, view = self._see(image, learningRate, knownForegroundMask)
+        out = np.empty(frame.shape[:2], np.uint8) if fgmask is None else fgmask
+        return self._mask(frame, view, knownForegroundMask, out)
 
     def process(
         self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
@@ -210,44 +205,39 @@ class BackgroundSubtractor:
         Separation
             Mask, background, foreground, residual, coefficients, phase and event.
         """
-        frame, event, phase = self._see(image, learningRate, knownForegroundMask)
-        tracker = self.tracker if phase == "tracking" else None
+        frame, view = self._see(image, learningRate, knownForegroundMask)
+        tracker = self.tracker if view.phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        mask = self._mask(frame, knownForegroundMask, np.empty(frame.shape[:2], np.uint8))
-        assert self._view is not None
-        residual = self._view.residual()
+        mask = self._mask(frame, view, knownForegroundMask, np.empty(frame.shape[:2], np.uint8))
+        residual = view.residual()
         if self._reduction is not None:
             residual = self._reduction.enlarge_residual(residual)
         background = self.getBackgroundImage()
         assert background is not None
-        return Separation(frame, mask, background, residual, y, phase, event)
+        return Separation(frame, mask, background, residual, y, view.phase, view.event)
 
-    def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[np.ndarray, str | None, str]:
-        """Separate and learn the next frame; return it checked, its event and the phase it was seen in."""
-        rate = self._checked_rate(rate)
-        frames = FrameFormat.of(image, self._parameters["max_value"]) if self.format is None else self.format
+    def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[np.ndarray, View]:
+        """Separate and learn the next frame; return it checked, and what is made of it."""
+        rate = _checked_rate(rate)
+        frames = FrameFormat.of(image, self._parameters.max_value) if self.format is None else self.format
         frame = frames.check(image)
         known = _checked_known(known, frames)
-        if self._scenes is None or rate == 1:
-            self._begin(frames)
         scenes = self._scenes
-        assert scenes is not None
+        if scenes is None or rate == 1:
+            scenes = self._scenes = Scenes(self._begin(frames), self._parameters)
         seen = frame
         if self._reduction is not None:
             seen = self._reduction.reduce(frame)
             known = None if known is None else self._reduction.reduce_known(known)
-        self._view, event = scenes.view(seen, known, rate == 0)
+        view = self._view = scenes.view(seen, known, rate == 0)
         self._background = None
-        phase = self.phase  # before the last frame of the start makes the tracker
         if rate != 0:
-            self._learn(scenes, None if rate < 0 or rate == 1 else rate)
+            self._learn(scenes, view, None if rate < 0 or rate == 1 else rate)
         self._rehearse()
-        return frame, event, phase
+        return frame, view
 
-    def _mask(self, frame: np.ndarray, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
-        """Return `out`, (h, w) uint8, filled with the newest frame's mask and the pixels known to be foreground."""
-        view = self._view
-        assert view is not None
+    def _mask(self, frame: np.ndarray, view: View, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
+        """Return `out`, (h, w) uint8, filled with a frame's mask and the pixels known to be foreground."""
         if self._reduction is None:
             np.copyto(out, view.mask)
         else:
@@ -265,9 +255,9 @@ class BackgroundSubtractor:
         load_in_background(self.format.pixels_dtype, self.format.channels, _rehearsal)
 
     @staticmethod
-    def _learn(scenes: Scenes, rate: float | None) -> None:
+    def _learn(scenes: Scenes, view: View, rate: float | None) -> None:
         try:
-            scenes.model.learn(rate)
+            scenes.model.learn(view, rate)
         except Exception:
             scenes.restart()  # the stream can go on with a new start
             raise
@@ -295,13 +285,6 @@ class BackgroundSubtractor:
             self._background = background if self._reduction is None else self._reduction.enlarge_background(background)
         return self._background
 
-    @staticmethod
-    def _checked_rate(rate: float) -> float:
-        good = isinstance(rate, numbers.Real) and not math.isnan(rate) and rate <= 1
-        if not good:
-            raise ParameterError(f"learningRate must be a number in [0, 1] or negative for the default, got {rate!r}")
-        return float(rate)
-
     # -- files ---------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -312,50 +295,60 @@ class BackgroundSubtractor:
         SinkError
             When the file cannot be written.
         """
-        model_file.write(Path(path), self.get_params(), self._state())
+        model_file.write(Path(path), *self.snapshot())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BackgroundSubtractor:
-        """Return a subtractor that goes on where the saved one stood.
+        """Return a subtractor that goes on bit for bit where the saved one stood.
 
         Raises
         ------
         SourceError
             When the file is missing or is no model of this program.
         """
+        header, state = model_file.read(Path(path))
         try:
-            parameters, state = model_file.read(Path(path))
-            subtractor = cls(**parameters)
-            subtractor._set_state(state)
-        except (KeyError, TypeError, ValueError, IndexError) as error:
+            return cls.from_snapshot(header, state)
+        except ParameterError as error:
             raise SourceError(f"{path} is a damaged bgsub model: {error}") from None
+
+    def snapshot(self) -> tuple[dict[str, Any], State]:
+        """Return everything that the next frames depend on: what JSON can say, and arrays, copied.
+
+        O(model), see the class; during the start `start_frames` frames besides.
+        """
+        header: dict[str, Any] = {"parameters": self.get_params(), "format": None}
+        if self.format is None or self._scenes is None:
+            return header, {}
+        frames, background = self.format, self._newest_background()
+        header["format"] = {"shape": list(frames.shape), "dtype": frames.dtype, "max_value": frames.max_value}
+        state: State = {"scenes": self._scenes.state()}
+        return header, state if background is None else {**state, "background": background.copy()}
+
+    @classmethod
+    def from_snapshot(cls, header: dict[str, Any], state: State) -> BackgroundSubtractor:
+        """Return a subtractor that goes on bit for bit where another one stood.
+
+        Raises
+        ------
+        ParameterError
+            When `header` and `state` are not what `snapshot` returned.
+        """
+        try:
+            subtractor = cls(**header["parameters"])
+            if header["format"] is None:
+                return subtractor
+            shape, dtype, full = (header["format"][name] for name in ("shape", "dtype", "max_value"))
+            frames = FrameFormat(tuple(shape), dtype, full, origin="those of the saved model")
+            frames.check(np.zeros(frames.shape, frames.dtype))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ParameterError(f"no parameters and format of frames: {error}") from None
+        subtractor._scenes = Scenes.from_state(
+            subtractor._begin(frames), subtractor._parameters, part_of(state, "scenes")
+        )
+        if "background" in state:
+            subtractor._background = array_of(state, "background", frames.shape, frames.dtype)
         return subtractor
-
-    def _state(self) -> dict[str, np.ndarray]:
-        if self.format is None:
-            return {}
-        assert self._scenes is not None
-        background = self._newest_background()
-        return {
-            "format_shape": np.array(self.format.shape),
-            "format_dtype": np.array(self.format.dtype),
-            "format_max_value": np.array(self.format.max_value),
-            "background": np.empty(0) if background is None else background,
-            **self._scenes.model.state(),
-        }
-
-    def _set_state(self, state: dict[str, np.ndarray]) -> None:
-        if not state:
-            return
-        shape = tuple(int(n) for n in state["format_shape"])
-        dtype, full = str(state["format_dtype"]), float(state["format_max_value"])
-        frames = FrameFormat(shape, dtype, full, origin="those of the saved model")
-        self._begin(frames)
-        assert self._scenes is not None
-        if state["background"].size:
-            check_like("background", state["background"], shape, frames.dtype)
-            self._background = state["background"]
-        self._scenes.model.set_state(state)
 
 
 def _rehearsal() -> Callable[[np.ndarray], object]:
@@ -365,9 +358,16 @@ def _rehearsal() -> Callable[[np.ndarray], object]:
     def take(frame: np.ndarray) -> None:
         subtractor.process(frame)
         if subtractor.tracker is not None:
-            subtractor.tracker.orthonormalise()
+            subtractor.tracker.subspace_.orthonormalise()
 
     return take
+
+
+def _checked_rate(rate: float) -> float:
+    good = isinstance(rate, numbers.Real) and not math.isnan(rate) and rate <= 1
+    if not good:
+        raise ParameterError(f"learningRate must be a number in [0, 1] or negative for the default, got {rate!r}")
+    return float(rate)
 
 
 def _checked_known(known: np.ndarray | None, frames: FrameFormat) -> np.ndarray | None:

@@ -7,6 +7,8 @@ do not overlap, float32 loops apart from byte loops, so that all of them vectori
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
@@ -14,6 +16,70 @@ from bgsub.scene._pixel_kernels import CHUNK, any_set, exceeds_noise, norm_of, r
 from bgsub.tracking._kernels import combine, dot, influence_and_value
 
 _ZERO = np.float32(0)
+
+
+class FrameArrays(NamedTuple):
+    """A frame as the kernels take it.
+
+    Attributes
+    ----------
+    pixels : ndarray, (m,), uint8 or float32
+        ``scale * pixels`` is in [0, 1].
+    sigma : ndarray, (n,), float32
+        Noise scale.
+    hidden : ndarray, (n,) or (0,), uint8
+        Pixels that are not observed (non-zero); empty when all are.
+    before : ndarray, (m,), type of `pixels`
+        Background of the frame before.
+    kept : bool
+        Whether the background of the blocks that are not visited is that of the frame before, so that the basis is
+        not read there.
+    """
+
+    pixels: np.ndarray
+    sigma: np.ndarray
+    hidden: np.ndarray
+    before: np.ndarray
+    kept: bool
+
+
+class Look(NamedTuple):
+    """How a frame is compared: its unit, and what is a candidate.
+
+    Attributes
+    ----------
+    scale, full, top : float32
+        Factor to the unit range, its reciprocal, and the largest value of an integer picture, 0 for another one.
+    channels : int
+        Entries per pixel.
+    threshold, factor : float32
+        A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
+    """
+
+    scale: np.float32
+    channels: int
+    full: np.float32
+    top: np.float32
+    threshold: np.float32
+    factor: np.float32
+
+
+class Outputs(NamedTuple):
+    """Where results go.
+
+    Attributes
+    ----------
+    d : ndarray, (n,), float32
+        Joint residual.
+    picture : ndarray, (m,), type of the frame
+        The background.
+    over : ndarray, (n,), uint8
+        Candidates.
+    """
+
+    d: np.ndarray
+    picture: np.ndarray
+    over: np.ndarray
 
 
 @part
@@ -59,76 +125,57 @@ def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
 
 
 @part
-def judge(l, pixels, scale, channels, full, top, sigma, threshold, factor, r, d, picture, over):  # type: ignore[no-untyped-def]
+def judge(l, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyped-def]
     """Compare a block of a frame with its background `l`; return the number of candidates.
 
     Writes the residual `r`, (n * channels,), its joint norm `d`, (n,), the background as a `picture` and the
-    candidates `over`; parameters as in `sweep`.
+    candidates `over`; parameters as in `Look` and `Outputs`.
     """
-    residual_of(pixels, scale, l, r)
-    to_picture(l, full, top, picture)
-    norm_of(r, channels, d)
-    return exceeds_noise(d, sigma, threshold, factor, over)
+    residual_of(pixels, look.scale, l, r)
+    to_picture(l, look.full, look.top, picture)
+    norm_of(r, look.channels, d)
+    return exceeds_noise(d, sigma, look.threshold, look.factor, over)
 
 
 @kernel
-def compare(begin, end, l, pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work):  # type: ignore[no-untyped-def]
+def compare(begin, end, l, frame, look, out, work):  # type: ignore[no-untyped-def]
     """Compare the pixels `begin` to `end` of a frame with a background `l`, (m,) float32.
 
     Parameters as in `sweep`; returns the number of candidates.  O(m).
     """
+    channels = look.channels
     count, pixels_per_block = 0, work.shape[1] // channels
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)
         first, last = a * channels, b * channels
         count += judge(
-            l[first:last], pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
-            work[1, : last - first], d[a:b], picture[first:last], over[a:b],
+            l[first:last], frame.pixels[first:last], frame.sigma[a:b], look,
+            work[1, : last - first], out.d[a:b], out.picture[first:last], out.over[a:b],
         )  # fmt: skip
     return count
 
 
 @kernel
-def sweep(  # type: ignore[no-untyped-def]
-    begin, end, stack, G, c, period, turn, kept, before, hidden, kind, mu, p,
-    pixels, scale, channels, full, top, sigma, threshold, factor, d, picture, over, work, products,
-):  # fmt: skip
+def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: ignore[no-untyped-def]
     """Step some blocks of the basis and separate a frame: the pixels `begin` to `end`.
 
     Parameters
     ----------
     begin, end : int
         The band of pixels; `begin` is the first one of a block.
-    stack, G, c, period, turn : ndarray, ndarray, ndarray, int, int
-        See `bgsub.tracking.basis.Sweep`. The blocks of number `turn` are visited: stepped, and their influence,
-        weighted by `period`, is found.
-    kept : bool
-        Whether the background of the other blocks is that of the frame before, so that the basis is not read there.
-    before : ndarray, (m,), type of `pixels`
-        Background of the frame before.
-    hidden : ndarray, (n,) or (0,), uint8
-        Pixels that are not observed (non-zero); empty when all are.
-    kind, mu, p : int, float32, float32
+    visit : bgsub.tracking.basis.Visit
+        The blocks of number `turn` are visited: stepped, and their influence, weighted by `period`, is found.
+    cost : bgsub.tracking.basis.Cost
         Surrogate.
-    pixels : ndarray, (m,), uint8 or float32
-        The frame; ``scale * pixels`` is in [0, 1].
-    scale, full, top : float32
-        Factor to the unit range, its reciprocal, and the largest value of an integer picture, 0 for another one.
-    channels : int
-        Entries per pixel.
-    sigma, threshold, factor : ndarray, (n,), float32, float32, float32
-        A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
-    d : ndarray, (n,), float32, output
-        Joint residual.
-    picture : ndarray, (m,), type of `pixels`, output
-        The background.
-    over : ndarray, (n,), uint8, output
-        Candidates.
+    frame : FrameArrays
+    look : Look
+    out : Outputs
     work : ndarray, (2, channels * pixels of a block), float32
     products : ndarray, (blocks, k + 3), float64, output
         Of every block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number
         of candidates. Block by block, so that their sums do not depend on the number of bands.  O(m k).
     """
+    stack, c, channels = visit.stack, visit.c, look.channels
     k, pixels_per_block = c.size, work.shape[1] // channels
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)
@@ -136,24 +183,24 @@ def sweep(  # type: ignore[no-untyped-def]
         sums[:] = 0.0
         first, last = a * channels, b * channels
         l, r, e = work[0, : last - first], work[1, : last - first], stack[k, first:last]
-        is_visited = a // pixels_per_block % period == turn
+        is_visited = a // pixels_per_block % visit.period == visit.turn
         if is_visited:
-            advance(stack, first, G[turn], e, c, l)
-        elif kept:
-            to_unit(before[first:last], scale, l)
+            advance(stack, first, visit.G[visit.turn], e, c, l)
+        elif frame.kept:
+            to_unit(frame.before[first:last], look.scale, l)
         else:
             combine(stack, first, c, l)
         sums[k + 2] = judge(
-            l, pixels[first:last], scale, channels, full, top, sigma[a:b], threshold, factor,
-            r, d[a:b], picture[first:last], over[a:b],
+            l, frame.pixels[first:last], frame.sigma[a:b], look,
+            r, out.d[a:b], out.picture[first:last], out.over[a:b],
         )  # fmt: skip
         if not is_visited:
             continue
-        if hidden.size > 0:
-            hide(hidden[a:b], channels, r)
-        sums[k + 1] = period * influence_and_value(r, e, kind, mu, p)
-        if period > 1:
-            multiply(e, np.float32(period))
+        if frame.hidden.size > 0:
+            hide(frame.hidden[a:b], channels, r)
+        sums[k + 1] = visit.period * influence_and_value(r, e, cost.kind, cost.mu, cost.p)
+        if visit.period > 1:
+            multiply(e, np.float32(visit.period))
         for j in range(k + 1):
             sums[j] = dot(stack[j, first:last], e)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
+from bgsub.numerics.state import State, part_of
+from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.model import SceneModel, View, is_mostly_foreground
+from bgsub.scene.model import SceneModel, is_mostly_foreground
+from bgsub.scene.view import View
 
 _WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
 
@@ -22,11 +25,11 @@ class Scenes:
     ----------
     frames : FrameFormat
         What the frames look like.
-    parameters : dict
-        All parameters of the subtractor, checked.
+    parameters : SubtractorParameters
+        Of the subtractor.
     """
 
-    def __init__(self, frames: FrameFormat, parameters: dict[str, Any]) -> None:
+    def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters
         self._parked: SceneModel | None = None
         self.model = SceneModel(frames, parameters)
@@ -36,26 +39,41 @@ class Scenes:
         self._parked = None
         self.model = SceneModel(self._frames, self._parameters)
 
-    def tune(self) -> None:
-        """Follow changes of the parameters in the dict that was given."""
+    def tune(self, parameters: SubtractorParameters) -> None:
+        """Replace the parameters; what was learned stays."""
+        self._parameters = parameters
         for model in (self.model, self._parked):
             if model is not None:
-                model.tune()
+                model.tune(parameters)
 
-    def view(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[View, str | None]:
-        """Return what is made of a checked frame, and the event that it is."""
-        watch = self._parameters["events"] and not frozen and self._frames.shape[:2] != (1, 1)
+    def view(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> View:
+        """Return what is made of a checked frame by the model of its scene, which is `model` then."""
+        watch = self._parameters.scene_changes and not frozen and self._frames.shape[:2] != (1, 1)
         if watch and self.model.is_covered_by(frame):
-            return self.model.blank(frame), "covered"
+            return self.model.blank(frame)
         view = self.model.separate(frame, known, frozen)
         if not watch or not is_mostly_foreground(view.mask, known, _WHOLE_FRAME):
-            return view, "light-change" if view.light else None
+            return view
         if self._parked is not None and self._parked.fits(frame):
             self.model, self._parked = self._parked, None
             view = self.model.separate(frame, known, frozen)
             if not is_mostly_foreground(view.mask, known, _WHOLE_FRAME):
-                return view, "scene-return"
+                return replace(view, event="scene-return")
         if self.model.tracker is not None or self._parked is None:
             self._parked = self.model
         self.model = SceneModel(self._frames, self._parameters)
-        return self.model.separate(frame, known, frozen), "scene-change"
+        return replace(self.model.separate(frame, known, frozen), event="scene-change")
+
+    def state(self) -> State:
+        """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
+        parked = {} if self._parked is None else {"parked": self._parked.state()}
+        return {"model": self.model.state(), **parked}
+
+    @classmethod
+    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> Scenes:
+        """Return scenes that go on bit for bit where others stood; ParameterError when they do not fit."""
+        scenes = cls(frames, parameters)
+        scenes.model = SceneModel.from_state(frames, parameters, part_of(state, "model"))
+        if "parked" in state:
+            scenes._parked = SceneModel.from_state(frames, parameters, part_of(state, "parked"))
+        return scenes

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bgsub.numerics.state import State, array_of
 from bgsub.scene import _light_kernels
 
 _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
@@ -193,6 +194,15 @@ class Illumination:
         """Return the share of the sites where `base` is the frame as it stands, both times `scale` in [0, 1]."""
         pixels = _plain(x), _plain(base)
         return float(_light_kernels.alike(*pixels, self._index, self._shape[2], np.float32(scale), self._threshold))
+
+    def state(self) -> State:
+        """Return the remembered backgrounds, copied."""
+        return {f"memory{i}": background.copy() for i, background in enumerate(self._memory)}
+
+    def set_state(self, state: State) -> None:
+        """Take over remembered backgrounds; ParameterError when they do not fit the frames."""
+        size = int(np.prod(self._shape))
+        self._memory = [array_of(state, f"memory{i}", (size,), "float32") for i in range(min(len(state), _MEMORY))]
 
     def remember(self, background: np.ndarray, scale: float = 1.0) -> None:
         """Keep a background, (m,), unless it is among those that are kept; the oldest one is forgotten."""

@@ -2,230 +2,164 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import ParameterError
-from bgsub.parameters import SEGMENTER
+from bgsub.numerics.state import State, array_of, part_of
+from bgsub.parameters import SegmenterParameters, SubtractorParameters
 from bgsub.scene._pixel_kernels import UNLEARNED
-from bgsub.scene.background import Background, Canvas, StartBackground, TrackedBackground
-from bgsub.scene.frame_format import FrameFormat, check_like
+from bgsub.scene.background import Background, Compared, StartBackground, TrackedBackground
+from bgsub.scene.calm import Calm
+from bgsub.scene.engine import Canvas, Shot
+from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.illumination import Illumination, Light
-from bgsub.scene.provisional import StartBuffer
 from bgsub.scene.segmentation import Segmenter
-from bgsub.scene.stabiliser import Stabiliser
+from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
+from bgsub.scene.view import Seen, View
 from bgsub.separation import FOREGROUND
 from bgsub.tracking.tracker import SubspaceTracker
 
-_SUDDEN = 0.04  # share of the frame that must turn into candidates at once before light is asked for
 _LEAVES = 0.6  # light must leave at most this share of what was unexplained
-_LONGEST_WAIT = 16  # frames between two questions that were answered with no
 _FLAT = 0.25  # of the background's contrast, below which a frame shows nothing
 _CONTRAST = 0.02  # least contrast of a background that can be covered, full scale is 1
 _RETURNS = 0.5  # share of a frame that must be explained by a scene for it to be that scene
-_CALM_RATE = 0.1  # of the running share of candidates, per frame
-
-
-@dataclass(frozen=True)
-class View:
-    """What a scene model makes of one frame; valid until the model sees the next one.
-
-    Attributes
-    ----------
-    model : SceneModel
-        The model.
-    frame : ndarray
-        The frame.
-    pixels : ndarray, (h, w, c)
-        The frame as the engine works on it.
-    mask : ndarray, (h, w), uint8
-        In the coordinates of the frame; a buffer.
-    is_blank : bool
-        Whether the frame shows nothing.
-    light : bool
-        Whether the light changed in this frame.
-    """
-
-    model: SceneModel
-    frame: np.ndarray
-    pixels: np.ndarray
-    mask: np.ndarray
-    is_blank: bool = False
-    light: bool = False
-
-    def picture(self) -> np.ndarray:
-        """Return the background as the engine works on it, (h, w, c), in the coordinates of the frame."""
-        picture = self.model.canvas.picture
-        return picture if self.is_blank else self.model.stabiliser.back(picture, self.pixels, smooth=True)
-
-    def background(self) -> np.ndarray:
-        """Return the background, like the frame, in the coordinates of the frame."""
-        return self.model.frames.from_pixels(self.picture())
-
-    def residual(self) -> np.ndarray:
-        """Return the joint colour residual, (h, w), float32."""
-        if self.is_blank:
-            return np.zeros(self.mask.shape, np.float32)
-        residual = self.model.stabiliser.back(self.model.canvas.residual, None, smooth=True)
-        return residual.copy() if residual is self.model.canvas.residual else residual
 
 
 class SceneModel:
     """Background model of one scene: start, subspace, camera, light, noise, standing objects.
 
+    A frame goes through it as a chain of values: `separate` returns a `View`, and `learn` takes one.
+
     Parameters
     ----------
     frames : FrameFormat
         What the frames look like.
-    parameters : dict
-        All parameters of the subtractor, checked.
+    parameters : SubtractorParameters
+        Of the subtractor.
     """
 
-    def __init__(self, frames: FrameFormat, parameters: dict[str, Any]) -> None:
+    def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self.frames, self._parameters = frames, parameters
         self._cube = frames.cube
         shape = self._cube[:2]
-        self.segmenter = Segmenter(shape, parameters["threads"], **_of_segmenter(parameters))
-        self.start: StartBackground | None = StartBackground(frames, self.segmenter.limits, parameters["start_frames"])
+        self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads)
+        self.start: StartBackground | None = StartBackground(frames, parameters.start_frames)
         self.tracked: TrackedBackground | None = None
-        self._illumination = Illumination(self._cube, parameters["threshold"])
-        self.objects = StandingObjects(
-            self._cube,
-            parameters["fps"],
-            parameters["absorb_after"],
-            parameters["ghosts"],
-            frames.pixels_dtype,
-            frames.pixels_full,
-            parameters["threads"],
-        )
+        self.illumination = Illumination(self._cube, parameters.threshold)
+        self.objects = StandingObjects(frames, parameters)
         self.stabiliser = Stabiliser()
         self.canvas = Canvas(frames)
+        self._calm = Calm()
         self._scale = 1 / frames.pixels_full
         self._buffer = np.empty(self._cube if frames.dtype != "uint8" else (0,), np.float32)
-        self._pixels = self._buffer
         self._mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
-        self._usual, self._waiting, self._patience = 0.0, 0, 1
 
     @property
     def tracker(self) -> SubspaceTracker | None:
         """The subspace tracker, None before the batch start."""
         return None if self.tracked is None else self.tracked.tracker
 
-    def tune(self) -> None:
-        """Follow changes of the parameters in the dict that the model was given."""
-        parameters = self._parameters
-        self.segmenter.tune(**_of_segmenter(parameters))
-        self._background().set_limits(self.segmenter.limits)
-        self._illumination.set_threshold(parameters["threshold"])
-        self.objects.tune(parameters["absorb_after"], parameters["ghosts"])
+    @property
+    def phase(self) -> str:
+        """Return "start" while the median of the first frames serves, "tracking" afterwards."""
+        return "tracking" if self.start is None else "start"
+
+    def tune(self, parameters: SubtractorParameters) -> None:
+        """Replace the parameters; what was learned stays."""
+        self._parameters = parameters
+        self.segmenter.tune(parameters.part(SegmenterParameters))
+        self.illumination.set_threshold(parameters.threshold)
+        self.objects.tune(parameters)
         if self.tracker is not None:
-            self.tracker.set_forgetting(parameters["forgetting"])
+            self.tracker.set_forgetting(parameters.forgetting)
 
     # -- one frame -----------------------------------------------------------------------------------------------
 
     def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> View:
         """Return mask, residual and background of a checked frame by the model as it stands."""
-        self._blank = False
         given = self.frames.to_pixels(frame, self._buffer)
-        pixels = self._aligned(given)
-        moved = pixels is not given
-        if moved and known is not None:
-            known = self.stabiliser.forth(known)
-        self._known, self._pixels = known, pixels
+        pixels, movement = given, None
+        if self._parameters.stabilise and self.canvas.count:
+            if self.stabiliser.needs_reference():
+                self.stabiliser.set_reference(self.canvas.picture, self._scale)
+            pixels, movement = self.stabiliser.align(given, self.canvas.picture, self._scale)
+        known = None if known is None else to_background(movement, known)
+        phase = self.phase
         if self.start is not None:
             self.start.see(pixels, known, frozen)
         self.canvas.turn()
-        share = self._compare() / self._mask.size
-        light = False
-        self._waiting = max(self._waiting - 1, 0)
-        if self._parameters["light"] and not frozen and self._waiting == 0 and share > self._usual + _SUDDEN:
-            light = self._change_light()
-            if light:
-                share = self._compare() / self._mask.size
-        if not frozen:
-            self._usual += _CALM_RATE * (min(share, self._usual + _SUDDEN) - self._usual)
+        compared, light = self._compared(pixels, known, frozen)
         mask = self.segmenter.segment(self.canvas.over, pixels, self.canvas.picture, frozen, self._scale)
         if light:
             self.objects.light_changed(self._mask, mask)
         self._mask = mask
-        if moved:
-            mask = self.stabiliser.back(mask, None, smooth=False, out=self._output)
-        return View(self, frame, given, mask, light=light)
+        seen = Seen(pixels, known, mask, compared.influence)
+        output = to_frame(movement, mask, None, smooth=False, out=self._output)
+        return View(self.frames, given, output, self.canvas, phase, movement, seen, "light-change" if light else None)
 
     def blank(self, frame: np.ndarray) -> View:
         """Return an empty view of a frame that shows nothing; the model stays as it is and learns nothing."""
-        self._blank = True
         self._output[:] = 0
-        return View(self, frame, self._pixels, self._output, is_blank=True)
+        pixels = self.frames.to_pixels(frame, self._buffer)
+        return View(self.frames, pixels, self._output, self.canvas, self.phase, event="covered")
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
         """Return whether a checked frame is nearly uniform where the background is not: the lens is covered."""
         if not self.canvas.count:
             return False
-        usual = self._illumination.contrast(self.canvas.picture, self._scale)
+        usual = self.illumination.contrast(self.canvas.picture, self._scale)
         seen = frame.astype(np.float32) if frame.dtype == np.float16 else frame
-        return usual > _CONTRAST and self._illumination.contrast(seen.reshape(self._cube), self.frames.scale) < (
+        return usual > _CONTRAST and self.illumination.contrast(seen.reshape(self._cube), self.frames.scale) < (
             _FLAT * usual
         )
 
-    def _aligned(self, pixels: np.ndarray) -> np.ndarray:
-        """Return the frame in the coordinates of the background."""
-        if not self._parameters["stabilise"] or not self.canvas.count:
-            return pixels
-        if self.stabiliser.needs_reference():
-            self.stabiliser.set_reference(self.canvas.picture, self._scale)
-        return self.stabiliser.align(pixels, self.canvas.picture, self._scale)
+    def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[Compared, bool]:
+        """Compare a frame with the background; return also whether it was light that suddenly changed it."""
+        compared = self._compare(pixels, known)
+        share, light = compared.candidates / self._mask.size, False
+        self._calm = self._calm.next()
+        if self._parameters.light and not frozen and self._calm.is_broken_by(share):
+            light = self._change_light(pixels)
+            self._calm = self._calm.answered(light)
+            if light:
+                compared = self._compare(pixels, known)
+                share = compared.candidates / self._mask.size
+        if not frozen:
+            self._calm = self._calm.after(share)
+        return compared, light
 
-    def _compare(self) -> int:
-        """Fill the canvas from the frame; return the number of candidates."""
-        sigma = self.segmenter.sigma
-        count = self._background().separate(self._pixels, self._hidden(), sigma, self.canvas)
-        if not self.segmenter.knows_nothing:
-            return count
-        return int(np.count_nonzero(self.segmenter.candidates(self.canvas.residual, self.canvas.over)))
+    def _compare(self, pixels: np.ndarray, known: np.ndarray | None) -> Compared:
+        """Fill the canvas from the frame."""
+        hidden = self.objects.held()
+        if known is not None:
+            hidden = known.view(np.uint8) if hidden is None else hidden | known.view(np.uint8)
+        segmenter = self.segmenter
+        compared = self._background().separate(Shot(pixels, hidden, segmenter.sigma, *segmenter.limits), self.canvas)
+        if not segmenter.knows_nothing:
+            return compared
+        count = np.count_nonzero(segmenter.candidates(self.canvas.residual, self.canvas.over))
+        return Compared(int(count), compared.influence)
 
     def _background(self) -> Background:
         background: Background | None = self.start or self.tracked
         assert background is not None
         return background
 
-    def _hidden(self) -> np.ndarray | None:
-        """Return the pixels that the tracker does not look at: known foreground and standing objects, (h, w) uint8."""
-        hidden = self.objects.held()
-        if self._known is not None:
-            hidden = self._known.view(np.uint8) if hidden is None else hidden | self._known.view(np.uint8)
-        return hidden
-
-    @property
-    def start_buffer(self) -> StartBuffer:
-        """The frames of the start phase."""
-        if self.start is None:
-            raise ParameterError("the start phase is over")
-        return self.start.buffer
-
     # -- light ---------------------------------------------------------------------------------------------------
 
-    def _change_light(self) -> bool:
-        """Try to explain a sudden change of much of the picture by light; return whether that went well.
-
-        When it does not, the next tries come after 1, 2, 4, ... frames: a tree in the wind is not asked every time.
-        """
-        x, bases = self._unit(self._pixels), [self._background().low_rank()]
-        before = self._illumination.explained(x, bases[0])
+    def _change_light(self, pixels: np.ndarray) -> bool:
+        """Try to explain a sudden change of much of the picture by light; return whether that went well."""
+        x, bases = self._unit(pixels), [self._background().low_rank()]
+        before = self.illumination.explained(x, bases[0])
         if self.canvas.before is not None:
             bases.append(self._unit(self.canvas.before))
         enough = 1 - _LEAVES * (1 - before)
-        light = self._illumination.explain(x, bases, enough=enough)
+        light = self.illumination.explain(x, bases, enough=enough)
         if light.explained < enough:
-            self._waiting, self._patience = self._patience, min(2 * self._patience, _LONGEST_WAIT)
             return False
-        self._waiting, self._patience = 0, 1
-        self._illumination.remember(bases[-1])
+        self.illumination.remember(bases[-1])
         self._take_over(light)
         return True
 
@@ -235,103 +169,84 @@ class SceneModel:
 
     def _take_over(self, light: Light) -> None:
         """Make the explained background the model's own."""
-        if self.tracked is None:
-            self.start_buffer.map(lambda frame: self._relit(frame, light))
-        else:
-            self.tracked.tracker.retarget(self._illumination.render(light))
+        if self.start is not None:
+            self.start.buffer.map(lambda frame: self._relit(frame, light))
+        elif self.tracked is not None:
+            self.tracked.tracker.subspace_.retarget(self.illumination.render(light))
 
     def _relit(self, frame: np.ndarray, light: Light) -> np.ndarray:
-        """Return a frame of the start phase, (m,), as it would look under another light."""
-        lit = self._illumination.render(Light(self._unit(frame), light.grid, light.tone, 0.0))
-        return self._as_pixels(lit)
-
-    def _as_pixels(self, x: np.ndarray) -> np.ndarray:
-        """Return a unit vector, (m,), in the type that the engine works on."""
-        return self.frames.to_image(x).reshape(-1) if self.frames.dtype == "uint8" else x
+        """Return a frame of the start phase, (m,), as it would look under another light, in the type of the frames."""
+        lit = self.illumination.render(Light(self._unit(frame), light.grid, light.tone, 0.0))
+        return self.frames.to_image(lit).reshape(-1) if self.frames.dtype == "uint8" else lit
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def learn(self, rate: float | None) -> None:
-        """Learn from the last frame; `rate` replaces the forgetting factor when given."""
-        if self._blank:
+    def learn(self, view: View, rate: float | None) -> None:
+        """Learn from the newest frame; `rate` replaces the forgetting factor when given."""
+        seen = view.seen
+        if seen is None:
             return
-        mask = self._mask
-        if self._known is not None:
-            mask = np.where(self._known, np.uint8(UNLEARNED), mask)
+        mask = seen.mask if seen.known is None else np.where(seen.known, np.uint8(UNLEARNED), seen.mask)
         self.segmenter.learn(self.canvas.residual, mask)
-        if self.tracked is not None:
-            self.tracked.tracker.update(rate)
-        self._release(mask)
+        if self.tracked is not None and seen.influence is not None:
+            self.tracked.learn(seen.influence, rate)
+        due = self.objects.released(seen.pixels, self.canvas.picture, mask)
+        if due is not None:
+            self._release(seen.pixels, due)
         if self.start is not None and self.start.buffer.is_full:
-            self._finish_start()
+            self._finish_start(self.start)
 
-    def _release(self, mask: np.ndarray) -> None:
-        """Give standing pixels to the background that are due."""
-        due = self.objects.released(self._pixels, self.canvas.picture, mask)
-        if due is None:
-            return
+    def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
+        """Give standing pixels, (h, w) bool, to the background."""
         if self.tracked is not None:
-            self.tracked.absorb(self._pixels, due)
-            return
-        buffer = self.start_buffer
-        entries = np.repeat(due.reshape(-1), self.frames.channels)
-        newest = buffer.frames[buffer.count - 1, entries]
-        buffer.map(lambda frame: _with(frame, entries, newest))
+            self.tracked.absorb(pixels, due)
+        elif self.start is not None:
+            buffer = self.start.buffer
+            entries = np.repeat(due.reshape(-1), self.frames.channels)
+            newest = buffer.frames[buffer.count - 1, entries]
+            buffer.map(lambda frame: _with(frame, entries, newest))
 
-    def _finish_start(self) -> None:
+    def _finish_start(self, start: StartBackground) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
-        self.tracked = TrackedBackground(self.frames, self.segmenter.limits, self._parameters)
-        self.tracked.tracker.fit(self.start_buffer.frames, self._scale)
+        self.tracked = TrackedBackground(self.frames, self._parameters)
+        self.tracked.tracker.fit(start.buffer.frames, self._scale)
         self.start = None
 
     # -- files ---------------------------------------------------------------------------------------------------
 
-    def state(self) -> dict[str, np.ndarray]:
-        """Return what the next frame depends on, as arrays by name."""
-        state: dict[str, np.ndarray] = {
-            "sigma": self.segmenter.sigma,
-            "displaced": self.segmenter.displaced,
-            "age": self.objects.age,
-            "anchor": self.objects.anchor,
-            "model_mask": self._mask,
-            "picture": self.canvas.picture if self.canvas.count else np.empty(0),
-            "usual": np.array([self._usual, self._waiting, self._patience, self.segmenter.learned, self.objects.frame]),
+    def state(self) -> State:
+        """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
+        state: State = {
+            "segmenter": self.segmenter.state(),
+            "illumination": self.illumination.state(),
+            "objects": self.objects.state(),
+            "stabiliser": self.stabiliser.state(),
+            "canvas": self.canvas.state(),
+            "mask": self._mask.copy(),
+            **self._calm.state(),
         }
-        if self.tracker is not None:
-            return state | {f"tracker_{name}": value for name, value in self.tracker.state().items()}
-        return state | {"start_frames_seen": self.start_buffer.frames[: self.start_buffer.count]}
+        if self.start is not None:
+            return {**state, "start": self.start.buffer.state()}
+        return state if self.tracked is None else {**state, "tracker": self.tracked.tracker.state()}
 
-    def set_state(self, state: dict[str, np.ndarray]) -> None:
-        """Take over what `state` returned; ParameterError when it does not fit the frames."""
-        frames, shape = self.frames, self._cube[:2]
-        for name, like, dtype in (
-            ("sigma", shape, "float32"),
-            ("displaced", shape, "uint8"),
-            ("age", shape, "uint16"),
-            ("anchor", self.objects.anchor.shape, frames.pixels_dtype),
-            ("model_mask", shape, "uint8"),
-            ("usual", (5,), "float64"),
-        ):
-            check_like(name, state[name], like, dtype)
-        self.segmenter.set_state(state["sigma"], state["displaced"], int(state["usual"][3]))
-        self.objects.set_state(state["age"], state["anchor"], int(state["usual"][4]))
-        self._mask = state["model_mask"]
-        self._usual, self._waiting, self._patience = float(state["usual"][0]), *(int(n) for n in state["usual"][1:3])
-        if state["picture"].size:
-            check_like("picture", state["picture"], self._cube, frames.pixels_dtype)
-            self.canvas.turn()
-            self.canvas.picture[:] = state["picture"]
-        if "start_frames_seen" in state:
-            seen = state["start_frames_seen"]
-            check_like("start_frames_seen", seen, (len(seen), frames.size), frames.pixels_dtype)
-            for frame in seen:
-                self.start_buffer.add(frame)
-            return
-        saved = {name.removeprefix("tracker_"): value for name, value in state.items() if name.startswith("tracker_")}
-        check_like("tracker_rows", saved["rows"], (len(saved["rows"]), frames.size), "float32")
-        self.tracked = TrackedBackground(frames, self.segmenter.limits, self._parameters)
-        self.tracked.tracker.set_state(saved)
-        self.start = None
+    @classmethod
+    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
+        """Return a model that goes on bit for bit where another one stood; ParameterError when it does not fit."""
+        model = cls(frames, parameters)
+        model.segmenter.set_state(part_of(state, "segmenter"))
+        model.illumination.set_state(part_of(state, "illumination"))
+        model.objects.set_state(part_of(state, "objects"))
+        model.stabiliser.set_state(part_of(state, "stabiliser"))
+        model.canvas.set_state(part_of(state, "canvas"))
+        model._mask = array_of(state, "mask", model._mask.shape, "uint8")
+        model._calm = Calm.from_state(state)
+        if "start" in state and model.start is not None:
+            model.start.buffer.set_state(part_of(state, "start"))
+            return model
+        model.tracked = TrackedBackground(frames, parameters)
+        model.tracked.tracker.set_state(part_of(state, "tracker"))
+        model.start = None
+        return model
 
     # -- other scenes --------------------------------------------------------------------------------------------
 
@@ -340,11 +255,7 @@ class SceneModel:
         if not self.canvas.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
-        return self._illumination.explain(x, [self._background().low_rank()], enough=_RETURNS).explained > _RETURNS
-
-
-def _of_segmenter(parameters: dict[str, Any]) -> dict[str, Any]:
-    return {name: parameters[name] for name in SEGMENTER}
+        return self.illumination.explain(x, [self._background().low_rank()], enough=_RETURNS).explained > _RETURNS
 
 
 def _with(frame: np.ndarray, entries: np.ndarray, values: np.ndarray) -> np.ndarray:

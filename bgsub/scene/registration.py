@@ -10,6 +10,8 @@ import math
 
 import numpy as np
 
+from bgsub.errors import ParameterError
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.scene import _registration_kernels
 
 _CELLS = 16  # the points are spread over a grid of this many cells along the longer side
@@ -84,6 +86,26 @@ class _Scale:
         self._next = 0  # row of cells that is looked through next
         self.count = 0
 
+    def state(self) -> State:
+        """Return the points and what the reference shows there, copied; nothing before the first `take`."""
+        if not self.count:
+            return {}
+        best, strength, rows = self._best.copy(), self._strength.copy(), self._all[1].copy()
+        return {"best": best, "strength": strength, "rows": rows, "next": np.array([float(self._next)])}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        if not state:
+            return
+        best = array_of(state, "best", self._best.shape, "int64")
+        strength = array_of(state, "strength", self._strength.shape, "float32")
+        if best.size and not 0 <= best.min() <= best.max() < self._shape[0] * self._shape[1]:
+            raise ParameterError("the saved points of the registration lie outside of the frame")
+        self._best, self._strength = best, strength
+        self._next = int(numbers_of(state, "next", 1)[0]) % max(len(best), 1)
+        places = self._places()
+        self._set_points(places, array_of(state, "rows", (5, len(places)), "float32"))
+
     def take(self, image: np.ndarray, scale: float) -> None:
         """Look at the reference: through all cells at first, through some of them in turn later."""
         cells = len(self._best)
@@ -106,19 +128,31 @@ class _Scale:
 
     def _look(self, image: np.ndarray, scale: float) -> float:
         """Read values and gradients at the points; return the sum of the squared gradients."""
-        h, w, _ = self._shape
-        places = self._best[self._strength > _FLAT]
-        self.count = len(places)
-        rows = np.full((5, self.count), -1, np.float32)
-        points = np.stack([places % w - (w - 1) / 2, places // w - (h - 1) / 2]).astype(np.float32)
+        places = self._places()
+        rows = np.full((5, len(places)), -1, np.float32)
+        points = self._coordinates(places)
         _registration_kernels.look(image, scale, places, rows[3], rows[0], rows[1])
         rows[2] = (rows[1] * points[0] - rows[0] * points[1]) / self._unit
         rows[3] *= -1
-        self._all = points, rows
+        self._set_points(places, rows)
+        return float((rows[:2] ** 2).sum())
+
+    def _places(self) -> np.ndarray:
+        """Return the points that were chosen, (n,) int64, as indices into the picture."""
+        return self._best[self._strength > _FLAT]
+
+    def _coordinates(self, places: np.ndarray) -> np.ndarray:
+        """Return x and y of the points from the centre, (2, n) float32."""
+        h, w, _ = self._shape
+        return np.stack([places % w - (w - 1) / 2, places // w - (h - 1) / 2]).astype(np.float32)
+
+    def _set_points(self, places: np.ndarray, rows: np.ndarray) -> None:
+        """Take points and, for each, what the reference shows there: gradients, their turn, minus the value, -1."""
+        self.count = len(places)
+        self._all = self._coordinates(places), rows
         self._here = places, rows
         self._few = places[::_PROBE].copy(), rows[:, ::_PROBE].copy()
         self._residuals = np.empty(self.count, np.float32), np.empty((2, self.count), np.float32)
-        return float((rows[:2] ** 2).sum())
 
     def probe(
         self, image: np.ndarray, scale: float, soft: float, movement: np.ndarray, few: bool
@@ -169,6 +203,11 @@ class _Pyramid:
                 self._work.append((np.empty(w * channels, np.float32), out))
                 (h, w), channels = out.shape, 1
 
+    @property
+    def shapes(self) -> list[tuple[int, int, int]]:
+        """(h_i, w_i, 1) of the levels, the coarsest last."""
+        return [(*out.shape, 1) for _, out in self._work]
+
     def shrink(self, image: np.ndarray, scale: float) -> list[np.ndarray]:
         """Return the levels of a picture, (h_i, w_i, 1) float32 in [0, 1], the coarsest last; valid until the next."""
         levels = []
@@ -198,13 +237,34 @@ class Registration:
         """
         image = channelled(image)
         if image.shape != self._shape:
-            self._shape = image.shape
-            self._pyramid = _Pyramid(image.shape)
-            self._fine = _Scale(image.shape)
-            self._coarse = [_Scale(level.shape) for level in self._pyramid.shrink(image, scale)]
+            self._begin(image.shape)
         self._fine.take(image, scale)
         for level, coarse in zip(self._pyramid.shrink(image, scale), self._coarse, strict=True):
             coarse.take(level, 1.0)
+
+    def _begin(self, shape: tuple[int, int, int]) -> None:
+        self._shape = shape
+        self._pyramid = _Pyramid(shape)
+        self._fine = _Scale(shape)
+        self._coarse = [_Scale(level) for level in self._pyramid.shapes]
+
+    def state(self) -> State:
+        """Return what the next frame depends on, copied; nothing before the first reference."""
+        if self._shape is None:
+            return {}
+        coarse = {f"coarse{i}": scale.state() for i, scale in enumerate(self._coarse)}
+        return {"shape": np.array(self._shape), "usual": np.array([self._usual]), "fine": self._fine.state(), **coarse}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        if not state:
+            return
+        h, w, channels = (int(n) for n in array_of(state, "shape", (3,), "int64"))
+        self._begin((h, w, channels))
+        self._usual = numbers_of(state, "usual", 1)[0]
+        self._fine.set_state(part_of(state, "fine"))
+        for i, scale in enumerate(self._coarse):
+            scale.set_state(part_of(state, f"coarse{i}"))
 
     def estimate(self, image: np.ndarray, scale: float = 1.0) -> Movement | None:
         """Return the movement that shows the reference in a frame, or None where it shows best as it is.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
-from bgsub.parameters import SEGMENTER, check_all
+from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.shadows import ShadowDetector
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
@@ -35,25 +36,17 @@ class Segmenter:
     ----------
     shape : tuple of int
         (h, w) of the frames.
+    parameters : SegmenterParameters, optional
+        By default the defaults. `median` is made odd. Where the background moves, a candidate that looks like the
+        background within `neighbours` pixels is none. In grey frames, where colour cannot help, there are no shadows;
+        see `bgsub.scene.shadows`.
     threads : int, optional
         Threads of the kernels for large frames; None for all cores.
-    threshold : float, default 0.08
-        Least residual of a foreground pixel, full scale is 1.
-    noise_factor : float, default 3
-        Threshold in units of the pixel's noise scale.
-    median : int, default 5
-        Side of the majority vote in pixels, made odd; 1 switches it off.
-    neighbours : int, default 1
-        Where the background moves, a candidate that looks like the background within so many pixels is none; 0
-        switches it off.
-    shadows : {"on", "off", "merged"}, default "on"
-        Cast shadows get the label 127, that of the background, or that of the foreground; see `bgsub.scene.shadows`.
-        In grey frames, where colour cannot help, there are none.
-    min_area : float, default 0.0002
-        Least area of a region as a share of the frame.
     """
 
-    def __init__(self, shape: tuple[int, int], threads: int | None = 1, **parameters: float) -> None:
+    def __init__(
+        self, shape: tuple[int, int], parameters: SegmenterParameters | None = None, threads: int | None = 1
+    ) -> None:
         self.shape = shape
         self.sigma = np.zeros(shape, np.float32)
         self.displaced = np.full(shape, round(_PRIOR * _FULL), np.uint8)
@@ -64,17 +57,16 @@ class Segmenter:
         self._shadow_detector = ShadowDetector(shape, self._many)
         self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         self._counts = np.empty((self._few, shape[1]), np.uint16)
-        self.tune(**parameters)
+        self.tune(parameters or SegmenterParameters())
 
-    def tune(self, **parameters: float) -> None:
-        """Change the parameters by name, those not given to their defaults; what was learned stays."""
-        values = check_all(SEGMENTER, parameters)
-        self._threshold = np.float32(values["threshold"])
-        self._factor = np.float32(values["noise_factor"])
-        self._side = values["median"] | 1
-        self._area = round(values["min_area"] * self.shape[0] * self.shape[1])
-        self._shadows = values["shadows"]
-        self._radius = values["neighbours"]
+    def tune(self, parameters: SegmenterParameters) -> None:
+        """Replace the parameters; what was learned stays."""
+        self._threshold = np.float32(parameters.threshold)
+        self._factor = np.float32(parameters.noise_factor)
+        self._side = parameters.median | 1
+        self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
+        self._shadows = parameters.shadows
+        self._radius = parameters.neighbours
         self._columns = np.empty((self._few, self.shape[1] + self._side - 1), np.uint16)
 
     @property
@@ -82,11 +74,17 @@ class Segmenter:
         """Least residual of a candidate, and the factor of its noise scale that it must exceed as well."""
         return self._threshold, self._factor
 
-    def set_state(self, sigma: np.ndarray, displaced: np.ndarray, learned: int) -> None:
-        """Take over noise scale (float32), share of displaced candidates (uint8), both (h, w), and frames learned."""
-        self.sigma, self.displaced = sigma, displaced
-        self.knows_nothing = bool(sigma.max() <= _NOISE_FLOOR)
-        self.learned = learned
+    def state(self) -> State:
+        """Return noise scale, share of displaced candidates, and for how long they were learned, copied."""
+        numbers = np.array([float(self.learned), float(self.knows_nothing)])
+        return {"sigma": self.sigma.copy(), "displaced": self.displaced.copy(), "numbers": numbers}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        self.sigma = array_of(state, "sigma", self.shape, "float32")
+        self.displaced = array_of(state, "displaced", self.shape, "uint8")
+        learned, knows_nothing = numbers_of(state, "numbers", 2)
+        self.learned, self.knows_nothing = int(learned), bool(knows_nothing)
 
     def candidates(self, residual: np.ndarray, over: np.ndarray | None = None) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.numerics.state import State, numbers_of, part_of
 from bgsub.scene import _registration_kernels
 from bgsub.scene.registration import Movement, Registration, channelled
 
@@ -18,18 +19,12 @@ class Stabiliser:
 
     A still camera costs one Gauss-Newton step on a few hundred points per frame. What a moved frame does not show of
     the background is filled from it, so that it neither is foreground nor is learned.
-
-    Attributes
-    ----------
-    movement : Movement or None
-        Of the camera in the last frame, None where it stood still.
     """
 
     def __init__(self) -> None:
         self._registration = Registration()
         self._age = 0
-        self._buffers: dict[str, np.ndarray] = {}
-        self.movement: Movement | None = None
+        self._aligned: np.ndarray | None = None
 
     def needs_reference(self) -> bool:
         """Return whether the background should be given to `set_reference` again."""
@@ -40,8 +35,10 @@ class Stabiliser:
         self._registration.set_reference(_plain(background), scale)
         self._age = _REFRESH
 
-    def align(self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0) -> np.ndarray:
-        """Return the frame in the coordinates of the background; `frame` itself when the camera did not move.
+    def align(
+        self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
+    ) -> tuple[np.ndarray, Movement | None]:
+        """Find how the camera moved, and undo it.
 
         Parameters
         ----------
@@ -55,59 +52,70 @@ class Stabiliser:
         Returns
         -------
         aligned : ndarray, like `frame`
-            Valid until the next call.
+            The frame in the coordinates of the background, valid until the next call; `frame` itself when the camera
+            did not move.
+        movement : Movement or None
+            Of the camera, None where it stood still.
         """
         self._age -= 1
-        self.movement = self._registration.estimate(_plain(frame), scale)
-        if self.movement is None:
-            return frame
-        return _mapped(self.movement, frame, background, self._buffer("frame", frame), forth=True, smooth=True)
+        movement = self._registration.estimate(_plain(frame), scale)
+        if movement is None:
+            return frame, None
+        kept = self._aligned
+        if kept is None or kept.shape != frame.shape or kept.dtype != frame.dtype:
+            kept = self._aligned = np.empty(frame.shape, frame.dtype)
+        return _mapped(movement, frame, background, kept, forth=True, smooth=True), movement
 
-    def forth(self, known: np.ndarray) -> np.ndarray:
-        """Return a boolean image, (h, w), of the last frame in the coordinates of the background.
+    def state(self) -> State:
+        """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
+        return {"age": np.array([float(self._age)]), "registration": self._registration.state()}
 
-        It is valid until the next call.
-        """
-        if self.movement is None:
-            return known
-        image = known.view(np.uint8)
-        return _mapped(self.movement, image, None, self._buffer("known", image), forth=True, smooth=False).view(
-            np.bool_
-        )
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        self._registration.set_state(part_of(state, "registration"))
+        self._age = int(numbers_of(state, "age", 1)[0])
 
-    def back(
-        self, image: np.ndarray, outside: np.ndarray | None, *, smooth: bool, out: np.ndarray | None = None
-    ) -> np.ndarray:
-        """Return an image of the background's coordinates in those of the last frame.
 
-        Parameters
-        ----------
-        image : ndarray, (h, w) or (h, w, c)
-            Mask, residual or background.
-        outside : ndarray, like `image`, or None
-            What stands where the background's picture does not reach; None for zeros.
-        smooth : bool
-            Whether values in between make sense, as they do not in a mask.
-        out : ndarray, like `image`, optional
-            Receives the result when the camera moved; a new one by default.
+def to_background(movement: Movement | None, known: np.ndarray) -> np.ndarray:
+    """Return a boolean image, (h, w), of a frame's coordinates in those of the background."""
+    if movement is None:
+        return known
+    image = known.view(np.uint8)
+    return _mapped(movement, image, None, np.empty_like(image), forth=True, smooth=False).view(np.bool_)
 
-        Returns
-        -------
-        image : ndarray, like `image`
-            `image` itself when the camera did not move.
-        """
-        if self.movement is None:
-            return image
-        return _mapped(
-            self.movement, image, outside, np.empty_like(image) if out is None else out, forth=False, smooth=smooth
-        )
 
-    def _buffer(self, name: str, like: np.ndarray) -> np.ndarray:
-        """Return an array that is kept under this name."""
-        kept = self._buffers.get(name)
-        if kept is None or kept.shape != like.shape or kept.dtype != like.dtype:
-            kept = self._buffers[name] = np.empty(like.shape, like.dtype)
-        return kept
+def to_frame(
+    movement: Movement | None,
+    image: np.ndarray,
+    outside: np.ndarray | None,
+    *,
+    smooth: bool,
+    out: np.ndarray | None = None,
+) -> np.ndarray:
+    """Return an image of the background's coordinates in those of a frame.
+
+    Parameters
+    ----------
+    movement : Movement or None
+        Of the camera in that frame.
+    image : ndarray, (h, w) or (h, w, c)
+        Mask, residual or background.
+    outside : ndarray, like `image`, or None
+        What stands where the background's picture does not reach; None for zeros.
+    smooth : bool
+        Whether values in between make sense, as they do not in a mask.
+    out : ndarray, like `image`, optional
+        Receives the result when the camera moved; a new one by default.
+
+    Returns
+    -------
+    image : ndarray, like `image`
+        `image` itself when the camera did not move.
+    """
+    if movement is None:
+        return image
+    out = np.empty_like(image) if out is None else out
+    return _mapped(movement, image, outside, out, forth=False, smooth=smooth)
 
 
 def _mapped(

@@ -7,8 +7,11 @@ import math
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _object_kernels
+from bgsub.scene.frame_format import FrameFormat
 from bgsub.separation import FOREGROUND
 
 _SAME = 0.06  # joint distance up to which a pixel shows the same colour
@@ -27,20 +30,10 @@ class StandingObjects:
 
     Parameters
     ----------
-    shape : tuple of int
-        (h, w, c) of the frames.
-    fps : float
-        Frames per second.
-    absorb_after : float
-        Seconds after which a standing object is background; may be infinite.
-    ghosts : bool
-        Whether ghosts are released.
-    dtype : str, default "float32"
-        Type of the frames.
-    full : float, default 1
-        Intensity of full scale.
-    threads : int, optional
-        Threads of the kernels for large frames; None for all cores.
+    frames : FrameFormat
+        What the frames look like.
+    parameters : SubtractorParameters
+        Of these `fps`, `absorb_after`, `ghosts` and `threads`.
 
     Attributes
     ----------
@@ -52,22 +45,13 @@ class StandingObjects:
         Frames so far.
     """
 
-    def __init__(
-        self,
-        shape: tuple[int, int, int],
-        fps: float,
-        absorb_after: float,
-        ghosts: bool,
-        dtype: str = "float32",
-        full: float = 1.0,
-        threads: int | None = 1,
-    ) -> None:
-        h, w, channels = shape
-        self._shape = shape
-        self._bands = bands_for(h * w, _WORK, threads)
-        self._fps = fps
-        self._choose(absorb_after, ghosts)
-        self._same, self._half = np.float32(_SAME * full), np.float32(0.5 if np.dtype(dtype).kind == "u" else 0)
+    def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
+        h, w, channels = self._shape = frames.cube
+        dtype = np.dtype(frames.pixels_dtype)
+        self._bands = bands_for(h * w, _WORK, parameters.threads)
+        self._fps = parameters.fps
+        self._choose(parameters)
+        self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
         self._held = np.zeros((h, w), np.uint8)
@@ -76,25 +60,40 @@ class StandingObjects:
         self._settling = 0
         self.frame = 0
 
-    def set_state(self, age: np.ndarray, anchor: np.ndarray, frame: int) -> None:
-        """Take over the attributes `age`, (h, w) uint16, `anchor`, (h * w, c), and `frame`."""
-        self.age, self.anchor, self.frame = age, anchor, frame
-        self._oldest = int(age.max(initial=0))
-        self._held[:] = age >= self._ticks(_HELD)
+    def state(self) -> State:
+        """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
+        state: State = {
+            "age": self.age.copy(),
+            "anchor": self.anchor.copy(),
+            "held": self._held.copy(),
+            "numbers": np.array([float(self.frame), float(self._oldest), float(self._settling)]),
+        }
+        return state if self._hasty is None else {**state, "hasty": self._hasty.copy()}
 
-    def _choose(self, absorb_after: float, ghosts: bool) -> None:
-        self._ghosts = ghosts
-        self._absorb = math.inf if math.isinf(absorb_after) else max(absorb_after * self._fps, 1)
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        shape = self._shape[:2]
+        self.age = array_of(state, "age", shape, "uint16")
+        self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
+        self._held = array_of(state, "held", shape, "uint8")
+        self._hasty = array_of(state, "hasty", shape, "bool") if "hasty" in state else None
+        self.frame, self._oldest, self._settling = (int(number) for number in numbers_of(state, "numbers", 3))
+
+    def _choose(self, parameters: SubtractorParameters) -> None:
+        self._ghosts, seconds = parameters.ghosts, parameters.absorb_after
+        self._absorb = math.inf if math.isinf(seconds) else max(seconds * self._fps, 1)
         # ages are counted in ticks of so many frames that the longest one fits into 16 bits
         self._tick = 1 if math.isinf(self._absorb) else math.ceil(self._absorb / _OLDEST)
 
-    def tune(self, absorb_after: float, ghosts: bool) -> None:
-        """Change two arguments of the constructor; objects stand for as long as before."""
+    def tune(self, parameters: SubtractorParameters) -> None:
+        """Change `absorb_after` and `ghosts`; objects stand for as long as before."""
         before = self._tick
-        self._choose(absorb_after, ghosts)
+        self._choose(parameters)
         if self._tick != before:
             age = self.age.astype(np.uint32) * before // self._tick
-            self.set_state(np.minimum(age, _OLDEST).astype(np.uint16), self.anchor, self.frame)
+            self.age = np.minimum(age, _OLDEST).astype(np.uint16)
+            self._oldest = int(self.age.max(initial=0))
+            self._held[:] = self.age >= self._ticks(_HELD)
 
     def _ticks(self, seconds: float) -> int:
         return max(round(seconds * self._fps / self._tick), 2)

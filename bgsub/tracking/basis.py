@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from bgsub.errors import ParameterError
+from bgsub.numerics.state import State, array_of
 from bgsub.tracking import _kernels
+from bgsub.tracking.coefficients import Fit
 from bgsub.tracking.deferred import DeferredStep
 
 _SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from which it is carried out
 
 
-class Sweep(NamedTuple):
-    """What a kernel needs for its one pass over the model (`bgsub.scene._sweep_kernels.sweep`).
+class Visit(NamedTuple):
+    """What a kernel needs of the basis for its one pass (`bgsub.scene._sweep_kernels.sweep`).
 
     Attributes
     ----------
@@ -32,6 +35,32 @@ class Sweep(NamedTuple):
     c: np.ndarray
     period: int
     turn: int
+
+
+class Cost(NamedTuple):
+    """A surrogate as kernels take it: its code, smoothing (float32) and exponent (float32)."""
+
+    kind: int
+    mu: np.float32
+    p: np.float32
+
+
+class Sweep(NamedTuple):
+    """A pass over the model that has begun: the coefficients are known, all that is proportional to m is not.
+
+    Attributes
+    ----------
+    visit : Visit
+        Of the basis.
+    cost : Cost
+        Of the residual.
+    fit : Fit
+        The vector on the pixel subset, and its coefficients.
+    """
+
+    visit: Visit
+    cost: Cost
+    fit: Fit
 
 
 class Basis:
@@ -62,18 +91,30 @@ class Basis:
         self.newest = -1
         self.work = np.empty((2 * self.k + 2, _kernels.BLOCK), np.float32)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out what no step has filled yet, half of the stack in the usual case."""
-        used = len(self.stack)
-        while used > self.k + 1 and not self.stack[used - 1].view(np.int32).any():
-            used -= 1
-        return {**self.__dict__, "stack": self.stack[:used]}
+    def state(self, rows: int) -> State:
+        """Return what the next vector depends on; `rows` of the stack are in use, that of e the last of them."""
+        deferred = self.deferred
+        return {
+            "stack": self.stack[:rows, : self.m].copy(),
+            "N": deferred.N.copy(),
+            "G": deferred.G.copy(),
+            "blocks": np.array([deferred.block, deferred.turn, self.newest]),
+        }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        filled = self.stack
-        self.stack = _aligned_rows(2 * self.k + 2, self.m)
-        self.stack[: len(filled)] = filled
+    @classmethod
+    def from_state(cls, state: State, k: int) -> Basis:
+        """Return a basis of rank k that goes on where another one stood; ParameterError when the arrays do not fit."""
+        stack = array_of(state, "stack", (None, None), "float32")
+        G = array_of(state, "G", (None, k), "float64")
+        block, turn, newest = (int(number) for number in array_of(state, "blocks", (3,), "int64"))
+        if not (k < len(stack) <= 2 * k + 2 and len(G) and block > 0 and 0 <= turn < len(G) and newest < len(G)):
+            raise ParameterError(f"the saved basis does not fit rank {k}: {stack.shape}, {G.shape}, block {block}")
+        basis = cls(stack[:k])
+        basis.stack[: len(stack), : basis.m] = stack
+        basis.deferred = DeferredStep(k, len(G), block)
+        basis.deferred.N, basis.deferred.G = array_of(state, "N", (k, k), "float64"), G
+        basis.deferred.turn, basis.newest = turn, newest
+        return basis
 
     def coordinates(self, y: np.ndarray) -> np.ndarray:
         """Return coefficients in U, (k,), as coefficients in V, (k,) float32."""
@@ -88,16 +129,16 @@ class Basis:
 
     # -- deferred steps ------------------------------------------------------------------------------------------
 
-    def begin_sweep(self, y: np.ndarray, period: int, block: int) -> Sweep:
+    def begin_visit(self, y: np.ndarray, period: int, block: int) -> Visit:
         """Return what a pass needs that visits one of `period` blocks of `block` entries; `y`, (k,), coefficients."""
         if (len(self.deferred.G), self.deferred.block) != (period, block):
             self.carry_out()
             self.deferred = DeferredStep(self.k, period, block)
         self.deferred.advance()
         G = self.deferred.G.astype(np.float32)
-        return Sweep(self.stack, G, self.coordinates(y), period, self.deferred.turn)
+        return Visit(self.stack, G, self.coordinates(y), period, self.deferred.turn)
 
-    def end_sweep(self, products: np.ndarray) -> np.ndarray:
+    def end_visit(self, products: np.ndarray) -> np.ndarray:
         """Turn inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""
         self.newest = self.deferred.turn
         self.deferred.G[self.newest] = 0.0

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
+from bgsub.numerics.state import State, array_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels
 from bgsub.tracking.batch_start import first_mu
@@ -15,6 +18,26 @@ _CONTINUATION = 6
 _JUMP = 0.1  # change of y, relative to y, that is not believed at once
 _UNKNOWN = 1e3  # a low-rank part that no image has
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A vector on the pixel subset, and its coefficients.
+
+    Attributes
+    ----------
+    values, a : ndarray, (s,), float32
+        The vector there and what is observed of it, 0 or 1; `a` may be empty, then all is.
+    y : ndarray, (k,), float64
+        Its coefficients in the basis.
+    change : float
+        Root mean square change of the low-rank part since the vector before; large where the basis was read anew.
+    """
+
+    values: np.ndarray
+    a: np.ndarray
+    y: np.ndarray
+    change: float
 
 
 class PixelSubset:
@@ -41,15 +64,22 @@ class PixelSubset:
         self._low_rank, self._before = np.full((2, index.size), _UNKNOWN, np.float32)
 
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
-        """Read the basis ``(V + D(e) G) N`` anew, V' and e' the rows of `stack`; `change` is large then."""
+        """Read the basis ``(V + D(e) G) N`` anew, V' and e' the rows of `stack`."""
         self._low_rank[:] = _UNKNOWN
         own = self._stack[: self._k]
         _kernels.gather(stack, self.index, deferred.block, deferred.G.astype(np.float32), own)
         _kernels.transform_rows(own, np.ascontiguousarray(deferred.N.T, np.float32), self._block)
 
-    def step(
-        self, T: np.ndarray, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, weights: np.ndarray | None
-    ) -> None:
+    def state(self) -> State:
+        """Return the basis on the subset, which rounds otherwise than the whole one, and the newest low-rank part."""
+        return {"stack": self._stack.copy(), "low_rank": self._low_rank.copy()}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        self._stack[:] = array_of(state, "stack", self._stack.shape, "float32")
+        self._low_rank[:] = array_of(state, "low_rank", self._low_rank.shape, "float32")
+
+    def step(self, T: np.ndarray, fit: Fit, mu: float, weights: np.ndarray | None) -> None:
         """Take the same step as the whole basis: row i becomes ``sum_j T[i, j] U'_j + T[i, k] e``; T (k, k + 1).
 
         `weights`, (s,) float32, are those of the influence e where they are not one.
@@ -57,14 +87,14 @@ class PixelSubset:
         s = self._surrogate
         low_rank, r = self._work[0], self._block[0]
         arguments = s.code, np.float32(mu), np.float32(s.p)
-        y32 = y.astype(np.float32)
-        _kernels.residual_sweep(self._stack, self._k, y32, values, a, *arguments, low_rank, self._products, r)
+        y = fit.y.astype(np.float32)
+        _kernels.residual_sweep(self._stack, self._k, y, fit.values, fit.a, *arguments, low_rank, self._products, r)
         if weights is not None:
             self._stack[self._k] *= weights
         _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
 
-    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, scale: float) -> np.ndarray:
-        """Return ``argmin_y h(A(x - U y))`` from a previous y, by reweighted least squares.
+    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, scale: float) -> Fit:
+        """Fit ``argmin_y h(A(x - U y))`` from a previous y, by reweighted least squares.
 
         Where y jumps or the fit is bad, the cost may have held it in a local minimum: then once more with
         continuation in mu from large to small, and the better of the two counts.
@@ -89,12 +119,8 @@ class PixelSubset:
                 again = self._reweight(values, a, other, large)
             new = other if again < cost else new
         _kernels.combine(self._stack[: self._k], 0, new.astype(np.float32), self._low_rank)
-        return new
-
-    def change(self) -> float:
-        """Return the root mean square change of the low-rank part between the last two fits."""
         d = self._low_rank - self._before
-        return float(np.sqrt(np.dot(d, d) / d.size))
+        return Fit(values, a, new, float(np.sqrt(np.dot(d, d) / d.size)))
 
     def _reweight(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float) -> float:
         s = self._surrogate

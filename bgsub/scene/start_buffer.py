@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.numerics.state import State, array_of
 
 _SPREAD = 9  # frames in the median
 
@@ -28,15 +30,21 @@ class StartBuffer:
         self.count = 0
         self._median: np.ndarray | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the memory that no frame has filled yet."""
-        return {**self.__dict__, "frames": self.frames[: self.count], "capacity": len(self.frames)}
+    def state(self) -> State:
+        """Return the frames so far and their median, copied."""
+        return {"frames": self.frames[: self.count].copy(), "median": self.median.copy()} if self.count else {}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        filled = state["frames"]
-        self.frames = np.empty((state.pop("capacity"), filled.shape[1]), filled.dtype)
-        self.frames[: len(filled)] = filled
-        self.count, self._median = state["count"], state["_median"]
+    def set_state(self, state: State) -> None:
+        """Go on where another buffer stood; ParameterError when the arrays do not fit."""
+        if not state:
+            return
+        capacity, size = self.frames.shape
+        frames = array_of(state, "frames", (None, size), self.frames.dtype.name)
+        if not 1 <= len(frames) <= capacity:
+            raise ParameterError(f"the start must hold 1 to {capacity} frames, got {len(frames)}")
+        self.count = len(frames)
+        self.frames[: self.count] = frames
+        self._median = array_of(state, "median", (size,), self.frames.dtype.name)
 
     @property
     def is_full(self) -> bool:

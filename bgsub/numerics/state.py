@@ -1,0 +1,61 @@
+"""What a part has learned, as plain arrays by name, and the checks of such arrays when they come back from a file.
+
+Every part that learns has ``state()``, which returns copies, and ``from_state(...)`` or ``set_state(state)``, which
+takes them over: the part then goes on bit for bit. Nothing but arrays of numbers and dicts of them is in a state.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+
+State: TypeAlias = "dict[str, np.ndarray | State]"
+_Shape = tuple[int | None, ...]
+
+
+def array_of(state: State, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
+    """Return one array of a state.
+
+    Parameters
+    ----------
+    state : dict
+        As `State`.
+    name : str
+        Of the array.
+    shape : tuple
+        What it must be; None for any length.
+    dtype : str
+        Its type.
+
+    Raises
+    ------
+    ParameterError
+        When it is missing or is another one.
+    """
+    value = state.get(name)
+    if not isinstance(value, np.ndarray):
+        raise ParameterError(f"the array {name} is missing")
+    good = value.ndim == len(shape) and all(n in (None, m) for n, m in zip(shape, value.shape, strict=True))
+    if not good or value.dtype.name != dtype:
+        words = ", ".join("n" if n is None else str(n) for n in shape)
+        raise ParameterError(f"{name} must be {dtype} of shape ({words}), got {value.dtype} of shape {value.shape}")
+    return value
+
+
+def numbers_of(state: State, name: str, count: int) -> list[float]:
+    """Return the `count` finite numbers under a name; ParameterError when they are not there."""
+    numbers = array_of(state, name, (count,), "float64")
+    if not np.isfinite(numbers).all():
+        raise ParameterError(f"{name} must hold finite numbers, got {numbers}")
+    return [float(number) for number in numbers]
+
+
+def part_of(state: State, name: str) -> State:
+    """Return the state of a part; ParameterError when it is missing."""
+    value = state.get(name)
+    if not isinstance(value, dict):
+        raise ParameterError(f"the part {name} is missing")
+    return value

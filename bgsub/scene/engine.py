@@ -1,0 +1,202 @@
+"""The one seam between the method and what computes it: a pass over the model and a frame, arrays in, a result out.
+
+`make_engine` is the one place that chooses; the tests have a dense twin of `NumbaEngine`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.scene import _sweep_kernels
+from bgsub.scene._sweep_kernels import FrameArrays, Look, Outputs
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.tracking.basis import Sweep
+
+_NOTHING = np.empty(0, np.uint8)
+_WORTH_A_THREAD = 60_000  # pixels per band of the sweep
+_BLOCK_BYTES = 147_456  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
+
+
+class Canvas:
+    """What is made of one frame, in the coordinates of the background; everything is overwritten by a later frame.
+
+    Attributes
+    ----------
+    residual : ndarray, (h, w), float32
+        Joint colour residual.
+    over : ndarray, (h, w), uint8
+        Candidates, 0 or 1.
+    count : int
+        Frames so far.
+    picture, before : ndarray, (h, w, c), uint8 or float32
+        Background of the newest frame and of the frame before; None while there was none.
+    """
+
+    def __init__(self, frames: FrameFormat) -> None:
+        h, w, _ = frames.cube
+        self.residual = np.zeros((h, w), np.float32)
+        self.over = np.zeros((h, w), np.uint8)
+        self._pictures = [np.zeros(frames.cube, frames.pixels_dtype) for _ in range(2)]
+        self.count = 0
+
+    def turn(self) -> None:
+        """Begin a new frame: the picture becomes the one before."""
+        self._pictures.reverse()
+        self.count += 1
+
+    def state(self) -> State:
+        """Return the two backgrounds, copied; nothing before the first frame."""
+        if not self.count:
+            return {}
+        before = {} if self.before is None else {"before": self.before.copy()}
+        return {"picture": self.picture.copy(), **before, "count": np.array([float(self.count)])}
+
+    def set_state(self, state: State) -> None:
+        """Take over the two backgrounds; ParameterError when they do not fit."""
+        if not state:
+            return
+        shape, dtype = self.picture.shape, self.picture.dtype.name
+        self.count = int(numbers_of(state, "count", 1)[0])
+        self.picture[:] = array_of(state, "picture", shape, dtype)
+        if self.before is not None:
+            self.before[:] = array_of(state, "before", shape, dtype)
+
+    @property
+    def picture(self) -> np.ndarray:
+        """Background of the newest frame."""
+        return self._pictures[0]
+
+    @property
+    def before(self) -> np.ndarray | None:
+        """Background of the frame before."""
+        return self._pictures[1] if self.count > 1 else None
+
+
+class Shot(NamedTuple):
+    """A frame and what decides which of its pixels are candidates.
+
+    Attributes
+    ----------
+    pixels : ndarray, (h, w, c), uint8 or float32
+        The frame, see `FrameFormat.to_pixels`.
+    hidden : ndarray, (h, w), uint8, or None
+        Pixels that are not observed (non-zero): known foreground and standing objects.
+    sigma : ndarray, (h, w), float32
+        Noise scale.
+    threshold, factor : float32
+        A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
+    """
+
+    pixels: np.ndarray
+    hidden: np.ndarray | None
+    sigma: np.ndarray
+    threshold: np.float32
+    factor: np.float32
+
+
+class Swept(NamedTuple):
+    """What a sweep returns beside the canvas.
+
+    Attributes
+    ----------
+    products : ndarray, (k + 1,), float64
+        Inner products of the new influence e with the rows of V' and with itself.
+    cost : float
+        ``h(A(x - U y))`` on the blocks visited, times the period.
+    candidates : int
+        Their number.
+    """
+
+    products: np.ndarray
+    cost: float
+    candidates: int
+
+
+class SweepEngine(Protocol):
+    """What computes the passes over a frame.
+
+    Attributes
+    ----------
+    block : int
+        Pixels of a block of the basis.
+    """
+
+    block: int
+
+    def sweep(self, sweep: Sweep, shot: Shot, kept: bool, canvas: Canvas) -> Swept:
+        """Step the blocks of the basis that are due, compare a frame with its background, and find its influence.
+
+        Parameters
+        ----------
+        sweep : Sweep
+            The basis; its stack is changed in place as `Sweep` says.
+        shot : Shot
+            The frame.
+        kept : bool
+            Whether the background of the blocks that are not visited is that of the frame before.
+        canvas : Canvas
+            Receives residual, candidates and background.
+        """
+
+    def compare(self, low_rank: np.ndarray, shot: Shot, canvas: Canvas) -> int:
+        """Fill the canvas by a frame and its background, (m,) float32; return the number of candidates."""
+
+
+class NumbaEngine:
+    """Compiled passes over blocks that stay in the cache, in bands on some threads.
+
+    Parameters
+    ----------
+    frames : FrameFormat
+        What the frames look like.
+    rank : int
+        Rows of the basis.
+    threads : int, optional
+        Most threads for large frames; None for all cores.
+    """
+
+    def __init__(self, frames: FrameFormat, rank: int, threads: int | None) -> None:
+        channels = frames.channels
+        self.block = max(_BLOCK_BYTES // (4 * channels * (rank + 3)) // 16, 2) * 16
+        self._bands = bands_for(frames.size // channels, _WORTH_A_THREAD, threads)
+        full = frames.pixels_full
+        top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0
+        self._unit = np.float32(1 / full), channels, np.float32(full), np.float32(top)
+        self._work = np.empty((self._bands, 2, channels * self.block), np.float32)
+        self._products = np.zeros((-(-frames.size // (channels * self.block)), rank + 3))
+
+    def sweep(self, sweep: Sweep, shot: Shot, kept: bool, canvas: Canvas) -> Swept:
+        """Do what `SweepEngine.sweep` says, in one pass over memory: O(m k)."""
+        frame, look, out = self._arrays(shot, kept, canvas)
+
+        def in_band(begin: int, end: int, band: int) -> None:
+            """Sweep one band of blocks."""
+            work = self._work[band], self._products
+            _sweep_kernels.sweep(begin, end, sweep.visit, sweep.cost, frame, look, out, *work)
+
+        in_bands(in_band, shot.sigma.size, self._bands, self.block)
+        products = self._products.sum(axis=0)
+        return Swept(products[:-2], float(products[-2]), int(products[-1]))
+
+    def compare(self, low_rank: np.ndarray, shot: Shot, canvas: Canvas) -> int:
+        """Do what `SweepEngine.compare` says; O(m)."""
+        frame = self._arrays(shot, False, canvas)
+        return _sweep_kernels.compare(0, shot.sigma.size, low_rank, *frame, self._work[0])
+
+    def _arrays(self, shot: Shot, kept: bool, canvas: Canvas) -> tuple[FrameArrays, Look, Outputs]:
+        """Return the arguments of the kernels."""
+        picture = canvas.picture.reshape(-1)
+        before = picture if canvas.before is None else canvas.before.reshape(-1)
+        hidden = _NOTHING if shot.hidden is None else shot.hidden.reshape(-1)
+        frame = FrameArrays(shot.pixels.reshape(-1), shot.sigma.reshape(-1), hidden, before, kept)
+        look = Look(*self._unit, shot.threshold, shot.factor)
+        return frame, look, Outputs(canvas.residual.reshape(-1), picture, canvas.over.reshape(-1))
+
+
+def make_engine(frames: FrameFormat, rank: int, threads: int | None) -> SweepEngine:
+    """Return what computes the passes over frames of a format by a basis of some rank."""
+    return NumbaEngine(frames, rank, threads)

@@ -1,0 +1,84 @@
+"""What a scene model makes of one frame: the value that goes from separating to learning and to the caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub.scene.engine import Canvas
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.registration import Movement
+from bgsub.scene.stabiliser import to_frame
+from bgsub.tracking.subspace import Influence
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What a model can learn from a frame, in the coordinates of the background.
+
+    Attributes
+    ----------
+    pixels : ndarray, (h, w, c), uint8 or float32
+        The frame.
+    known : ndarray of bool, (h, w), or None
+        Pixels that are known to be foreground.
+    mask : ndarray, (h, w), uint8
+        A buffer.
+    influence : Influence or None
+        For the subspace; None during the start.
+    """
+
+    pixels: np.ndarray
+    known: np.ndarray | None
+    mask: np.ndarray
+    influence: Influence | None
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a scene model makes of one frame; valid until the model sees the next one.
+
+    Attributes
+    ----------
+    frames : FrameFormat
+        What the frames look like.
+    pixels : ndarray, (h, w, c), uint8 or float32
+        The frame as the engine works on it.
+    mask : ndarray, (h, w), uint8
+        In the coordinates of the frame; a buffer.
+    canvas : Canvas
+        Residual and background.
+    phase : {"start", "tracking"}
+        Which model the frame was seen by.
+    movement : Movement or None
+        Of the camera.
+    seen : Seen or None
+        What there is to learn; None where the frame shows nothing.
+    event : str or None
+        What happened to the whole frame, see `bgsub.separation.Separation`.
+    """
+
+    frames: FrameFormat
+    pixels: np.ndarray
+    mask: np.ndarray
+    canvas: Canvas
+    phase: str
+    movement: Movement | None = None
+    seen: Seen | None = None
+    event: str | None = None
+
+    def picture(self) -> np.ndarray:
+        """Return the background as the engine works on it, (h, w, c), in the coordinates of the frame."""
+        return to_frame(self.movement, self.canvas.picture, self.pixels, smooth=True)
+
+    def background(self) -> np.ndarray:
+        """Return the background, like the frame, in the coordinates of the frame."""
+        return self.frames.from_pixels(self.picture())
+
+    def residual(self) -> np.ndarray:
+        """Return the joint colour residual, (h, w), float32."""
+        if self.seen is None:
+            return np.zeros(self.mask.shape, np.float32)
+        residual = to_frame(self.movement, self.canvas.residual, None, smooth=True)
+        return residual.copy() if residual is self.canvas.residual else residual

@@ -1,0 +1,348 @@
+"""The tracked subspace itself: basis, pending gradient, moment of the coefficients, and how a vector changes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.parameters import TrackerParameters
+from bgsub.tracking import _kernels, _step_kernels
+from bgsub.tracking.basis import Basis, Cost, Sweep
+from bgsub.tracking.batch_start import first_mu
+from bgsub.tracking.coefficients import Fit, PixelSubset
+from bgsub.tracking.line_search import ARMIJO, SampleCost, search
+from bgsub.tracking.step import FLOOR, IN_SPAN, carried, make_step
+
+_USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
+EVERYTHING = np.empty(0, np.float32)
+_HYGIENE = 150  # updates between two re-orthonormalisations
+_NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
+_COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """What a pass over the model has found of one vector: all that `Subspace.update` learns from.
+
+    The influence ``e = psi(A(x - U y))`` itself stays where the pass left it, beside the basis.
+
+    Attributes
+    ----------
+    fit : Fit
+        The vector on the pixel subset, and its coefficients y.
+    products : ndarray, (k + r + 1,), float64
+        Inner products of e with the columns of ``[U Q e]``.
+    cost : float
+        ``h(A(x - U y))``.
+    number : int
+        Of the pass, by which the subspace knows whether it is the newest one.
+    weights : ndarray, (s,), float32, or None
+        Weights of the entries of the subset in e and in the cost, where they are not one.
+    vector : tuple of ndarray, or None
+        The vector and what is observed of it, where it is at hand: the line search may look at it again.
+    low_rank : ndarray, (m,), float32, or None
+        ``l = U y``, where the pass wrote it; a buffer that the next pass overwrites.
+    """
+
+    fit: Fit
+    products: np.ndarray
+    cost: float
+    number: int
+    weights: np.ndarray | None = None
+    vector: tuple[np.ndarray, np.ndarray] | None = None
+    low_rank: np.ndarray | None = None
+
+
+class Subspace:
+    """A subspace that follows a stream of vectors, step by step.
+
+    Parameters
+    ----------
+    parameters : TrackerParameters
+        See `bgsub.tracking.tracker.SubspaceTracker`.
+    surrogate : Surrogate
+        Cost of the residual.
+    index : ndarray, (s,), int64
+        Entries that the coefficients are estimated from.
+    basis : Basis
+        U, orthonormal.
+    coefficients : ndarray, (n, k)
+        Of past vectors: their mean moment is C, the last row is the first y. May have no rows.
+
+    Attributes
+    ----------
+    basis : Basis
+        U, the gradient's Q, and the influence e.
+    y : ndarray, (k,), float64
+        Coefficients of the newest vector.
+    step_length, objective : float, tuple of float
+        The last accepted step length, and the objective before and after it.
+    updates : int
+        Vectors learned from.
+    cold_scale : float
+        Scale of the data after a cold start; 0 after a batch start.
+    """
+
+    def __init__(
+        self,
+        parameters: TrackerParameters,
+        surrogate: Surrogate,
+        index: np.ndarray,
+        basis: Basis,
+        coefficients: np.ndarray,
+    ) -> None:
+        k, n = basis.k, len(coefficients)
+        self.parameters, self._surrogate, self.basis = parameters, surrogate, basis
+        moments = np.asarray(coefficients, np.float64)
+        self._R = np.zeros((0, k))
+        self._C = moments.T @ moments / n if n else np.zeros((k, k))
+        self.y = moments[-1].copy() if n else np.zeros(k)
+        self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
+        self.cold_scale, self._warmth = 0.0, 0.0
+        self._passes = 0
+        self._low_rank = EVERYTHING
+        self._subset = PixelSubset(index, k, surrogate)
+        self._subset.gather(basis.stack, basis.deferred)
+
+    # -- one vector ----------------------------------------------------------------------------------------------
+
+    def fit(self, values: np.ndarray, a: np.ndarray) -> Fit:
+        """Fit the coefficients to a vector on the subset, step 1 of the algorithm; `a` tells what is observed of it."""
+        fit = self._subset.fit(values, a, self.y, self._current_mu(), self.cold_scale)
+        self.y = fit.y
+        return fit
+
+    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING) -> Influence:
+        """Split a vector by the subspace as it stands, with coefficients of its own; `update` can learn from it.
+
+        Parameters
+        ----------
+        x : ndarray, (m,), float32
+            The vector.
+        a : ndarray, (m,) or (0,), float32
+            Observed entries, 0 or 1; empty observes all.
+
+        Returns
+        -------
+        Influence
+            With the low-rank part ``l = U y``; valid until the next pass.
+        """
+        basis = self.basis
+        basis.carry_out()
+        fit = self.fit(x[self._subset.index], a[self._subset.index] if a.size else a)
+        if not self._low_rank.size:
+            self._low_rank = np.empty(basis.m, np.float32)
+        rows = self._active()
+        products = np.empty(len(rows))
+        y = fit.y.astype(np.float32)
+        outputs = self._low_rank, products, basis.work[0]
+        cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, *self._cost(), *outputs)
+        basis.newest = -1
+        self._passes += 1
+        return Influence(fit, products, cost, self._passes, vector=(x, a), low_rank=self._low_rank)
+
+    def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int) -> Sweep | None:
+        """Fit the coefficients of a vector of which an engine will find everything else in its one pass.
+
+        Parameters
+        ----------
+        values, a : ndarray, (s,), float32
+            The vector on the subset of `subset_of` and what is observed of it; `a` may be empty. They must stay as
+            they are until `update`.
+        period, block : int
+            Of every `period` blocks of so many entries, the pass visits one.
+
+        Returns
+        -------
+        Sweep or None
+            What the engine needs. None when a gradient is pending in more than one direction: only `separate` does
+            then.
+        """
+        if len(self._R):
+            return None
+        fit = self.fit(values, a)
+        return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit)
+
+    def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> Influence:
+        """Return what `update` learns from after a pass.
+
+        Parameters
+        ----------
+        sweep : Sweep
+            What the pass began with.
+        products : ndarray, (k + 1,), float64
+            Inner products of the new e with the rows of V' and with itself.
+        cost : float
+            ``h(A(x - U y))``.
+        weights : ndarray, (s,), float32
+            Weights of the entries of the subset in e and in the cost.
+        """
+        self._passes += 1
+        return Influence(sweep.fit, self.basis.end_visit(products), cost, self._passes, weights)
+
+    def update(self, influence: Influence, w: float) -> None:
+        """Learn from the newest vector: steps 2 to 6 of the tracking algorithm.
+
+        Parameters
+        ----------
+        influence : Influence
+            Of the newest pass, `separate` or `begin` and `end`; each can be learned from once.
+        w : float
+            Forgetting factor: weight of this vector.
+
+        Raises
+        ------
+        ParameterError
+            When another pass, an update or a `retarget` has come since.
+        """
+        if influence.number != self._passes:
+            raise ParameterError("update must follow the pass whose influence it is given, one for one")
+        if not self._full_step(influence, w):
+            self._searched_step(influence, w)
+        self._passes += 1
+        self.updates += 1
+        a = EVERYTHING if influence.vector is None else influence.vector[1]
+        self._warmth += w * (float(a.mean()) if a.size else 1.0)
+        if self.updates % _HYGIENE == 0:
+            self.orthonormalise()
+
+    def _full_step(self, influence: Influence, w: float) -> bool:
+        """Take the full step of the usual case if it can be accepted at once; return whether it was."""
+        p = self.parameters
+        if len(self._R) or (p.metric, p.line_search, p.gradient_carry) != _USUAL:
+            return False
+        k = self.basis.k
+        y, T, objective = influence.fit.y.copy(), np.empty((k, k + 1)), np.empty(2)
+        limits = IN_SPAN, FLOOR, ARMIJO
+        if not _step_kernels.full_step(influence.products, self._C, y, w, influence.cost, *limits, T, objective):
+            return False
+        self._subset.step(T, influence.fit, self._current_mu(), influence.weights)
+        self.basis.step(T)
+        self.y = y
+        self.step_length, self.objective = 1.0, (float(objective[0]), float(objective[1]))
+        return True
+
+    def _searched_step(self, influence: Influence, w: float) -> None:
+        """Take a step of the length that the line search finds."""
+        k, y, basis = self.basis.k, influence.fit.y, self.basis
+        step = make_step(influence.products, self._R, self._C, y, w, self.parameters.metric)
+        last = None if self.parameters.line_search == "objective" else self.step_length
+        t, theta, self.objective = search(step, self._sample_cost(influence), y, w, last)
+        self.step_length = t
+        self._C = (1 - w) * self._C + w * np.outer(y, y)
+        R = carried(step.R, t, self._C, self.parameters.metric, self.parameters.gradient_carry)
+        R_old, self._R = self._R, R if np.any(R) else R[:0]
+        T = (step.basis @ theta).T[: k + len(self._R)]
+        if len(R_old):
+            basis.transform(T)
+            self._subset.gather(basis.stack, basis.deferred)
+        else:
+            self._subset.step(T[:k], influence.fit, self._current_mu(), influence.weights)
+            (basis.step_with_gradient if len(self._R) else basis.step)(T)
+        self.y = theta[:k, :k].T @ y
+
+    def _sample_cost(self, influence: Influence) -> SampleCost:
+        """Return the newest vector's cost as the line search asks for it."""
+        vector, rows, work = influence.vector, self._active(), self.basis.work
+        if vector is None:
+            return SampleCost(influence.products, influence.fit.y, influence.cost, None)
+
+        def exact(c: np.ndarray) -> float:
+            """Return the cost of the combination c of the rows, by a pass over the vector."""
+            return _kernels.trial_cost(rows, c.astype(np.float32), *vector, *self._cost(), work)
+
+        return SampleCost(influence.products, influence.fit.y, influence.cost, exact)
+
+    def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
+        """Make `target` the low-rank part of the newest vector, which counts as not yet learned.
+
+        The smallest change of the basis that does it, ``(target - U y) y' / |y|^2``, and an orthonormal basis of the
+        result. What is known of the past is kept in its coefficients; a pending gradient, which belongs to the old
+        subspace, is dropped.
+
+        Parameters
+        ----------
+        target : ndarray, (n,), float32
+            The new low-rank part of the n entries from `start` on.
+        where : ndarray of uint8, (n,), optional
+            Entries to change (non-zero); by default all.
+        start : int, default 0
+            First entry.
+        """
+        y = self.y
+        if float(y @ y) <= _NEGLIGIBLE:
+            return
+        chosen = np.empty(0, np.uint8) if where is None else where
+        self._R = self._R[:0]
+        self._rotate(self.basis.retarget(target, chosen, start, y))
+        self._passes += 1
+
+    def _active(self) -> np.ndarray:
+        """The rows in use: U', Q' and the row for the influence e."""
+        return self.basis.stack[: self.basis.k + len(self._R) + 1]
+
+    def _cost(self) -> Cost:
+        return Cost(self._surrogate.code, np.float32(self._current_mu()), np.float32(self._surrogate.p))
+
+    def _current_mu(self) -> float:
+        """The smoothing parameter: after a cold start it shrinks from the scale of the data to its final value."""
+        share = self._warmth / _COLD_MEMORIES
+        if self.cold_scale == 0.0 or share >= 1:
+            return self._surrogate.mu
+        first = first_mu(self._surrogate, self.cold_scale)
+        return float(first * (self._surrogate.mu / first) ** share)
+
+    def orthonormalise(self) -> None:
+        """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
+        k, r, basis = self.basis.k, self._R.shape[0], self.basis
+        if not r:
+            self._rotate(basis.gram())
+            return
+        rows = basis.stack[: k + r]
+        L = np.linalg.cholesky((rows @ rows.T).astype(np.float64))
+        basis.transform(np.linalg.inv(L))
+        self._change_coordinates(L[:k, :k])
+        self._R = L[k:, k:].T @ self._R
+        self._subset.gather(basis.stack, basis.deferred)
+
+    def _rotate(self, gram: np.ndarray) -> None:
+        """Make the basis with the Gram matrix `gram`, (k, k), orthonormal."""
+        L, basis = np.linalg.cholesky(gram), self.basis
+        basis.deferred.rotate(L)
+        self._change_coordinates(L)
+        self._subset.gather(basis.stack, basis.deferred)
+
+    def _change_coordinates(self, L: np.ndarray) -> None:
+        """Express coefficients and moment in the basis ``U L^-T``; L (k, k)."""
+        self.y = L.T @ self.y
+        self._C = L.T @ self._C @ L
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Return everything that the next vector depends on, copied."""
+        return {
+            "basis": self.basis.state(self.basis.k + len(self._R) + 1),
+            "subset": self._subset.state(),
+            "R": self._R.copy(),
+            "C": self._C.copy(),
+            "coefficients": self.y.copy(),
+            "objective": np.array(self.objective),
+            "counters": np.array([self.updates, self.step_length, self.cold_scale, self._warmth]),
+        }
+
+    def set_state(self, state: State) -> None:
+        """Take over all but the basis, which the constructor was given; ParameterError when it does not fit."""
+        k = self.basis.k
+        self._R = array_of(state, "R", (None, k), "float64")
+        self._C = array_of(state, "C", (k, k), "float64")
+        self.y = array_of(state, "coefficients", (k,), "float64")
+        before, after = numbers_of(state, "objective", 2)
+        self.objective = before, after
+        updates, self.step_length, self.cold_scale, self._warmth = numbers_of(state, "counters", 4)
+        self.updates = int(updates)
+        self._subset.set_state(part_of(state, "subset"))
