@@ -107,9 +107,9 @@ def reconcile(context: click.Context) -> None:
     others = [name for name in given if kept or setting_of(context, name) is not None]
     if model is None or not others:
         return
-    from bgsub.storage.model_file import read_header  # noqa: PLC0415 - it brings NumPy along
+    from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
 
-    stored = read_header(model)["parameters"]
+    stored = read_parameters(model)
     for name in others:
         value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
         setting = setting_of(context, name)

@@ -12,13 +12,18 @@ from typing import Any, Protocol
 
 from bgsub._version import __version__
 from bgsub.errors import OutputError, SinkError, SourceError
+from bgsub.numerics.state import State
 from bgsub.separation import Separation
-from bgsub.storage import checkpoint
+from bgsub.storage import array_file
 from bgsub.video.sinks.base import SEGMENT, Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.part import Part, Selection
 from bgsub.video.timecode import Timecode
 
+Snapshot = tuple[dict[str, Any], State]
+"""The state of a subtractor, see `BackgroundSubtractor.snapshot`."""
+
+_KIND = "bgsub checkpoint, version 2"
 _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 
 
@@ -54,8 +59,8 @@ class Checkpoint:
         What the sinks need for `Sink.resume`, in their order; none before the first frame.
     progress : dict
         State of the statistics.
-    frozen : bytes
-        The subtractor, see `bgsub.storage.checkpoint.thaw`; empty before the first frame.
+    model : Snapshot, optional
+        The subtractor; None before the first frame.
     """
 
     identity: dict[str, Any]
@@ -66,27 +71,38 @@ class Checkpoint:
     skipped: int = 0
     sinks: list[dict[str, Any]] | None = None
     progress: dict[str, Any] | None = None
-    frozen: bytes = b""
+    model: Snapshot | None = None
 
     def write(self, path: Path) -> None:
         """Write the checkpoint to a file, whole or not at all; OutputError when that cannot be done."""
-        header = {name: value for name, value in vars(self).items() if name != "frozen"}
-        checkpoint.write(path, header, self.frozen)
+        header, state = self.model or ({}, {})
+        run = {name: value for name, value in vars(self).items() if name != "model"}
+        try:
+            array_file.write(path, _KIND, {"run": run, "model": header}, state, lasting=True)
+        except OSError as error:
+            raise OutputError(f"the checkpoint cannot be written to '{path}': {error.strerror or error}") from None
 
     @classmethod
     def read(cls, path: Path) -> Checkpoint:
         """Return the checkpoint in a file; SourceError when there is none or it is damaged."""
-        header, frozen = checkpoint.read(path)
+        header, state = array_file.read(path, _KIND)
         try:
-            return cls(**header, frozen=frozen)
-        except TypeError as error:
+            return cls(**header["run"], model=(header["model"], state) if header["model"] else None)
+        except (KeyError, TypeError) as error:
             raise SourceError(f"the checkpoint '{path}' is damaged: {error}") from None
+
+
+def remove(path: Path) -> None:
+    """Remove the checkpoint at `path`, if there is one, and what a killed process left of another."""
+    for file in (path, path.with_name(f"{path.name}.partial")):
+        with contextlib.suppress(OSError):
+            file.unlink(missing_ok=True)
 
 
 class Checkpoints:
     """Makes a checkpoint every few seconds, after a frame whose number is a multiple of `every`.
 
-    The tracking thread freezes the subtractor after that frame; the writing thread stores it together with the
+    The tracking thread copies the subtractor's state after that frame; the writing thread stores it together with the
     states of the sinks once they have that frame as well. One file is kept, always a whole one.
 
     Parameters
@@ -101,7 +117,7 @@ class Checkpoints:
     every : int
         Frames after which a checkpoint may be made; video sinks end their segments there.
     freeze : callable
-        Makes bytes of the subtractor.
+        Returns the state of the subtractor as it is now, `BackgroundSubtractor.snapshot`.
 
     Attributes
     ----------
@@ -116,7 +132,7 @@ class Checkpoints:
         *,
         seconds: float = 15.0,
         every: int = SEGMENT,
-        freeze: Callable[[Any], bytes] = checkpoint.freeze,
+        freeze: Callable[[Any], Snapshot] = lambda subtractor: subtractor.snapshot(),
     ) -> None:
         self.path = path
         self.start = start
@@ -143,7 +159,7 @@ class Checkpoints:
 
     def remove(self) -> None:
         """Remove the file and its folder: the run has come to its end."""
-        checkpoint.remove(self.path)
+        remove(self.path)
         with contextlib.suppress(OSError):
             self.path.parent.rmdir()
 
@@ -206,7 +222,7 @@ class Checkpoints:
         """Return how many frames of a source could not be read so far, from its beginning on."""
         return self.start.skipped + source.skipped - (0 if self._after is None else self._after.skipped)
 
-    def frozen(self, subtractor: Any) -> bytes | None:
+    def frozen(self, subtractor: Any) -> Snapshot | None:
         """Return the subtractor after one more frame, in the tracking thread, if a checkpoint is due; else None."""
         self._tracked += 1
         now = time.monotonic()
@@ -219,7 +235,7 @@ class Checkpoints:
     def _interval(self) -> float:
         return max(self._seconds, (self._freezing + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
 
-    def store(self, frozen: bytes, frame: Frame, count: int, sinks: Sequence[Sink]) -> None:
+    def store(self, model: Snapshot, frame: Frame, count: int, sinks: Sequence[Sink]) -> None:
         """Keep the state after a frame, the `count`-th one, that all sinks have, in the writing thread.
 
         Raises
@@ -238,7 +254,7 @@ class Checkpoints:
             "skipped": skipped,
             "sinks": states,
             "progress": progress,
-            "frozen": frozen,
+            "model": model,
         }
         replace(self.start, frames=count, **values).write(self.path)
         self._storing = time.monotonic() - begin
@@ -247,8 +263,8 @@ class Checkpoints:
         """Return after how many frames the newest checkpoint is; 0 while there is none."""
         # From the file: Ctrl-C may come between its writing and any note of it.
         try:
-            return int(checkpoint.read_header(self.path)["frames"])
-        except SourceError:
+            return int(array_file.read_header(self.path, _KIND)["run"]["frames"])
+        except (SourceError, KeyError, TypeError, ValueError):
             return 0
 
 

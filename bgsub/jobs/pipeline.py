@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.jobs import interrupts
-from bgsub.jobs.checkpoints import Checkpoints
+from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
 from bgsub.live.window import WindowSink
 from bgsub.separation import Separation
@@ -78,7 +78,7 @@ class _Result(NamedTuple):
 
     frame: Frame
     separation: Separation
-    frozen: bytes | None
+    frozen: Snapshot | None
 
 
 class Pipeline:

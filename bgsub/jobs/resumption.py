@@ -125,13 +125,13 @@ def _begin(
 def _go_on(
     job: Job, path: Path, start: Checkpoint, subtractor: BackgroundSubtractor, make_sinks: MakeSinks
 ) -> Resumption:
-    from bgsub.storage import checkpoint  # noqa: PLC0415
+    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415
 
-    frozen, start = start.frozen, dataclasses.replace(start, frozen=b"")
+    model, start = start.model, dataclasses.replace(start, model=None)
     try:
-        current = checkpoint.thaw(frozen) if start.frames else subtractor
-    except SourceError as error:
-        raise SourceError(f"{error}; {_ANEW}") from None
+        current = subtractor if model is None else BackgroundSubtractor.from_snapshot(*model)
+    except ParameterError as error:
+        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {_ANEW}") from None
     sinks = make_sinks(True, datetime.fromisoformat(start.started))
     try:
         checkpoints, ready = _checkpoints(job, path, start, current, sinks)
@@ -151,10 +151,9 @@ def _checkpoints(
 ) -> tuple[Checkpoints, list[Sink]]:
     """Return the checkpoints of a run, and the sinks ready to go on; all of them are aborted when one cannot."""
     from bgsub.jobs.checkpoints import Checkpoints  # noqa: PLC0415
-    from bgsub.storage import checkpoint  # noqa: PLC0415
 
     # The pipeline may have something around this subtractor, such as regions of interest.
-    freeze = lambda _around: checkpoint.freeze(subtractor)  # noqa: E731
+    freeze = lambda _around: subtractor.snapshot()  # noqa: E731
     checkpoints = Checkpoints(path, start, seconds=job.checkpoint_seconds, freeze=freeze)
     # A kill while the outputs were being finished leaves some of them finished, and newer than the run.
     begun = datetime.fromisoformat(start.started).timestamp()

@@ -1,0 +1,128 @@
+"""What JSON can say and plain arrays by name, in one ``.npz`` file: the form of models and of checkpoints.
+
+Nothing is ever unpickled, and nothing is compressed: a file makes no more memory than it is long.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import SourceError
+from bgsub.numerics.state import State
+from bgsub.storage.atomic import replacing
+
+_HEADER = "header"
+
+
+def write(path: Path, kind: str, header: dict[str, Any], state: State, *, lasting: bool = False) -> None:
+    """Write a file, whole or not at all; OSError when that cannot be done.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : str
+        What it is, with the version of its form.
+    header : dict
+        In types that JSON knows.
+    state : dict
+        Arrays by name, nested.
+    lasting : bool
+        Whether it must survive a power cut from now on.
+    """
+    arrays = dict(_flat(state))
+    text = json.dumps({"kind": kind, "arrays": list(arrays), "header": header})
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez(file, **{_HEADER: np.array(text), **arrays})  # type: ignore[arg-type]
+        if lasting:
+            file.flush()
+            os.fsync(file.fileno())
+    if lasting and os.name == "posix":  # the renaming as well; Windows can not and need not
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_header(path: Path, kind: str) -> dict[str, Any]:
+    """Return the header of a file without reading its arrays; raises as `read`."""
+    return _read(path, kind, with_arrays=False)[0]
+
+
+def read(path: Path, kind: str) -> tuple[dict[str, Any], State]:
+    """Return header and state of a file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    kind : str
+        What it should be: a noun, a comma, and the version.
+
+    Raises
+    ------
+    SourceError
+        When it is missing, damaged, of another kind or another version.
+    """
+    return _read(path, kind, with_arrays=True)
+
+
+def _read(path: Path, kind: str, with_arrays: bool) -> tuple[dict[str, Any], State]:
+    noun = kind.split(",", maxsplit=1)[0]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            old = "kind.npy" in archive.namelist()  # where it stood up to version 3 of the models
+            facts = {"kind": None, "header": {}} if old else json.loads(str(_array(archive, _HEADER)))
+            same, header = facts["kind"] == kind, facts["header"]
+            wanted = facts["arrays"] if with_arrays and same else []
+            state = _nested({name: _array(archive, name) for name in wanted})
+    except FileNotFoundError:
+        raise SourceError(f"there is no {noun} {path}") from None
+    except OSError as error:
+        raise SourceError(f"the {noun} {path} cannot be read: {error.strerror or error}") from None
+    except Exception:  # damaged archives raise anything
+        raise SourceError(f"{path} is no {noun}, or a damaged one") from None
+    if not same:
+        raise SourceError(f"{path} is no {kind}: another version of bgsub made it, and it must be made anew")
+    return header, state
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> np.ndarray:
+    """Return an array of an archive, its checksum compared, which takes that it is read to its end."""
+    member = archive.getinfo(f"{name}.npy")
+    if member.compress_type != zipfile.ZIP_STORED:
+        raise ValueError("compressed")
+    content = io.BytesIO(archive.read(member))
+    array = np.lib.format.read_array(content, allow_pickle=False)
+    if content.read(1):
+        raise ValueError("longer than its array")
+    return array
+
+
+def _flat(state: State, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:
+    for name, value in state.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}/") if value else [(f"{prefix}{name}/", np.empty(0))]
+        else:
+            yield prefix + name, value
+
+
+def _nested(arrays: dict[str, np.ndarray]) -> State:
+    state: State = {}
+    for name, value in arrays.items():
+        *parts, last = name.split("/")
+        inner: Any = state
+        for part in parts:
+            inner = inner.setdefault(part, {})
+        if last:
+            inner[last] = value
+    return state

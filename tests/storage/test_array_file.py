@@ -1,0 +1,116 @@
+"""Arrays and what JSON can say in one file: it comes back, damage is noticed, and nothing is unpickled."""
+
+import os
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from bgsub.errors import SourceError
+from bgsub.storage import array_file
+
+KIND = "bgsub thing, version 7"
+FACTS = '{"kind": "bgsub thing, version 7", "arrays": ["a"], "header": {}}'
+HEADER = {"frames": 250, "share": 0.1 + 0.2, "name": "ä"}
+
+
+def state():
+    return {
+        "a": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "part": {"b": np.array([True]), "inner": {"c": np.array(3)}},
+    }
+
+
+def same(one, other):
+    return str(one) == str(other)
+
+
+def test_a_file_comes_back(tmp_path):
+    path = tmp_path / "state"
+    array_file.write(path, KIND, {"frames": 3}, {})
+    array_file.write(path, KIND, HEADER, state(), lasting=True)
+    header, arrays = array_file.read(path, KIND)
+    assert header == array_file.read_header(path, KIND) == HEADER
+    assert same(arrays, state())
+    assert arrays["a"].dtype == np.float32
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_an_empty_part_comes_back(tmp_path):
+    array_file.write(tmp_path / "state", KIND, {}, {"part": {"none": {}}})
+    assert array_file.read(tmp_path / "state", KIND) == ({}, {"part": {"none": {}}})
+
+
+def test_any_changed_byte_is_noticed_or_means_nothing(tmp_path):
+    path = tmp_path / "state"
+    array_file.write(path, KIND, HEADER, state())
+    whole, refused = path.read_bytes(), 0
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
+        try:
+            found = array_file.read(path, KIND)
+        except SourceError:
+            refused += 1
+        else:  # dates and the like
+            assert same(found, (HEADER, state()))
+        path.write_bytes(whole[:position])
+        with pytest.raises(SourceError, match="state"):
+            array_file.read(path, KIND)
+    assert refused > len(whole) / 2
+
+
+def test_a_failed_write_keeps_the_file_before(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    array_file.write(path, KIND, {"frames": 3}, {})
+
+    def full(_handle):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(array_file.os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        array_file.write(path, KIND, {"frames": 4}, {}, lasting=True)
+    assert array_file.read(path, KIND) == ({"frames": 3}, {})
+    assert os.listdir(tmp_path) == ["state"]
+
+
+def test_a_missing_file_and_another_kind_are_named(tmp_path):
+    with pytest.raises(SourceError, match="there is no bgsub thing"):
+        array_file.read(tmp_path / "state", KIND)
+    array_file.write(tmp_path / "state", "bgsub thing, version 6", {}, {})
+    with pytest.raises(SourceError, match="no bgsub thing, version 7: another version of bgsub made it"):
+        array_file.read(tmp_path / "state", KIND)
+
+
+class _Evil:
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    path, trace = tmp_path / "state", tmp_path / "trace"
+    evil = np.array([_Evil(trace)], dtype=object)
+    np.savez(path.with_suffix(".npz"), header=np.array(FACTS), a=evil)
+    with pytest.raises(SourceError, match="damaged"):
+        array_file.read(path.with_suffix(".npz"), KIND)
+    path.write_bytes(pickle.dumps(_Evil(trace)))
+    with pytest.raises(SourceError, match="damaged"):
+        array_file.read(path, KIND)
+    assert not trace.exists()
+
+
+def test_nothing_is_unpacked(tmp_path):
+    """A small file must not become large arrays."""
+    path = tmp_path / "state.npz"
+    header = np.array(FACTS)
+    np.savez_compressed(path, header=header, a=np.zeros(10_000_000))
+    with pytest.raises(SourceError, match="damaged"):
+        array_file.read(path, KIND)
+    np.savez(path, header=header)
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a.npy", b"0" * 1_000_000)
+    with pytest.raises(SourceError, match="damaged"):
+        array_file.read(path, KIND)

@@ -1,0 +1,203 @@
+"""The state of a subtractor as plain arrays: a subtractor made of it goes on bit for bit."""
+
+import dataclasses
+from functools import cache
+
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor
+from bgsub.errors import ParameterError
+from bgsub.numerics import threads
+from bgsub.scene import engine
+from bgsub.synthetic import scene
+
+START = 20
+
+# In the start phase, at its end, under the covered lens, around the cuts, with a standing object and with its ghost.
+TO_THE_END = (0, START - 1, START, 63, 101, 125, 131, 170, 201)
+A_FEW = (START - 1, 63, 131, 201)
+
+
+@cache
+def lobby(length=260, **options):
+    """A room whose lamps switch; a covered lens, a cut there and back, and a box that appears and goes away."""
+    frames = np.stack([frame for frame, _ in scene("lobby", size=(96, 64), length=length, seed=5, **options)])
+    rng = np.random.default_rng(1)
+    frames[5:12, 10:30, 60:80] = 250  # in the start phase
+    frames[60:66] = rng.integers(0, 4, frames[60:66].shape)  # a hand on the lens
+    other = np.kron(rng.integers(0, 256, (8, 12, *frames.shape[3:])), np.ones((8, 8, 1)[: frames.ndim - 1]))
+    frames[100:130] = other + frames[100:130] // 32  # another scene, and back
+    frames[150:200, 20:44, 20:44] = (30, 60, 240)[: frames.ndim - 1] if frames.ndim == 4 else 230  # stands, then leaves
+    return frames
+
+
+CASES = {
+    "colour": ({}, {}, None),
+    "shaking": ({}, {"shake": 2.0}, None),
+    "grey": ({}, {"channels": 1}, None),
+    "reduced": ({"scale": 0.5}, {}, None),
+    "uint16": ({"rank": 2}, {}, lambda frames: frames.astype(np.uint16) * 257),
+    "float": ({"surrogate": "lp"}, {}, lambda frames: frames.astype(np.float32) / 255),
+    "half": ({"scale": 0.6}, {}, lambda frames: (frames / 255).astype(np.float16)),
+    "threads": ({"threads": 2}, {}, None),
+    "literal": ({"line_search": "sample", "gradient_carry": "unchanged", "surrogate": "log"}, {}, None),
+    "canonical": ({"metric": "canonical", "shadows": "merged", "neighbours": 0}, {}, None),
+}
+
+
+def stream(name):
+    parameters, options, change = CASES[name]
+    frames = lobby(**options)
+    subtractor = BackgroundSubtractor(start_frames=START, absorb_after=1.5, fps=20, **parameters)
+    return subtractor, frames if change is None else change(frames)
+
+
+def parts(separation):
+    """Everything in a separation, as bytes and texts that are equal or not."""
+    values = (getattr(separation, field.name) for field in dataclasses.fields(separation))
+    return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]
+
+
+def learning_rate(index):
+    return {33: 0.0, 34: 0.0, 90: 0.2}.get(index, -1.0)
+
+
+@pytest.fixture(autouse=True)
+def small_bands(monkeypatch):
+    """Frames of the tests are worth a second thread."""
+    monkeypatch.setattr(engine, "_WORTH_A_THREAD", 2000)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
+    monkeypatch.setattr(threads, "_pool", threads._Pool())
+    yield
+    if threads._pool._executor is not None:
+        threads._pool._executor.shutdown()
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", CASES)
+def test_a_subtractor_made_of_a_state_goes_on_bit_for_bit(name):
+    subtractor, frames = stream(name)
+    expected, frozen = [], {}
+    for index, frame in enumerate(frames):
+        expected.append(parts(subtractor.process(frame, learning_rate(index))))
+        if name == "colour" or index in A_FEW:
+            frozen[index] = subtractor.snapshot()
+    assert {"covered", "scene-change"} <= {separation[-1] for separation in expected}
+    for index, data in frozen.items():
+        again = BackgroundSubtractor.from_snapshot(*data)
+        assert again.getBackgroundImage().tobytes() == expected[index][2]
+        end = len(frames) if index in TO_THE_END else min(index + 3, len(frames))
+        for later in range(index + 1, end):
+            assert parts(again.process(frames[later], learning_rate(later))) == expected[later], (index, later)
+
+
+@pytest.mark.large
+def test_the_stream_has_what_a_checkpoint_must_keep():
+    subtractor, frames = stream("colour")
+    events = {index: event for index, frame in enumerate(frames) if (event := subtractor.process(frame).event)}
+    assert {events[60], events[100], events[130]} == {"covered", "scene-change", "scene-return"}
+    assert "light-change" in events.values()
+    assert subtractor._scenes.model.state()["illumination"]
+
+
+@pytest.mark.large
+def test_results_do_not_depend_on_how_many_threads_are_idle():
+    subtractor, frames = stream("threads")
+    expected = [parts(subtractor.process(frame)) for frame in frames[:110]]
+    taken = threads._pool.take(1)
+    assert taken == 1
+    other, _ = stream("threads")
+    try:
+        assert [parts(other.process(frame)) for frame in frames[:110]] == expected
+    finally:
+        threads._pool.give_back(taken)
+
+
+def bytes_of(state):
+    """A state as what can be compared."""
+    if isinstance(state, np.ndarray):
+        return state.dtype.str, state.shape, state.tobytes()
+    return {name: bytes_of(value) for name, value in state.items()}
+
+
+@pytest.mark.large
+def test_a_snapshot_changes_nothing_and_is_not_changed():
+    (subtractor, frames), (other, _) = stream("colour"), stream("colour")
+    for frame in frames[:110]:
+        header, state = subtractor.snapshot()
+        before = bytes_of(state)
+        assert parts(subtractor.process(frame)) == parts(other.process(frame))
+        assert bytes_of(state) == before
+    header, state = subtractor.snapshot()
+    again = BackgroundSubtractor.from_snapshot(header, state).snapshot()
+    assert (header, bytes_of(state)) == (again[0], bytes_of(again[1]))
+
+
+def test_a_subtractor_without_a_frame_has_no_state():
+    header, state = BackgroundSubtractor(rank=2).snapshot()
+    again = BackgroundSubtractor.from_snapshot(header, state)
+    assert state == {}
+    assert again.empty()
+    assert again.get_params()["rank"] == 2
+
+
+@pytest.mark.large
+def test_the_stack_is_aligned_and_its_empty_rows_are_not_stored():
+    subtractor, frames = stream("colour")
+    for frame in frames[: START + 30]:
+        subtractor.process(frame)
+    header, state = subtractor.snapshot()
+    stack = BackgroundSubtractor.from_snapshot(header, state).tracker.subspace_.basis.stack
+    np.testing.assert_array_equal(stack, subtractor.tracker.subspace_.basis.stack)
+    assert stack.ctypes.data % 64 == 0
+    assert len(state["scenes"]["model"]["tracker"]["basis"]["stack"]) == 4
+
+
+def leaves(state, path=()):
+    """The places of all arrays."""
+    for name, value in state.items():
+        yield from leaves(value, (*path, name)) if isinstance(value, dict) else [(*path, name)]
+
+
+@pytest.mark.large
+def test_arrays_that_do_not_fit_are_refused():
+    """Each array in turn missing, of another length, of another type."""
+    subtractor, frames = stream("shaking")
+    for frame in frames[:126]:  # with another scene parked
+        subtractor.process(frame)
+    header, state = subtractor.snapshot()
+    places = list(leaves(state))
+    assert len(places) > 40
+    for *path, last in places:
+        inner = state
+        for name in path:
+            inner = inner[name]
+        value = inner.pop(last)
+        for other in (None, value[..., np.newaxis], value.astype(np.complex64)):
+            if other is not None:
+                inner[last] = other
+            elif last in ("background", "hasty") or path[-1:] == ["illumination"]:
+                continue  # may be missing
+            with pytest.raises(ParameterError):
+                BackgroundSubtractor.from_snapshot(header, state)
+        inner[last] = value
+    BackgroundSubtractor.from_snapshot(header, state)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {},
+        {"parameters": {}},
+        {"parameters": {"rang": 3}, "format": None},
+        {"parameters": 3, "format": None},
+        {"parameters": {}, "format": {}},
+        {"parameters": {}, "format": {"shape": [4, 4], "dtype": "O", "max_value": 1}},
+        {"parameters": {}, "format": {"shape": "44", "dtype": "uint8", "max_value": 1}},
+        {"parameters": {}, "format": {"shape": [4, 4], "dtype": "uint8", "max_value": 255}},
+    ],
+)
+def test_headers_that_do_not_fit_are_refused(header):
+    with pytest.raises(ParameterError):
+        BackgroundSubtractor.from_snapshot(header, {})
