@@ -22,7 +22,7 @@ SWITCHES: dict[str, dict[str, object]] = {
     "no least area": {"min_area": 0.0},
     "no ghosts": {"ghosts": False},
     "absorbed in 1 s": {"absorb_after": 1.0},
-    "no events": {"events": False},
+    "no events": {"scene_changes": False},
 }
 
 

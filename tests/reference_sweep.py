@@ -8,12 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 from reference_tracking import separate
 
-from bgsub.numerics.surrogates import Surrogate
-from bgsub.parameters import SUBTRACTOR, check_all
+from bgsub.numerics.surrogates import CODES, Surrogate
+from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _sweep_kernels
-from bgsub.scene.background import Canvas, TrackedBackground
+from bgsub.scene._sweep_kernels import FrameArrays, Outputs
+from bgsub.scene._sweep_kernels import Look as KernelLook
+from bgsub.scene.background import TrackedBackground
+from bgsub.scene.engine import Canvas, NumbaEngine, Shot
+from bgsub.scene.engine import Swept as EngineSwept
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking import _step_kernels
+from bgsub.tracking.basis import Cost, Visit
 from bgsub.tracking.step import FLOOR, IN_SPAN
 
 F = np.float32
@@ -127,11 +132,11 @@ class Case:
         cuts = [0, *(min(band * self.block, n) for band in bands), n]
         for begin, end in itertools.pairwise(cuts):
             work = np.empty((2, look.channels * self.block), F)
-            _sweep_kernels.sweep(
-                begin, end, stack, self.G, self.c, self.period, self.turn, self.kept, self.before, self.hidden,
-                s.code, F(s.mu), F(s.p), self.pixels, F(look.scale), look.channels, F(look.full), F(look.top),
-                self.sigma, *LIMITS, d, picture, over, work, products,
-            )  # fmt: skip
+            visit = Visit(stack, self.G, self.c, self.period, self.turn)
+            frame = FrameArrays(self.pixels, self.sigma, self.hidden, self.before, self.kept)
+            limits = KernelLook(F(look.scale), look.channels, F(look.full), F(look.top), *LIMITS)
+            cost, out = Cost(s.code, F(s.mu), F(s.p)), Outputs(d, picture, over)
+            _sweep_kernels.sweep(begin, end, visit, cost, frame, limits, out, work, products)
         return stack, products.sum(axis=0), d, picture, over
 
     def expected(self):
@@ -165,7 +170,7 @@ class SmallStep:
 def tracked(frames, rank, one_pass=True, **parameters):
     """Return a tracked background that knows the first half of the frames, (n, h, w, c), and an empty canvas."""
     form = FrameFormat.of(frames[0])
-    background = TrackedBackground(form, LIMITS, check_all(SUBTRACTOR, {"rank": rank, "subset": 400, **parameters}))
+    background = TrackedBackground(form, SubtractorParameters(rank=rank, subset=400, **parameters))
     X = frames[: len(frames) // 2].reshape(-1, form.size).astype(float) / form.pixels_full
     _, _, components = np.linalg.svd(X, full_matrices=False)
     background.tracker.initialise(components[:rank], X @ components[:rank].T)
@@ -187,11 +192,11 @@ def seen_by(frames, rank, one_pass, events=(), **parameters):
     for i, pixels in enumerate(frames[len(frames) // 2 :]):
         canvas.turn()
         hidden = part if "hidden" in events and i % 5 == 2 else None
-        count = background.separate(pixels, hidden, sigma, canvas)
-        assert count == np.count_nonzero(canvas.over)
+        compared = background.separate(Shot(pixels, hidden, sigma, *LIMITS), canvas)
+        assert compared.candidates == np.count_nonzero(canvas.over)
         yield canvas.picture.astype(float), canvas.residual.copy(), canvas.over.copy()
         if not ("frozen" in events and i % 7 == 3):
-            background.tracker.update(0.3 if "fast" in events and i == 4 else None)
+            background.learn(compared.influence, 0.3 if "fast" in events and i == 4 else None)
         if "absorbed" in events and i == len(frames) // 4:
             background.absorb(pixels, part != 0)
 
@@ -210,8 +215,8 @@ def planted(shape, dtype, n, seed, directions=2):
 def small_blocks(monkeypatch, period, size=4000):
     """Make the engine visit blocks of some dozen pixels, in bands, one of `period` in every frame."""
     monkeypatch.setattr("bgsub.scene.background._PERIOD", period)
-    monkeypatch.setattr("bgsub.scene.background._BLOCK_BYTES", size)
-    monkeypatch.setattr("bgsub.scene.background._WORTH_A_THREAD", 60)
+    monkeypatch.setattr("bgsub.scene.engine._BLOCK_BYTES", size)
+    monkeypatch.setattr("bgsub.scene.engine._WORTH_A_THREAD", 60)
 
 
 def learned(monkeypatch, period, look=None):
@@ -224,10 +229,10 @@ def learned(monkeypatch, period, look=None):
     background, canvas = tracked(frames, 3)
     for pixels in frames[20:]:
         canvas.turn()
-        background.separate(pixels, None, np.zeros((9, 16), F), canvas)
+        compared = background.separate(Shot(pixels, None, np.zeros((9, 16), F), *LIMITS), canvas)
         if look is not None:
             look(background)
-        background.tracker.update(0.3)
+        background.learn(compared.influence, 0.3)
     return background, frames[-1]
 
 
@@ -239,8 +244,8 @@ def drift(monkeypatch, rank, period, n, rate=None):
     worst = 0.0
     for i in range(n):
         canvas.turn()
-        background.separate(frames[i % 60], None, np.zeros((24, 31), F), canvas)
-        background.tracker.update(rate)
+        compared = background.separate(Shot(frames[i % 60], None, np.zeros((24, 31), F), *LIMITS), canvas)
+        background.learn(compared.influence, rate)
         if i % 9 == 0 or i == n - 1:
             U = basis_of(background.tracker)
             worst = max(worst, np.abs(U.T @ U - np.eye(rank)).max())
@@ -249,7 +254,49 @@ def drift(monkeypatch, rank, period, n, rate=None):
 
 def basis_of(tracker):
     """Return the basis of a tracker that is left as it is, (m, k)."""
-    basis = tracker._basis
+    basis = tracker.subspace_.basis
     k, m, deferred = basis.k, basis.m, basis.deferred
     V, e = basis.stack[:k, :m].T.astype(float), basis.stack[k, :m].astype(float)
     return deferred_basis(V, e, deferred.G, deferred.N, deferred.block)
+
+
+class DenseEngine:
+    """The twin of `bgsub.scene.engine.NumbaEngine`: `sweep` as above, in float64, a block as large."""
+
+    def __init__(self, frames, rank, threads):
+        self._frames, self.block = frames, NumbaEngine(frames, rank, threads).block
+
+    def sweep(self, sweep_, shot, kept, canvas):
+        """Do what `SweepEngine.sweep` says."""
+        stack, G, c, _, turn = sweep_.visit
+        k, m, hidden = len(c), shot.pixels.size, np.zeros(shot.sigma.size) if shot.hidden is None else shot.hidden
+        before = canvas.picture if canvas.before is None else canvas.before
+        model = stack[:k, :m].T.astype(float), stack[k, :m].astype(float), G.astype(float), c.astype(float), turn
+        arrays = (np.asarray(a, float).reshape(-1) for a in (before, hidden, shot.pixels, shot.sigma))
+        kind, mu, p = sweep_.cost
+        surrogate = Surrogate({code: name for name, code in CODES.items()}[kind], float(mu), float(p))
+        block = self.block * self._frames.channels
+        swept = sweep(*model, kept, *arrays, block, self._look(shot, surrogate))
+        stack[:k, :m], stack[k, :m] = swept.V.T, swept.e
+        self._paint(swept.low_rank, swept.d, swept.over, canvas)
+        return EngineSwept(swept.products[:-2], float(swept.products[-2]), int(swept.products[-1]))
+
+    def compare(self, low_rank, shot, canvas):
+        """Do what `SweepEngine.compare` says."""
+        look = self._look(shot, None)
+        r = (look.scale * shot.pixels.reshape(-1).astype(float) - low_rank).reshape(-1, look.channels)
+        d = np.sqrt(np.sum(r**2, axis=1))
+        over = d > np.maximum(look.threshold, look.factor * shot.sigma.reshape(-1))
+        self._paint(low_rank, d, over, canvas)
+        return np.count_nonzero(over)
+
+    def _look(self, shot, surrogate):
+        full = self._frames.pixels_full
+        return Look(surrogate, 1 / full, self._frames.channels, full, 0.0, float(shot.threshold), float(shot.factor))
+
+    def _paint(self, low_rank, d, over, canvas):
+        picture = self._frames.pixels_full * np.asarray(low_rank, float)
+        if canvas.picture.dtype == np.uint8:
+            picture = np.floor(np.clip(picture, 0, 255) + 0.5)
+        canvas.picture[:] = picture.reshape(canvas.picture.shape)
+        canvas.residual[:], canvas.over[:] = d.reshape(canvas.residual.shape), over.reshape(canvas.over.shape)

@@ -1,12 +1,21 @@
 """The table of parameters: checks name the parameter, the range and the value; the classes agree with it."""
 
 import inspect
+from dataclasses import FrozenInstanceError, replace
 
 import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor, ParameterError, SubspaceTracker
-from bgsub.parameters import SEGMENTER, SUBTRACTOR, TRACKER, Parameter, check_all
+from bgsub.parameters import (
+    SUBTRACTOR,
+    TRACKER,
+    Parameter,
+    SegmenterParameters,
+    SubtractorParameters,
+    check_live,
+    table_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -39,7 +48,7 @@ def test_good_values_come_back_in_the_parameters_type():
 
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(ParameterError, match="unknown parameter 'rang'; allowed are rank, surrogate"):
-        check_all(SUBTRACTOR, {"rang": 3})
+        SubtractorParameters.of({"rang": 3})
 
 
 def test_the_tracker_has_the_tables_defaults():
@@ -52,10 +61,30 @@ def test_the_tracker_has_the_tables_defaults():
 def test_the_subtractor_shows_the_table_as_its_signature():
     signature = inspect.signature(BackgroundSubtractor).parameters
     assert {n: p.default for n, p in signature.items()} == {n: p.default for n, p in SUBTRACTOR.items()}
-    assert set(TRACKER) | set(SEGMENTER) < set(SUBTRACTOR)
+    assert set(TRACKER) | set(table_of(SegmenterParameters)) < set(SUBTRACTOR)
     for name in SUBTRACTOR:
         assert name in BackgroundSubtractor.__doc__
 
 
 def test_every_default_passes_its_own_check():
-    assert check_all(SUBTRACTOR, {}) == {name: parameter.default for name, parameter in SUBTRACTOR.items()}
+    assert SubtractorParameters().as_dict() == {name: parameter.default for name, parameter in SUBTRACTOR.items()}
+
+
+def test_parameters_are_frozen():
+    parameters = SubtractorParameters()
+    with pytest.raises(FrozenInstanceError):
+        parameters.threshold = 0.5
+    with pytest.raises(ParameterError, match="threshold must be"):
+        replace(parameters, threshold=3)
+
+
+def test_a_renamed_parameter_names_the_new_one():
+    for take in (SubtractorParameters.of, check_live):
+        with pytest.raises(ParameterError, match="events is called scene_changes now"):
+            take({"events": False})
+
+
+def test_repr_shows_what_was_set():
+    assert repr(BackgroundSubtractor()) == "BackgroundSubtractor()"
+    shown = repr(BackgroundSubtractor(threshold=0.1, shadows="off"))
+    assert shown == "BackgroundSubtractor(threshold=0.1, shadows='off')"

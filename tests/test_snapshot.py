@@ -201,3 +201,35 @@ def test_arrays_that_do_not_fit_are_refused():
 def test_headers_that_do_not_fit_are_refused(header):
     with pytest.raises(ParameterError):
         BackgroundSubtractor.from_snapshot(header, {})
+
+
+@pytest.mark.large
+def test_a_loaded_model_goes_on_for_hundreds_of_frames(tmp_path):
+    """Saved with a lamp remembered; lamps, a covered lens, and a cut there and back come after it."""
+    subtractor, frames = stream("colour")
+    for frame in frames[:40]:
+        subtractor.process(frame)
+    subtractor.save(tmp_path / "lobby.npz")
+    loaded, events = BackgroundSubtractor.load(tmp_path / "lobby.npz"), set()
+    for frame in frames[40:]:
+        one, other = subtractor.process(frame), loaded.process(frame)
+        assert parts(one) == parts(other)
+        events.add(one.event)
+    assert len(frames) - 40 >= 200
+    assert {"light-change", "scene-change", "scene-return", "covered"} <= events
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("scale", [0.5, 1.0])
+def test_the_first_frame_after_loading_may_show_nothing(tmp_path, scale):
+    """A hand on the lens, before the model has made pixels of any frame."""
+    frames = lobby()
+    subtractor = BackgroundSubtractor(start_frames=START, scale=scale)
+    for frame in frames[:40]:
+        subtractor.apply(frame)
+    subtractor.save(tmp_path / "lobby.npz")
+    loaded = BackgroundSubtractor.load(tmp_path / "lobby.npz")
+    result = loaded.process(frames[61])
+    assert result.event == "covered"
+    assert not result.mask.any()
+    np.testing.assert_array_equal(result.background, subtractor.process(frames[61]).background)

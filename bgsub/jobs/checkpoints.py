@@ -23,7 +23,7 @@ from bgsub.video.timecode import Timecode
 Snapshot = tuple[dict[str, Any], State]
 """The state of a subtractor, see `BackgroundSubtractor.snapshot`."""
 
-_KIND = "bgsub checkpoint, version 2"
+_KIND = array_file.Kind("checkpoint", 2)
 _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 
 

@@ -11,7 +11,7 @@ import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,15 +22,22 @@ from bgsub.storage.atomic import replacing
 _HEADER = "header"
 
 
-def write(path: Path, kind: str, header: dict[str, Any], state: State, *, lasting: bool = False) -> None:
+class Kind(NamedTuple):
+    """What a file is: a noun, for messages as well, and the version of its form."""
+
+    noun: str
+    version: int
+
+
+def write(path: Path, kind: Kind, header: dict[str, Any], state: State, *, lasting: bool = False) -> None:
     """Write a file, whole or not at all; OSError when that cannot be done.
 
     Parameters
     ----------
     path : Path
         The file.
-    kind : str
-        What it is, with the version of its form.
+    kind : Kind
+        What it is.
     header : dict
         In types that JSON knows.
     state : dict
@@ -39,7 +46,7 @@ def write(path: Path, kind: str, header: dict[str, Any], state: State, *, lastin
         Whether it must survive a power cut from now on.
     """
     arrays = dict(_flat(state))
-    text = json.dumps({"kind": kind, "arrays": list(arrays), "header": header})
+    text = json.dumps({"kind": list(kind), "arrays": list(arrays), "header": header})
     with replacing(path) as partial, partial.open("wb") as file:
         np.savez(file, **{_HEADER: np.array(text), **arrays})  # type: ignore[arg-type]
         if lasting:
@@ -53,20 +60,20 @@ def write(path: Path, kind: str, header: dict[str, Any], state: State, *, lastin
             os.close(folder)
 
 
-def read_header(path: Path, kind: str) -> dict[str, Any]:
+def read_header(path: Path, kind: Kind) -> dict[str, Any]:
     """Return the header of a file without reading its arrays; raises as `read`."""
     return _read(path, kind, with_arrays=False)[0]
 
 
-def read(path: Path, kind: str) -> tuple[dict[str, Any], State]:
+def read(path: Path, kind: Kind) -> tuple[dict[str, Any], State]:
     """Return header and state of a file.
 
     Parameters
     ----------
     path : Path
         The file.
-    kind : str
-        What it should be: a noun, a comma, and the version.
+    kind : Kind
+        What it should be.
 
     Raises
     ------
@@ -76,23 +83,23 @@ def read(path: Path, kind: str) -> tuple[dict[str, Any], State]:
     return _read(path, kind, with_arrays=True)
 
 
-def _read(path: Path, kind: str, with_arrays: bool) -> tuple[dict[str, Any], State]:
-    noun = kind.split(",", maxsplit=1)[0]
+def _read(path: Path, kind: Kind, with_arrays: bool) -> tuple[dict[str, Any], State]:
     try:
         with zipfile.ZipFile(path) as archive:
             old = "kind.npy" in archive.namelist()  # where it stood up to version 3 of the models
-            facts = {"kind": None, "header": {}} if old else json.loads(str(_array(archive, _HEADER)))
-            same, header = facts["kind"] == kind, facts["header"]
+            facts = {"kind": [kind.noun, 3], "header": {}} if old else json.loads(str(_array(archive, _HEADER)))
+            same, header = Kind(*facts["kind"]) == kind, facts["header"]
             wanted = facts["arrays"] if with_arrays and same else []
             state = _nested({name: _array(archive, name) for name in wanted})
     except FileNotFoundError:
-        raise SourceError(f"there is no {noun} {path}") from None
+        raise SourceError(f"there is no {kind.noun} file {path}") from None
     except OSError as error:
-        raise SourceError(f"the {noun} {path} cannot be read: {error.strerror or error}") from None
+        raise SourceError(f"the {kind.noun} {path} cannot be read: {error.strerror or error}") from None
     except Exception:  # damaged archives raise anything
-        raise SourceError(f"{path} is no {noun}, or a damaged one") from None
+        raise SourceError(f"{path} is not a bgsub {kind.noun}, or a damaged one") from None
     if not same:
-        raise SourceError(f"{path} is no {kind}: another version of bgsub made it, and it must be made anew")
+        what = f"{path} is not a bgsub {kind.noun} of version {kind.version}"
+        raise SourceError(f"{what}: another version of bgsub made it, and it must be made anew")
     return header, state
 
 

@@ -83,7 +83,7 @@ def test_light_is_explained_in_its_frame_and_objects_stay(name):
 
 def test_light_without_the_switch_is_foreground():
     camera = Camera(picture())
-    subtractor = started(camera, light=False, events=False)
+    subtractor = started(camera, light=False, scene_changes=False)
     assert share(subtractor.apply(camera.frame(LIGHTS["gamma"](camera.background)))) > 0.3
 
 

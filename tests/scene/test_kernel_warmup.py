@@ -19,7 +19,7 @@ def test_the_rehearsal_shows_movement_objects_and_light(channels):
     seen, moved = [], []
     for frame in kernel_warmup.scene(channels):
         seen.append(subtractor.process(frame))
-        moved.append(subtractor._scenes.model.stabiliser.movement is not None)
+        moved.append(subtractor._view.movement is not None)
     assert sum(moved[10:16]) >= 2
     assert max(result.share for result in seen[18:24]) > 0.1  # the object ...
     assert min(result.share for result in seen[25:32]) < 0.02  # ... absorbed after a second

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bgsub.scene import _registration_kernels as kernels
 from bgsub.scene.registration import Movement, Registration
-from bgsub.scene.stabiliser import Stabiliser
+from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 
 F = np.float32
 H, W = 72, 96
@@ -323,14 +323,14 @@ def test_frames_go_to_the_background_and_back(dtype, channels, movement):
     stabiliser.set_reference(background, 1 / DTYPES[dtype])
     assert not stabiliser.needs_reference()
     kept = frame.copy(), background.copy()
-    aligned = stabiliser.align(frame, background, 1 / DTYPES[dtype])
-    assert stabiliser.movement is not None
+    aligned, moved = stabiliser.align(frame, background, 1 / DTYPES[dtype])
+    assert moved is not None
     assert (aligned.dtype, aligned.shape) == (frame.dtype, frame.shape)
     full = DTYPES[dtype]
     # bilinear interpolation blurs; what the frame does not show is the background itself
     assert np.abs(aligned.astype(float) - background).mean() < 0.02 * full
     np.testing.assert_array_equal(aligned[0], background[0])
-    again = stabiliser.back(aligned, frame, smooth=True)
+    again = to_frame(moved, aligned, frame, smooth=True)
     assert (again.dtype, again.shape) == (frame.dtype, frame.shape)
     assert np.abs(again.astype(float) - frame).mean() < 0.02 * full
     np.testing.assert_array_equal(frame, kept[0])
@@ -341,19 +341,19 @@ def test_masks_go_forth_and_back():
     stabiliser = Stabiliser()
     stabiliser.set_reference(TEXTURES[1].seen(H, W))
     moved = TEXTURES[1].seen(H, W, 3.0, -2.0)
-    stabiliser.align(moved[..., 0], TEXTURES[1].seen(H, W)[..., 0])
+    _, movement = stabiliser.align(moved[..., 0], TEXTURES[1].seen(H, W)[..., 0])
     known = np.zeros((H, W), bool)
     known[20:40, 30:60] = True
-    forth = stabiliser.forth(known)
+    forth = to_background(movement, known)
     assert forth.dtype == bool
     expected = np.zeros_like(known)
     expected[22:42, 27:57] = True
     np.testing.assert_array_equal(forth, expected)
     mask = forth.astype(np.uint8) * 255
     buffer = np.empty_like(mask)
-    back = stabiliser.back(mask, None, smooth=False, out=buffer)
+    back = to_frame(movement, mask, None, smooth=False, out=buffer)
     assert back is buffer
-    np.testing.assert_array_equal(back, stabiliser.back(mask, np.zeros_like(mask), smooth=False))
+    np.testing.assert_array_equal(back, to_frame(movement, mask, np.zeros_like(mask), smooth=False))
     assert set(np.unique(back)) == {0, 255}
     np.testing.assert_array_equal(back != 0, known)
 
@@ -361,23 +361,21 @@ def test_masks_go_forth_and_back():
 def test_a_turned_mask_goes_forth_and_back():
     stabiliser = Stabiliser()
     stabiliser.set_reference(TEXTURES[1].seen(H, W))
-    stabiliser.align(TEXTURES[1].seen(H, W, 0, 0, 0.05), TEXTURES[1].seen(H, W))
+    _, movement = stabiliser.align(TEXTURES[1].seen(H, W, 0, 0, 0.05), TEXTURES[1].seen(H, W))
     known = np.zeros((H, W), bool)
     known[20:50, 30:70] = True
-    forth = stabiliser.forth(known)
+    forth = to_background(movement, known)
     assert 20 < np.count_nonzero(forth != known) < 300
-    back = stabiliser.back(forth.view(np.uint8), None, smooth=False)
+    back = to_frame(movement, forth.view(np.uint8), None, smooth=False)
     assert np.count_nonzero(back != known) < 20
 
 
-def test_buffers_are_used_again():
+def test_the_buffer_is_used_again():
     stabiliser = Stabiliser()
     still, moved = (as_frame(TEXTURES[3].seen(H, W, shift), "uint8") for shift in (0.0, 2.0))
     stabiliser.set_reference(still, 1 / 255)
-    known = np.zeros((H, W), bool)
-    first = stabiliser.align(moved, still, 1 / 255), stabiliser.forth(known)
-    second = stabiliser.align(moved, still, 1 / 255), stabiliser.forth(known)
-    assert all(np.shares_memory(a, b) for a, b in zip(first, second, strict=True))
+    first, second = (stabiliser.align(moved, still, 1 / 255)[0] for _ in range(2))
+    assert np.shares_memory(first, second)
 
 
 def test_a_still_camera_changes_nothing():
@@ -386,9 +384,11 @@ def test_a_still_camera_changes_nothing():
     known = frame > 128
     stabiliser = Stabiliser()
     stabiliser.set_reference(frame, 1 / 255)
-    assert stabiliser.align(frame, frame, 1 / 255) is frame
-    assert stabiliser.forth(known) is known
-    assert stabiliser.back(frame, frame, smooth=True) is frame
+    aligned, movement = stabiliser.align(frame, frame, 1 / 255)
+    assert aligned is frame
+    assert movement is None
+    assert to_background(None, known) is known
+    assert to_frame(None, frame, frame, smooth=True) is frame
 
 
 def test_the_background_is_looked_at_again():

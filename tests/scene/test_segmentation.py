@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub import ParameterError
+from bgsub.parameters import SegmenterParameters
 from bgsub.scene.segmentation import Segmenter
 
 
@@ -20,7 +21,7 @@ def segment(segmenter, d):
 @settings(max_examples=30, deadline=None)
 def test_vote_is_the_majority(h, w, half, seed):
     candidates = (np.random.default_rng(seed).random((h, w)) < 0.5).astype(np.uint8)
-    segmenter = Segmenter((h, w), median=2 * half + 1)
+    segmenter = Segmenter((h, w), SegmenterParameters(median=2 * half + 1))
     np.testing.assert_array_equal(segmenter._vote(candidates), reference.majority(candidates, 2 * half + 1))
 
 
@@ -28,24 +29,24 @@ def test_objects_are_found_and_small_regions_dropped():
     d = np.zeros((100, 100), np.float32)
     d[20:40, 30:50] = 0.3
     d[80:84, 80:84] = 0.3
-    mask = segment(Segmenter((100, 100), min_area=0.01, median=1), d)
+    mask = segment(Segmenter((100, 100), SegmenterParameters(min_area=0.01, median=1)), d)
     expected = np.zeros((100, 100), np.uint8)
     expected[20:40, 30:50] = 255
     np.testing.assert_array_equal(mask, expected)
-    assert segment(Segmenter((100, 100), min_area=0, median=1), d)[82, 82] == 255
+    assert segment(Segmenter((100, 100), SegmenterParameters(min_area=0, median=1)), d)[82, 82] == 255
 
 
 def test_speckle_goes_and_holes_are_filled():
     rng = np.random.default_rng(0)
     d = np.where(rng.random((60, 60)) < 0.1, 0.5, 0).astype(np.float32)
     d[20:40, 20:40] = np.where(rng.random((20, 20)) < 0.1, 0, 0.5)
-    mask = segment(Segmenter((60, 60), min_area=0.002), d)
+    mask = segment(Segmenter((60, 60), SegmenterParameters(min_area=0.002)), d)
     assert (mask[22:38, 22:38] == 255).all()
     assert np.count_nonzero(mask[:15]) == 0
 
 
 def test_a_flickering_pixel_raises_its_threshold_and_calms_again():
-    segmenter = Segmenter((1, 2), median=1, min_area=0)
+    segmenter = Segmenter((1, 2), SegmenterParameters(median=1, min_area=0))
     rng = np.random.default_rng(1)
 
     def feed(amplitude, frames):
@@ -74,7 +75,7 @@ def test_the_noise_scale_never_becomes_denormal():
 
 def test_bad_parameters_are_named():
     with pytest.raises(ParameterError, match=r"median must be an integer in \[1, 31\], got 0"):
-        Segmenter((2, 2), median=0)
+        Segmenter((2, 2), SegmenterParameters(median=0))
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (1, 2), (2, 2), (3, 4), (7, 2), (5, 5)])
@@ -83,7 +84,7 @@ def test_a_region_is_dropped_below_the_least_area_and_kept_from_it_on(height, wi
     d[10 : 10 + height, 20 : 20 + width] = 1
     area = height * width
     for least, kept in ((area, area), (area + 1, 0)):
-        mask = segment(Segmenter((40, 50), median=1, min_area=least / 2000), d)
+        mask = segment(Segmenter((40, 50), SegmenterParameters(median=1, min_area=least / 2000)), d)
         assert np.count_nonzero(mask) == kept
 
 
@@ -93,7 +94,7 @@ def test_small_holes_are_filled_and_specks_in_large_ones_dropped():
     d[20:40, 20:40] = 0
     d[28:30, 28:30] = 0.3
     d[44:46, 44:46] = 0
-    mask = segment(Segmenter((60, 60), min_area=10 / 3600, median=1), d)
+    mask = segment(Segmenter((60, 60), SegmenterParameters(min_area=10 / 3600, median=1)), d)
     assert (mask[44:46, 44:46] == 255).all()
     assert (mask[21:39, 21:39] == 0).all()
     assert mask[15, 15] == 255

@@ -8,7 +8,9 @@ import reference_scene as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _object_kernels, _pixel_kernels
+from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.standing_objects import StandingObjects, edge_along
 
 F = np.float32
@@ -78,7 +80,12 @@ def mask_of(*boxes):
 
 
 def standing(channels=1, absorb_after=math.inf, ghosts=False):
-    return StandingObjects((H, W, channels), FPS, absorb_after, ghosts)
+    return objects_of((H, W, channels), absorb_after, ghosts)
+
+
+def objects_of(shape, absorb_after, ghosts):
+    parameters = SubtractorParameters(fps=FPS, absorb_after=absorb_after, ghosts=ghosts, threads=1)
+    return StandingObjects(FrameFormat(shape, "float32", 1.0), parameters)
 
 
 def feed(objects, frame, background, mask, frames):
@@ -231,7 +238,7 @@ def test_regions_at_the_border_are_taken():
 
 @pytest.mark.parametrize("shape", [(1, 1), (2, 3), (1, 9)])
 def test_tiny_frames_are_taken(shape):
-    objects = StandingObjects((*shape, 3), FPS, 1.0, True)
+    objects = objects_of((*shape, 3), 1.0, True)
     x, mask = np.full(3 * shape[0] * shape[1], 0.5, F), np.full(shape, 255, np.uint8)
     objects.light_changed(np.zeros(shape, np.uint8), mask)
     found = [objects.released(x, np.zeros_like(x), mask) for _ in range(FPS)]

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from bgsub import BackgroundSubtractor
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.scene import _sweep_kernels
+from bgsub.scene._sweep_kernels import FrameArrays, Look, Outputs
+from bgsub.scene.engine import Shot
 from bgsub.synthetic import scene
 from bgsub.tracking import _kernels, _step_kernels
 from bgsub.tracking.deferred import DeferredStep
@@ -84,9 +86,10 @@ def test_compare_is_a_sweep_that_steps_nothing(dtype, n, block, channels, seed):
     low_rank = np.empty(case.pixels.size, F)
     _kernels.combine(case.stack, 0, case.c, low_rank)
     d, picture, over = np.empty(n, F), np.empty_like(case.pixels), np.empty(n, np.uint8)
-    look = F(case.look.scale), channels, F(case.look.full), F(case.look.top), case.sigma, *dense.LIMITS
+    look = Look(F(case.look.scale), channels, F(case.look.full), F(case.look.top), *dense.LIMITS)
+    frame = FrameArrays(case.pixels, case.sigma, case.hidden, case.before, False)
     work = np.empty((2, channels * block), F)
-    count = _sweep_kernels.compare(0, n, low_rank, case.pixels, *look, d, picture, over, work)
+    count = _sweep_kernels.compare(0, n, low_rank, frame, look, Outputs(d, picture, over), work)
     assert count == products[-1] == np.count_nonzero(over)
     np.testing.assert_allclose(d, expected[0], atol=1e-6)
     np.testing.assert_allclose(picture.astype(float), expected[1], atol=1 if dtype == np.uint8 else 1e-6)
@@ -291,24 +294,24 @@ def test_every_frame_is_a_dense_step_by_what_it_visits(surrogate, period, monkey
     frames = dense.planted((9, 16, 2), F, 32, 3)
     background, canvas = dense.tracked(frames, 2, surrogate=surrogate)
     tracker, m = background.tracker, frames[0].size
-    number, sigma = dense.numbers(m, background._comparison.block * 2, period), np.zeros((9, 16), F)
+    number, sigma = dense.numbers(m, background._engine.block * 2, period), np.zeros((9, 16), F)
     assert number.max() == period - 1
     for pixels in frames[16:]:
-        U, C = dense.basis_of(tracker), tracker._C.copy()
+        U, C = dense.basis_of(tracker), tracker.subspace_._C.copy()
         canvas.turn()
-        background.separate(pixels, None, sigma, canvas)
-        y, visited = tracker.coefficients_.copy(), period * (number == tracker._basis.deferred.turn)
+        influence = background.separate(Shot(pixels, None, sigma, *dense.LIMITS), canvas).influence
+        y, visited = tracker.coefficients_.copy(), period * (number == tracker.subspace_.basis.deferred.turn)
         e = visited * tracker.surrogate_.influence(pixels.reshape(-1).astype(float) - U @ y)
-        np.testing.assert_allclose(tracker._products, np.column_stack([U, e]).T @ e, atol=1e-4)
-        tracker.update()
+        np.testing.assert_allclose(influence.products, np.column_stack([U, e]).T @ e, atol=1e-4)
+        background.learn(influence, None)
         step = make_step(np.column_stack([U, e]).T @ e, np.zeros((0, 2)), C, y, tracker.forgetting, "scaled")
         theta = step.rotation(tracker.step_length_)
         expected = np.column_stack([U, e]) @ step.basis @ theta[:, :2]
         found = dense.basis_of(tracker)
         np.testing.assert_allclose(found, expected, atol=1e-5)
         np.testing.assert_allclose(found @ tracker.coefficients_, expected @ (theta[:2, :2].T @ y), atol=1e-4)
-        index = tracker._subset.index
-        np.testing.assert_allclose(tracker._subset._stack[:2], found[index].T, atol=1e-4)
+        subset = tracker.subspace_._subset
+        np.testing.assert_allclose(subset._stack[:2], found[subset.index].T, atol=1e-4)
 
 
 @pytest.mark.parametrize("period", [1, 2])

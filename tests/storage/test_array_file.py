@@ -10,8 +10,8 @@ import pytest
 from bgsub.errors import SourceError
 from bgsub.storage import array_file
 
-KIND = "bgsub thing, version 7"
-FACTS = '{"kind": "bgsub thing, version 7", "arrays": ["a"], "header": {}}'
+KIND = array_file.Kind("thing", 7)
+FACTS = '{"kind": ["thing", 7], "arrays": ["a"], "header": {}}'
 HEADER = {"frames": 250, "share": 0.1 + 0.2, "name": "ä"}
 
 
@@ -75,10 +75,10 @@ def test_a_failed_write_keeps_the_file_before(tmp_path, monkeypatch):
 
 
 def test_a_missing_file_and_another_kind_are_named(tmp_path):
-    with pytest.raises(SourceError, match="there is no bgsub thing"):
+    with pytest.raises(SourceError, match="there is no thing file"):
         array_file.read(tmp_path / "state", KIND)
-    array_file.write(tmp_path / "state", "bgsub thing, version 6", {}, {})
-    with pytest.raises(SourceError, match="no bgsub thing, version 7: another version of bgsub made it"):
+    array_file.write(tmp_path / "state", array_file.Kind("thing", 6), {}, {})
+    with pytest.raises(SourceError, match="not a bgsub thing of version 7: another version of bgsub made it"):
         array_file.read(tmp_path / "state", KIND)
 
 

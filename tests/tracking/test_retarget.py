@@ -61,25 +61,25 @@ def orthonormal(tracker):
 @pytest.mark.parametrize("seed", range(2))
 def test_the_target_is_the_low_rank_part(rank, seed):
     tracker, x, rng = trained(rank, seed)
-    tracker.separate(x)
+    tracker.subspace_.separate(x)
     before = tracker.low_rank_
     target = (0.6 * before + 0.1 + 0.05 * rng.random(M)).astype(F)
-    tracker.retarget(target)
+    tracker.subspace_.retarget(target)
     assert orthonormal(tracker)
     np.testing.assert_allclose(tracker.low_rank_, target, atol=1e-5)
     # and a vector that shows it is explained at once
-    np.testing.assert_allclose(tracker.separate(target), target, atol=5e-3)
+    np.testing.assert_allclose(tracker.subspace_.separate(target).low_rank, target, atol=5e-3)
 
 
 @pytest.mark.parametrize("seed", range(2))
 def test_only_the_chosen_entries_are_changed(seed):
     tracker, x, rng = trained(seed=seed)
-    tracker.separate(x)
+    tracker.subspace_.separate(x)
     before = tracker.low_rank_
     where = np.zeros(M, np.uint8)
     where[100:160] = 1
     target = rng.random(M).astype(F)
-    tracker.retarget(target, where)
+    tracker.subspace_.retarget(target, where)
     assert orthonormal(tracker)
     after = tracker.low_rank_
     np.testing.assert_allclose(after[100:160], target[100:160], atol=1e-5)
@@ -88,9 +88,9 @@ def test_only_the_chosen_entries_are_changed(seed):
 
 def test_no_entry_chosen_changes_nothing():
     tracker, x, _ = trained()
-    tracker.separate(x)
+    tracker.subspace_.separate(x)
     U, y = tracker.components_.copy(), tracker.coefficients_.copy()
-    tracker.retarget(np.zeros(M, F), np.zeros(M, np.uint8))
+    tracker.subspace_.retarget(np.zeros(M, F), np.zeros(M, np.uint8))
     np.testing.assert_allclose(tracker.low_rank_, U.T @ y, atol=1e-5)
     np.testing.assert_allclose(tracker.components_.T @ tracker.components_, U.T @ U, atol=1e-5)
 
@@ -98,20 +98,20 @@ def test_no_entry_chosen_changes_nothing():
 def test_the_past_is_kept_in_its_coefficients():
     """Vectors of the old light, expressed in the turned subspace, have the moment they had."""
     tracker, x, _ = trained()
-    tracker.separate(x)
-    U, C = tracker.components_.astype(float), tracker._C.copy()
+    tracker.subspace_.separate(x)
+    U, C = tracker.components_.astype(float), tracker.subspace_._C.copy()
     y = tracker.coefficients_.copy()
     target = (0.5 * tracker.low_rank_).astype(F)
     turned = reference.turned(U, y, target, U.T @ y)
-    tracker.retarget(target)
+    tracker.subspace_.retarget(target)
     V = tracker.components_.astype(float)
-    expected, found = turned.T @ C @ turned, V.T @ tracker._C @ V
+    expected, found = turned.T @ C @ turned, V.T @ tracker.subspace_._C @ V
     np.testing.assert_allclose(found, expected, atol=1e-4 * np.abs(expected).max())
 
 
 def test_the_turn_is_the_smallest():
     tracker, x, rng = trained()
-    tracker.separate(x)
+    tracker.subspace_.separate(x)
     U, y = tracker.components_.astype(float), tracker.coefficients_.copy()
     target = rng.random(M)
     change = reference.turned(U, y, target, U.T @ y) - U
@@ -122,10 +122,10 @@ def test_the_turn_is_the_smallest():
 @pytest.mark.parametrize("where", [None, np.ones(M, np.uint8)])
 def test_zero_coefficients_cannot_be_turned(where):
     tracker, _, rng = trained()
-    tracker.separate(np.zeros(M, F))
-    tracker.coefficients_ = np.zeros(3)
+    tracker.subspace_.separate(np.zeros(M, F))
+    tracker.subspace_.y = np.zeros(3)
     before = tracker.components_.copy()
-    tracker.retarget(rng.random(M).astype(F), where)
+    tracker.subspace_.retarget(rng.random(M).astype(F), where)
     np.testing.assert_array_equal(tracker.components_, before)
     assert np.isfinite(tracker.low_rank_).all()
 
@@ -136,10 +136,10 @@ def test_a_pending_gradient_is_dropped_and_learning_goes_on():
     for i in range(8):
         literal.partial_fit(x * (1 + 0.1 * np.sin(i)) + 0.05 * rng.random(M).astype(F))
     for tracked in (tracker, literal):
-        tracked.separate(x)
+        tracked.subspace_.separate(x)
         target = (0.7 * x).astype(F)
-        tracked.retarget(target)
-        assert tracked._R.shape == (0, 3)
+        tracked.subspace_.retarget(target)
+        assert tracked.subspace_._R.shape == (0, 3)
         for _ in range(6):
             tracked.partial_fit(target)
         assert orthonormal(tracked)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference_tracking import rows_given_coefficients
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.scene.provisional import StartBuffer, median_of
+from bgsub.scene.start_buffer import StartBuffer, median_of
 from bgsub.tracking import _row_kernels
 from bgsub.tracking.batch_start import batch_start, orthonormalise
 

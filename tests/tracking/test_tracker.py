@@ -37,7 +37,7 @@ def angle(components, U):
 
 
 def orthonormality(tracker):
-    rows = tracker._active()[:-1]
+    rows = tracker.subspace_._active()[:-1]
     return float(np.abs(rows @ rows.T - np.eye(len(rows))).max())
 
 
@@ -51,7 +51,7 @@ def test_every_step_keeps_the_laws(variant, surrogate):
         assert after <= before + 1e-6 * abs(before)
         assert tracker.step_length_ >= 0
         assert orthonormality(tracker) < 1e-4
-        assert tracker._R.shape[0] <= 3
+        assert tracker.subspace_._R.shape[0] <= 3
     assert tracker.n_samples_seen_ == STEPS
 
 
@@ -71,7 +71,7 @@ def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
         tracker.partial_fit(x)
         lengths.append(tracker.step_length_)
     assert np.mean(np.array(lengths) == 1) > 0.9
-    assert tracker._R.shape[0] == 0 or lengths[-1] < 1
+    assert tracker.subspace_._R.shape[0] == 0 or lengths[-1] < 1
 
 
 @pytest.mark.large
@@ -147,8 +147,8 @@ def test_a_step_in_light_is_followed_by_the_coefficients_at_once():
     rng = np.random.default_rng(10)
     image = 0.2 + 0.6 * rng.random(5000)
     tracker = SubspaceTracker(1).fit(np.array([image * g for g in rng.uniform(0.95, 1.05, 20)]))
-    tracker.separate((0.4 * image).astype(np.float32))
-    np.testing.assert_allclose(tracker._low_rank, 0.4 * image, atol=5e-3)
+    influence = tracker.subspace_.separate((0.4 * image).astype(np.float32))
+    np.testing.assert_allclose(influence.low_rank, 0.4 * image, atol=5e-3)
 
 
 def test_state_goes_on_where_it_stood():
@@ -206,12 +206,27 @@ def test_bad_vectors_are_named():
         tracker.partial_fit(np.full(10, np.nan))
     with pytest.raises(ParameterError, match=r"observed must be a boolean mask of shape \(10,\), got int64 \(10,\)"):
         tracker.partial_fit(np.zeros(10), np.ones(10, np.int64))
-    with pytest.raises(ParameterError, match="update must follow a call of separate"):
-        SubspaceTracker(2).update()
     with pytest.raises(ParameterError, match="the batch must hold real numbers"):
         SubspaceTracker(2).fit(np.full((5, 10), np.nan))
     with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
         SubspaceTracker(2).fit(np.zeros((1, 10)))
+
+
+def test_only_the_newest_influence_is_learned_and_only_once():
+    tracker = SubspaceTracker(2)
+    for x, _ in stream(60, 2, 10, seed=13):
+        tracker.partial_fit(x)
+    subspace, x = tracker.subspace_, x.astype(np.float32)
+    old, new = subspace.separate(x), subspace.separate(x)
+    with pytest.raises(ParameterError, match="update must follow the pass"):
+        subspace.update(old, 0.1)
+    subspace.update(new, 0.1)
+    with pytest.raises(ParameterError, match="update must follow the pass"):
+        subspace.update(new, 0.1)
+    late = subspace.separate(x)
+    subspace.retarget(0.9 * x)
+    with pytest.raises(ParameterError, match="update must follow the pass"):
+        subspace.update(late, 0.1)
 
 
 @pytest.mark.large
