@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
+
 
 class BgsubError(Exception):
     """Base class of every error that bgsub raises on purpose."""
@@ -33,3 +36,11 @@ class StoppedError(BgsubError):
 
 class DependencyError(BgsubError, ImportError):
     """A package or a system library that the requested feature needs is missing."""
+
+
+def import_optional(package: str, message: str) -> ModuleType:
+    """Return a package that may be missing; `DependencyError` with that message where it is."""
+    try:
+        return import_module(package)
+    except ImportError:
+        raise DependencyError(message) from None

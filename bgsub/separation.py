@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import numpy as np
 
 BACKGROUND = 0
 SHADOW = 127
 FOREGROUND = 255
+
+
+class FrameEvent(StrEnum):
+    """Something that happened to the whole frame."""
+
+    LIGHT_CHANGE = "light-change"
+    COVERED = "covered"
+    SCENE_CHANGE = "scene-change"
+    SCENE_RETURN = "scene-return"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +39,7 @@ class Separation:
         The coefficients ``y`` of the background in the subspace; empty before the batch start.
     phase : {"start", "tracking"}
         Which model made the mask: the provisional one or the tracked subspace.
-    event : {None, "light-change", "covered", "scene-change", "scene-return"}
+    event : FrameEvent or None
         Something that happened to the whole frame.
     """
 

@@ -1,6 +1,6 @@
 from .create import create_event_sinks as create_event_sinks
-from .detections import Detections as Detections
-from .detections import find_objects as find_objects
+from .detection import Detections as Detections
+from .detection import find_objects as find_objects
 from .event import Event as Event
 from .event import ObjectInFrame as ObjectInFrame
 from .feed import EventFeed as EventFeed
@@ -8,4 +8,4 @@ from .feed import Step as Step
 from .linking import ObjectLinker as ObjectLinker
 from .sink import FORMATS as FORMATS
 from .sink import EventSink as EventSink
-from .timeline import TimelineSink as TimelineSink
+from .timeline_sink import TimelineSink as TimelineSink

@@ -9,7 +9,7 @@ from pathlib import Path
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.sink import EventSink
-from bgsub.events.timeline import TimelineSink
+from bgsub.events.timeline_sink import TimelineSink
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-if TYPE_CHECKING:
-    from bgsub.events.series import Series
-    from bgsub.events.timeline import Bar, TimelineSink
+from bgsub.events.series import Series
+from bgsub.events.timeline import Bar, Timeline
+from bgsub.separation import FrameEvent
 
 _WIDTH, _DPI = 12.0, 110
 _COLOURS = ("#1f77b4", "#d95f02", "#1b9e77", "#7b4fa3", "#b8860b", "#c2185b", "#4d4d4d", "#0097a7")
-_MARKS = {"light-change": "#e6a100", "covered": "#444444", "scene-change": "#c62828", "scene-return": "#2e7d32"}
+_MARKS: dict[str, str] = {
+    FrameEvent.LIGHT_CHANGE: "#e6a100",
+    FrameEvent.COVERED: "#444444",
+    FrameEvent.SCENE_CHANGE: "#c62828",
+    FrameEvent.SCENE_RETURN: "#2e7d32",
+}
 _OTHER_MARK = "#888888"
 _MOST_ROWS = 40
 _TITLE = 60  # characters that leave room for the names of the marks
 _TEXT_WIDTH = 0.011  # of the axis, for one digit in a bar
 
 
-def draw(timeline: TimelineSink, path: Path) -> None:
+def draw(timeline: Timeline, path: Path) -> None:
     """Draw a timeline into a PNG file; OSError where it cannot be written."""
     rows = packed(timeline.bars, 0.003 * (timeline.span[1] - timeline.span[0]))
     shown = min(max(rows, default=0) + 1, _MOST_ROWS)
@@ -65,7 +70,7 @@ def packed(bars: list[Bar], gap: float) -> list[int]:
     return rows
 
 
-def _head(figure: Any, timeline: TimelineSink) -> None:
+def _head(figure: Any, timeline: Timeline) -> None:
     """Write the title, and what the marks mean, above the panels."""
     title = timeline.title if len(timeline.title) <= _TITLE else f"{timeline.title[: _TITLE - 3]}..."
     figure.suptitle(title, fontsize=12, x=0.01, ha="left")
@@ -78,7 +83,7 @@ def _head(figure: Any, timeline: TimelineSink) -> None:
         figure.legend(handles, labels, loc="outside upper right", ncols=len(handles), fontsize=8, frameon=False)
 
 
-def _mark(axes: Any, timeline: TimelineSink) -> None:
+def _mark(axes: Any, timeline: Timeline) -> None:
     """Draw the events of the whole frame through a panel."""
     for mark in timeline.marks:
         colour = _MARKS.get(mark.kind, _OTHER_MARK)
@@ -96,7 +101,7 @@ def _band(axes: Any, series: Series, column: int, colour: str, label: str | None
         axes.fill_between(times, low[:, column], high[:, column], color=colour, alpha=0.45, linewidth=0)
 
 
-def _foreground(axes: Any, timeline: TimelineSink) -> None:
+def _foreground(axes: Any, timeline: Timeline) -> None:
     times, _, high = timeline.share.points()
     axes.fill_between(times, 0, high[:, 0], color=_COLOURS[0], alpha=0.25, linewidth=0)
     _band(axes, timeline.share, 0, _COLOURS[0])
@@ -106,7 +111,7 @@ def _foreground(axes: Any, timeline: TimelineSink) -> None:
     axes.set_ylabel("foreground")
 
 
-def _coefficients(axes: Any, timeline: TimelineSink) -> None:
+def _coefficients(axes: Any, timeline: Timeline) -> None:
     series = timeline.coefficients
     assert series is not None
     for column in range(series.columns):
@@ -116,7 +121,7 @@ def _coefficients(axes: Any, timeline: TimelineSink) -> None:
     _legend(axes, series.columns)
 
 
-def _objects(axes: Any, timeline: TimelineSink, rows: list[int]) -> None:
+def _objects(axes: Any, timeline: Timeline, rows: list[int]) -> None:
     span = timeline.span[1] - timeline.span[0]
     shown = min(max(rows, default=0) + 1, _MOST_ROWS)
     drawn = 0
@@ -139,7 +144,7 @@ def _objects(axes: Any, timeline: TimelineSink, rows: list[int]) -> None:
         axes.text(1, 1.01, note, transform=axes.transAxes, ha="right", va="bottom", fontsize=7, color="#666666")
 
 
-def _regions(axes: Any, timeline: TimelineSink) -> None:
+def _regions(axes: Any, timeline: Timeline) -> None:
     times, _, high = timeline.counts.points()
     for column, name in enumerate(timeline.names):
         colour = _COLOURS[column % len(_COLOURS)]

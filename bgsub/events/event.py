@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
 
+from bgsub.separation import FrameEvent
+
 Box = tuple[int, int, int, int]
+
+
+class EventKind(StrEnum):
+    """What an event can be: the way of an object, or one of the whole frame."""
+
+    OBJECT = "object"
+    LIGHT_CHANGE = FrameEvent.LIGHT_CHANGE
+    COVERED = FrameEvent.COVERED
+    SCENE_CHANGE = FrameEvent.SCENE_CHANGE
+    SCENE_RETURN = FrameEvent.SCENE_RETURN
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +64,8 @@ class Event:
     Attributes
     ----------
     kind : str
-        "object", or an event of the whole frame as in `Separation.event`; such have only frames and times.
+        One of `EventKind`, or what else a subtractor calls its events; those of the whole frame have only frames and
+        times.
     id : int
         Identity of an object, from 1; 0 otherwise.
     start_frame, end_frame : int

@@ -10,10 +10,10 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.events.detection import Detection, detect
-from bgsub.events.event import Event, ObjectInFrame
+from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.matching import link
 from bgsub.events.track import Track
-from bgsub.separation import Separation
+from bgsub.separation import FrameEvent, Separation
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
 
@@ -25,7 +25,7 @@ _JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a par
 _SETTLING = 1.0  # seconds after a change of light in which left-overs may look like objects
 _LATEST = 4.0  # seconds after which it is an object, however often the light changes
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
-_CUTS = ("scene-change", "scene-return")
+_CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _EPSILON = 1e-6  # seconds: sums of intervals
 _MOST_POINTS = 4096  # of a track
 _REGION_SHARE, _FILLED_SHARE = 0.25, 0.5  # of the object, of the region
@@ -140,7 +140,7 @@ class ObjectLinker:
             self._areas = {name: int(np.count_nonzero(mask)) for name, mask in self._masks.items()}
         cut = separation.event in _CUTS
         self._end([track for track in self._tracks if cut or self._is_over(track, clock)])
-        if separation.event == "light-change":
+        if separation.event == FrameEvent.LIGHT_CHANGE:
             self._settled_at = clock + _SETTLING
             for track in self._tracks:
                 track.earliest = self._settled_at  # without effect on those that are confirmed
@@ -202,7 +202,7 @@ class ObjectLinker:
 
     def _begin(self, detection: Detection, frame: Frame, clock: float) -> list[ObjectInFrame]:
         time = self.time(frame)
-        event = Event("object", 0, frame.index, frame.index, time, time)
+        event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
         track = Track(event, detection, clock, self.interval, max(clock, self._settled_at))
         self._tracks.append(track)
         return self._record(track, detection, frame, clock)

@@ -115,7 +115,6 @@ def _exchange(first: Track, second: Track, links: dict[int, int], found: Sequenc
     one, other = links[id(first)], links[id(second)]
 
     def cost(track: Track, index: int) -> float:
-        """Return what it costs to take an object for the next place of a track."""
         return math.dist(track.predicted(clock), found[index].centroid)
 
     if cost(first, other) + cost(second, one) < cost(first, one) + cost(second, other):

@@ -172,11 +172,9 @@ class RegionWriter(Writer):
         self._counter = RegionCounter(regions)
 
     def step(self, step: Step) -> None:
-        """Count what a frame brought."""
         self._counter.step(step)
 
     def finish(self, last: list[Event]) -> None:
-        """Write the file."""
         self._counter.finish()
         self._file.write(csv_row(COLUMNS))
         for row in self._counter.rows():
@@ -188,5 +186,4 @@ class RegionWriter(Writer):
         return self._counter.state()
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`."""
         self._counter.set_state(state)

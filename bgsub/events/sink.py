@@ -96,13 +96,11 @@ class EventSink(Sink):
         return [writer.path for writer in self._writers.values()]
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Take one frame and what it was separated into."""
         step = self._feed.step(frame, separation)
         for writer in self._writers.values():
             writer.step(step)
 
     def close(self) -> None:
-        """Write the events that last to the end and give the files their names."""
         if self._done:
             return
         last = self._feed.finish()
@@ -111,14 +109,12 @@ class EventSink(Sink):
         self._done = True
 
     def abort(self) -> None:
-        """Leave the files under their partial names."""
         if not self._done:
             self._done = True
             for writer in self._writers.values():
                 writer.abort()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Bring everything to the disk; return what `resume` needs, as JSON can hold it."""
         return {
             "feed": self._feed.checkpoint(self),
             "files": {name: writer.checkpoint() for name, writer in self._writers.items()},

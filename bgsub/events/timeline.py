@@ -1,25 +1,18 @@
-"""A run as one picture: what the numbers and the objects did over time."""
+"""What a run did over time, as much of it as one picture can show."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
-from bgsub.errors import DependencyError, ParameterError, SinkError
-from bgsub.events.event import Event
-from bgsub.events.feed import EventFeed
-from bgsub.events.linking import ObjectLinker
-from bgsub.events.region_counts import RegionCounter, Waiting
+from bgsub.events.event import Event, EventKind
+from bgsub.events.feed import Step
+from bgsub.events.region_counts import Waiting
 from bgsub.events.series import Series
 from bgsub.separation import Separation
-from bgsub.storage.atomic import replacing
-from bgsub.video.regions import Regions
-from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sources.base import Frame
 
 MOST_BARS, MOST_MARKS = 600, 400
 """Object events, and events of the whole frame, that a picture holds; the longest objects, and the first marks."""
@@ -35,71 +28,44 @@ class Bar:
     end: float
 
 
-class TimelineSink(Sink):
-    """Draws a run over time as a PNG: foreground, coefficients, events, objects, and objects by region.
+@dataclass
+class Timeline:
+    """The numbers and the objects of a run over time, in bounded memory.
 
-    The axis has seconds, or frames where neither frames nor `fps` tell the time. Long runs keep the smallest
-    and the largest value of each stretch of time.
+    The axis has seconds, or frames where the time of one is not known.
 
-    Parameters
+    Attributes
     ----------
-    path : str or path
-        The file, ``.png``; its folder is created if missing.
     title : str
-        What stands above, such as the name of the source.
-    fps : float, optional
-        Frames per second where frames have no time.
-    regions : Regions, optional
-        Where to count.
-    feed : EventFeed, optional
-        Shared with other sinks; by default one of its own.
-
-    Raises
-    ------
-    DependencyError
-        If matplotlib is missing.
-    ParameterError
-        If the file is no ``.png``.
-    SinkError
-        If it cannot be written.
+        What stands above.
+    names : tuple of str
+        Names of the regions.
+    share, counts : Series
+        Share of the foreground; objects in each region.
+    coefficients : Series, optional
+        Those of the background, once there are some.
+    bars, marks : list of Bar
+        Objects, and events of the whole frame.
+    objects : int
+        Number of objects, also of those without a bar.
+    timed : bool
+        Whether the axis has seconds.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        title: str = "",
-        *,
-        fps: float | None = None,
-        regions: Regions | None = None,
-        feed: EventFeed | None = None,
-    ) -> None:
-        try:
-            import matplotlib  # noqa: F401, PLC0415 - what is missing shows before the work
-        except ImportError:
-            raise DependencyError("a timeline needs the package matplotlib: pip install 'bgsub[plot]'") from None
-        self.path = Path(path)
-        if self.path.suffix.lower() != ".png":
-            raise ParameterError(f"a timeline is a file .png, got '{self.path}'")
-        self.title = title
-        self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
-        self._counter = None if regions is None else RegionCounter(regions)
-        self._names = () if regions is None else regions.names
-        self.share = Series(1)
-        self.coefficients: Series | None = None
-        self.counts = Series(len(self._names))
-        self.bars: list[Bar] = []
-        self.marks: list[Bar] = []
-        self.objects = 0
-        self.timed = True
-        self._last: tuple[float, float] = (0.0, 0.0)
-        self._times: dict[int, float] = {}
-        self._done = False
-        prepare_folder(self.path.parent)
+    title: str = ""
+    names: tuple[str, ...] = ()
+    share: Series = field(default_factory=lambda: Series(1))
+    counts: Series = field(init=False)
+    coefficients: Series | None = None
+    bars: list[Bar] = field(default_factory=list)
+    marks: list[Bar] = field(default_factory=list)
+    objects: int = 0
+    timed: bool = True
+    _last: tuple[float, float] = (0.0, 0.0)
+    _times: dict[int, float] = field(default_factory=dict)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the regions."""
-        return self._names
+    def __post_init__(self) -> None:
+        self.counts = Series(len(self.names))
 
     @property
     def span(self) -> tuple[float, float]:
@@ -107,40 +73,41 @@ class TimelineSink(Sink):
         times = self.share.points()[0]
         return (float(times[0]), self._last[0] + self._last[1]) if times.size else (0.0, 1.0)
 
-    def write(self, frame: Frame, separation: Separation) -> None:
-        """Take one frame and what it was separated into."""
-        step = self._feed.step(frame, separation)
-        if step.time is None:
-            self.timed = False
-        at, length = (step.clock, step.interval) if self.timed else (float(step.frame), 1.0)
-        self._last = (at, length)
+    def add(self, step: Step, separation: Separation) -> None:
+        """Take one frame."""
+        self.timed &= step.time is not None
+        self._last = (step.clock, step.interval) if self.timed else (float(step.frame), 1.0)
+        at = self._last[0]
         self.share.add(at, np.array([separation.share]))
         self._add_coefficients(at, separation.coefficients)
-        self._add_events(step.finished)
-        if self._counter is not None:
+        self.add_events(step.finished)
+        if self.names:
             self._times[step.frame] = at
-            self._add_counts(self._counter.step(step))
 
-    def close(self) -> None:
-        """Draw the picture; without any frame there is none."""
-        if self._done:
-            return
-        self._add_events(self._feed.finish())
-        if self._counter is not None:
-            self._add_counts(self._counter.finish())
-        if self.share.points()[0].size:
-            self._draw()
-        self._done = True
+    def add_events(self, events: Iterable[Event]) -> None:
+        """Take what has ended."""
+        for event in events:
+            times = event.start_time, event.end_time
+            known = self.timed and times[0] is not None and times[1] is not None
+            start, end = times if known else (event.start_frame, event.end_frame)
+            bar = Bar(event.kind, event.id, float(start or 0), float(end or 0))
+            if event.kind == EventKind.OBJECT:
+                self.objects += 1
+                self.bars.append(bar)
+            elif len(self.marks) < MOST_MARKS:
+                self.marks.append(bar)
+        if len(self.bars) > 2 * MOST_BARS:
+            self.bars = longest(self.bars)
 
-    def abort(self) -> None:
-        """Make no picture."""
-        self._done = True
+    def add_counts(self, counted: Iterable[Waiting]) -> None:
+        """Take the frames whose objects are all known by now."""
+        for waiting in counted:
+            numbers = [waiting.objects.get(name, 0) for name in self.names]
+            self.counts.add(self._times.pop(waiting.frame), np.array(numbers, float))
 
-    def checkpoint(self) -> dict[str, Any]:
-        """Return what `resume` needs, as JSON can hold it; nothing is on the disk before the end."""
+    def state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, as types that JSON knows."""
         return {
-            "feed": self._feed.checkpoint(self),
-            "counter": None if self._counter is None else self._counter.state(),
             "share": self.share.state(),
             "coefficients": None if self.coefficients is None else self.coefficients.state(),
             "counts": self.counts.state(),
@@ -152,17 +119,11 @@ class TimelineSink(Sink):
             "times": list(self._times.items()),
         }
 
-    def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`."""
-        if not state:
-            return
-        self._feed.resume(state["feed"])
-        if self._counter is not None:
-            self._counter.set_state(state["counter"])
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was called."""
         self.share, self.counts = Series.restored(state["share"]), Series.restored(state["counts"])
         self.coefficients = None if state["coefficients"] is None else Series.restored(state["coefficients"])
-        self.bars = [Bar(**bar) for bar in state["bars"]]
-        self.marks = [Bar(**mark) for mark in state["marks"]]
+        self.bars, self.marks = ([Bar(**bar) for bar in state[name]] for name in ("bars", "marks"))
         self.objects, self.timed = state["objects"], state["timed"]
         self._last = (state["last"][0], state["last"][1])
         self._times = {int(frame): float(at) for frame, at in state["times"]}
@@ -175,35 +136,6 @@ class TimelineSink(Sink):
         values: np.ndarray = np.full(self.coefficients.columns, np.nan)
         values[: y.size] = y[: values.size]
         self.coefficients.add(at, values)
-
-    def _add_events(self, events: list[Event]) -> None:
-        for event in events:
-            times = event.start_time, event.end_time
-            known = self.timed and times[0] is not None and times[1] is not None
-            start, end = times if known else (event.start_frame, event.end_frame)
-            bar = Bar(event.kind, event.id, float(start or 0), float(end or 0))
-            if event.kind == "object":
-                self.objects += 1
-                self.bars.append(bar)
-            elif len(self.marks) < MOST_MARKS:
-                self.marks.append(bar)
-        if len(self.bars) > 2 * MOST_BARS:
-            self.bars = longest(self.bars)
-
-    def _add_counts(self, counted: list[Waiting]) -> None:
-        for waiting in counted:
-            numbers = [waiting.objects.get(name, 0) for name in self._names]
-            self.counts.add(self._times.pop(waiting.frame), np.array(numbers, float))
-
-    def _draw(self) -> None:
-        from bgsub.events.drawing import draw  # noqa: PLC0415 - it brings matplotlib along
-
-        self.bars = longest(self.bars)
-        try:
-            with replacing(self.path) as partial:
-                draw(self, partial)
-        except OSError as error:
-            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
 
 
 def longest(bars: list[Bar]) -> list[Bar]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from bgsub.events._pack import pack, unpack
 from bgsub.events.detection import Detection
-from bgsub.events.event import Event, ObjectInFrame
+from bgsub.events.event import Event, EventKind, ObjectInFrame
 
 _SMOOTHING = 0.35  # weight of the newest step in the velocity
 Point = tuple[float, float]
@@ -143,7 +143,7 @@ class Track:
 
     def restart(self, one: ObjectInFrame) -> None:
         """Forget what it was seen as before `one`, the newest: it begins now."""
-        self.event = Event("object", 0, one.frame, one.frame, one.time, one.time)
+        self.event = Event(EventKind.OBJECT, 0, one.frame, one.frame, one.time, one.time)
         self.pending, self.seen = [one], 0.0
         self.add(one, 2)
 

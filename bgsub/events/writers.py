@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import SinkError
-from bgsub.events.event import Event, ObjectInFrame
+from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import Step
 from bgsub.storage.streams import PartialFile
 
@@ -82,7 +82,6 @@ class CsvWriter(Writer):
         self._empty = True
 
     def step(self, step: Step) -> None:
-        """Write the events that have ended."""
         self._write(step.finished)
 
     def finish(self, last: list[Event]) -> None:
@@ -92,7 +91,6 @@ class CsvWriter(Writer):
         self._file.finish()
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`."""
         super().resume(state)
         self._empty = state["sizes"] == [0]
 
@@ -111,7 +109,7 @@ class CsvWriter(Writer):
 def _columns(event: Event) -> list[Any]:
     times = [None if time is None else float(time) for time in (event.start_time, event.end_time)]
     start = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
-    if event.kind != "object":
+    if event.kind != EventKind.OBJECT:
         return [*start, *[None] * 7]
     return [*start, event.peak_area, event.peak_frame, *event.peak_box, ";".join(event.regions)]
 
@@ -125,7 +123,6 @@ class JsonLinesWriter(Writer):
         self.files = (self._file,)
 
     def step(self, step: Step) -> None:
-        """Write the events that have ended."""
         self._write(step.finished)
 
     def finish(self, last: list[Event]) -> None:
@@ -148,7 +145,7 @@ def event_record(event: Event) -> dict[str, Any]:
         "end_time": seconds(event.end_time),
         "frames": event.frames,
     }
-    if event.kind == "object":
+    if event.kind == EventKind.OBJECT:
         record |= {
             "id": event.id,
             "peak_area": event.peak_area,
@@ -183,7 +180,6 @@ class CocoWriter(Writer):
         self._count = 0
 
     def step(self, step: Step) -> None:
-        """Write the frame and the objects that became known with it."""
         height, width = step.mask.shape
         image = {"id": step.frame + 1, "file_name": f"{step.name}.png", "width": width, "height": height}
         self._images.write(_item(image))
@@ -192,7 +188,6 @@ class CocoWriter(Writer):
             self._annotations.write(_item(annotation(self._count, one, step.mask.shape)))
 
     def finish(self, last: list[Event]) -> None:
-        """Put the lists together."""
         for file in self.files:
             file.complete()
         try:
@@ -211,11 +206,9 @@ class CocoWriter(Writer):
                 file.partial_path.unlink()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Bring everything to the disk; return what `resume` needs, as JSON can hold it."""
         return {**super().checkpoint(), "count": self._count}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`."""
         super().resume(state)
         self._count = state["count"]
 

@@ -55,7 +55,6 @@ def process_video(
         raise
 
     def call_all(frame: Frame, separation: Separation) -> None:
-        """Call every callback."""
         for callback in callbacks:
             callback(frame, separation)
 

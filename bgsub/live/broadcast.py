@@ -127,7 +127,6 @@ class Broadcast:
         """Wait for a watched view that does not show the newest frame yet; None at the end."""
 
         def stale() -> list[tuple[str, _View]]:
-            """Return the watched views that do not show the newest frame."""
             return [(name, view) for name, view in self._views.items() if view.shown != self._count]
 
         with self._changed:

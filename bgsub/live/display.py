@@ -55,7 +55,6 @@ class CvDisplay:
         self._size = 0, 0
 
     def open(self, title: str) -> None:
-        """Show an empty window; raise `NoWindowError` where there is no screen."""
         check_display()
         _give_fonts()
         try:
@@ -65,11 +64,9 @@ class CvDisplay:
             raise NoWindowError("no window can be shown: this OpenCV is built without windows (headless)") from None
 
     def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
-        """Put a slider with the positions 0 to `last` into the window."""
         cv2.createTrackbar(name, title, 0, last, moved)
 
     def set_slider(self, title: str, name: str, position: int) -> None:
-        """Move a slider."""
         cv2.setTrackbarPos(name, title, position)
 
     def show(self, title: str, image: np.ndarray) -> None:
@@ -81,11 +78,9 @@ class CvDisplay:
         cv2.imshow(title, image)
 
     def key(self, milliseconds: int) -> int:
-        """Handle the events of the window for some time and return the key pressed, or -1."""
         return int(cv2.waitKey(milliseconds))
 
     def visible(self, title: str) -> bool:
-        """Whether the window is still there."""
         try:
             return bool(cv2.getWindowProperty(title, cv2.WND_PROP_VISIBLE) >= 1)
         except cv2.error:

@@ -197,7 +197,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        """Send pictures until the client or the camera goes away."""
         self.send_response(200)
         for name, value in multipart_headers().items():
             self.send_header(name, value)

@@ -30,7 +30,6 @@ def open_attended(open_camera: Callable[[], FrameSource], attend: Callable[[], b
     answer: Future[FrameSource] = Future()
 
     def work() -> None:
-        """Open the camera; close it if nobody waits for it any more."""
         try:
             source = open_camera()
         except BaseException as error:

@@ -26,7 +26,6 @@ class PacedSource(SelectedSource):
         self._cancelled = threading.Event()
 
     def cancel(self) -> None:
-        """End a wait for the next frame, from any thread."""
         self._cancelled.set()
         super().cancel()
 

@@ -109,7 +109,6 @@ class ServerSink(Sink):
         self._broadcast = broadcast
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Offer one frame."""
         self._broadcast.put(separation)
 
     def close(self) -> None:

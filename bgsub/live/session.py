@@ -215,7 +215,6 @@ class LiveSession:
         windows = self._windows if len(self._cameras) == 1 else []  # several are served by the main thread
 
         def attend() -> bool:
-            """Serve the windows for a moment; return whether to give up."""
             for window in windows:
                 window.idle()
             return controls.wait(TICK)

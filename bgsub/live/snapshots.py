@@ -46,17 +46,14 @@ class SnapshotSink(Sink):
         self._newest: tuple[Frame, Separation] | None = None
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Keep the frame in sight, and store it if that was asked for."""
         self._newest = frame, separation
         self.idle()
 
     def idle(self) -> None:
-        """Store the newest frame if that was asked for."""
         if self._newest is not None and self._controls.take_snapshot_request():
             self._store(*self._newest)
 
     def close(self) -> None:
-        """Forget the frame."""
         self._newest = None
 
     def _store(self, frame: Frame, separation: Separation) -> None:

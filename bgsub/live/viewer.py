@@ -137,7 +137,6 @@ class Viewer:
         size = max(round(width * factor), 1), max(round(height * factor), 1)
 
         def small(image: np.ndarray, how: int = cv2.INTER_AREA) -> np.ndarray:
-            """Return an image at the reduced size."""
             wide = image.astype(np.float32) if image.dtype == np.float16 else image
             return cv2.resize(wide, size, interpolation=how)
 

@@ -76,18 +76,15 @@ class VirtualCameraSink(Sink):
             self._open(*size)
 
     def write(self, _frame: Frame, separation: Separation) -> None:
-        """Send the picture of a frame, unless the last one has been sent just now."""
         if self._is_due(self._period / 2):
             self._last = compose(separation, self._backdrop)[:, :, ::-1]
             self._send()
 
     def idle(self) -> None:
-        """Send the last picture again where the next one is late."""
         if self._last is not None and self._is_due(0.0):
             self._send()
 
     def close(self) -> None:
-        """Let go of the virtual camera."""
         camera, self._camera, self._last = self._camera, None, None
         if camera is not None:
             camera.close()

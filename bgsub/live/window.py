@@ -139,20 +139,17 @@ class WindowSink(Sink):
         self._display.show(title, self._viewer.waiting())
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Show one frame."""
         self._shown = separation
         self._snapshots.write(frame, separation)
         self._refresh()
         self._attend()
 
     def idle(self) -> None:
-        """Serve the window while no frame comes."""
         self._snapshots.idle()
         self._refresh()
         self._attend()
 
     def close(self) -> None:
-        """Remove the window."""
         if self._is_open:
             self._is_open = False
             self._snapshots.close()

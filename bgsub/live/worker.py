@@ -91,7 +91,6 @@ class Inbox(Sink):
         self._newest: tuple[Frame, Separation] | None = None
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Replace the newest frame."""
         with self._lock:
             self._newest = frame, separation
         self._came.set()

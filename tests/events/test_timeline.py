@@ -1,7 +1,7 @@
 """The timeline: bounded memory, no lost peak, a picture at the end, the same after a kill."""
 
-import builtins
 import json
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -96,16 +96,16 @@ def test_a_picture_is_there_at_the_end_only(tmp_path):
     assert 500 < image.shape[0] < 1200
     assert len(np.unique(image.reshape(-1, 3), axis=0)) > 50
     assert [path.name for path in path.parent.iterdir()] == ["timeline.png"]
-    assert [mark.kind for mark in sink.marks] == ["light-change", "covered", "scene-change"]
-    assert (sink.marks[1].start, sink.marks[1].end) == (0.8, 0.84)
-    assert sink.coefficients is not None
-    assert sink.counts.points()[2].max() == 2
+    assert [mark.kind for mark in sink.timeline.marks] == ["light-change", "covered", "scene-change"]
+    assert (sink.timeline.marks[1].start, sink.timeline.marks[1].end) == (0.8, 0.84)
+    assert sink.timeline.coefficients is not None
+    assert sink.timeline.counts.points()[2].max() == 2
 
 
 def test_the_picture_of_a_run_without_objects_times_or_coefficients(tmp_path):
     with TimelineSink(tmp_path / "timeline.png") as sink:
         write(sink, pairs([[]] * 3, rate=None))
-    assert not sink.timed
+    assert not sink.timeline.timed
     assert cv2.imread(str(tmp_path / "timeline.png")).size
 
 
@@ -125,14 +125,7 @@ def test_a_timeline_is_a_png(tmp_path):
 
 
 def test_a_missing_matplotlib_is_named(tmp_path, monkeypatch):
-    real = builtins.__import__
-
-    def without(name, *words, **options):
-        if name.startswith("matplotlib"):
-            raise ImportError(name)
-        return real(name, *words, **options)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(DependencyError, match=r"needs the package matplotlib: pip install 'bgsub\[plot\]'"):
         TimelineSink(tmp_path / "timeline.png")
 

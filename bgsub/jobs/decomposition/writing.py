@@ -86,7 +86,6 @@ def plot_target(name: str = "decomposition.png") -> Target:
         ) from None
 
     def write(path: Path, samples: Samples, parts: Decomposition) -> None:
-        """Draw the picture."""
         from bgsub.jobs.decomposition.drawing import draw  # noqa: PLC0415 - it brings matplotlib along
 
         draw(samples, parts, path)
@@ -127,7 +126,6 @@ def write_mat(path: Path, samples: Samples, parts: Decomposition) -> None:
 
 def _npy_writer(part: str) -> Write:
     def write(path: Path, samples: Samples, parts: Decomposition) -> None:
-        """Write one part as an array."""
         np.save(path, samples.restore(getattr(parts, part)))
 
     return write
@@ -135,7 +133,6 @@ def _npy_writer(part: str) -> Write:
 
 def _of_part(write: Callable[..., None], part: str, sparse_picture: str) -> Write:
     def write_part(path: Path, samples: Samples, parts: Decomposition) -> None:
-        """Write one part as pictures."""
         assert isinstance(samples, FrameSamples)
         write(path, samples, getattr(parts, part), sparse_picture if part == "sparse" else "")
 

@@ -69,7 +69,6 @@ class ArraySink(Sink):
         self._journal = Journal(self.path.with_name(f"{self.path.name}.partial"), self.path)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Append one frame."""
         image = np.ascontiguousarray(self._view(separation))
         if not self._count:
             self._shape, self._dtype = image.shape, image.dtype
@@ -89,7 +88,6 @@ class ArraySink(Sink):
         self._count += 1
 
     def close(self) -> None:
-        """Make the file; without any frame there is none."""
         if not self._count:
             return
         made = self.path.with_name(f"{self.path.stem}.partial.npz")
@@ -107,17 +105,14 @@ class ArraySink(Sink):
         self._count = 0
 
     def abort(self) -> None:
-        """Keep what was written as ``NAME.partial``."""
         self._journal.close()
         self._count = 0
 
     def checkpoint(self) -> dict[str, Any]:
-        """Make the frames safe; see `Sink.checkpoint`."""
         size = self._journal.sync()
         return {"frames": self._count, "bytes": size, "shape": list(self._shape), "dtype": self._dtype.str}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on after a checkpoint; see `Sink.resume`."""
         if not state:
             return
         self._journal.cut(state["bytes"])

@@ -101,7 +101,6 @@ class AvVideoSink(Sink):
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Append the view of one frame."""
         image = self._encoding.prepare(self._view(separation))
         if not self._count:
             self._shape = image.shape
@@ -117,7 +116,6 @@ class AvVideoSink(Sink):
                 self._end_segment()
 
     def close(self) -> None:
-        """Complete the file and give it its final name; without any frame there is no file."""
         if not self._count:
             return
         with self._failures():
@@ -133,7 +131,6 @@ class AvVideoSink(Sink):
         self._count = 0
 
     def abort(self) -> None:
-        """End the file so that it can be played, or resumed, under its partial name."""
         if not self._count:
             return
         told = self._failed
@@ -168,7 +165,6 @@ class AvVideoSink(Sink):
         return {"frames": self._count, "bytes": size, "shape": list(self._shape), "clock": self._clock.state}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on after a checkpoint; see `Sink.resume`."""
         self._journal = self._journal or self._new_journal()
         if not state:
             return

@@ -74,11 +74,9 @@ class ImageSequenceSink(Sink):
         prepare_folder(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Write the view of one frame."""
         write_image(self.folder / f"{self._name(frame.name)}{self._ending}", self._view(separation))
 
     def close(self) -> None:
-        """Remove what an older run left, if that was asked for; each image is complete already."""
         if self._clean and self._names:
             for path in _numbered_images(self.folder, self._prefix, self._ending):
                 if path.stem not in self._names:
@@ -89,11 +87,9 @@ class ImageSequenceSink(Sink):
         """Do nothing: each image is complete already."""
 
     def checkpoint(self) -> dict[str, Any]:
-        """Return the names that are taken; see `Sink.checkpoint`."""
         return {"names": self._names.ranges()}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the names after the checkpoint; see `Sink.resume`."""
         self._names = TakenNames(state.get("names", ()))
 
     def _name(self, name: str) -> str:

@@ -123,7 +123,6 @@ class RecorderSink(Sink):
         prepare_folder(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Record the frame, or keep it for a while in case something is about to happen."""
         moment = frame.time if frame.time is not None else float(frame.index / self._rate)
         share = separation.share
         action = self._gate.update(moment, self._is_moving(separation, share))
@@ -140,17 +139,14 @@ class RecorderSink(Sink):
         self._held.forget_before(self._gate.keep_from if self._clip is None else self._clip.end)
 
     def close(self) -> None:
-        """Finish the clip that is growing."""
         self._finish_clip()
 
     def abort(self) -> None:
-        """Leave the clip that is growing under its partial name."""
         clip, self._clip = self._clip, None
         if clip is not None:
             clip.sink.abort()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Refuse: a clip may be growing."""
         raise SinkError("recordings of motion cannot be continued")
 
     def _is_moving(self, separation: Separation, share: float) -> bool:

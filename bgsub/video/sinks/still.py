@@ -47,11 +47,9 @@ class StillSink(Sink):
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Keep the background of this frame instead of the one before."""
         self._newest, self._saved = separation.background, None
 
     def close(self) -> None:
-        """Write the image; without any frame there is none."""
         data = self._data()
         if data is None:
             return
@@ -61,14 +59,12 @@ class StillSink(Sink):
         self._newest = self._saved = None
 
     def abort(self) -> None:
-        """Write the image under its partial name."""
         data = self._data()
         if data is not None:
             write_whole(self.partial_path, data)
         self._newest = self._saved = None
 
     def checkpoint(self) -> dict[str, Any]:
-        """Write the image under its partial name; see `Sink.checkpoint`."""
         data = self._data()
         if data is None:
             return {"bytes": 0}
@@ -76,7 +72,6 @@ class StillSink(Sink):
         return {"bytes": len(data)}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on with the image of the checkpoint, or of a later one; see `Sink.resume`."""
         if not state.get("bytes"):
             return
         try:

@@ -71,7 +71,6 @@ class VideoSink(Sink):
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Append the view of one frame."""
         image = self._view(separation)
         if self._codec != _LOSSLESS:
             image = to_bgr8(image)
@@ -86,7 +85,6 @@ class VideoSink(Sink):
         self._count += 1
 
     def close(self) -> None:
-        """Complete the file and give it its final name; without any frame there is no file."""
         if self._writer is None:
             return
         self.abort()
@@ -98,7 +96,6 @@ class VideoSink(Sink):
             raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
 
     def abort(self) -> None:
-        """End the file so that it can be played, under its partial name."""
         if self._writer is not None:
             self._writer.release()
             self._writer = None

@@ -39,12 +39,10 @@ class ArraySource(FrameSource):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the frames in pixels."""
         return self._array.shape[2], self._array.shape[1]
 
     @property
     def length(self) -> int:
-        """Number of frames."""
         return len(self._array)
 
     def _frames(self) -> Iterator[Frame]:

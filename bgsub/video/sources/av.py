@@ -88,11 +88,9 @@ class AvSource(FileSource):
 
     @property
     def has_audio(self) -> bool:
-        """Whether the file has a stream of sound."""
         return self._has_audio
 
     def close(self) -> None:
-        """Release the file."""
         super().close()
         if self._container is not None:
             self._container.close()

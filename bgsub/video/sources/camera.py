@@ -103,7 +103,6 @@ class CameraSource(FrameSource):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the frames in pixels."""
         return self._size
 
     @property
@@ -118,7 +117,6 @@ class CameraSource(FrameSource):
 
     @property
     def dropped(self) -> int:
-        """Frames that newer ones overtook before they were read."""
         return self._grabber.pictures.dropped if self._grabber else 0
 
     @property

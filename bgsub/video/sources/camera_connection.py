@@ -112,7 +112,6 @@ def _in_background(connect: Callable[[], Any]) -> Any:
     answer: Channel[Any] = Channel(1)
 
     def work() -> None:
-        """Connect; release what nobody waits for any more."""
         try:
             capture = connect()
         except BaseException as error:

@@ -149,7 +149,6 @@ class ImageSequenceSource(FrameSource):
 
     @property
     def length(self) -> int:
-        """Number of image files."""
         return len(self._paths)
 
     def _first_size(self) -> tuple[int, int]:

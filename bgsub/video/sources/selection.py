@@ -56,7 +56,6 @@ class SelectedSource(FrameSource):
 
     @property
     def size(self) -> tuple[int, int]:
-        """Width and height of the frames in pixels."""
         return self._source.size
 
     @property
@@ -72,22 +71,18 @@ class SelectedSource(FrameSource):
 
     @property
     def is_variable_rate(self) -> bool:
-        """Whether the times of the source follow no fixed rate."""
         return self._source.is_variable_rate
 
     @property
     def has_audio(self) -> bool:
-        """Whether the source has sound."""
         return self._source.has_audio
 
     @property
     def is_retimed(self) -> bool:
-        """Whether the given rate moves the frames of the source away from its sound."""
         return self._source.is_retimed
 
     @property
     def skipped(self) -> int:
-        """Frames that could not be read in the last iteration."""
         return self._source.skipped
 
     @skipped.setter
@@ -96,15 +91,12 @@ class SelectedSource(FrameSource):
 
     @property
     def dropped(self) -> int:
-        """Frames of a live source that newer ones overtook before they were read."""
         return self._source.dropped
 
     def cancel(self) -> None:
-        """End a wait for the next frame, from any thread."""
         self._source.cancel()
 
     def close(self) -> None:
-        """Release the source."""
         super().close()
         self._source.close()
 

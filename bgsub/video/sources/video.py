@@ -58,7 +58,6 @@ class VideoFileSource(FileSource):
         self._length = int(count) if 0 < count < 1e12 else None
 
     def close(self) -> None:
-        """Release the file."""
         super().close()
         self._capture.release()
 
