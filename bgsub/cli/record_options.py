@@ -83,8 +83,9 @@ def make_recorder(
     if record is None:
         return None
     from bgsub.video.sinks.create import label_of  # noqa: PLC0415
+    from bgsub.video.sinks.motion_gate import MotionRules  # noqa: PLC0415
     from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
 
     given = {"pre_roll": pre_roll, "post_roll": post_roll, "min_share": motion}
     options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-    return RecorderSink(record, source=label_of(source), rate=source.rate, **options)
+    return RecorderSink(record, MotionRules(**options), source=label_of(source), rate=source.rate)

@@ -44,7 +44,7 @@ class Job:
     record : Path, optional
         Folder of clips of the moments with motion, see `bgsub.video.sinks.recorder.RecorderSink`; not with `resume`.
     recording : dict
-        Parameters of the recorder that are not at their defaults: ``pre_roll``, ``post_roll``, ``min_share``.
+        Fields of `MotionRules` that are not at their defaults: ``pre_roll``, ``post_roll``, ``min_share``.
     reconnect : float, optional
         Seconds for which a camera that was lost is tried again, see `CameraSource`.
     on_error : {"stop", "skip"}

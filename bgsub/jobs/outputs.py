@@ -49,9 +49,11 @@ def make_sinks(
     try:
         sinks += _event_sinks(job, source, overwrite, started, regions, sinks)
         if job.record is not None:
+            from bgsub.video.sinks.motion_gate import MotionRules  # noqa: PLC0415
             from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
 
-            sinks.append(RecorderSink(job.record, source=label_of(source), rate=source.rate, **job.recording))
+            rules = MotionRules(**job.recording)
+            sinks.append(RecorderSink(job.record, rules, source=label_of(source), rate=source.rate))
         _check_model(job, sinks)
     except BaseException:
         for sink in sinks:

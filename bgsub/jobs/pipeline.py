@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from bgsub.errors import ParameterError
 from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
-from bgsub.live.window import WindowSink
 from bgsub.separation import Separation
 from bgsub.video.channel import Channel
 from bgsub.video.sinks.base import Sink
@@ -35,6 +34,13 @@ class Subtractor(Protocol):
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate one frame; learning rate 0 freezes the model, 1 restarts it, -1 is the default."""
+
+
+@runtime_checkable
+class Commanding(Protocol):
+    """What the pipeline needs of a sink whose user commands the run, such as a window."""
+
+    controls: Controls
 
 
 @dataclass(frozen=True)
@@ -121,7 +127,7 @@ class Pipeline:
         self._subtractor = subtractor
         self._sinks = list(sinks)
         self._progress = progress
-        windows = (sink.controls for sink in self._sinks if isinstance(sink, WindowSink))
+        windows = (sink.controls for sink in self._sinks if isinstance(sink, Commanding))
         self._controls = controls or next(windows, None) or Controls()
         if queue_size is None:
             queue_size = 1 if source.live else _QUEUE_SIZE

@@ -6,20 +6,21 @@ import http.server
 import json
 import logging
 import select
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.controls import LIVE_VIEWS
+from bgsub.live.access import Access
+from bgsub.live.broadcast import Broadcast
 from bgsub.live.commands import do, tell
 from bgsub.live.mjpeg import BOUNDARY, encode_part, multipart_headers
-
-if TYPE_CHECKING:
-    from bgsub.live.broadcast import Broadcast
-    from bgsub.live.server import _Server
 
 logger = logging.getLogger("bgsub")
 
@@ -43,6 +44,28 @@ _LOOK = 0.5  # seconds without a new picture after which the browser may have go
 _Answer = Callable[[], None]
 
 
+@dataclass
+class PageState:
+    """What all requests share: who is answered, the pictures of each camera, and how many streams are watched."""
+
+    access: Access
+    broadcasts: Sequence[Broadcast]
+    streams: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def stream(self) -> Iterator[bool]:
+        """Count a stream inside of the block; False if there are too many already."""
+        with self._lock:
+            is_free = self.streams < _STREAMS
+            self.streams += is_free
+        try:
+            yield is_free
+        finally:
+            with self._lock:
+                self.streams -= is_free
+
+
 class LiveHandler(http.server.BaseHTTPRequestHandler):
     """Answers one request; see `bgsub.live.access` for who is answered.
 
@@ -50,10 +73,13 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
     ``/snapshot.png`` the same in full size; ``/statistics`` JSON; ``POST /control`` JSON, see `bgsub.live.commands.do`.
     """
 
-    server: _Server
     server_version = "bgsub"
     sys_version = ""
     timeout = _PATIENCE
+
+    def __init__(self, page: PageState, *request: Any) -> None:
+        self._page = page
+        super().__init__(*request)
 
     # -- what is asked for ---------------------------------------------------------------------------------------
 
@@ -73,7 +99,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self._answer({"/control": self._control})
 
     def _answer(self, routes: dict[str, _Answer]) -> None:
-        headers, access = self._headers(), self.server.access
+        headers, access = self._headers(), self._page.access
         try:
             parts = urlsplit(self.path)
             known = access.knows_host(headers)
@@ -102,7 +128,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
 
     def _camera(self) -> Broadcast:
         """Return the camera that the query names by its number."""
-        text, broadcasts = self._query.get("camera", "0"), self.server.broadcasts
+        text, broadcasts = self._query.get("camera", "0"), self._page.broadcasts
         if not (_is_number(text) and int(text) < len(broadcasts)):
             raise ParameterError(f"camera must be an integer in [0, {len(broadcasts) - 1}], got {text!r}")
         return broadcasts[int(text)]
@@ -117,16 +143,16 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
 
     def _file(self) -> None:
         name, kind = _FILES[self._route]
-        if "token" in self._query and self.server.access.token is not None:
+        if "token" in self._query and self._page.access.token is not None:
             # Out of the address bar, the history and the way of whoever looks over the shoulder.
-            cookie = f"{self.server.access.cookie}={self.server.access.token}; Path=/; HttpOnly; SameSite=Lax"
+            cookie = f"{self._page.access.cookie}={self._page.access.token}; Path=/; HttpOnly; SameSite=Lax"
             self._send(HTTPStatus.SEE_OTHER, b"", kind, {"Location": self._route, "Set-Cookie": cookie})
             return
         content = resources.files("bgsub.live").joinpath("page", name).read_bytes()
         self._send(HTTPStatus.OK, content, kind)
 
     def _statistics(self) -> None:
-        self._send_json(HTTPStatus.OK, tell(self.server.broadcasts))
+        self._send_json(HTTPStatus.OK, tell(self._page.broadcasts))
 
     def _snapshot(self) -> None:
         camera = self._camera()
@@ -144,7 +170,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
             self._send(HTTPStatus.OK, newest[1], "image/jpeg")
 
     def _control(self) -> None:
-        if not self.server.access.is_same_origin(self._headers()):
+        if not self._page.access.is_same_origin(self._headers()):
             self._fail(HTTPStatus.FORBIDDEN, "a command is JSON and comes from the page itself")
             return
         length = self.headers.get("Content-Length", "")
@@ -153,23 +179,18 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         elif int(length) > _LARGEST_BODY:
             self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_LARGEST_BODY} bytes")
         else:
-            do(self.rfile.read(int(length)), self.server.broadcasts)
-            self._send_json(HTTPStatus.OK, tell(self.server.broadcasts))
+            do(self.rfile.read(int(length)), self._page.broadcasts)
+            self._send_json(HTTPStatus.OK, tell(self._page.broadcasts))
 
     def _stream(self) -> None:
         camera = self._camera()
         view = self._view(camera)
-        if not self.server.change_streams(1, _STREAMS):
-            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{_STREAMS} streams are watched already")
-            return
-        try:
-            self.send_response(HTTPStatus.OK)
-            for name, value in {**_PROTECTION, **multipart_headers()}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self._send_pictures(camera, view)
-        finally:
-            self.server.change_streams(-1)
+        with self._page.stream() as is_free:
+            if is_free:
+                self._head(HTTPStatus.OK, multipart_headers())
+                self._send_pictures(camera, view)
+            else:
+                self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{_STREAMS} streams are watched already")
 
     def _send_pictures(self, camera: Broadcast, view: str) -> None:
         # A browser shows a part when the boundary of the next one arrives, so that one is sent along.
@@ -197,12 +218,14 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self._send(status, json.dumps(content).encode(), "application/json")
 
     def _send(self, status: HTTPStatus, content: bytes, kind: str, more: dict[str, str] | None = None) -> None:
+        self._head(status, {"Content-Type": kind, "Content-Length": str(len(content)), **(more or {})})
+        self.wfile.write(content)
+
+    def _head(self, status: HTTPStatus, fields: dict[str, str]) -> None:
         self.send_response(status)
-        headers = {**_PROTECTION, "Content-Type": kind, "Content-Length": str(len(content)), **(more or {})}
-        for name, value in headers.items():
+        for name, value in {**_PROTECTION, **fields}.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(content)
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
         """Tell of a request in one line, without what follows the question mark: the token may be there."""

@@ -10,13 +10,14 @@ import socketserver
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.controls import Controls
 from bgsub.live.access import Access
 from bgsub.live.broadcast import Broadcast
-from bgsub.live.handler import LiveHandler
+from bgsub.live.handler import LiveHandler, PageState
 from bgsub.live.viewer import Backdrop
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
@@ -71,7 +72,8 @@ class LiveServer:
             raise ParameterError(f"port must be an integer in [0, 65535], got {port}")
         named = {"camera": cameras} if isinstance(cameras, Controls) else cameras
         self.broadcasts = [Broadcast(controls, name, backdrop) for name, controls in named.items()]
-        self._server = _Server(host, port, Access(host, token), self.broadcasts)
+        self.page = PageState(Access(host, token), self.broadcasts)
+        self._server = _Server(host, port, self.page)
         self.address = self._server.address
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="bgsub-server")
         self._thread.start()
@@ -120,14 +122,13 @@ class _Server(http.server.ThreadingHTTPServer):
 
     daemon_threads = False
 
-    def __init__(self, host: str, port: int, access: Access, broadcasts: list[Broadcast]) -> None:
-        self.access, self.broadcasts = access, broadcasts
+    def __init__(self, host: str, port: int, page: PageState) -> None:
+        self._access = page.access
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
-        self.streams = 0
         try:
-            super().__init__((host, port), LiveHandler)
+            super().__init__((host, port), partial(LiveHandler, page))
         except OSError as error:
             reason = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or error
             raise SinkError(f"the page cannot be served at {host}:{port}: {reason}") from None
@@ -135,7 +136,7 @@ class _Server(http.server.ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind without asking for the full name of the host, which takes long where no one knows it."""
         socketserver.TCPServer.server_bind(self)
-        self.access.cookie += f"-{self.server_address[1]}"
+        self._access.cookie += f"-{self.server_address[1]}"
 
     @property
     def address(self) -> str:
@@ -144,7 +145,7 @@ class _Server(http.server.ThreadingHTTPServer):
         # Who binds to all addresses reaches the page at any of them.
         shown = {"0.0.0.0": socket.gethostname(), "::": socket.gethostname()}.get(str(host), str(host))
         shown = f"[{shown}]" if ":" in shown else shown
-        return f"http://{shown}:{port}/" + (f"?token={self.access.token}" if self.access.token else "")
+        return f"http://{shown}:{port}/" + (f"?token={self._access.token}" if self._access.token else "")
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Serve a connection in a thread of its own, unless there are too many."""
@@ -163,14 +164,6 @@ class _Server(http.server.ThreadingHTTPServer):
         with self._lock:
             self._connections.discard(request)
         super().shutdown_request(request)
-
-    def change_streams(self, change: int, most: int = 0) -> bool:
-        """Count a stream that begins (1) or ends (-1); False if there are `most` already."""
-        with self._lock:
-            if change > 0 and self.streams >= most:
-                return False
-            self.streams += change
-            return True
 
     def end(self) -> None:
         """Close all connections and wait for their threads."""

@@ -459,7 +459,7 @@ def test_a_stop_before_the_first_checkpoint_is_no_end(inputs, uninterrupted, tmp
 
 
 def test_a_video_that_cannot_be_continued_is_told_before_the_work(inputs, tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.video.sinks.create.has_av", lambda: False)
+    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
     with pytest.raises(SinkError, match=r"pip install 'bgsub\[av\]'"):
         run_job(make_job(inputs, tmp_path, save=("mask.mkv",), resume=True))
     assert os.listdir(tmp_path) == []

@@ -179,11 +179,10 @@ def test_a_hidden_page_lets_go_of_its_streams_and_one_too_many_is_tried_again(mo
         page.goto(run.server.address)
         natural_size(page, 640, 480)
         page.evaluate(hide, True)
-        wait_for(page, lambda: run.server._server.streams == 0)
-        run.server._server.change_streams(1, 1)
-        page.evaluate(hide, False)
-        sync_api.expect(page.locator(".states")).to_have_text("no picture, trying again ...")
-        run.server._server.change_streams(-1)
+        wait_for(page, lambda: run.server.page.streams == 0)
+        with run.server.page.stream():
+            page.evaluate(hide, False)
+            sync_api.expect(page.locator(".states")).to_have_text("no picture, trying again ...")
         natural_size(page, 640, 480)
         sync_api.expect(page.locator(".states")).to_have_text("")
 

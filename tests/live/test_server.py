@@ -129,7 +129,7 @@ def test_stream_shows_the_view_of_each_newest_frame(server, client):
         np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
         with client.watch("/stream?view=panel") as other:
             assert other().shape == (64, 96, 3)
-    wait_until(lambda: server._server.streams == 0)
+    wait_until(lambda: server.page.streams == 0)
 
 
 def test_stream_before_the_first_frame_says_so(client):
@@ -321,10 +321,10 @@ def test_token(controls, caplog):
 
 def test_other_hosts_always_have_a_token():
     with LiveServer(Controls(), "0.0.0.0", 0) as first, LiveServer(Controls(), "0.0.0.0", 0) as second:
-        tokens = {server._server.access.token for server in (first, second)}
+        tokens = {server.page.access.token for server in (first, second)}
         assert len(tokens) == 2
         assert min(map(len, tokens)) >= 20
-        assert first._server.access.token in first.address
+        assert first.page.access.token in first.address
         assert Client(first).ask("/statistics")[0] == 403
 
 

@@ -15,10 +15,10 @@ from video_fakes import ListSink, read_video
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.video import Frame, VideoSink
-from bgsub.video.sinks import recorder as module
-from bgsub.video.sinks.motion_gate import Gate, MotionGate
+from bgsub.video.sinks.motion_gate import Gate, MotionGate, MotionRules
 from bgsub.video.sinks.pre_roll import PreRoll
 from bgsub.video.sinks.recorder import RecorderSink
+from bgsub.video.sinks.videos import video_sink
 
 RATE = 10
 SHAPE = (32, 48)
@@ -59,10 +59,10 @@ def factory():
     return Factory()
 
 
-def record(folder, factory, moving, **options):
+def record(folder, factory, moving, memory=1 << 28, **options):
     """Run a recorder over frames of 10 a second; `moving` are the indices with motion, the largest the last frame."""
-    options = {"pre_roll": 0.5, "post_roll": 1.0, "min_duration": 0.2, **options}
-    sink = RecorderSink(folder, make_sink=factory, **options)
+    rules = MotionRules(**{"pre_roll": 0.5, "post_roll": 1.0, "min_duration": 0.2, **options})
+    sink = RecorderSink(folder, rules, make_sink=factory, memory=memory)
     with sink:
         for index in range(100):
             sink.write(frame(index), separation(index, 0.1 if index in moving else 0.0))
@@ -178,7 +178,7 @@ def test_what_happens_to_the_whole_frame_is_no_motion(tmp_path, factory, odd):
     ],
 )
 def test_thresholds(tmp_path, factory, options, share, count):
-    with RecorderSink(tmp_path, make_sink=factory, **options) as sink:
+    with RecorderSink(tmp_path, MotionRules(**options), make_sink=factory) as sink:
         for index in range(30):
             sink.write(frame(index), separation(0, share))
     assert len(sink.clips) == count
@@ -201,8 +201,9 @@ def test_real_files(tmp_path, monkeypatch, backend, view):
     if backend == "av":
         pytest.importorskip("av")
     else:
-        monkeypatch.setattr(module.importlib.util, "find_spec", lambda _name: None)
-    with RecorderSink(tmp_path, view=view, min_duration=0.1, pre_roll=0.5, post_roll=0.4, source="cam 0/a:b") as sink:
+        monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
+    rules = MotionRules(min_duration=0.1, pre_roll=0.5, post_roll=0.4)
+    with RecorderSink(tmp_path, rules, view=view, source="cam 0/a:b") as sink:
         for index in range(40):
             sink.write(frame(index), separation(6 * index, 0.2 if 20 <= index < 25 else 0.0))
     (clip,) = sink.clips
@@ -222,7 +223,8 @@ def test_real_files(tmp_path, monkeypatch, backend, view):
 def test_real_times_of_a_camera(tmp_path):
     av = pytest.importorskip("av")
     times = np.cumsum(np.random.default_rng(3).uniform(0.02, 0.2, 60))
-    with RecorderSink(tmp_path, pre_roll=0.5, post_roll=0.5, min_duration=0.1, source="cam") as sink:
+    rules = MotionRules(pre_roll=0.5, post_roll=0.5, min_duration=0.1)
+    with RecorderSink(tmp_path, rules, source="cam") as sink:
         for index, moment in enumerate(times):
             share = 0.2 if 2 < moment < 3 else 0.0
             sink.write(frame(index, float(moment), received=1000.0 + moment), separation(0, share))
@@ -237,14 +239,14 @@ def test_real_times_of_a_camera(tmp_path):
 
 def test_numbers_go_on_and_the_list_grows(tmp_path):
     for _ in range(2):
-        with RecorderSink(tmp_path, pre_roll=0, post_roll=0, min_duration=0, source="a") as sink:
+        with RecorderSink(tmp_path, MotionRules(pre_roll=0, post_roll=0, min_duration=0), source="a") as sink:
             sink.write(frame(0), separation(9, 0.5))
     assert [path.name for path in sorted(tmp_path.glob("*.mp4"))] == ["a-0001.mp4", "a-0002.mp4"]
     assert len((tmp_path / "clips.csv").read_text().splitlines()) == 3
 
 
 def test_abort_leaves_a_partial_file(tmp_path, factory):
-    sink = RecorderSink(tmp_path, min_duration=0)
+    sink = RecorderSink(tmp_path, MotionRules(min_duration=0))
     for index in range(5):
         sink.write(frame(index), separation(9, 0.5))
     sink.abort()
@@ -254,7 +256,9 @@ def test_abort_leaves_a_partial_file(tmp_path, factory):
 
 def test_a_clip_that_fails_is_told(tmp_path):
     error = SinkError("no space left")
-    sink = RecorderSink(tmp_path, min_duration=0, make_sink=lambda *_: ListSink(fail_at="close", error=error))
+    sink = RecorderSink(
+        tmp_path, MotionRules(min_duration=0), make_sink=lambda *_: ListSink(fail_at="close", error=error)
+    )
     sink.write(frame(0), separation(9, 0.5))
     with pytest.raises(SinkError, match=r"^no space left$"):
         sink.close()
@@ -287,7 +291,7 @@ def test_what_is_held_comes_back(lossless, shape):
 
 
 def test_the_gate_alone():
-    gate = MotionGate(1.0, 1.0, 0.0)
+    gate = MotionGate(MotionRules(pre_roll=1.0, post_roll=1.0, min_duration=0.0))
     assert gate.update(0.0, False) is Gate.HOLD
     assert gate.update(0.5, True) is Gate.BEGIN
     assert gate.recording
@@ -298,31 +302,33 @@ def test_the_gate_alone():
 
 
 def test_opencv_when_there_is_no_pyav(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda _name: None)
-    assert isinstance(module._default_sink(tmp_path / "a.mp4", "background", module.DEFAULT_RATE), VideoSink)
+    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
+    assert isinstance(video_sink(tmp_path / "a.mp4", "background", None), VideoSink)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "name", "message"),
     [
-        ({"pre_roll": -1}, "pre_roll must be a number of seconds, 0 or more, got -1"),
-        ({"max_duration": 0}, "max_duration must be a positive number of seconds or None, got 0"),
-        ({"min_share": 1.5}, "min_share must lie in [0, 1], got 1.5"),
-        ({"min_area": -1}, "min_area must be a number of pixels, 0 or more, got -1"),
+        ({"pre_roll": -1}, None, "pre_roll must be a number of seconds, 0 or more, got -1"),
+        ({"max_duration": 0}, None, "max_duration must be a positive number of seconds or None, got 0"),
+        ({"min_share": 1.5}, None, "min_share must lie in [0, 1], got 1.5"),
+        ({"min_area": -1}, None, "min_area must be a number of pixels, 0 or more, got -1"),
         (
-            {"name": "{camera}"},
+            {},
+            "{camera}",
             "the name of a clip takes {source}, {date}, {time}, {start}, {number} and no folder, "
             "got '{camera}-{number}'",
         ),
         (
-            {"name": "../{number}"},
+            {},
+            "../{number}",
             "the name of a clip takes {source}, {date}, {time}, {start}, {number} and no folder, got '../{number}'",
         ),
     ],
 )
-def test_wrong_parameters(tmp_path, options, message):
+def test_wrong_parameters(tmp_path, options, name, message):
     with pytest.raises(ParameterError) as caught:
-        RecorderSink(tmp_path, **options)
+        RecorderSink(tmp_path, MotionRules(**options), name=name)
     assert str(caught.value) == message
 
 

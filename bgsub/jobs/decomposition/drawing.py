@@ -10,8 +10,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from bgsub.jobs.decomposition.fitting import Decomposition
+from bgsub.jobs.decomposition.picture import picture
 from bgsub.jobs.decomposition.samples import FrameSamples, Samples
-from bgsub.jobs.decomposition.writing import picture
 from bgsub.video.views import to_bgr8
 
 _WIDTH, _DPI = 12.0, 110

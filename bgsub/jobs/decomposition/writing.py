@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from bgsub.errors import DependencyError, OutputError
+from bgsub.errors import OutputError, import_optional
 from bgsub.jobs.decomposition.fitting import Decomposition
+from bgsub.jobs.decomposition.picture import picture
 from bgsub.jobs.decomposition.samples import FrameSamples, Samples
-from bgsub.separation import Separation
-from bgsub.video.sinks.av import AvVideoSink
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sinks.taken import TakenNames
-from bgsub.video.sinks.video import VideoSink
-from bgsub.video.sources.av_container import is_available as has_av
+from bgsub.video.sinks.videos import as_separation, video_sink
 
 PARTS = ("low_rank", "sparse")
 VIDEO_ENDING = ".mp4"
@@ -78,12 +76,8 @@ def plot_target(name: str = "decomposition.png") -> Target:
     DependencyError
         If matplotlib is missing.
     """
-    try:
-        import matplotlib  # noqa: F401, PLC0415 - what is missing shows before the work
-    except ImportError:
-        raise DependencyError(
-            "a picture of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'"
-        ) from None
+    message = "a picture of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'"
+    import_optional("matplotlib", message)  # what is missing shows before the work
 
     def write(path: Path, samples: Samples, parts: Decomposition) -> None:
         from bgsub.jobs.decomposition.drawing import draw  # noqa: PLC0415 - it brings matplotlib along
@@ -139,26 +133,10 @@ def _of_part(write: Callable[..., None], part: str, sparse_picture: str) -> Writ
     return write_part
 
 
-def picture(samples: FrameSamples, row: np.ndarray, sparse_picture: str = "") -> np.ndarray:
-    """Return one row of a part, (m,), as an image of the frames' format."""
-    if sparse_picture == "absolute":
-        row = np.abs(row)
-    elif sparse_picture == "offset":
-        row = (1 + row) / 2
-    if samples.format.dtype.startswith("float"):
-        row = row.clip(0, 1)
-    return samples.format.to_image(np.ascontiguousarray(row, np.float32))
-
-
 def _write_video(path: Path, samples: FrameSamples, rows: np.ndarray, sparse_picture: str) -> None:
-    make = AvVideoSink if has_av() else VideoSink
-    with make(path, "background", samples.rate) as sink:
+    with video_sink(path, "background", samples.rate) as sink:
         for frame, row in zip(samples.frames, rows, strict=True):
-            image = picture(samples, row, sparse_picture)
-            sink.write(frame, Separation(image, _NOTHING, image, _NOTHING, _NOTHING, "tracking"))
-
-
-_NOTHING = np.empty(0)
+            sink.write(frame, as_separation(picture(samples, row, sparse_picture)))
 
 
 def _write_images(folder: Path, samples: FrameSamples, rows: np.ndarray, sparse_picture: str) -> None:

@@ -12,12 +12,11 @@ from pathlib import Path
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.arrays import ArraySink
-from bgsub.video.sinks.av import AvVideoSink
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import ImageSequenceSink, default_prefix
 from bgsub.video.sinks.still import StillSink
-from bgsub.video.sinks.video import VideoSink
-from bgsub.video.sources.av_container import is_available as has_av
+from bgsub.video.sinks.videos import video_sink
+from bgsub.video.sources import av_container
 from bgsub.video.sources.base import FrameSource
 
 logger = logging.getLogger("bgsub")
@@ -146,7 +145,7 @@ def _check_distinct(outputs: Sequence[_Output]) -> None:
 
 def _check_dependency(spec: OutputSpec) -> None:
     needed = spec.kind == "video" and (spec.view == "cutout" or spec.ending == ".webm")
-    if needed and not has_av():
+    if needed and not av_container.is_available():
         raise DependencyError(f"{spec} needs the package av: pip install 'bgsub[av]'")
 
 
@@ -168,14 +167,18 @@ def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite:
 
 def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
     for output in named:
-        if output.spec.kind == "video" and (output.spec.ending == ".avi" or not has_av()) and source.is_variable_rate:
+        if (
+            output.spec.kind == "video"
+            and (output.spec.ending == ".avi" or not av_container.is_available())
+            and source.is_variable_rate
+        ):
             logger.warning("'%s' is at a constant rate, unlike %s", output.target, source.name)
 
 
 def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:
     """Return the file whose sound goes into the outputs; None, with a warning, if a given rate parts the two."""
     wanted = any(output.spec.kind == "video" and output.spec.view in _WITH_SOUND for output in named)
-    if not (wanted and has_av() and getattr(source, "has_audio", False)):
+    if not (wanted and av_container.is_available() and getattr(source, "has_audio", False)):
         return None
     if source.is_retimed:
         logger.warning("no sound of %s in the output: the given frame rate is not that of the file", source.name)
@@ -191,6 +194,4 @@ def _sink(output: _Output, source: FrameSource, overwrite: bool, audio_from: Pat
         return ArraySink(target, spec.view)
     if spec.kind == "still":
         return StillSink(target)
-    if not has_av():
-        return VideoSink(target, spec.view, source.rate)
-    return AvVideoSink(target, spec.view, source.rate, audio_from=audio_from if spec.view in _WITH_SOUND else None)
+    return video_sink(target, spec.view, source.rate, audio_from if spec.view in _WITH_SOUND else None)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import math
 import os
@@ -15,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub.errors import SinkError
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.clip_files import Clip, ClipNames, append_to_list
-from bgsub.video.sinks.motion_gate import CLOSE, Gate, MotionGate
+from bgsub.video.sinks.motion_gate import CLOSE, Gate, MotionGate, MotionRules
 from bgsub.video.sinks.pre_roll import PreRoll
-from bgsub.video.sinks.video import DEFAULT_RATE, VideoSink
+from bgsub.video.sinks.video import DEFAULT_RATE
+from bgsub.video.sinks.videos import as_separation, video_sink
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view, to_bgr8, to_uint8
 
@@ -46,16 +46,8 @@ class RecorderSink(Sink):
     ----------
     folder : str or path
         Created if missing.
-    min_share : float
-        Share of the frame, in [0, 1], that must be foreground.
-    min_area : int, optional
-        The same in pixels, instead of `min_share`.
-    pre_roll, post_roll : float
-        Seconds recorded before and after the motion.
-    min_duration : float
-        Seconds that motion must last to be recorded.
-    max_duration : float, optional
-        Seconds after which a clip ends and the next one begins; by default never.
+    rules : MotionRules, optional
+        What is motion, and how much around it is recorded.
     view : str
         ``"input"``, the frames as they are, or one of `VIEWS`; ``cutout`` without its transparency.
     name : str, optional
@@ -85,13 +77,8 @@ class RecorderSink(Sink):
     def __init__(
         self,
         folder: str | os.PathLike[str],
+        rules: MotionRules | None = None,
         *,
-        min_share: float = 0.002,
-        min_area: int | None = None,
-        pre_roll: float = 2.0,
-        post_roll: float = 3.0,
-        min_duration: float = 0.3,
-        max_duration: float | None = None,
         view: str = "input",
         name: str | None = None,
         source: str = "video",
@@ -99,25 +86,16 @@ class RecorderSink(Sink):
         make_sink: MakeSink | None = None,
         memory: int = _MEMORY,
     ) -> None:
-        for label, seconds in (("pre_roll", pre_roll), ("post_roll", post_roll), ("min_duration", min_duration)):
-            if not 0 <= seconds < math.inf:
-                raise ParameterError(f"{label} must be a number of seconds, 0 or more, got {seconds!r}")
-        if max_duration is not None and not max_duration > 0:
-            raise ParameterError(f"max_duration must be a positive number of seconds or None, got {max_duration!r}")
-        if not 0 <= min_share <= 1:
-            raise ParameterError(f"min_share must lie in [0, 1], got {min_share!r}")
-        if min_area is not None and min_area < 0:
-            raise ParameterError(f"min_area must be a number of pixels, 0 or more, got {min_area!r}")
         self.folder = Path(folder)
         self.clips: list[Clip] = []
-        self._min_share, self._min_area = min_share, min_area
+        self._rules = rules or MotionRules()
         self._view: Callable[[Separation], np.ndarray] = _input if view == "input" else get_view(view)
         self._exact = view == "mask"
         self._names = ClipNames(self.folder, name, source, ".mkv" if self._exact else ".mp4")
         self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
-        self._make_sink = make_sink or _default_sink
-        self._gate = MotionGate(pre_roll, post_roll, min_duration)
-        self._max_duration = max_duration or math.inf
+        self._make_sink = make_sink or video_sink
+        self._gate = MotionGate(self._rules)
+        self._max_duration = self._rules.max_duration or math.inf
         self._held = PreRoll(self._exact, memory)
         self._clip: _GrowingClip | None = None
         prepare_folder(self.folder)
@@ -125,7 +103,7 @@ class RecorderSink(Sink):
     def write(self, frame: Frame, separation: Separation) -> None:
         moment = frame.time if frame.time is not None else float(frame.index / self._rate)
         share = separation.share
-        action = self._gate.update(moment, self._is_moving(separation, share))
+        action = self._gate.update(moment, self._rules.is_motion(separation, share))
         picture = self._picture(separation)
         if action is not Gate.RECORD and self._clip is not None and self._is_over(self._clip, action):
             self._finish_clip()
@@ -148,13 +126,6 @@ class RecorderSink(Sink):
 
     def checkpoint(self) -> dict[str, Any]:
         raise SinkError("recordings of motion cannot be continued")
-
-    def _is_moving(self, separation: Separation, share: float) -> bool:
-        if separation.phase != "tracking" or separation.event is not None:
-            return False
-        if self._min_area is not None:
-            return share > 0 and share * separation.mask.size >= self._min_area
-        return share > 0 and share >= self._min_share
 
     def _is_over(self, clip: _GrowingClip, action: Gate) -> bool:
         """Whether the clip at hand can no longer be continued: the next one would begin after its end."""
@@ -208,7 +179,7 @@ class _GrowingClip:
         return Clip(self.path, self.start, self.end, self._peak, self.began)
 
     def add(self, frame: Frame, moment: float, share: float, picture: np.ndarray) -> None:
-        self.sink.write(frame, _as_separation(picture))
+        self.sink.write(frame, as_separation(picture))
         self.end, self._peak = moment, max(self._peak, share)
 
 
@@ -216,22 +187,8 @@ def _input(separation: Separation) -> np.ndarray:
     return separation.frame
 
 
-def _as_separation(picture: np.ndarray) -> Separation:
-    """Wrap a finished picture for a sink: its views ``mask`` and ``background`` show it as it is."""
-    nothing = np.empty(0)
-    return Separation(picture, picture, picture, nothing, nothing, "tracking")
-
-
 def _date_of(frame: Frame) -> datetime | None:
     """Return when a frame of a camera arrived."""
     if frame.received is None:
         return None
     return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - frame.received)
-
-
-def _default_sink(path: Path, view: str, rate: Fraction) -> Sink:
-    if importlib.util.find_spec("av") is None:
-        return VideoSink(path, view, rate)
-    from bgsub.video.sinks.av import AvVideoSink  # noqa: PLC0415
-
-    return AvVideoSink(path, view, rate)

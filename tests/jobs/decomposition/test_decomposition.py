@@ -22,8 +22,9 @@ from bgsub.jobs.decomposition import (
 from bgsub.jobs.decomposition.drawing import input_singular_values
 from bgsub.jobs.decomposition.memory import available_memory, in_words, needed_memory
 from bgsub.jobs.decomposition.observed import read_frame_masks, read_matrix_mask
+from bgsub.jobs.decomposition.picture import picture
 from bgsub.jobs.decomposition.publishing import output_folder
-from bgsub.jobs.decomposition.writing import Target, picture
+from bgsub.jobs.decomposition.writing import Target
 from bgsub.synthetic import low_rank_plus_sparse
 from bgsub.video import ArraySource, ImageSequenceSource
 
