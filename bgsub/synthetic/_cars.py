@@ -47,19 +47,7 @@ class Car:
         return self.half_length + 0.12, self.height + 0.1
 
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
-        """Paint the car, wheels on y = 0, y up in metres.
-
-        Parameters
-        ----------
-        canvas : Canvas
-            Where to paint.
-        distance : float
-            Metres driven: turns the wheels.
-        swing : float
-            Ignored; people use it.
-        dx : float
-            Sideways part of the direction; its sign says where the bonnet is.
-        """
+        """Paint the car, wheels on y = 0; see `Person.draw`. The distance turns the wheels, and nothing swings."""
         way = math.copysign(1.0, dx)
         x, y = canvas.x * np.float32(way), canvas.y
         tone = np.clip(np.float32(0.78) + np.float32(0.35) * y, 0.7, 1.25)[..., np.newaxis] * self._paint

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.synthetic._shapes import Canvas, Mottle, bgr, capsule, ellipse, generator
-from bgsub.synthetic._stage import Camera, Light
+from bgsub.synthetic._stage import Camera, Light, Vector
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,7 @@ class Foliage:
 
 
 def _layer(
-    camera: Camera,
-    lights: list[Light],
-    foot: tuple[float, float, float],
-    reach: tuple[float, float],
-    sway: float,
+    camera: Camera, lights: list[Light], foot: Vector, reach: tuple[float, float], sway: float
 ) -> tuple[Canvas, tuple[int, int], np.ndarray]:
     """Return a canvas around a plant: x to the right of the foot, y up, both in metres."""
     x, y, z = foot
@@ -93,15 +89,7 @@ def _finish(canvas: Canvas, corner: tuple[int, int], lit: np.ndarray, z: float, 
     return Foliage(*corner, canvas.colour, canvas.alpha, z, lit, reach, flutter)
 
 
-def potted_plant(
-    camera: Camera,
-    lights: list[Light],
-    foot: tuple[float, float, float],
-    size: float,
-    *,
-    sway: float,
-    key: int,
-) -> Foliage:
+def potted_plant(camera: Camera, lights: list[Light], foot: Vector, size: float, *, sway: float, key: int) -> Foliage:
     """Make a plant of arching leaves whose stem leaves the pot at `foot`; `size` is its height in metres."""
     rng = generator(key, 71)
     canvas, corner, lit = _layer(camera, lights, foot, (0.75 * size, 1.05 * size), sway)
@@ -119,15 +107,7 @@ def potted_plant(
     return _finish(canvas, corner, lit, foot[2], rng)
 
 
-def tree(
-    camera: Camera,
-    lights: list[Light],
-    foot: tuple[float, float, float],
-    size: float,
-    *,
-    sway: float,
-    key: int,
-) -> Foliage:
+def tree(camera: Camera, lights: list[Light], foot: Vector, size: float, *, sway: float, key: int) -> Foliage:
     """Make a leafy tree of height `size` metres that stands at `foot`."""
     rng = generator(key, 72)
     canvas, corner, lit = _layer(camera, lights, foot, (0.42 * size, 1.05 * size), sway)

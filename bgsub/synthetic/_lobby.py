@@ -6,6 +6,7 @@ import numpy as np
 
 from bgsub.synthetic._foliage import Foliage, potted_plant
 from bgsub.synthetic._people import Person, Way
+from bgsub.synthetic._scene import SceneSettings
 from bgsub.synthetic._shapes import Mottle, bgr, generator
 from bgsub.synthetic._stage import Box, Camera, Light, Picture, Texture, render
 from bgsub.synthetic._tracks import Track
@@ -16,24 +17,13 @@ _PERIOD = 190
 
 
 class Lobby:
-    """The lobby's picture, plants, timetable and lamps; the attributes every stage has.
-
-    Parameters
-    ----------
-    size : (int, int)
-        Width and height of the picture in pixels.
-    seed : int
-        Seed of colours, people and lamps.
-    walkers : int
-        Number of people's timetables.
-    sway : float
-        Wind in pixels, to leave room for it around the plants.
-    """
+    """The lobby's picture, plants, timetable and lamps; the attributes every stage has."""
 
     switches = True
 
-    def __init__(self, size: tuple[int, int], seed: int, walkers: int, sway: float) -> None:
-        width, height = size
+    def __init__(self, settings: SceneSettings) -> None:
+        width, height = settings.stage_size
+        seed, walkers, sway = settings.seed, settings.walkers, settings.sway
         focal = 0.875 * min(width, 1.25 * height)
         self.camera = Camera(width, height, focal, (0.5 * width, 0.33 * height), FLOOR)
         # The side walls show from seven metres on, whatever the shape of the picture.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
 
+from bgsub.errors import ParameterError
 from bgsub.synthetic._foliage import Foliage
 from bgsub.synthetic._shapes import generator
 from bgsub.synthetic._sheet import Sheet
@@ -21,6 +23,55 @@ _STEPS = 4096
 _BRIGHTEST = 2.0
 _SHAKE_STEPS = 16
 _SHADE_SEEN = 0.05
+
+
+@dataclass(frozen=True)
+class SceneSettings:
+    """What `scene` takes.
+
+    Raises
+    ------
+    ParameterError
+        If one of them is outside its range.
+    """
+
+    name: str
+    size: tuple[int, int]
+    length: int
+    seed: int
+    noise: float
+    channels: int
+    shake: float
+    sway: float
+    lamps: bool
+    walkers: int
+    shadows: bool
+    empty_start: int
+
+    def __post_init__(self) -> None:
+        if len(self.size) != 2 or min(self.size) < 16:
+            raise ParameterError(f"size must be (width, height), each at least 16, got {self.size!r}")
+        object.__setattr__(self, "size", (self.size[0], self.size[1]))
+        if self.channels not in (1, 3):
+            raise ParameterError(f"channels must be 1 or 3, got {self.channels!r}")
+        for name in ("seed", "walkers", "empty_start"):
+            if getattr(self, name) < 0:
+                raise ParameterError(f"{name} must be 0 or more, got {getattr(self, name)!r}")
+        for name in ("noise", "shake", "sway"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise ParameterError(f"{name} must be a finite number, 0 or more, got {getattr(self, name)!r}")
+        if self.length < 1:
+            raise ParameterError(f"length must be at least 1, got {self.length!r}")
+
+    @property
+    def margin(self) -> int:
+        """Pixels around the picture that a shaking camera needs."""
+        return math.ceil(2.5 * self.shake) + 1 if self.shake else 0
+
+    @property
+    def stage_size(self) -> tuple[int, int]:
+        """Width and height of the picture with its margin."""
+        return self.size[0] + 2 * self.margin, self.size[1] + 2 * self.margin
 
 
 class Stage(Protocol):
@@ -53,41 +104,23 @@ class Scene:
 
     rate = Fraction(25)
 
-    def __init__(
-        self,
-        name: str,
-        stage: Stage,
-        *,
-        size: tuple[int, int],
-        length: int,
-        seed: int,
-        noise: float,
-        channels: int,
-        shake: float,
-        sway: float,
-        lamps: bool,
-        shadows: bool,
-        empty_start: int,
-    ) -> None:
-        self.name, self.size = name, size
-        self._stage, self._length, self._seed = stage, length, seed
-        self._noise, self._channels, self._shake, self._sway = noise, channels, shake, sway
-        self._lamps, self._shadows, self._empty_start = lamps, shadows, empty_start
-        self._margin = (stage.camera.width - size[0]) // 2
+    def __init__(self, settings: SceneSettings, stage: Stage) -> None:
+        self.name, self.size = settings.name, settings.size
+        self._settings, self._stage = settings, stage
 
     def __len__(self) -> int:
-        return self._length
+        return self._settings.length
 
     def __getitem__(self, index: int) -> tuple[np.ndarray, np.ndarray]:
         """Return frame and mask at `index`; negative counts from the end."""
-        if not -self._length <= index < self._length:
-            raise IndexError(f"frame {index} of a scene of {self._length} frames")
-        index %= self._length
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"frame {index} of a scene of {len(self)} frames")
+        index %= len(self)
         radiance, mask = self._compose(index, self._present(index))
-        return self._sense(radiance, self._noise, index), mask
+        return self._sense(radiance, self._settings.noise, index), mask
 
     def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        return (self[i] for i in range(self._length))
+        return (self[i] for i in range(len(self)))
 
     def frames(self) -> np.ndarray:
         """Return all frames: (n, h, w, 3), or (n, h, w) with one channel, uint8."""
@@ -95,7 +128,7 @@ class Scene:
 
     def masks(self) -> np.ndarray:
         """Return all masks: (n, h, w), uint8."""
-        return np.stack([self._compose(i, self._present(i))[1] for i in range(self._length)])
+        return np.stack([self._compose(i, self._present(i))[1] for i in range(len(self))])
 
     def background(self, index: int) -> np.ndarray:
         """Return the frame at `index` as it would be without movers, shadows of theirs and noise."""
@@ -104,11 +137,11 @@ class Scene:
 
     def offset(self, index: int) -> tuple[float, float]:
         """Return how far the shaking camera has moved the picture, (dx, dy) in pixels."""
-        if not self._shake:
+        if not self._settings.shake:
             return 0.0, 0.0
-        phases = generator(self._seed, 61).uniform(0, 2 * math.pi, 6)
+        phases = generator(self._settings.seed, 61).uniform(0, 2 * math.pi, 6)
         turns = (0.91, 0.47, 0.263, 0.83, 0.53, 0.291)
-        size = self._shake * math.sqrt(2 / 3)
+        size = self._settings.shake * math.sqrt(2 / 3)
         waves = [size * math.sin(turn * index + p) for turn, p in zip(turns, phases, strict=True)]
         dx, dy = (round(_SHAKE_STEPS * sum(part)) / _SHAKE_STEPS for part in (waves[:3], waves[3:]))
         return dx, dy
@@ -116,26 +149,26 @@ class Scene:
     @property
     def lamp_frames(self) -> tuple[int, ...]:
         """Frames that are the first under lamps other than those of the frame before."""
-        if not self._lamps or not self._stage.switches:
+        if not self._settings.lamps or not self._stage.switches:
             return ()
-        weights = [self._stage.weights(i) for i in range(self._length)]
-        return tuple(i for i in range(1, self._length) if weights[i] != weights[i - 1])
+        weights = [self._stage.weights(i) for i in range(len(self))]
+        return tuple(i for i in range(1, len(self)) if weights[i] != weights[i - 1])
 
     def _present(self, index: int) -> list[Presence]:
         """Return who is in the scene, the farthest first."""
-        if index < self._empty_start:
+        if index < self._settings.empty_start:
             return []
-        found = [track.at(index - self._empty_start) for track in self._stage.tracks]
+        found = [track.at(index - self._settings.empty_start) for track in self._stage.tracks]
         return sorted((p for p in found if p is not None), key=lambda p: -p.z)
 
     def _compose(self, index: int, present: list[Presence]) -> tuple[np.ndarray, np.ndarray]:
         """Return the radiance (h, w, 3), float32, and the mask (h, w), uint8."""
         stage = self._stage
-        sheet = Sheet(stage.camera, stage.picture, stage.weights(index if self._lamps else 0))
-        if self._shadows:
+        sheet = Sheet(stage.camera, stage.picture, stage.weights(index if self._settings.lamps else 0))
+        if self._settings.shadows:
             sheet.cast(present)
         for plant in stage.foliage:
-            sheet.lay(plant, *plant.moved(index, self._sway))
+            sheet.lay(plant, *plant.moved(index, self._settings.sway))
         for one in present:
             sheet.enter(one)
         offset = self.offset(index)
@@ -148,7 +181,7 @@ class Scene:
 
     def _view(self, layer: np.ndarray, offset: tuple[float, float]) -> np.ndarray:
         """Cut the camera's view out of the stage, moved by a fraction of a pixel."""
-        m, (w, h) = self._margin, self.size
+        m, (w, h) = self._settings.margin, self.size
         if not m:
             return layer
         x, y = m - offset[0], m - offset[1]
@@ -165,11 +198,11 @@ class Scene:
         place = place.astype(np.uint16)
         grey = _RESPONSE[place]
         scatter = _SCATTER[place] if noise else None
-        if self._channels == 1:
+        if self._settings.channels == 1:
             grey = _luma(grey)
             scatter = _luma(scatter) if scatter is not None else None
         if scatter is not None:
-            rng = generator(self._seed, 81, index)
+            rng = generator(self._settings.seed, 81, index)
             grey += scatter * np.float32(noise) * rng.standard_normal(grey.shape, dtype=np.float32)
         return np.clip(np.rint(grey), 0, 255).astype(np.uint8)
 

@@ -9,6 +9,7 @@ import numpy as np
 from bgsub.synthetic._cars import Car
 from bgsub.synthetic._foliage import Foliage, tree
 from bgsub.synthetic._people import Person, Way
+from bgsub.synthetic._scene import SceneSettings
 from bgsub.synthetic._shapes import Mottle, bgr, generator
 from bgsub.synthetic._stage import Box, Camera, Light, Picture, Texture, render
 from bgsub.synthetic._tracks import Track
@@ -20,24 +21,13 @@ _KERB, _FAR_KERB, _FRONTS = 5.3, 11.6, 14.0
 
 
 class Street:
-    """The street's picture, tree, timetable and clouds; the attributes every stage has.
-
-    Parameters
-    ----------
-    size : (int, int)
-        Width and height of the picture in pixels.
-    seed : int
-        Seed of colours, people, cars and clouds.
-    walkers : int
-        Number of timetables; every other one is of cars.
-    sway : float
-        Wind in pixels, to leave room for it around the tree.
-    """
+    """The street's picture, tree, timetable and clouds; the attributes every stage has."""
 
     switches = False
 
-    def __init__(self, size: tuple[int, int], seed: int, walkers: int, sway: float) -> None:
-        width, height = size
+    def __init__(self, settings: SceneSettings) -> None:
+        width, height = settings.stage_size
+        seed, walkers, sway = settings.seed, settings.walkers, settings.sway
         focal = 0.62 * min(width, 1.25 * height)
         self.camera = Camera(width, height, focal, (0.5 * width, 0.36 * height), GROUND)
         lights = [

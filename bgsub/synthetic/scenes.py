@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 
 from bgsub.errors import ParameterError
-from bgsub.synthetic._scene import Scene, Stage
+from bgsub.synthetic._lobby import Lobby
+from bgsub.synthetic._scene import Scene, SceneSettings, Stage
+from bgsub.synthetic._street import Street
 
-SCENES = ("lobby", "street")
+_STAGES: dict[str, Callable[[SceneSettings], Stage]] = {"lobby": Lobby, "street": Street}
+SCENES = tuple(_STAGES)
 
 
 def scene(
@@ -77,32 +80,7 @@ def scene(
     """
     if name not in SCENES:
         raise ParameterError(f"scene must be one of {', '.join(SCENES)}, got {name!r}")
-    if len(size) != 2 or min(size) < 16:
-        raise ParameterError(f"size must be (width, height), each at least 16, got {size!r}")
-    if channels not in (1, 3):
-        raise ParameterError(f"channels must be 1 or 3, got {channels!r}")
-    for what, number in (("seed", seed), ("walkers", walkers), ("empty_start", empty_start)):
-        if number < 0:
-            raise ParameterError(f"{what} must be 0 or more, got {number!r}")
-    for what, amount in (("noise", noise), ("shake", shake), ("sway", sway)):
-        if not 0 <= amount < math.inf:
-            raise ParameterError(f"{what} must be a finite number, 0 or more, got {amount!r}")
-    if length < 1:
-        raise ParameterError(f"length must be at least 1, got {length!r}")
-    margin = math.ceil(2.5 * shake) + 1 if shake else 0
-    stage = _stage(name, (size[0] + 2 * margin, size[1] + 2 * margin), seed, walkers, sway)
-    return Scene(
-        name, stage, size=(size[0], size[1]), length=length, seed=seed, noise=noise, channels=channels,
-        shake=shake, sway=sway, lamps=lamps, shadows=shadows, empty_start=empty_start,
-    )  # fmt: skip
-
-
-def _stage(name: str, size: tuple[int, int], seed: int, walkers: int, sway: float) -> Stage:
-    """Build the place of a scene on a picture that leaves room for the shaking camera."""
-    if name == "lobby":
-        from bgsub.synthetic._lobby import Lobby  # noqa: PLC0415 - build what is asked for
-
-        return Lobby(size, seed, walkers, sway)
-    from bgsub.synthetic._street import Street  # noqa: PLC0415
-
-    return Street(size, seed, walkers, sway)
+    settings = SceneSettings(
+        name, size, length, seed, noise, channels, shake, sway, lamps, walkers, shadows, empty_start
+    )
+    return Scene(settings, _STAGES[name](settings))

@@ -167,18 +167,15 @@ def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite:
 
 def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
     for output in named:
-        if (
-            output.spec.kind == "video"
-            and (output.spec.ending == ".avi" or not av_container.is_available())
-            and source.is_variable_rate
-        ):
+        is_constant = output.spec.ending == ".avi" or not av_container.is_available()
+        if output.spec.kind == "video" and is_constant and source.is_variable_rate:
             logger.warning("'%s' is at a constant rate, unlike %s", output.target, source.name)
 
 
 def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:
     """Return the file whose sound goes into the outputs; None, with a warning, if a given rate parts the two."""
     wanted = any(output.spec.kind == "video" and output.spec.view in _WITH_SOUND for output in named)
-    if not (wanted and av_container.is_available() and getattr(source, "has_audio", False)):
+    if not (wanted and av_container.is_available() and source.has_audio):
         return None
     if source.is_retimed:
         logger.warning("no sound of %s in the output: the given frame rate is not that of the file", source.name)

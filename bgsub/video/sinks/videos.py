@@ -16,11 +16,9 @@ from bgsub.video.sources import av_container
 
 def video_sink(path: Path, view: str, rate: Fraction | None, audio_from: Path | None = None) -> Sink:
     """Return an `AvVideoSink`, or a `VideoSink`, which has no sound, where PyAV is missing."""
-    return (
-        AvVideoSink(path, view, rate, audio_from=audio_from)
-        if av_container.is_available()
-        else VideoSink(path, view, rate)
-    )
+    if av_container.is_available():
+        return AvVideoSink(path, view, rate, audio_from=audio_from)
+    return VideoSink(path, view, rate)
 
 
 def as_separation(picture: np.ndarray) -> Separation:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from bgsub.video.sources.array import ArraySource
 from bgsub.video.sources.av import AvSource
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import CameraSource, is_camera
-from bgsub.video.sources.images import ImageSequenceSource, is_image, is_pattern
+from bgsub.video.sources.images import ImageSequenceSource, Paths, is_image, is_pattern
 from bgsub.video.sources.part import ALL, Place, Selection
 from bgsub.video.sources.selection import SelectedSource
 from bgsub.video.sources.video import VideoFileSource
@@ -81,43 +81,65 @@ def open_source(
     DependencyError
         If PyAV is asked for and missing.
     """
-    if backend not in BACKENDS:
-        raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
-    if hardware and backend == "opencv":
-        raise ParameterError("hardware decoding takes the backend pyav, got 'opencv'")
     selection = Selection.parse(start, end, duration, every)  # what is wrong shows before anything is opened
-    patience = {"reconnect": reconnect, "open_timeout": open_timeout, "read_timeout": read_timeout}
-    source = _open_whole(spec, backend=backend, hardware=hardware, patience=patience, on_error=on_error, rate=rate)
+    how = _Opening(on_error, rate, backend, hardware, reconnect, open_timeout, read_timeout)
+    source = how.open(spec)
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
 
-def _open_whole(
-    spec: SourceSpec, *, backend: str, hardware: bool, patience: dict[str, Any], **options: Any
-) -> FrameSource:
-    if isinstance(spec, np.ndarray):
-        return ArraySource(spec, rate=options["rate"])
-    if isinstance(spec, (list, tuple)):
-        return ImageSequenceSource(spec, **options)
-    if isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
-        return CameraSource(int(spec), **options, **patience)
-    if not isinstance(spec, (str, os.PathLike)):
-        raise ParameterError(
-            f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
+@dataclass(frozen=True)
+class _Opening:
+    """How a source is opened; fields as the parameters of `open_source`."""
+
+    on_error: str
+    rate: float | Fraction | None
+    backend: str
+    hardware: bool
+    reconnect: bool | float | None
+    open_timeout: float
+    read_timeout: float
+
+    def __post_init__(self) -> None:
+        if self.backend not in BACKENDS:
+            raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}")
+        if self.hardware and self.backend == "opencv":
+            raise ParameterError("hardware decoding takes the backend pyav, got 'opencv'")
+
+    def open(self, spec: SourceSpec) -> FrameSource:
+        if isinstance(spec, np.ndarray):
+            return ArraySource(spec, rate=self.rate)
+        if isinstance(spec, (list, tuple)):
+            return self._images(spec)
+        if isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
+            return self._camera(int(spec))
+        if not isinstance(spec, (str, os.PathLike)):
+            raise ParameterError(
+                f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
+            )
+        if isinstance(spec, str) and is_camera(spec):
+            return self._camera(spec)
+        path = Path(spec)
+        # Alone, a GIF is an animation; in a folder it is one image of a sequence.
+        if path.is_file() and (not is_image(path) or path.suffix.lower() == ".gif"):
+            return self._video(spec)
+        if path.exists() or is_pattern(os.fspath(spec)):
+            return self._images(spec)
+        raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
+
+    def _camera(self, camera: int | str) -> CameraSource:
+        return CameraSource(
+            camera,
+            open_timeout=self.open_timeout,
+            read_timeout=self.read_timeout,
+            on_error=self.on_error,
+            rate=self.rate,
+            reconnect=self.reconnect,
         )
-    if isinstance(spec, str) and is_camera(spec):
-        return CameraSource(spec, **options, **patience)
-    path = Path(spec)
-    # Alone, a GIF is an animation; in a folder it is one image of a sequence.
-    if path.is_file() and (not is_image(path) or path.suffix.lower() == ".gif"):
-        return _open_video(spec, backend, hardware, options)
-    if path.exists() or is_pattern(os.fspath(spec)):
-        return ImageSequenceSource(spec, **options)
-    raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
 
+    def _images(self, paths: Paths) -> ImageSequenceSource:
+        return ImageSequenceSource(paths, on_error=self.on_error, rate=self.rate)
 
-def _open_video(
-    spec: str | os.PathLike[str], backend: str, hardware: bool, options: dict[str, Any]
-) -> AvSource | VideoFileSource:
-    if backend == "pyav" or hardware or (backend == "auto" and av_container.is_available()):
-        return AvSource(spec, hardware=hardware, **options)
-    return VideoFileSource(spec, **options)
+    def _video(self, path: str | os.PathLike[str]) -> FrameSource:
+        if self.backend == "pyav" or self.hardware or (self.backend == "auto" and av_container.is_available()):
+            return AvSource(path, on_error=self.on_error, rate=self.rate, hardware=self.hardware)
+        return VideoFileSource(path, on_error=self.on_error, rate=self.rate)
