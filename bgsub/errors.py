@@ -39,8 +39,9 @@ class DependencyError(BgsubError, ImportError):
 
 
 def import_optional(package: str, message: str) -> ModuleType:
-    """Return a package that may be missing; `DependencyError` with that message where it is."""
+    """Return a package that may be missing; `DependencyError` with that message, and why it fails if it is there."""
     try:
         return import_module(package)
-    except ImportError:
-        raise DependencyError(message) from None
+    except ImportError as error:
+        is_missing = isinstance(error, ModuleNotFoundError) and package.startswith(str(error.name))
+        raise DependencyError(message if is_missing else f"{message} ({error})") from None

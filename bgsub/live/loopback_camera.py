@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from bgsub import synthetic
 from bgsub._opencv import cv2
 from bgsub.errors import BgsubError, ParameterError, SourceError
 from bgsub.live.mjpeg import LatestFrame, encode_part, multipart_headers
@@ -219,8 +220,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 def _scene(name: str, size: tuple[int, int]) -> Iterator[np.ndarray]:
     """Yield the frames of a scene without end, (h, w, 3) uint8."""
-    from bgsub import synthetic  # noqa: PLC0415
-
     scene = synthetic.scene(name, size=size, length=_ENDLESS)
     return (scene[index][0] for index in itertools.count())
 

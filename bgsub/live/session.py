@@ -19,7 +19,8 @@ from bgsub.live.opening import open_attended
 from bgsub.live.pacing import PacedSource
 from bgsub.live.server import LiveServer
 from bgsub.live.snapshots import SnapshotSink
-from bgsub.live.window import KeyCommands, WindowSink
+from bgsub.live.viewer import Viewer
+from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.live.worker import TICK, Outcome, Worker, join
 from bgsub.video.output_names import safe_name
 from bgsub.video.regions import Regions
@@ -142,15 +143,9 @@ class LiveSession:
             raise
 
     def _window(self, name: str, controls: Controls, keys: KeyCommands) -> WindowSink:
-        title = f"bgsub: {name.removeprefix('camera ')}"
-        return WindowSink(
-            title=title,
-            controls=controls,
-            name=name,
-            keys=keys,
-            backdrop=self._backdrop,
-            snapshots=self._snapshots(name, controls),
-        )
+        viewer = Viewer(controls, name, backdrop=self._backdrop, longest_side=LONGEST_SIDE)
+        title, snapshots = f"bgsub: {name.removeprefix('camera ')}", self._snapshots(name, controls)
+        return WindowSink(title=title, controls=controls, viewer=viewer, keys=keys, snapshots=snapshots)
 
     def _snapshots(self, name: str, controls: Controls) -> SnapshotSink:
         several = len(self._cameras) > 1

@@ -7,12 +7,11 @@ import os
 import sys
 import time
 from fractions import Fraction
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError, import_optional
 from bgsub.live.backdrops import compose, make_backdrop
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
@@ -67,7 +66,10 @@ class VirtualCameraSink(Sink):
             raise ParameterError(f"fps must be a positive number of pictures per second, got {fps!r}")
         self.device = device
         self._backdrop = make_backdrop(backdrop)
-        self._package = _import_pyvirtualcam()
+        self._package = import_optional(
+            "pyvirtualcam",
+            "a virtual camera needs the package pyvirtualcam: pip install 'bgsub[virtual-camera]'",
+        )
         self._period = 1 / float(fps or 25)
         self._camera: Any = None
         self._last: np.ndarray | None = None
@@ -113,15 +115,6 @@ class VirtualCameraSink(Sink):
             advice = _ADVICE.get(sys.platform, "see the documentation of pyvirtualcam")
             raise SinkError(f"{which}: {_one_line(error)}; {advice}") from None
         self.device = self._camera.device
-
-
-def _import_pyvirtualcam() -> ModuleType:
-    try:
-        import pyvirtualcam  # noqa: PLC0415
-    except ImportError:
-        command = "pip install 'bgsub[virtual-camera]'"
-        raise DependencyError(f"a virtual camera needs the package pyvirtualcam: {command}") from None
-    return pyvirtualcam
 
 
 def _one_line(error: Exception) -> str:

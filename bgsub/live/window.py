@@ -9,13 +9,15 @@ from functools import partial
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
 from bgsub.live.display import CvDisplay, Display
 from bgsub.live.snapshots import SnapshotSink
-from bgsub.live.viewer import Backdrop, Viewer
+from bgsub.live.viewer import Viewer
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
 
 _ESCAPE = 27
-_LONGEST_SIDE = 1920  # of the picture in the window, in pixels; what a screen can show
+LONGEST_SIDE = 1920
+"""Of the picture in the window, in pixels; what a screen can show."""
+
 # Where the character with the shift key is meant, the one without it serves as well.
 _SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
 
@@ -92,12 +94,10 @@ class WindowSink(Sink):
         Title of the window.
     controls : Controls, optional
         State of the run; to be given to the `Pipeline` as well.
-    name : str
-        What messages call the camera.
+    viewer : Viewer, optional
+        Composes the pictures; by default one of at most `LONGEST_SIDE`.
     keys : KeyCommands, optional
         What the keys do; by default they command this run alone.
-    backdrop : callable, optional
-        What the view cutout shows behind the foreground; see `Viewer`.
     snapshot_folder : str or path
         Where snapshots go; see `SnapshotSink`.
     snapshots : SnapshotSink, optional
@@ -117,9 +117,8 @@ class WindowSink(Sink):
         title: str = "bgsub",
         *,
         controls: Controls | None = None,
-        name: str = "camera",
+        viewer: Viewer | None = None,
         keys: KeyCommands | None = None,
-        backdrop: Backdrop | None = None,
         snapshot_folder: str | os.PathLike[str] = ".",
         snapshots: SnapshotSink | None = None,
         display: Display | None = None,
@@ -129,7 +128,7 @@ class WindowSink(Sink):
             self.controls.view = view
         self._title = title
         self._keys = keys or KeyCommands(self.controls)
-        self._viewer = Viewer(self.controls, name, backdrop=backdrop, longest_side=_LONGEST_SIDE)
+        self._viewer = viewer or Viewer(self.controls, longest_side=LONGEST_SIDE)
         self._snapshots = snapshots or SnapshotSink(self.controls, snapshot_folder)
         self._display: Display = display if display is not None else CvDisplay()
         self._shown: Separation | None = None

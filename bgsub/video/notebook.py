@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import DependencyError, ParameterError
+from bgsub.errors import ParameterError, import_optional
 from bgsub.separation import Separation
 from bgsub.video.views import get_view, to_uint8
 
@@ -48,10 +48,7 @@ def play(separations: Iterable[tuple[Any, Separation]], view: str = "panel", eve
     if every < 1:
         raise ParameterError(f"every must be at least 1, got {every!r}")
     get_view(view)
-    try:
-        from IPython.display import display  # noqa: PLC0415 - optional
-    except ImportError:
-        raise DependencyError("play needs a notebook: pip install notebook") from None
+    display = import_optional("IPython.display", "play needs a notebook: pip install notebook").display
     handle = None
     for index, (_, separation) in enumerate(separations):
         if index % every:

@@ -29,6 +29,16 @@ from bgsub.jobs.simple import process_video
 from bgsub.video import ImageSequenceSink, VideoSink, create_sinks, open_source
 
 
+@pytest.fixture
+def frames():
+    return make_frames()
+
+
+@pytest.fixture
+def subtractor():
+    return ThresholdSubtractor()
+
+
 def test_all_frames_reach_all_sinks(subtractor):
     source, sinks, seen = FakeSource(), [ListSink(), ListSink()], []
     summary = Pipeline(source, subtractor, sinks, progress=lambda frame, _: seen.append(frame)).run()

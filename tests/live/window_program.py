@@ -11,6 +11,7 @@ from walking_square import Tunable, WalkingSquare
 
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
+from bgsub.live.viewer import Viewer
 from bgsub.live.window import WindowSink
 from bgsub.video.sinks.base import Sink
 
@@ -41,7 +42,9 @@ class Report(Sink):
 def main() -> None:
     folder = Path(sys.argv[1])
     controls, camera = Controls(), WalkingSquare()
-    window = WindowSink(title="bgsub test", controls=controls, name=camera.name, snapshot_folder=folder)
+    window = WindowSink(
+        title="bgsub test", controls=controls, viewer=Viewer(controls, camera.name), snapshot_folder=folder
+    )
     sinks = [window, Report(controls, camera, folder / "silent")]
     Pipeline(camera, Tunable(), sinks, controls=controls).run()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import logging
 import subprocess
 import sys
@@ -300,14 +299,7 @@ def test_choice_of_the_backend(tmp_path, monkeypatch):
 @pytest.mark.parametrize("options", [{"backend": "pyav"}, {"hardware": True}])
 def test_pyav_is_missing(tmp_path, monkeypatch, options):
     path = write_video(tmp_path / "clip.avi", make_frames(3))
-    find = builtins.__import__
-
-    def without_av(name, *args, **kwargs):
-        if name == "av":
-            raise ModuleNotFoundError("No module named 'av'", name="av")
-        return find(name, *args, **kwargs)
-
-    monkeypatch.setattr(builtins, "__import__", without_av)
+    monkeypatch.setitem(sys.modules, "av", None)
     with pytest.raises(DependencyError) as caught:
         open_source(path, **options)
     assert str(caught.value) == "decoding by PyAV needs the package av: pip install 'bgsub[av]'"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import DependencyError, SourceError
+from bgsub.errors import DependencyError, SourceError, import_optional
 from bgsub.video.sources.base import logger
 
 # Here each packet makes one frame. With other codecs it cannot be known which frames a decoder with threads, whose
@@ -24,20 +24,8 @@ _TEXT_ART = "ansi"
 
 
 def import_av() -> Any:
-    """Return the module `av`.
-
-    Raises
-    ------
-    DependencyError
-        If PyAV is not installed or cannot be loaded.
-    """
-    try:
-        import av  # noqa: PLC0415 - an optional package
-    except ImportError as error:
-        missing = isinstance(error, ModuleNotFoundError) and error.name == "av"
-        detail = "" if missing else f" ({error})"
-        raise DependencyError(f"decoding by PyAV needs the package av: pip install 'bgsub[av]'{detail}") from None
-    return av
+    """Return the module `av`; `DependencyError` where it is not installed or cannot be loaded."""
+    return import_optional("av", "decoding by PyAV needs the package av: pip install 'bgsub[av]'")
 
 
 def is_available() -> bool:
@@ -75,9 +63,7 @@ class Container:
         self._lock, self._closed = threading.Lock(), False
         options: dict[str, Any] = {"metadata_errors": "replace"}
         if hardware is not None:
-            from av.codec.hwaccel import HWAccel  # noqa: PLC0415
-
-            options["hwaccel"] = HWAccel(hardware, allow_software_fallback=False)
+            options["hwaccel"] = av.codec.hwaccel.HWAccel(hardware, allow_software_fallback=False)
         problem = f"'{path}' is not a video that can be read, or it is damaged"
         try:
             # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
@@ -191,9 +177,7 @@ def _first_video(container: Any) -> Any:
 def working_hardware(path: Path, name: str) -> str | None:
     """Return the kind of a hardware decoder that decodes the file; None, with a warning in the log, if none does."""
     av = import_av()
-    from av.codec.hwaccel import hwdevices_available  # noqa: PLC0415
-
-    kinds = list(hwdevices_available())
+    kinds = list(av.codec.hwaccel.hwdevices_available())
     for kind in kinds:
         try:
             container = Container(path, hardware=kind)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.video.sources.av_container import import_av
 
 # Counter-clockwise quarter turns, as PyAV counts degrees, to OpenCV's names.
 _TURNS = {1: cv2.ROTATE_90_COUNTERCLOCKWISE, 2: cv2.ROTATE_180, 3: cv2.ROTATE_90_CLOCKWISE}
@@ -28,9 +29,7 @@ class Converter:
     """
 
     def __init__(self) -> None:
-        from av.video.reformatter import VideoReformatter  # noqa: PLC0415 - an optional package
-
-        self._reformatter = VideoReformatter()
+        self._reformatter = import_av().video.reformatter.VideoReformatter()
 
     def __call__(self, frame: Any) -> np.ndarray:
         """Return the pixels of a frame, rotated as it is to be seen."""
