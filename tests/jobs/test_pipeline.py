@@ -16,6 +16,7 @@ from video_fakes import (
     FakeSource,
     ListSink,
     ThresholdSubtractor,
+    make_frames,
     quit_after,
     separate,
     write_images,
