@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -52,15 +52,9 @@ class Step:
 
 @dataclass
 class FrameEvents:
-    """Joins the same event in consecutive frames into one.
+    """Joins the same event in consecutive frames into one."""
 
-    Attributes
-    ----------
-    current : Event, optional
-        The one that lasts.
-    """
-
-    current: Event | None = field(default=None)
+    current: Event | None = None  # the one that lasts
 
     def update(self, frame: int, time: float | None, name: str | None) -> list[Event]:
         """Take the event of a frame; return what has ended."""
@@ -78,13 +72,7 @@ class FrameEvents:
 
 
 class EventFeed:
-    """Links each frame once for all outputs that ask for it.
-
-    Parameters
-    ----------
-    linker : ObjectLinker
-        Does the work.
-    """
+    """Links each frame once for all outputs that ask for it."""
 
     def __init__(self, linker: ObjectLinker) -> None:
         self._linker = linker

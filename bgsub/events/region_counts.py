@@ -21,30 +21,14 @@ _ENTRY_GAP = 0.5  # seconds outside before it enters again
 
 @dataclass
 class RegionCount:
-    """What has gone on in a region.
+    """What has gone on in a region."""
 
-    Attributes
-    ----------
-    events : int
-        Objects that were in it.
-    entries : int
-        How often one came in, or appeared in it.
-    peak : int
-        Most objects at a time.
-    occupied_frames : int
-        Frames with an object in it.
-    occupied_seconds : float
-        The seconds they stand for.
-    share : float
-        Sum of the shares of its pixels that are foreground.
-    """
-
-    events: int = 0
-    entries: int = 0
-    peak: int = 0
-    occupied_frames: int = 0
-    occupied_seconds: float = 0.0
-    share: float = 0.0
+    events: int = 0  # objects that were in it
+    entries: int = 0  # how often one came in, or appeared in it
+    peak: int = 0  # most objects at a time
+    occupied_frames: int = 0  # frames with an object in it
+    occupied_seconds: float = 0.0  # the seconds they stand for
+    share: float = 0.0  # sum of the shares of its pixels that are foreground
 
 
 @dataclass
@@ -57,13 +41,7 @@ class Waiting:
 
 
 class RegionCounter:
-    """Counts the objects of each region, each frame once all of its objects are known.
-
-    Parameters
-    ----------
-    regions : Regions
-        Where to count.
-    """
+    """Counts the objects of each region, each frame once all of its objects are known."""
 
     def __init__(self, regions: Regions) -> None:
         self._regions = regions

@@ -12,15 +12,8 @@ from bgsub.events._pack import pack, unpack
 class Series:
     """Keeps the smallest and the largest value of each stretch of time.
 
-    Stretches begin as single frames; when there are more than `most`, neighbours are joined, so that no peak is
-    lost.
-
-    Parameters
-    ----------
-    columns : int
-        Values per frame; NaN for none.
-    most : int
-        Most stretches, even.
+    Stretches begin as single frames; when there are more than `most`, an even number, neighbours are joined, so that no
+    peak is lost. Each frame has `columns` values, NaN for none.
     """
 
     def __init__(self, columns: int, most: int = 2048) -> None:

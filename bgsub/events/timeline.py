@@ -33,34 +33,17 @@ class Timeline:
     """The numbers and the objects of a run over time, in bounded memory.
 
     The axis has seconds, or frames where the time of one is not known.
-
-    Attributes
-    ----------
-    title : str
-        What stands above.
-    names : tuple of str
-        Names of the regions.
-    share, counts : Series
-        Share of the foreground; objects in each region.
-    coefficients : Series, optional
-        Those of the background, once there are some.
-    bars, marks : list of Bar
-        Objects, and events of the whole frame.
-    objects : int
-        Number of objects, also of those without a bar.
-    timed : bool
-        Whether the axis has seconds.
     """
 
-    title: str = ""
-    names: tuple[str, ...] = ()
-    share: Series = field(default_factory=lambda: Series(1))
+    title: str = ""  # what stands above
+    names: tuple[str, ...] = ()  # names of the regions
+    share: Series = field(default_factory=lambda: Series(1))  # share of the foreground; objects in each region
     counts: Series = field(init=False)
-    coefficients: Series | None = None
-    bars: list[Bar] = field(default_factory=list)
+    coefficients: Series | None = None  # those of the background, once there are some
+    bars: list[Bar] = field(default_factory=list)  # objects, and events of the whole frame
     marks: list[Bar] = field(default_factory=list)
-    objects: int = 0
-    timed: bool = True
+    objects: int = 0  # number of objects, also of those without a bar
+    timed: bool = True  # whether the axis has seconds
     _last: tuple[float, float] = (0.0, 0.0)
     _times: dict[int, float] = field(default_factory=dict)
 

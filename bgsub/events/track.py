@@ -17,39 +17,18 @@ Point = tuple[float, float]
 
 @dataclass(eq=False)
 class Track:
-    """An object that is being followed.
+    """An object that is being followed."""
 
-    Attributes
-    ----------
-    event : Event
-        What is known of it so far.
-    last : Detection
-        As it was seen last.
-    clock : float
-        Seconds at which it was seen last.
-    seen : float
-        Seconds for which it was seen.
-    earliest : float
-        Second before which it is not confirmed.
-    velocity : (float, float)
-        Pixels per second, smoothed.
-    host : Track, optional
-        The object that hides it.
-    anchor : (float, float, float), optional
-        While it hides others or is hidden: second, x and y from which its place is predicted.
-    pending : list of ObjectInFrame
-        What it was seen as until it is known to be an object.
-    """
-
-    event: Event
-    last: Detection
-    clock: float
-    seen: float = 0.0
-    earliest: float = 0.0
-    velocity: Point = (0.0, 0.0)
-    host: Track | None = None
+    event: Event  # what is known of it so far
+    last: Detection  # as it was seen last
+    clock: float  # seconds at which it was seen last
+    seen: float = 0.0  # seconds for which it was seen
+    earliest: float = 0.0  # second before which it is not confirmed
+    velocity: Point = (0.0, 0.0)  # pixels per second, smoothed
+    host: Track | None = None  # the object that hides it
+    # while it hides others or is hidden: second, x and y from which its place is predicted
     anchor: tuple[float, float, float] | None = None
-    pending: list[ObjectInFrame] = field(default_factory=list)
+    pending: list[ObjectInFrame] = field(default_factory=list)  # what it was seen as until it is known to be an object
 
     @property
     def speed(self) -> float:

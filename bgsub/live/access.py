@@ -25,20 +25,10 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Decides about requests by their header fields.
+    """Decides about requests to a server that binds to `host`, by their header fields.
 
-    Parameters
-    ----------
-    host : str
-        What the server binds to.
-    token : str, optional
-        Secret that every request must bring along. On other hosts than this machine there always is one: a random
-        one when none is given.
-
-    Raises
-    ------
-    ParameterError
-        If the token is too short, or is none that an address can hold.
+    Every request must bring along the token, if there is one: ParameterError where it is too short, or an address
+    cannot hold it. On other hosts than this machine there always is one: a random one when none is given.
     """
 
     def __init__(self, host: str, token: str | None = None) -> None:

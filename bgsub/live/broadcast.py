@@ -34,19 +34,7 @@ class _View:
 class Broadcast:
     """Encodes the newest frame once per view that somebody watches, in a thread of its own.
 
-    Parameters
-    ----------
-    controls : Controls
-        State of the run.
-    name : str
-        What messages call the camera.
-    backdrop : callable, optional
-        What the view cutout shows behind the foreground; see `Viewer`.
-
-    Attributes
-    ----------
-    encoded : int
-        Pictures encoded so far.
+    `backdrop` is what the view cutout shows behind the foreground; see `Viewer`. `encoded` counts the pictures.
     """
 
     def __init__(self, controls: Controls, name: str = "camera", backdrop: Backdrop | None = None) -> None:
@@ -70,13 +58,7 @@ class Broadcast:
 
     @contextmanager
     def watch(self, name: str) -> Iterator[LatestFrame]:
-        """Have a view encoded inside the block; its pictures come into the mailbox.
-
-        Raises
-        ------
-        SinkError
-            If the broadcast is over.
-        """
+        """Have a view encoded inside the block, into the mailbox; SinkError if the broadcast is over."""
         with self._changed:
             if not self._open:
                 raise SinkError(f"{self.name} is closed")

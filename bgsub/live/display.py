@@ -105,15 +105,10 @@ def _give_fonts() -> None:
 
 
 def check_display() -> None:
-    """Make sure that a window can be opened.
+    """Make sure that a window can be opened; NoWindowError where there is no screen, or it does not answer.
 
-    On Linux, Qt ends the whole process when it finds no screen; so the environment is looked at first, and
-    then a process of its own opens a window.
-
-    Raises
-    ------
-    NoWindowError
-        If there is no screen, or it does not answer.
+    On Linux, Qt ends the whole process when it finds no screen; so the environment is looked at first, and then a
+    process of its own opens a window.
     """
     if not sys.platform.startswith("linux"):
         return

@@ -17,13 +17,7 @@ def multipart_headers() -> dict[str, str]:
 
 
 def encode_part(jpeg: bytes) -> bytes:
-    """Return one part of the stream: the boundary, the header fields and the image.
-
-    Parameters
-    ----------
-    jpeg : bytes
-        A whole JPEG file.
-    """
+    """Return one part of the stream: the boundary, the header fields and a whole JPEG file."""
     head = f"--{BOUNDARY}\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
     return head.encode("ascii") + jpeg + b"\r\n"
 
@@ -54,19 +48,9 @@ class LatestFrame:
             return self.sequence
 
     def wait_newer(self, sequence: int, timeout: float | None = None) -> tuple[int, bytes] | None:
-        """Wait for an image newer than number `sequence` (0: any).
+        """Wait for an image newer than number `sequence` (0: any), without end unless `timeout` seconds are given.
 
-        Parameters
-        ----------
-        sequence : int
-            Number of the image that the reader has.
-        timeout : float, optional
-            Seconds to wait at most; by default without end.
-
-        Returns
-        -------
-        tuple of int and bytes, or None
-            Number and JPEG of the newest image; None after the timeout, or once the mailbox is closed.
+        Returns number and JPEG of the newest image; None after the timeout, or once the mailbox is closed.
         """
         with self._changed:
             self._changed.wait_for(lambda: self.closed or self.sequence > sequence, timeout)

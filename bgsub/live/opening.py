@@ -13,19 +13,8 @@ from bgsub.video.sources.base import FrameSource
 def open_attended(open_camera: Callable[[], FrameSource], attend: Callable[[], bool]) -> FrameSource:
     """Return what `open_camera` does, called in a thread of its own; a camera that comes too late is closed.
 
-    Parameters
-    ----------
-    open_camera : callable
-        May take as long as it wants.
-    attend : callable
-        Called again and again meanwhile, to take its time; returns whether to give up.
-
-    Raises
-    ------
-    StoppedError
-        If it is given up.
-    BgsubError
-        As `open_camera` raises it.
+    `attend` is called again and again meanwhile, to take its time; StoppedError where it returns that the camera is to
+    be given up, and what `open_camera` raises.
     """
     answer: Future[FrameSource] = Future()
 

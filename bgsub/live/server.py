@@ -99,13 +99,7 @@ class LiveServer:
 
 
 class ServerSink(Sink):
-    """Hands the frames of a run to a `LiveServer`, which outlives it; never waits for a browser.
-
-    Parameters
-    ----------
-    broadcast : Broadcast
-        Of the camera.
-    """
+    """Hands the frames of a run to a `LiveServer`, which outlives it; never waits for a browser."""
 
     def __init__(self, broadcast: Broadcast) -> None:
         self._broadcast = broadcast

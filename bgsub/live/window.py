@@ -25,11 +25,7 @@ _SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
 class KeyCommands:
     """What the keys do, see `bgsub.live.viewer.KEYS`.
 
-    Parameters
-    ----------
-    controls : sequence of Controls
-        Where the commands go: all cameras of a run follow the keys. The switches of all are set to what the first
-        one's become.
+    All cameras of a run follow the keys; the switches of all are set to what the first one's become.
     """
 
     def __init__(self, *controls: Controls) -> None:

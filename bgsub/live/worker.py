@@ -33,23 +33,8 @@ class Outcome:
 class Worker:
     """The thread of one camera of several, and its window in the main thread.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the camera.
-    run : callable
-        Runs the camera to its end with more sinks; called in the thread.
-    window : WindowSink or None
-        Served by `serve_window`.
-    came : Event
-        Set when there is something for a window.
-
-    Attributes
-    ----------
-    thread : Thread
-        Not started yet.
-    outcome : Outcome
-        What became of the camera, once the thread has ended.
+    `run` runs the camera to its end with more sinks, in `thread`, which is not started yet; `outcome` is what became of
+    it once that has ended. `came` is set when there is something for the window.
     """
 
     def __init__(self, name: str, run: Run, window: WindowSink | None, came: threading.Event) -> None:

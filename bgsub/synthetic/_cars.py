@@ -22,13 +22,7 @@ _CABINS = {
 
 
 class Car:
-    """One car's looks; the same key gives the same car.
-
-    Parameters
-    ----------
-    *key : int
-        Non-negative integers.
-    """
+    """One car's looks; the same key of non-negative integers gives the same car."""
 
     half_length = 2.15
     half_width = 0.85

@@ -13,34 +13,16 @@ from bgsub.synthetic._stage import Camera, Light, Vector
 
 @dataclass(frozen=True)
 class Foliage:
-    """A plant as a picture with transparency at one depth.
+    """A plant as a picture with transparency at one depth."""
 
-    Attributes
-    ----------
-    left, top : int
-        Pixel of the frame under the first pixel of the layer.
-    colour : ndarray, (h, w, 3), float32
-        Reflectance multiplied by `alpha`, BGR.
-    alpha : ndarray, (h, w), float32
-        Coverage.
-    depth : float
-        Distance z in metres.
-    lit : ndarray, (J, 3), float32
-        Light that reaches it from each of the J lights.
-    reach : ndarray, (h, w), float32
-        How far each pixel follows the wind, 0 at the foot.
-    flutter : ndarray, (2, h, w), float32
-        Smooth fields by which leaves move on their own.
-    """
-
-    left: int
+    left: int  # pixel of the frame under the first pixel of the layer
     top: int
-    colour: np.ndarray
-    alpha: np.ndarray
-    depth: float
-    lit: np.ndarray
-    reach: np.ndarray
-    flutter: np.ndarray
+    colour: np.ndarray  # (h, w, 3), float32: reflectance multiplied by `alpha`, BGR
+    alpha: np.ndarray  # (h, w), float32: coverage
+    depth: float  # distance z in metres
+    lit: np.ndarray  # (J, 3), float32: light that reaches it from each of the J lights
+    reach: np.ndarray  # (h, w), float32: how far each pixel follows the wind, 0 at the foot
+    flutter: np.ndarray  # (2, h, w), float32: smooth fields by which leaves move on their own
 
     def moved(self, index: int, sway: float) -> tuple[np.ndarray, np.ndarray]:
         """Return colour and alpha at frame `index` in a wind that moves the top by about `sway` pixels."""

@@ -22,20 +22,11 @@ _PATTERNS = ("plain", "stripes", "checks", "jacket")
 
 @dataclass(frozen=True)
 class Way:
-    """A walk along straight pieces over the floor.
+    """A walk along straight pieces over the floor."""
 
-    Attributes
-    ----------
-    corners : tuple of (x, z)
-        The corners in metres; the first and the last are out of sight.
-    speed : float
-        Metres per frame.
-    halt : tuple of (float, float)
-        Distance at which the walker stops, and for how many frames (0: does not stop).
-    """
-
-    corners: tuple[Point, ...]
-    speed: float
+    corners: tuple[Point, ...]  # the corners in metres; the first and the last are out of sight
+    speed: float  # metres per frame
+    # distance at which the walker stops, and for how many frames (0: does not stop)
     halt: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -73,13 +64,7 @@ class Way:
 
 
 class Person:
-    """One person's looks; the same key gives the same person.
-
-    Parameters
-    ----------
-    *key : int
-        Non-negative integers.
-    """
+    """One person's looks; the same key of non-negative integers gives the same person."""
 
     shadow_radius = 0.17
 

@@ -27,13 +27,7 @@ _SHADE_SEEN = 0.05
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """What `scene` takes.
-
-    Raises
-    ------
-    ParameterError
-        If one of them is outside its range.
-    """
+    """What `scene` takes; ParameterError where one is outside its range."""
 
     name: str
     size: tuple[int, int]

@@ -70,15 +70,7 @@ def coverage(distance: np.ndarray, pixels_per_unit: float) -> np.ndarray:
 
 
 class Mottle:
-    """Value noise: a tile of random numbers, interpolated and repeated over the plane.
-
-    Parameters
-    ----------
-    rng : Generator
-        Where the numbers come from.
-    cell : float
-        Distance between the random numbers, in the unit of the coordinates.
-    """
+    """Value noise: a tile of random numbers, `cell` units apart, interpolated and repeated over the plane."""
 
     def __init__(self, rng: np.random.Generator, cell: float) -> None:
         self._tile = rng.random((64, 64), dtype=np.float32) * np.float32(2) - np.float32(1)

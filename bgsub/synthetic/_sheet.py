@@ -16,15 +16,6 @@ from bgsub.synthetic._tracks import Presence
 class Sheet:
     """A picture to be filled in this order: `cast`, `lay` each plant, `enter` each mover, the farthest first.
 
-    Parameters
-    ----------
-    camera : Camera
-        The eye.
-    picture : Picture
-        The empty stage.
-    weights : tuple of float
-        Power of each light.
-
     Attributes
     ----------
     radiance : ndarray, (h, w, 3), float32

@@ -19,25 +19,13 @@ _ROWS_PER_BLOCK = 4
 
 @dataclass(frozen=True)
 class Camera:
-    """A pinhole at the origin: x to the right, y down, z into the picture, in metres.
+    """A pinhole at the origin: x to the right, y down, z into the picture, in metres."""
 
-    Attributes
-    ----------
-    width, height : int
-        Size of the picture in pixels.
-    focal : float
-        Focal length in pixels.
-    centre : tuple of float
-        Where the optical axis meets the picture, in pixels.
-    floor : float
-        Height of the camera over the floor in metres.
-    """
-
-    width: int
+    width: int  # size of the picture in pixels
     height: int
-    focal: float
-    centre: tuple[float, float]
-    floor: float
+    focal: float  # focal length in pixels
+    centre: tuple[float, float]  # where the optical axis meets the picture, in pixels
+    floor: float  # height of the camera over the floor in metres
 
     def half_width(self, z: float) -> float:
         """Return how far to the side the picture reaches at depth `z`, in metres."""
@@ -59,60 +47,29 @@ class Camera:
 
 @dataclass(frozen=True)
 class Box:
-    """An upright block with sides along the axes.
+    """An upright block with sides along the axes."""
 
-    Attributes
-    ----------
-    low, high : tuple of float
-        Opposite corners in metres.
-    colour : ndarray, (3,), float32
-        Linear reflectance, BGR.
-    texture : callable or None
-        ``texture(points, axis, colour)`` with points (n, 3) and the axis (n,) of the face that was hit
-        returns the reflectance (n, 3).
-    glow : float
-        Light sent out by the box itself; 0 for none.
-    lamp : int
-        Index of the light that feeds `glow`.
-    casts : bool
-        Whether it stands in the way of the light.
-    ground : bool
-        Whether the shadows of those who pass fall on it.
-    """
-
-    low: Vector
+    low: Vector  # opposite corners in metres
     high: Vector
-    colour: np.ndarray
+    colour: np.ndarray  # (3,), float32: linear reflectance, BGR
+    # ``texture(points, axis, colour)`` with points (n, 3) and the axis (n,) of the face that was hit returns the
+    # reflectance (n, 3)
     texture: Texture | None = None
-    glow: float = 0.0
-    lamp: int = 0
-    casts: bool = True
-    ground: bool = False
+    glow: float = 0.0  # light sent out by the box itself; 0 for none
+    lamp: int = 0  # index of the light that feeds `glow`
+    casts: bool = True  # whether it stands in the way of the light
+    ground: bool = False  # whether the shadows of those who pass fall on it
 
 
 @dataclass(frozen=True)
 class Light:
-    """A lamp, the sun or the even light from everywhere.
+    """A lamp, the sun or the even light from everywhere."""
 
-    Attributes
-    ----------
-    colour : ndarray, (3,), float32
-        Colour of the light, BGR.
-    points : tuple of (x, y, z)
-        Lamps: where it shines from. Empty for the sun and the even light.
-    towards : (x, y, z) or None
-        Sun: unit vector that points at it.
-    power : float
-        Irradiance at one metre (lamps) or anywhere (sun).
-    even : float
-        Irradiance that reaches every surface alike, bounced off walls or sky.
-    """
-
-    colour: np.ndarray
-    points: tuple[Vector, ...] = ()
-    towards: Vector | None = None
-    power: float = 0.0
-    even: float = 0.0
+    colour: np.ndarray  # (3,), float32: colour of the light, BGR
+    points: tuple[Vector, ...] = ()  # lamps: where it shines from. Empty for the sun and the even light
+    towards: Vector | None = None  # sun: unit vector that points at it
+    power: float = 0.0  # irradiance at one metre (lamps) or anywhere (sun)
+    even: float = 0.0  # irradiance that reaches every surface alike, bounced off walls or sky
 
     def at(self, x: float, y: float, z: float) -> float:
         """Return the irradiance of a small ball at a point that nothing shades."""
@@ -127,27 +84,13 @@ class Light:
 
 @dataclass
 class Picture:
-    """The empty stage as the camera sees it, one layer per light.
+    """The empty stage as the camera sees it, one layer per light."""
 
-    Attributes
-    ----------
-    lights : list of Light
-        The J lights.
-    layers : ndarray, (J, h, w, 3), float32
-        Radiance under each light alone at full power.
-    irradiance : ndarray, (J, h, w), float32
-        Light that arrives at each pixel's surface.
-    depth : ndarray, (h, w), float32
-        Depth z of the surface at each pixel centre, in metres.
-    ground : ndarray, (h, w), bool
-        Where the surface is ground.
-    """
-
-    lights: list[Light]
-    layers: np.ndarray
-    irradiance: np.ndarray
-    depth: np.ndarray
-    ground: np.ndarray
+    lights: list[Light]  # the J lights
+    layers: np.ndarray  # (J, h, w, 3), float32: radiance under each light alone at full power
+    irradiance: np.ndarray  # (J, h, w), float32: light that arrives at each pixel's surface
+    depth: np.ndarray  # (h, w), float32: depth z of the surface at each pixel centre, in metres
+    ground: np.ndarray  # (h, w), bool: where the surface is ground
     _last: tuple[tuple[float, ...], np.ndarray] = field(default=((), np.empty(0)), repr=False)
 
     def under(self, weights: tuple[float, ...]) -> np.ndarray:
@@ -169,23 +112,9 @@ def mix(layers: np.ndarray, weights: tuple[float, ...]) -> np.ndarray:
 
 
 def render(camera: Camera, boxes: list[Box], lights: list[Light], sky: Texture) -> Picture:
-    """Ray cast the stage, with shadows, at several rays per pixel.
+    """Ray cast the stage, with shadows, at several rays per pixel: O(h w boxes lights) work, once.
 
-    Parameters
-    ----------
-    camera : Camera
-        The eye.
-    boxes : list of Box
-        The stage.
-    lights : list of Light
-        Light 0 also feeds the sky.
-    sky : callable
-        ``sky(directions, axis, colour)`` returns the radiance (n, 3) of rays that hit nothing.
-
-    Returns
-    -------
-    Picture
-        O(h w boxes lights) work, once.
+    Light 0 also feeds the sky; ``sky(directions, axis, colour)`` returns the radiance (n, 3) of rays that hit nothing.
     """
     h, w = camera.height, camera.width
     per_pixel = 3 if h * w <= 40_000 else 2 if h * w <= 160_000 else 1

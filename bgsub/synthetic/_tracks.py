@@ -17,45 +17,20 @@ Plan = Callable[[np.random.Generator], Way]
 
 @dataclass(frozen=True)
 class Presence:
-    """One mover at one frame.
+    """One mover at one frame."""
 
-    Attributes
-    ----------
-    mover : Person or Car
-        Its looks.
-    x, z : float
-        Its place on the floor in metres.
-    distance : float
-        Metres travelled so far.
-    swing : float
-        How far the limbs swing, in [0, 1].
-    dx : float
-        Sideways part of the direction of travel, in [-1, 1].
-    """
-
-    mover: Mover
-    x: float
+    mover: Mover  # its looks
+    x: float  # its place on the floor in metres
     z: float
-    distance: float
-    swing: float
-    dx: float
+    distance: float  # metres travelled so far
+    swing: float  # how far the limbs swing, in [0, 1]
+    dx: float  # sideways part of the direction of travel, in [-1, 1]
 
 
 class Track:
     """A place in the timetable: one trip after the other, each with a new mover.
 
-    Parameters
-    ----------
-    make : type
-        `Person` or `Car`.
-    plan : callable
-        Draws the `Way` of a trip from a random stream.
-    period : int
-        Frames from the start of one trip to the next.
-    start : int
-        Frame of the first trip.
-    *key : int
-        Seed of the trips.
+    `plan` draws the `Way` of a trip from a random stream; trips begin every `period` frames from `start` on.
     """
 
     def __init__(self, make: type[Mover], plan: Plan, period: int, start: int, *key: int) -> None:

@@ -14,19 +14,8 @@ T = TypeVar("T")
 class Channel(Generic[T]):
     """A bounded first-in first-out queue with one end: closed, failed or cancelled.
 
-    The receiver iterates. Nobody polls: a waiting end sleeps until the other one acts.
-
-    Parameters
-    ----------
-    size : int
-        Items held at most, at least 1.
-    drop_oldest : bool
-        When full, drop the oldest item instead of holding up the sender.
-
-    Attributes
-    ----------
-    dropped : int
-        Items dropped so far.
+    The receiver iterates. Nobody polls: a waiting end sleeps until the other one acts. Of `size` items at most, the
+    oldest is dropped for the next one with `drop_oldest`, and counted in `dropped`; otherwise the sender waits.
     """
 
     def __init__(self, size: int, *, drop_oldest: bool = False) -> None:

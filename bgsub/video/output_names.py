@@ -71,10 +71,7 @@ def allowed_endings(view: str) -> tuple[str, ...]:
 def parse_output(text: str) -> OutputSpec:
     """Return what ``mask``, ``panel.mp4`` or ``background-image`` stands for.
 
-    Raises
-    ------
-    ParameterError
-        If there is no such view or ending, or the ending cannot hold the view.
+    ParameterError where there is no such view or ending, or the ending cannot hold the view.
     """
     view, dot, ending = text.strip().partition(".")
     views = (*VIEWS, STILL)
@@ -93,13 +90,7 @@ def parse_output(text: str) -> OutputSpec:
 
 
 def parse_outputs(texts: Iterable[str]) -> list[OutputSpec]:
-    """Return each output once, in order; see `parse_output`. At least one must be asked for.
-
-    Raises
-    ------
-    ParameterError
-        As `parse_output`, and if there is none.
-    """
+    """Return each output once, in order; ParameterError as `parse_output`, and where there is none."""
     specs = list(dict.fromkeys(parse_output(text) for text in texts if text.strip()))
     if not specs:
         raise ParameterError(f"at least one output is needed out of {', '.join((*VIEWS, STILL))}")
@@ -107,13 +98,7 @@ def parse_outputs(texts: Iterable[str]) -> list[OutputSpec]:
 
 
 def check_name(template: str) -> None:
-    """Check a template of file names, such as ``{source}/{view}``.
-
-    Raises
-    ------
-    ParameterError
-        If a field is unknown, or the template leads out of the output folder.
-    """
+    """Check a template of file names, such as ``{source}/{view}``; ParameterError as `expand_name`."""
     expand_name(template, view="mask", source="source", started=datetime(2000, 1, 1))
 
 
@@ -132,7 +117,7 @@ def expand_name(template: str, *, view: str, source: str, started: datetime) -> 
     Raises
     ------
     ParameterError
-        As `check_name`.
+        If a field is unknown, or the template leads out of the output folder.
     """
     try:
         parts = list(string.Formatter().parse(template))

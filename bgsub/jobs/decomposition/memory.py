@@ -16,16 +16,9 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def needed_memory(shape: tuple[int, int], rank: int | None, itemsize: int) -> int:
-    """Return the bytes that a decomposition takes at its peak, the samples themselves included.
+    """Return the bytes that a decomposition of samples (n, m) takes at its peak, the samples themselves included.
 
-    Parameters
-    ----------
-    shape : (n, m)
-        Number of samples and of features.
-    rank : int, optional
-        Dimension of the subspace; by default see `bgsub.robust_pca.default_rank`.
-    itemsize : int
-        Bytes of an entry: 4 or 8.
+    `rank` is by default that of `bgsub.robust_pca.default_rank`; `itemsize` the bytes of an entry: 4 or 8.
     """
     n, m = shape
     rank = default_rank(shape) if rank is None else rank

@@ -20,25 +20,9 @@ from bgsub.video.sources.images import is_image
 def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, overwrite: bool) -> Iterator[Path]:
     """Yield an empty folder for the targets; at the end of the block they are moved into `folder`.
 
-    When the block fails, or is interrupted, nothing is left of it.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to; created if missing.
-    targets : sequence of Target
-        What the block makes in the folder that it is given.
-    read : Path, optional
-        The input, which must not be among them.
-    overwrite : bool
-        Replace what exists. Of folders, only those are replaced that hold nothing but images.
-
-    Raises
-    ------
-    SinkError
-        If the folder cannot be written, or an output exists and may not be replaced or is the input itself.
-    OutputError
-        If an output cannot be written any more.
+    When the block fails, or is interrupted, nothing is left of it. With `overwrite` what exists is replaced, of folders
+    only those that hold nothing but images; `read` is the input, which must not be among them. SinkError where the
+    folder cannot be written, or an output may not be replaced; OutputError where it cannot be written any more.
     """
     for target in targets:
         _check_target(folder / target.name, target, read, overwrite)

@@ -24,32 +24,18 @@ Write = Callable[[Path, Samples, Decomposition], None]
 
 @dataclass(frozen=True)
 class Target:
-    """One output: a file, or a folder of images.
+    """One output: a file, or a folder of images."""
 
-    Attributes
-    ----------
-    name : str
-        Of the file or folder.
-    write : callable
-        Makes it, given its path, the samples and their parts.
-    is_folder : bool
-        Whether it is a folder.
-    """
-
-    name: str
-    write: Write
-    is_folder: bool = False
+    name: str  # of the file or folder
+    write: Write  # makes it, given its path, the samples and their parts
+    is_folder: bool = False  # whether it is a folder
 
 
 def frame_targets(as_images: bool, sparse_picture: str = "absolute") -> list[Target]:
-    """Return the outputs for frames: two folders of images, or two videos.
+    """Return the outputs for frames: two folders of images, named as those of the source or by number, or two videos.
 
-    Parameters
-    ----------
-    as_images : bool
-        Images, named as those of the source or by the number of the frame, in place of videos.
-    sparse_picture : {"absolute", "offset"}
-        How values of both signs are shown: the absolute value, black is 0; or half the value above mid-grey.
+    `sparse_picture` is how values of both signs are shown: "absolute", black is 0; or "offset", half the value above
+    mid-grey.
     """
     write = _write_images if as_images else _write_video
     ending = "" if as_images else VIDEO_ENDING
@@ -69,13 +55,7 @@ def arrays_target() -> Target:
 
 
 def plot_target(name: str = "decomposition.png") -> Target:
-    """Return the output with the picture of a decomposition.
-
-    Raises
-    ------
-    DependencyError
-        If matplotlib is missing.
-    """
+    """Return the output with the picture of a decomposition; DependencyError where matplotlib is missing."""
     message = "a picture of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'"
     import_optional("matplotlib", message)  # what is missing shows before the work
 

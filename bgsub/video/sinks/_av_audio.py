@@ -32,23 +32,9 @@ _TOLERANCE = Fraction(1, 2000)
 class AudioTrack:
     """The sound of a file, from a time on: copied where the container takes its codec, encoded anew otherwise.
 
-    Parameters
-    ----------
-    source : Path
-        File with sound.
-    begin : float
-        Where to begin, in seconds after the first picture of that file; it becomes time 0.
-    target : container
-        PyAV's container that is written, before its header.
-    format : str
-        FFmpeg's name of that container.
-
-    Raises
-    ------
-    FFmpegError, OSError
-        If the file cannot be read.
-    LookupError
-        If there is no sound in it, or none that the container can hold.
+    What is heard at `begin`, in seconds after the first picture of the file `source`, becomes time 0. `target` is
+    PyAV's container that is written, before its header, and `format` FFmpeg's name of it. FFmpegError or OSError where
+    the file cannot be read, LookupError where there is no sound in it, or none that the container can hold.
     """
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:

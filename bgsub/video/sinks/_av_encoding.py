@@ -40,30 +40,15 @@ _ALPHA_BESIDE = "matroska_block_additional"
 
 @dataclass(frozen=True)
 class Encoding:
-    """One way to encode.
+    """One way to encode."""
 
-    Attributes
-    ----------
-    codec : str
-        FFmpeg's name of the encoder.
-    pixels : str
-        Pixel format of the video.
-    layout : {"gray", "bgr24", "bgra"}
-        Pixel format of the arrays that come in.
-    even : bool
-        Whether width and height must be even.
-    clock : int or None
-        Ticks per second that the container counts in; None where it can be chosen, 0 where frames are counted.
-    options : dict
-        Of the encoder.
-    """
-
-    codec: str
-    pixels: str
-    layout: str
-    even: bool = False
+    codec: str  # FFmpeg's name of the encoder
+    pixels: str  # pixel format of the video
+    layout: str  # {"gray", "bgr24", "bgra"}: pixel format of the arrays that come in
+    even: bool = False  # whether width and height must be even
+    # ticks per second that the container counts in; None where it can be chosen, 0 where frames are counted
     clock: int | None = None
-    options: dict[str, str] = field(default_factory=dict)
+    options: dict[str, str] = field(default_factory=dict)  # of the encoder
 
     def prepare(self, image: np.ndarray) -> np.ndarray:
         """Return the image of a view as this encoding takes it, 8 bit."""
@@ -94,12 +79,7 @@ class Encoding:
 def choose_encoding(view: str, ending: str) -> Encoding:
     """Return how a view is encoded in a file of that ending.
 
-    Raises
-    ------
-    ParameterError
-        If the file cannot hold the view.
-    DependencyError
-        If PyAV lacks the encoder.
+    ParameterError where the file cannot hold the view, DependencyError where PyAV lacks the encoder.
     """
     clock = {".mkv": _MILLISECONDS, ".webm": _MILLISECONDS, ".avi": 0}.get(ending)
     if view == "cutout":
@@ -152,17 +132,7 @@ def _has_encoder(name: str) -> bool:
 
 
 class SegmentEncoder:
-    """Encodes frames that can be decoded without those before them; for one segment of the video.
-
-    Parameters
-    ----------
-    encoding : Encoding
-        How.
-    size : tuple of int
-        Width and height.
-    rate : Fraction
-        Frames per second, as a hint to the encoder.
-    """
+    """Encodes frames that can be decoded without those before them; for one segment of the video."""
 
     def __init__(self, encoding: Encoding, size: tuple[int, int], rate: Fraction) -> None:
         self._av = import_av()

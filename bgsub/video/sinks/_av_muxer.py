@@ -14,25 +14,8 @@ from bgsub.video.sources.av_container import import_av
 class Muxer:
     """Writes one video stream, and one of sound, into a file; the same packets always give the same bytes.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    encoding : Encoding
-        Of the video.
-    size : tuple of int
-        Width and height.
-    rate : Fraction
-        Frames per second, in the header.
-    audio_from : Path or None
-        File whose sound is taken along.
-    begin : float
-        Time of the first frame in that file, in seconds.
-
-    Raises
-    ------
-    FFmpegError, OSError
-        If the file cannot be written; also by all methods.
+    The sound is that of the file `audio_from` from `begin` on, the time of the first frame in it in seconds; `rate`
+    stands in the header. Where the file cannot be written, all methods raise FFmpegError or OSError.
     """
 
     def __init__(

@@ -73,13 +73,7 @@ class Sink(ABC):
 
 
 def prepare_folder(folder: Path) -> None:
-    """Create a folder for outputs where it is missing and make sure that files can be written into it.
-
-    Raises
-    ------
-    SinkError
-        If it cannot be.
-    """
+    """Create a folder for outputs where it is missing; SinkError unless files can be written into it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):

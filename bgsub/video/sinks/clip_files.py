@@ -18,46 +18,21 @@ _COLUMNS = ("file", "start", "end", "peak_share", "began")
 
 @dataclass(frozen=True)
 class Clip:
-    """One recording.
+    """One recording."""
 
-    Attributes
-    ----------
-    path : Path
-        The file.
-    start, end : float
-        Times of its first and last frame in the source, in seconds.
-    peak_share : float
-        Largest share of the frame in motion, in [0, 1].
-    began : datetime or None
-        Date and time of the first frame, of a camera.
-    """
-
-    path: Path
-    start: float
+    path: Path  # the file
+    start: float  # times of its first and last frame in the source, in seconds
     end: float
-    peak_share: float
-    began: datetime | None
+    peak_share: float  # largest share of the frame in motion, in [0, 1]
+    began: datetime | None  # date and time of the first frame, of a camera
 
 
 class ClipNames:
-    """Gives each clip a file name that is not taken yet.
+    """Gives each clip a file name, with `ending`, that is not taken yet in the folder.
 
-    Parameters
-    ----------
-    folder : Path
-        Where the clips go.
-    template : str or None
-        With ``{source}``, ``{date}``, ``{time}``, ``{start}`` (whole seconds) and ``{number}``; the number is
-        appended where it is missing. By default date and time are part of it for cameras.
-    source : str
-        Name of the source.
-    ending : str
-        Of the file, with the dot.
-
-    Raises
-    ------
-    ParameterError
-        If the template has other fields or leads out of the folder.
+    The template has ``{source}``, ``{date}``, ``{time}``, ``{start}`` (whole seconds) and ``{number}``, which is
+    appended where it is missing; ParameterError where it has other fields or leads out of the folder. Without a
+    template, date and time are part of the name for cameras.
     """
 
     def __init__(self, folder: Path, template: str | None, source: str, ending: str) -> None:
@@ -97,13 +72,7 @@ class ClipNames:
 
 
 def append_to_list(folder: Path, clip: Clip) -> None:
-    """Add a clip to the list of the folder, which is replaced as a whole.
-
-    Raises
-    ------
-    SinkError
-        If it cannot be written.
-    """
+    """Add a clip to the list of the folder, which is replaced as a whole; SinkError where that fails."""
     path = folder / LIST_NAME
     text = io.StringIO()
     began = clip.began.isoformat(timespec="seconds") if clip.began else ""

@@ -119,24 +119,13 @@ def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
 def write_image(path: Path, image: np.ndarray) -> None:
     """Write an image so that the file appears whole; its kind follows the ending.
 
-    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit.
-
-    Raises
-    ------
-    SinkError
-        If it cannot be.
+    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit. SinkError where it cannot be written.
     """
     write_whole(path, encode_image(path, image))
 
 
 def encode_image(path: Path, image: np.ndarray) -> bytes:
-    """Return the bytes of the image file that `path` would be.
-
-    Raises
-    ------
-    SinkError
-        If a file of this kind cannot hold the image.
-    """
+    """Return the bytes of the image file that `path` would be; SinkError where a file of this kind cannot hold it."""
     ending = path.suffix.lower()
     if image.dtype != np.uint16 or ending not in _DEEP_ENDINGS:
         image = to_uint8(image)

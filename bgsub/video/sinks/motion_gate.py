@@ -79,17 +79,8 @@ class Gate(Enum):
 class MotionGate:
     """Decides frame by frame what is recorded; knows times in seconds and no pictures.
 
-    Motion begins when every frame of `min_duration` shows it. The clip begins `pre_roll` before that and ends
-    `post_roll` after the last frame with motion.
-
-    Attributes
-    ----------
-    recording : bool
-        Whether a clip is growing.
-    clip_from : float
-        Earliest time that belongs to the clip that began last.
-    keep_from : float
-        Earliest time of a frame that may still be wanted.
+    Motion begins when every frame of `min_duration` shows it. The clip begins `pre_roll` before that, at `clip_from`,
+    and ends `post_roll` after the last frame with motion. Frames before `keep_from` are not wanted any more.
     """
 
     def __init__(self, rules: MotionRules) -> None:

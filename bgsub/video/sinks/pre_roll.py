@@ -29,14 +29,8 @@ class _Kept:
 class PreRoll:
     """A ring of pictures as JPEG (quality 95), or as PNG where nothing may be lost.
 
-    A second of 1920x1080 at 25 frames per second takes some 15 MB so, instead of 155 MB.
-
-    Parameters
-    ----------
-    lossless : bool
-        Keep the pixels exactly.
-    memory : int
-        Bytes held at most; the oldest pictures are forgotten then, with one warning.
+    A second of 1920x1080 at 25 frames per second takes some 15 MB so, instead of 155 MB. More than `memory` bytes are
+    never held: the oldest pictures are forgotten then, with one warning.
     """
 
     def __init__(self, lossless: bool, memory: int) -> None:

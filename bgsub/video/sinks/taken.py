@@ -13,10 +13,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 class TakenNames:
     """A set of names that keeps numbers that follow each other as one run: ``bin000001`` to ``bin002000``.
 
-    Parameters
-    ----------
-    ranges : iterable of (before, digits, first, last)
-        What `ranges` returned.
+    `ranges` are what the method of that name returned.
     """
 
     def __init__(self, ranges: Iterable[Iterable[Any]] = ()) -> None:

@@ -40,21 +40,9 @@ def is_available() -> bool:
 class Container:
     """An opened video file; closed with its last frame or by `close`.
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    threads : bool
-        Decode several frames at a time, where it can be known which are lost.
-    hardware : str, optional
-        Kind of the hardware decoder, as ``"cuda"``.
-
-    Raises
-    ------
-    SourceError
-        If the file is no video.
-    av.error.FFmpegError, RuntimeError, NotImplementedError
-        If the hardware decoder does not work.
+    With `threads` several frames are decoded at a time, where it can be known which are lost; `hardware` is the kind of
+    a hardware decoder, as ``"cuda"``, which raises FFmpegError, RuntimeError or NotImplementedError where it does not
+    work. SourceError where the file is no video.
     """
 
     def __init__(self, path: Path, threads: bool = True, hardware: str | None = None) -> None:
@@ -101,10 +89,7 @@ class Container:
     def packets(self) -> Iterator[Any]:
         """Yield the packets of the video, and at the end one without data; ends early where the file is broken.
 
-        Raises
-        ------
-        SourceError
-            If the container has been closed, which ends the generator safely, whichever thread closed it.
+        SourceError ends the generator safely once the container is closed, whichever thread closed it.
         """
         packets = self.container.demux(self.stream)
         while True:
@@ -118,13 +103,7 @@ class Container:
             yield packet
 
     def frames(self) -> Iterator[Any]:
-        """Yield the frames in the order they are seen; None for one that cannot be decoded.
-
-        Raises
-        ------
-        SourceError
-            If the container has been closed.
-        """
+        """Yield the frames in the order they are seen, None for one that cannot be decoded; errors as `packets`."""
         sent: deque[int] = deque(maxlen=_HELD_BACK)
         last: int | None = None
         for packet in self.packets():

@@ -43,14 +43,8 @@ def _stamp(packet: Any) -> int | None:
 class Shortcut:
     """A keyframe from which a later frame can be decoded, for files where each packet is a frame.
 
-    Attributes
-    ----------
-    seek, keyframe : int
-        Time stamp and index of the keyframe.
-    stamps : list of int
-        Time stamps of all frames up to the wanted one and some more, in order: the index of a frame is its place.
-    target : int
-        Index of the wanted frame.
+    `seek` and `keyframe` are its time stamp and index, `target` the index of the wanted frame. `stamps` are those of
+    all frames up to that one and some more, in order: the index of a frame is its place.
     """
 
     def __init__(self, seek: int, stamps: list[int], target: int) -> None:

@@ -174,13 +174,7 @@ class FrameSource(ABC):
         return self._begin(self._frames)
 
     def take(self, part: Part) -> Iterator[Frame]:
-        """Iterate over the frames that `part` wants, sparing the work for the others where possible.
-
-        Raises
-        ------
-        SourceError, ParameterError
-            As iterating over the source and `Part.wants` raise them.
-        """
+        """Iterate over the frames that `part` wants, sparing the work for the others where possible."""
         return self._begin(lambda: self._part(part))
 
     def _begin(self, frames: Callable[[], Iterator[Frame]]) -> Iterator[Frame]:

@@ -31,12 +31,7 @@ def without_password(address: str) -> str:
 def parse_camera(camera: int | str) -> int | str:
     """Return the index of a local camera, or the address of one on the network.
 
-    Raises
-    ------
-    ParameterError
-        If the index is negative.
-    SourceError
-        If the address has none of the allowed schemes.
+    ParameterError for a negative index, SourceError for an address with none of the allowed schemes.
     """
     if isinstance(camera, str) and not (camera.isascii() and camera.isdigit()):
         address = _ADDRESS.match(camera)

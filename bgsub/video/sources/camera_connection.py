@@ -27,25 +27,13 @@ FIRST_WAIT = 0.5
 
 @dataclass(frozen=True)
 class Camera:
-    """What is needed to open a camera, again and again.
+    """What is needed to open a camera, again and again."""
 
-    Attributes
-    ----------
-    device : int or str
-        Index or network address.
-    name : str
-        What messages call it; without a password.
-    open_timeout, read_timeout : float
-        Seconds that a network address may take to answer, and to send its next frame.
-    threads : int
-        Threads that decode a network stream.
-    """
-
-    device: int | str
-    name: str
-    open_timeout: float
+    device: int | str  # index or network address
+    name: str  # what messages call it; without a password
+    open_timeout: float  # seconds that a network address may take to answer, and to send its next frame
     read_timeout: float
-    threads: int = 1
+    threads: int = 1  # threads that decode a network stream
 
     @property
     def local(self) -> bool:
@@ -53,13 +41,7 @@ class Camera:
         return isinstance(self.device, int)
 
     def connect(self) -> Any:
-        """Return an opened `cv2.VideoCapture`; takes as long as `open_timeout`.
-
-        Raises
-        ------
-        SourceError
-            If the camera is not there or does not answer.
-        """
+        """Return an opened `cv2.VideoCapture` within `open_timeout`; SourceError where the camera does not answer."""
         begin = time.monotonic()
         with quiet():
             if self.local:
@@ -81,13 +63,7 @@ class Camera:
         raise SourceError(f"{self.name} does not answer within {self.open_timeout:g} s or sends no video")
 
     def connect_patiently(self, patience: float, max_wait: float) -> Any:
-        """Return what `connect` does, tried again with growing pauses for so many seconds; Ctrl-C ends it.
-
-        Raises
-        ------
-        SourceError
-            Of the last attempt.
-        """
+        """Return what `connect` does, tried again with growing pauses for so many seconds; Ctrl-C ends it."""
         begin, wait = time.monotonic(), FIRST_WAIT
         while True:
             try:

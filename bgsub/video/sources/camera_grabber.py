@@ -23,41 +23,20 @@ _STOP_PATIENCE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """One frame of a camera.
+    """One frame of a camera."""
 
-    Attributes
-    ----------
-    index : int
-        Number of the frame, from 0; failed reads count.
-    received : float
-        Time of arrival on the clock `time.monotonic`, in seconds.
-    image : ndarray, (h, w, 3), uint8
-        Blue first.
-    failures : int
-        Failed reads so far.
-    """
-
-    index: int
-    received: float
-    image: np.ndarray
-    failures: int
+    index: int  # number of the frame, from 0; failed reads count
+    received: float  # time of arrival on the clock `time.monotonic`, in seconds
+    image: np.ndarray  # (h, w, 3), uint8: blue first
+    failures: int  # failed reads so far
 
 
 class Grabber:
     """Reads a camera in a thread of its own, as fast as it sends, and connects again when it is lost.
 
-    Nothing piles up in the buffers of the driver, of FFmpeg or of the network, however slow the receiver is.
-
-    Parameters
-    ----------
-    camera : Camera
-        What is connected to again.
-    capture : cv2.VideoCapture
-        The first connection; released at the end.
-    patience : float
-        Seconds to try again after the camera is lost; 0 for not at all, infinity for ever.
-    max_wait : float
-        Seconds between two attempts at most.
+    Nothing piles up in the buffers of the driver, of FFmpeg or of the network, however slow the receiver is. `capture`
+    is the first connection, released at the end. A lost camera is tried again for `patience` seconds, infinity for
+    ever, with at most `max_wait` between two attempts.
 
     Attributes
     ----------

@@ -45,13 +45,7 @@ def is_pattern(text: str) -> bool:
 
 
 def find_images(spec: str | os.PathLike[str]) -> list[Path]:
-    """Return the image files that a folder, file, glob or printf pattern stands for, in natural order.
-
-    Raises
-    ------
-    SourceError
-        If there are none.
-    """
+    """Return the images that a folder, file, glob or printf pattern names, in natural order; SourceError for none."""
     text, path = os.fspath(spec), Path(spec)
     if path.is_file():
         return [path]
@@ -86,13 +80,7 @@ def _match_printf(pattern: Path) -> list[Path]:
 
 
 def read_image(path: Path) -> np.ndarray:
-    """Return the image in a file with its own depth and channels, without alpha.
-
-    Raises
-    ------
-    SourceError
-        If the file cannot be read or is not a whole image.
-    """
+    """Return the image in a file with its own depth and channels, without alpha; SourceError where it is damaged."""
     try:
         data = np.frombuffer(path.read_bytes(), np.uint8)
     except OSError as error:

@@ -81,19 +81,9 @@ ALL = Selection()
 
 
 class Part:
-    """Decides about one frame after the other, in order, whether it belongs to a part of a source.
+    """Decides about one frame after the other, in order, whether it belongs to a part of the source of that name.
 
-    Parameters
-    ----------
-    selection : Selection
-        What is wanted; by default everything.
-    name : str
-        What a message calls the source.
-
-    Attributes
-    ----------
-    start : Timecode or None
-        Where the part begins; a source may go there by a shorter way.
+    It begins at `start`; a source may go there by a shorter way.
     """
 
     def __init__(self, selection: Selection = ALL, name: str = "the source") -> None:
