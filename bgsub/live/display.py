@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -23,38 +22,14 @@ class NoWindowError(SinkError):
     """There is no screen, or OpenCV has no windows."""
 
 
-class Display(Protocol):
-    """What the sink needs of a screen; `CvDisplay` in earnest, a fake in tests."""
-
-    def open(self, title: str) -> None:
-        """Show an empty window; raise `NoWindowError` where there is no screen."""
-
-    def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
-        """Put a slider with the positions 0 to `last` into the window; `moved` is called with the new position."""
-
-    def set_slider(self, title: str, name: str, position: int) -> None:
-        """Move a slider; `moved` may be called."""
-
-    def show(self, title: str, image: np.ndarray) -> None:
-        """Put a BGR image into the window."""
-
-    def key(self, milliseconds: int) -> int:
-        """Handle the events of the window for some time and return the key pressed, or -1."""
-
-    def visible(self, title: str) -> bool:
-        """Whether the window is still there."""
-
-    def close(self, title: str) -> None:
-        """Remove the window."""
-
-
 class CvDisplay:
-    """The windows of OpenCV."""
+    """The windows of OpenCV; each is known by its title."""
 
     def __init__(self) -> None:
         self._size = 0, 0
 
     def open(self, title: str) -> None:
+        """Show an empty window; raise `NoWindowError` where there is no screen."""
         check_display()
         _give_fonts()
         try:
@@ -64,9 +39,11 @@ class CvDisplay:
             raise NoWindowError("no window can be shown: this OpenCV is built without windows (headless)") from None
 
     def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
+        """Put a slider with the positions 0 to `last` into the window; `moved` is called with the new position."""
         cv2.createTrackbar(name, title, 0, last, moved)
 
     def set_slider(self, title: str, name: str, position: int) -> None:
+        """Move a slider; `moved` may be called."""
         cv2.setTrackbarPos(name, title, position)
 
     def show(self, title: str, image: np.ndarray) -> None:
@@ -78,6 +55,7 @@ class CvDisplay:
         cv2.imshow(title, image)
 
     def key(self, milliseconds: int) -> int:
+        """Handle the events of the windows for some time and return the key pressed, or -1."""
         return int(cv2.waitKey(milliseconds))
 
     def visible(self, title: str) -> bool:

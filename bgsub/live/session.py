@@ -9,19 +9,19 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, StoppedError
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import JobResult
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.live.backdrops import make_backdrop
-from bgsub.live.opening import open_attended
 from bgsub.live.pacing import PacedSource
 from bgsub.live.server import LiveServer
 from bgsub.live.snapshots import SnapshotSink
 from bgsub.live.viewer import Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.live.worker import TICK, Outcome, Worker, join
+from bgsub.video.background import in_background
 from bgsub.video.output_names import safe_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
@@ -209,13 +209,14 @@ class LiveSession:
         controls = self.controls[camera.name]
         windows = self._windows if len(self._cameras) == 1 else []  # several are served by the main thread
 
-        def attend() -> bool:
+        def attend() -> None:
             for window in windows:
                 window.idle()
-            return controls.wait(TICK)
+            if controls.wait(TICK):
+                raise StoppedError("stopped by the user before the camera answered")
 
         opening = partial(open_source, camera.source, **camera.open_options)
-        return open_attended(opening, attend) if "://" in camera.source else opening()
+        return in_background(opening, FrameSource.close, attend) if "://" in camera.source else opening()
 
     # -- several cameras -----------------------------------------------------------------------------------------
 

@@ -34,15 +34,9 @@ class SnapshotSink(Sink):
         What stands before the time; cameras of one run need different ones.
     """
 
-    def __init__(
-        self,
-        controls: Controls,
-        folder: str | os.PathLike[str] = ".",
-        name: str = "snapshot",
-        viewer: Viewer | None = None,
-    ) -> None:
+    def __init__(self, controls: Controls, folder: str | os.PathLike[str] = ".", name: str = "snapshot") -> None:
         self._controls, self._folder, self._name = controls, Path(folder), name
-        self._viewer = viewer or Viewer(controls, words=False)
+        self._viewer = Viewer(controls, words=False)
         self._newest: tuple[Frame, Separation] | None = None
 
     def write(self, frame: Frame, separation: Separation) -> None:

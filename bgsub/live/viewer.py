@@ -72,30 +72,15 @@ class Viewer:
         self._backdrop = backdrop or _checkerboard
         self._longest, self._words = longest_side, words
 
-    def picture(self, separation: Separation, statistics: dict[str, Any] | None = None, view: str = "") -> np.ndarray:
-        """Return the picture of a frame.
-
-        Parameters
-        ----------
-        separation : Separation
-            What the frame was separated into.
-        statistics : dict, optional
-            Numbers as `LiveStatistics.as_dict` returns them; by default those of the controls.
-        view : str, optional
-            One of `LIVE_VIEWS`; by default that of the controls.
-
-        Returns
-        -------
-        ndarray, (h, w, 3), uint8
-            Blue first; with words at least `LEAST_SIZE`.
-        """
+    def picture(self, separation: Separation, view: str = "") -> np.ndarray:
+        """Return the view of the controls, or another, (h, w, 3) uint8; with words it has at least `LEAST_SIZE`."""
         image = self.view(separation, view or self._controls.view)
-        return self._with_words(image, statistics) if self._words else image
+        return self._with_words(image) if self._words else image
 
     def waiting(self) -> np.ndarray:
         """Return the picture before the first frame, (h, w, 3) uint8."""
         image = np.full((_EMPTY_SIZE[1], _EMPTY_SIZE[0], 3), 32, np.uint8)
-        return self._with_words(image, None) if self._words else add_label(image, self._waits)
+        return self._with_words(image) if self._words else add_label(image, self._waits)
 
     @property
     def _waits(self) -> str:
@@ -148,7 +133,7 @@ class Viewer:
             residual=small(separation.residual),
         )
 
-    def _with_words(self, image: np.ndarray, statistics: dict[str, Any] | None) -> np.ndarray:
+    def _with_words(self, image: np.ndarray) -> np.ndarray:
         controls = self._controls
         image = _at_least(image, LEAST_SIZE)
         scale = text_scale(image)
@@ -160,8 +145,7 @@ class Viewer:
             values = [(setting.name.replace("_", " "), f"{parameters[setting.name]:g}") for setting in SETTINGS]
             image = add_box(image, [*KEYS, ("", ""), *values], scale)
         if controls.show_statistics:
-            numbers = controls.statistics.as_dict() if statistics is None else statistics
-            image = add_bar(image, statistics_words(numbers), scale)
+            image = add_bar(image, statistics_words(controls.statistics.as_dict()), scale)
         return image
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
-from bgsub.live.display import CvDisplay, Display
+from bgsub.live.display import CvDisplay
 from bgsub.live.snapshots import SnapshotSink
 from bgsub.live.viewer import Viewer
 from bgsub.separation import Separation
@@ -98,7 +98,7 @@ class WindowSink(Sink):
         Where snapshots go; see `SnapshotSink`.
     snapshots : SnapshotSink, optional
         What stores them, instead.
-    display : Display, optional
+    display : CvDisplay, optional
         The screen.
 
     Raises
@@ -117,7 +117,7 @@ class WindowSink(Sink):
         keys: KeyCommands | None = None,
         snapshot_folder: str | os.PathLike[str] = ".",
         snapshots: SnapshotSink | None = None,
-        display: Display | None = None,
+        display: CvDisplay | None = None,
     ) -> None:
         self.controls = controls if controls is not None else Controls()
         if view is not None:
@@ -126,7 +126,7 @@ class WindowSink(Sink):
         self._keys = keys or KeyCommands(self.controls)
         self._viewer = viewer or Viewer(self.controls, longest_side=LONGEST_SIDE)
         self._snapshots = snapshots or SnapshotSink(self.controls, snapshot_folder)
-        self._display: Display = display if display is not None else CvDisplay()
+        self._display = display or CvDisplay()
         self._shown: Separation | None = None
         self._display.open(title)
         self._is_open = True
@@ -170,7 +170,7 @@ class WindowSink(Sink):
 class _Sliders:
     """Sliders in a window that move parameters and follow them."""
 
-    def __init__(self, display: Display, title: str, controls: Controls, settings: Sequence[Setting]) -> None:
+    def __init__(self, display: CvDisplay, title: str, controls: Controls, settings: Sequence[Setting]) -> None:
         self._display, self._title, self._controls, self._settings = display, title, controls, settings
         self._positions: dict[str, int] = {}
         for setting in settings:

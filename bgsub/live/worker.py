@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from bgsub.jobs.job import JobResult
 from bgsub.live.window import WindowSink
 from bgsub.separation import Separation
+from bgsub.video.channel import Channel
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
 
@@ -72,19 +73,15 @@ class Inbox(Sink):
 
     def __init__(self, came: threading.Event) -> None:
         self._came = came
-        self._lock = threading.Lock()
-        self._newest: tuple[Frame, Separation] | None = None
+        self._newest: Channel[tuple[Frame, Separation]] = Channel(1, drop_oldest=True)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        with self._lock:
-            self._newest = frame, separation
+        self._newest.put((frame, separation))
         self._came.set()
 
     def take(self) -> tuple[Frame, Separation] | None:
         """Return the newest frame once."""
-        with self._lock:
-            newest, self._newest = self._newest, None
-            return newest
+        return next(self._newest) if self._newest.ready(0) else None
 
     def close(self) -> None:
         """Do nothing: the main thread sees that the camera has ended."""

@@ -10,10 +10,12 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, SourceError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -98,7 +100,6 @@ class Region:
         return canvas.view(bool)
 
     def _image(self, height: int, width: int) -> np.ndarray:
-        from bgsub.errors import SourceError  # noqa: PLC0415
         from bgsub.video.sources.images import read_image  # noqa: PLC0415
 
         assert self.path is not None
@@ -236,9 +237,7 @@ class Regions(Sequence[Region]):
 
     def union(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return which pixels lie inside of any region, (h, w), bool."""
-        import numpy as np  # noqa: PLC0415
-
-        return np.logical_or.reduce(list(self.masks(shape).values()))
+        return reduce(or_, self.masks(shape).values())
 
 
 def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:

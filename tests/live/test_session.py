@@ -217,7 +217,7 @@ def test_a_window_lives_while_its_camera_is_waited_for(display, monkeypatch):
             session.run()
         quitting.set()
     assert display.looks == 3
-    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open-attended"])
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
 
 
 def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):

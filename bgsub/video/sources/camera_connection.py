@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.video._quiet import quiet
-from bgsub.video.channel import Channel
+from bgsub.video.background import in_background
 
 logger = logging.getLogger("bgsub")
 
@@ -80,34 +79,7 @@ class Camera:
     def connect_interruptibly(self) -> Any:
         """Return what `connect` does, so that Ctrl-C works while an address on the network is waited for."""
         # macOS asks for the permission to use a local camera in the main thread only.
-        return self.connect() if self.local else _in_background(self.connect)
-
-
-def _in_background(connect: Callable[[], Any]) -> Any:
-    """Call `connect` in a thread and wait for its answer; what comes after an interrupt is released."""
-    answer: Channel[Any] = Channel(1)
-
-    def work() -> None:
-        try:
-            capture = connect()
-        except BaseException as error:
-            answer.fail(error)
-            return
-        if not answer.put(capture):
-            capture.release()
-
-    thread = threading.Thread(target=work, name="bgsub-open", daemon=True)
-    thread.start()
-    try:
-        capture = next(answer)
-    except KeyboardInterrupt:
-        answer.cancel()
-        raise
-    except BaseException:
-        thread.join()
-        raise
-    thread.join()
-    return capture
+        return self.connect() if self.local else in_background(self.connect, lambda capture: capture.release())
 
 
 def read_image(capture: Any, stopping: Callable[[], bool]) -> tuple[np.ndarray | None, int]:
