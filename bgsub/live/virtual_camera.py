@@ -67,8 +67,7 @@ class VirtualCameraSink(Sink):
         self.device = device
         self._backdrop = make_backdrop(backdrop)
         self._package = import_optional(
-            "pyvirtualcam",
-            "a virtual camera needs the package pyvirtualcam: pip install 'bgsub[virtual-camera]'",
+            "pyvirtualcam", "a virtual camera needs the package pyvirtualcam: pip install 'bgsub[virtual-camera]'"
         )
         self._period = 1 / float(fps or 25)
         self._camera: Any = None

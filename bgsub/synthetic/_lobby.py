@@ -56,13 +56,7 @@ class Lobby:
             corners = [(-side * edge, z), (side * edge, z + float(rng.uniform(-0.2, 0.2)))]
         else:
             door = 1.75
-            corners = [
-                (door - 0.4, 12.4),
-                (door, 10.2),
-                (door - 0.1, 8.6),
-                (side * edge * 0.25, z),
-                (side * edge, z),
-            ]
+            corners = [(door - 0.4, 12.4), (door, 10.2), (door - 0.1, 8.6), (side * edge * 0.25, z), (side * edge, z)]
             if rng.random() < 0.5:
                 corners.reverse()
         halt = (float(rng.uniform(2.5, 4.0)), 35.0) if rng.random() < 0.3 else (0.0, 0.0)
@@ -95,11 +89,7 @@ def _lights(half: float) -> list[Light]:
 def _pots(camera: Camera, half: float) -> list[tuple[tuple[float, float, float], float]]:
     """Return where stems leave their pots and how high the plants are."""
     near = camera.half_width(4.9)
-    return [
-        ((-near + 0.55, 1.62, 4.9), 1.15),
-        ((half - 0.42, 1.72, 8.5), 1.05),
-        ((near - 0.2, 1.75, 4.75), 0.9),
-    ]
+    return [((-near + 0.55, 1.62, 4.9), 1.15), ((half - 0.42, 1.72, 8.5), 1.05), ((near - 0.2, 1.75, 4.75), 0.9)]
 
 
 def _boxes(half: float, seed: int) -> list[Box]:

@@ -8,14 +8,7 @@ from bgsub.errors import ParameterError
 
 
 def low_rank_plus_sparse(
-    m: int,
-    n: int,
-    rank: int,
-    outlier_share: float,
-    *,
-    seed: int,
-    amplitude: float = 5.0,
-    observed_share: float = 1.0,
+    m: int, n: int, rank: int, outlier_share: float, *, seed: int, amplitude: float = 5.0, observed_share: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return ``X = L + S`` with L of low rank and S sparse.
 

@@ -150,12 +150,7 @@ class Person:
         canvas.paint(capsule(x, y, (0.0, 0.98 * unit), (0.0, 1.36 * unit), (0.92 * wide, wide)), cloth)
         if self._coat:
             hem = 1.35 * wide
-            skirt = [
-                (-0.9 * wide, 1.1 * unit),
-                (0.9 * wide, 1.1 * unit),
-                (hem, 0.58 * unit),
-                (-hem, 0.58 * unit),
-            ]
+            skirt = [(-0.9 * wide, 1.1 * unit), (0.9 * wide, 1.1 * unit), (hem, 0.58 * unit), (-hem, 0.58 * unit)]
             canvas.paint(convex(x, y, skirt), cloth * np.float32(0.94))
 
     def _cloth(self, x: np.ndarray, y: np.ndarray, wide: float) -> np.ndarray:
@@ -180,8 +175,7 @@ class Person:
         canvas.paint(capsule(x, y, (0.0, 1.44 * unit), (look, high), (0.06 * unit, 0.055 * unit)), self._skin)
         canvas.paint(ellipse(x, y, (look, high + 0.022 * unit), (0.105 * unit, 0.125 * unit)), self._hair)
         canvas.shade(
-            ellipse(x, y, (look + 0.045 * dx * unit, high - 0.02 * unit), (0.082 * unit, 0.10 * unit)),
-            self._skin,
+            ellipse(x, y, (look + 0.045 * dx * unit, high - 0.02 * unit), (0.082 * unit, 0.10 * unit)), self._skin
         )
 
 

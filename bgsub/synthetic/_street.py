@@ -119,11 +119,7 @@ def _houses(camera: Camera, rng: np.random.Generator, far: float) -> list[Box]:
         texture = _front(rng, x, wide)
         boxes.append(Box((x, GROUND - high, _FRONTS), (x + wide, GROUND, 18), tone, texture))
         boxes.append(
-            Box(
-                (x - 0.1, GROUND - high - 0.2, 13.85),
-                (x + wide + 0.1, GROUND - high, 18),
-                tone * np.float32(0.6),
-            )
+            Box((x - 0.1, GROUND - high - 0.2, 13.85), (x + wide + 0.1, GROUND - high, 18), tone * np.float32(0.6))
         )
         place += 1
         x += wide + (2.2 if place == 2 else 0.0)

@@ -54,8 +54,5 @@ class Track:
             way = self._plan(generator(*self._key, trip, 21))
             # Faster if need be: everyone has left before the next one starts.
             slowest = way.length / max(self._period - 2 - way.halt[1], 1.0)
-            self._trips[trip] = (
-                self._make(*self._key, trip),
-                Way(way.corners, max(way.speed, slowest), way.halt),
-            )
+            self._trips[trip] = (self._make(*self._key, trip), Way(way.corners, max(way.speed, slowest), way.halt))
         return self._trips[trip]

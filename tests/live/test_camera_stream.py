@@ -257,10 +257,7 @@ def test_several_clients_see_the_same():
 def test_a_scene_and_a_source_can_be_served():
     with LoopbackCamera("lobby", RATE, size=(64, 48)) as camera, CameraSource(camera.address) as source:
         assert next(iter(source)).image.std() > 5
-    with (
-        LoopbackCamera(ArraySource(make_frames(3, 48, 64)), RATE) as camera,
-        CameraSource(camera.address) as source,
-    ):
+    with LoopbackCamera(ArraySource(make_frames(3, 48, 64)), RATE) as camera, CameraSource(camera.address) as source:
         assert next(iter(source)).image.shape == (48, 64, 3)
 
 

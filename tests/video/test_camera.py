@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from saying import says
 from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames
 
 from bgsub._opencv import cv2
@@ -189,20 +190,13 @@ def test_the_summary_counts_every_frame_left_out(monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"reconnect": -1},
-            "reconnect must be True, False or a number of seconds, 0 or more, got -1",
-        ),
-        (
-            {"reconnect": float("nan")},
-            "reconnect must be True, False or a number of seconds, 0 or more, got nan",
-        ),
+        ({"reconnect": -1}, "reconnect must be True, False or a number of seconds, 0 or more, got -1"),
+        ({"reconnect": float("nan")}, "reconnect must be True, False or a number of seconds, 0 or more, got nan"),
         ({"threads": 0}, "threads must be at least 1, got 0"),
         ({"max_wait": 0}, "max_wait must be a positive number of seconds, got 0"),
         ({"open_timeout": float("inf")}, "open_timeout must be a positive number of seconds, got inf"),
     ],
 )
 def test_wrong_parameters(options, message):
-    with pytest.raises(ParameterError) as caught:
+    with says(ParameterError, message):
         CameraSource(0, **options)
-    assert str(caught.value) == message

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from saying import says
 from video_fakes import ListSink, read_video
 
 from bgsub.errors import ParameterError, SinkError
@@ -327,9 +328,8 @@ def test_opencv_when_there_is_no_pyav(tmp_path, monkeypatch):
     ],
 )
 def test_wrong_parameters(tmp_path, options, name, message):
-    with pytest.raises(ParameterError) as caught:
+    with says(ParameterError, message):
         RecorderSink(tmp_path, MotionRules(**options), name=name)
-    assert str(caught.value) == message
 
 
 def test_recordings_cannot_be_continued(tmp_path):

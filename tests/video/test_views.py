@@ -144,10 +144,7 @@ def test_panel_has_captions_where_there_is_room():
     [
         (np.array([[0, 128, 255]], np.uint8), [0, 128, 255]),
         (np.array([[0, 128, 129, 32896, 65535]], np.uint16), [0, 0, 1, 128, 255]),
-        (
-            np.array([[-1, 0, 0.5, 1, 7, np.nan, np.inf, -np.inf]], np.float32),
-            [0, 0, 128, 255, 255, 0, 255, 0],
-        ),
+        (np.array([[-1, 0, 0.5, 1, 7, np.nan, np.inf, -np.inf]], np.float32), [0, 0, 128, 255, 255, 0, 255, 0]),
     ],
 )
 def test_full_scale(image, expected):

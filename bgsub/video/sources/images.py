@@ -52,10 +52,7 @@ def find_images(spec: str | os.PathLike[str]) -> list[Path]:
     if path.is_dir():
         found, message = list(path.iterdir()), f"no images in folder '{text}'"
     elif _GLOB.search(text):
-        found, message = (
-            [Path(name) for name in glob.glob(text, recursive=True)],
-            f"no image matches '{text}'",
-        )
+        found, message = ([Path(name) for name in glob.glob(text, recursive=True)], f"no image matches '{text}'")
     elif _PRINTF.search(path.name):
         found, message = _match_printf(path), f"no image matches '{text}'"
     else:
