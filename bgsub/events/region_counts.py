@@ -13,7 +13,8 @@ from bgsub.events.feed import Step
 from bgsub.events.writers import Writer, csv_row
 from bgsub.separation import FOREGROUND
 from bgsub.storage.streams import PartialFile
-from bgsub.video.regions import Regions, bounding_box
+from bgsub.video.region_masks import bounding_box
+from bgsub.video.regions import Regions
 
 COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
 _ENTRY_GAP = 0.5  # seconds outside before it enters again

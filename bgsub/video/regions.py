@@ -20,11 +20,10 @@ from bgsub.errors import ParameterError, SourceError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Length", "Region", "Regions", "bounding_box", "parse_region"]
+__all__ = ["Length", "Region", "Regions", "parse_region"]
 
 SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg")
 _FORMS = "[NAME=]x,y,w,h or [NAME=]x1,y1;x2,y2;x3,y3... or [NAME=]MASK.png, in pixels or percent"
-_JPEG_SEAM = 127  # JPEG leaves a grey seam around black
 
 
 @dataclass(frozen=True)
@@ -73,47 +72,23 @@ class Region:
         ParameterError
             If no pixel of the frame lies inside, or the mask image has another size or cannot be read.
         """
-        make = {"rectangle": self._rectangle, "polygon": self._polygon, "image": self._image}[self.kind]
-        inside = make(shape[0], shape[1])
+        from bgsub.video import region_masks  # noqa: PLC0415 - it brings NumPy and OpenCV along
+
+        height, width = shape[:2]
+        points = [(x.pixels(width), y.pixels(height)) for x, y in self.points]
+        try:
+            if self.path is not None:
+                inside = region_masks.image(self.path, height, width)
+            elif self.kind == "rectangle":
+                inside = region_masks.rectangle(points, height, width)
+            else:
+                inside = region_masks.polygon(points, height, width)
+        except (SourceError, ParameterError) as error:
+            raise ParameterError(f"region '{self.name}': {error}") from None
         if not inside.any():
             where = f"mask image '{self.path}' is black" if self.kind == "image" else "lies outside of the frame"
             raise ParameterError(f"region '{self.name}': {where}, {shape[1]}x{shape[0]} pixels: nothing lies inside")
         return inside
-
-    def _rectangle(self, height: int, width: int) -> np.ndarray:
-        import numpy as np  # noqa: PLC0415
-
-        (x, y), (w, h) = ((px.pixels(width), py.pixels(height)) for px, py in self.points)
-        inside: np.ndarray = np.zeros((height, width), bool)
-        rows = slice(max(round(y), 0), max(round(y + h), 0))
-        inside[rows, max(round(x), 0) : max(round(x + w), 0)] = True
-        return inside
-
-    def _polygon(self, height: int, width: int) -> np.ndarray:
-        import numpy as np  # noqa: PLC0415
-
-        from bgsub._opencv import cv2  # noqa: PLC0415
-
-        corners = [(round(x.pixels(width)), round(y.pixels(height))) for x, y in self.points]
-        canvas: np.ndarray = np.zeros((height, width), np.uint8)
-        cv2.fillPoly(canvas, [np.array(corners, np.int32)], 1)
-        return canvas.view(bool)
-
-    def _image(self, height: int, width: int) -> np.ndarray:
-        from bgsub.video.sources.images import read_image  # noqa: PLC0415
-
-        assert self.path is not None
-        try:
-            image = read_image(self.path)
-        except SourceError as error:
-            raise ParameterError(f"region '{self.name}': {error}") from None
-        if image.shape[:2] != (height, width):
-            raise ParameterError(
-                f"region '{self.name}': mask image '{self.path}' must have the size of the frames, {width}x{height}, "
-                f"got {image.shape[1]}x{image.shape[0]}"
-            )
-        grey = image if image.ndim == 2 else image.max(axis=2)
-        return grey > (_JPEG_SEAM if self.path.suffix.lower() in (".jpg", ".jpeg") else 0)
 
 
 def parse_region(text: str) -> Region:
@@ -238,11 +213,3 @@ class Regions(Sequence[Region]):
     def union(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return which pixels lie inside of any region, (h, w), bool."""
         return reduce(or_, self.masks(shape).values())
-
-
-def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
-    """Return the rows and the columns of the smallest box around the pixels of a mask, (h, w) bool; not all False."""
-    import numpy as np  # noqa: PLC0415
-
-    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)

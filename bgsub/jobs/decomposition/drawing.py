@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from scipy.sparse.linalg import svds
 
 from bgsub.jobs.decomposition.fitting import Decomposition
 from bgsub.jobs.decomposition.picture import picture
@@ -50,8 +51,6 @@ def input_singular_values(samples: Samples, parts: Decomposition) -> np.ndarray:
     X = parts.low_rank + parts.sparse
     side = min(X.shape)
     if side > _SMALL_SIDE:
-        from scipy.sparse.linalg import svds  # noqa: PLC0415
-
         start = np.random.default_rng(0).standard_normal(side)
         return svds(X, _MOST_VALUES, v0=start, return_singular_vectors=False)[::-1]
     wide = X if X.shape[0] <= X.shape[1] else X.T

@@ -89,7 +89,7 @@ def write_npz(path: Path, samples: Samples, parts: Decomposition) -> None:
 
 def write_mat(path: Path, samples: Samples, parts: Decomposition) -> None:
     """Write all arrays into a file ``.mat`` of version 5; OutputError for arrays larger than it can hold."""
-    from scipy.io import savemat  # noqa: PLC0415
+    from scipy.io import savemat  # noqa: PLC0415 - it takes a while, and few outputs are .mat
     from scipy.io.matlab import MatWriteError  # noqa: PLC0415
 
     try:
