@@ -372,8 +372,16 @@ def test_a_changed_source_is_refused(inputs, tmp_path):
         run_job(job, watch=breaking_at(SEGMENT + 2))
     with pytest.raises(ParameterError, match=r"was made from .*frames.*--overwrite starts anew"):
         run_job(dataclasses.replace(job, source=str(inputs / "frames")))
+    copy.rename(tmp_path / "renamed")
+    with pytest.raises(ParameterError, match=rf"was made from '{copy}'; --overwrite starts anew"):
+        run_job(dataclasses.replace(job, source=str(tmp_path / "renamed")))
+    copy = (tmp_path / "renamed").rename(copy)
+    changed = r"was made before .*frames.* was changed; --overwrite starts anew"
+    (copy / "in000002.png").rename(copy / "in999999.png")
+    with pytest.raises(ParameterError, match=changed):
+        run_job(job)
     shutil.copy(copy / "in000001.png", copy / "in000002.png")
-    with pytest.raises(ParameterError, match=r"was made before .*frames.* was changed; --overwrite starts anew"):
+    with pytest.raises(ParameterError, match=changed):
         run_job(job)
 
 
