@@ -102,7 +102,7 @@ class JobIdentity:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> JobIdentity:
         """Return the identity that `as_dict` described; TypeError or KeyError where it is none."""
-        return cls(InputState(**values["source"]), dict(values["options"]), dict(values["files"]))
+        return cls(InputState(**values["source"]), values["options"], values["files"])
 
     @property
     def fingerprint(self) -> str:

@@ -140,8 +140,6 @@ def _checkpoints(
     job: Job, path: Path, start: Checkpoint, subtractor: BackgroundSubtractor, sinks: list[Sink]
 ) -> tuple[Checkpoints, list[Sink]]:
     """Return the checkpoints of a run, and the sinks ready to go on; all of them are aborted when one cannot."""
-    from bgsub.jobs.checkpoints import Checkpoints  # noqa: PLC0415
-
     # The pipeline may have something around this subtractor, such as regions of interest.
     freeze = lambda _around: subtractor.snapshot()  # noqa: E731
     checkpoints = Checkpoints(path, start, seconds=job.checkpoint_seconds, freeze=freeze)

@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from video_fakes import write_images, write_video
+from video_fakes import content, write_images, write_video
 
 from bgsub.errors import SourceError
 from bgsub.storage import checkpoint
@@ -28,11 +28,6 @@ def sources(tmp_path_factory):
     write_video(folder / "video.avi", frames)
     write_images(folder / "frames", frames)
     return folder
-
-
-def content(folder):
-    """The bytes of every file in a folder, by name."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def safe_frames(output):

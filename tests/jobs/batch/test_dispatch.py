@@ -81,6 +81,14 @@ def test_a_renamed_file_is_another_one(jobs, files, output):
     assert text(output, "c") == "text of b"
 
 
+def test_results_of_an_older_version_are_made_again(jobs, files, output):
+    run(files / "a.mp4", output)
+    record = json.loads((output / "a" / "result.json").read_text())
+    del record["files"]
+    (output / "a" / "result.json").write_text(json.dumps({**record, "options": "0123456789abcdef"}))
+    assert names(run(files / "a.mp4", output).done) == ["a.mp4"]
+
+
 def test_the_log_says_what_differs(jobs, files, output, caplog):
     caplog.set_level(logging.INFO, "bgsub")
     run(files / "a.mp4", output)
