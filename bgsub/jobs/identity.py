@@ -12,7 +12,7 @@ from typing import Any
 
 from bgsub.errors import SourceError
 from bgsub.jobs.job import Job
-from bgsub.parameters import SUBTRACTOR, check_all
+from bgsub.parameters import SubtractorParameters
 from bgsub.video.regions import absolute_region, parse_region
 from bgsub.video.sources.images import is_image
 
@@ -90,7 +90,8 @@ class JobIdentity:
         """Return the identity of a job with a source in that state."""
         told = {field.name: _told(getattr(job, field.name), job.output) for field in fields(job)}
         options = {name: value for name, value in told.items() if name not in _HOW}
-        options |= {"roi": [absolute_region(text) for text in job.roi], **check_all(SUBTRACTOR, job.parameters)}
+        options |= {"roi": [absolute_region(text) for text in job.roi]}
+        options |= SubtractorParameters.of(job.parameters).as_dict()
         paths = {"model": [job.model], "roi": [parse_region(text).path for text in job.roi]}
         files = {name: [_state_of(path) for path in named if path is not None] for name, named in paths.items()}
         return cls(source, json.loads(json.dumps(options, default=str)), files)

@@ -12,7 +12,7 @@ import pytest
 from video_fakes import content, write_images, write_video
 
 from bgsub.errors import SourceError
-from bgsub.storage import checkpoint
+from bgsub.jobs.checkpoints import Checkpoint
 from bgsub.synthetic import scene
 from bgsub.video.sinks.base import SEGMENT
 
@@ -33,7 +33,7 @@ def sources(tmp_path_factory):
 def safe_frames(output):
     """After how many frames the newest checkpoint is; 0 while there is none."""
     try:
-        return checkpoint.read(output / ".resume" / "state")[0]["frames"]
+        return Checkpoint.read(output / ".resume" / "state").frames
     except SourceError:
         return 0
 
