@@ -12,7 +12,7 @@ from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.feed import Step
 from bgsub.events.writers import Writer, csv_row
 from bgsub.separation import FOREGROUND
-from bgsub.storage.streams import PartialFile
+from bgsub.storage.growing_file import GrowingFile
 from bgsub.video.region_masks import bounding_box
 from bgsub.video.regions import Regions
 
@@ -146,7 +146,7 @@ class RegionWriter(Writer):
 
     def __init__(self, path: Path, regions: Regions) -> None:
         self.path = path
-        self._file = PartialFile(path)
+        self._file = GrowingFile(path)
         self.files = (self._file,)
         self._counter = RegionCounter(regions)
 
@@ -155,9 +155,9 @@ class RegionWriter(Writer):
 
     def finish(self, last: list[Event]) -> None:
         self._counter.finish()
-        self._file.write(csv_row(COLUMNS))
+        self._file.append(csv_row(COLUMNS))
         for row in self._counter.rows():
-            self._file.write(csv_row(row))
+            self._file.append(csv_row(row))
         self._file.finish()
 
     def checkpoint(self) -> dict[str, Any]:

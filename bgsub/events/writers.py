@@ -5,20 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from bgsub.errors import SinkError
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import Step
-from bgsub.storage.streams import PartialFile
+from bgsub.storage.atomic import replacing, telling
+from bgsub.storage.growing_file import GrowingFile
 
 COLUMNS = (
     "type", "id", "start_frame", "end_frame", "start_time", "end_time", "frames",
@@ -42,7 +40,7 @@ def csv_row(values: Iterable[Any]) -> str:
 class Writer(ABC):
     """Writes one file, or a set that belongs together, in step with the frames."""
 
-    files: tuple[PartialFile, ...]
+    files: tuple[GrowingFile, ...]
     path: Path
 
     @abstractmethod
@@ -55,17 +53,17 @@ class Writer(ABC):
 
     def checkpoint(self) -> dict[str, Any]:
         """Bring everything to the disk; return what `resume` needs, as JSON can hold it."""
-        return {"sizes": [file.checkpoint() for file in self.files]}
+        return {"sizes": [file.sync() for file in self.files]}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on where `checkpoint` returned `state`."""
         for file, size in zip(self.files, state["sizes"], strict=True):
-            file.resume(size)
+            file.cut(size)
 
     def abort(self) -> None:
         """Leave the files under their partial names."""
         for file in self.files:
-            file.abort()
+            file.close()
 
 
 class CsvWriter(Writer):
@@ -77,7 +75,7 @@ class CsvWriter(Writer):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = PartialFile(path)
+        self._file = GrowingFile(path)
         self.files = (self._file,)
         self._empty = True
 
@@ -96,14 +94,14 @@ class CsvWriter(Writer):
 
     def _head(self) -> None:
         if self._empty:
-            self._file.write(csv_row(COLUMNS))
+            self._file.append(csv_row(COLUMNS))
             self._empty = False
 
     def _write(self, events: list[Event]) -> None:
         if events:
             self._head()
         for event in events:
-            self._file.write(csv_row(_columns(event)))
+            self._file.append(csv_row(_columns(event)))
 
 
 def _columns(event: Event) -> list[Any]:
@@ -119,7 +117,7 @@ class JsonLinesWriter(Writer):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._file = PartialFile(path)
+        self._file = GrowingFile(path)
         self.files = (self._file,)
 
     def step(self, step: Step) -> None:
@@ -132,7 +130,7 @@ class JsonLinesWriter(Writer):
 
     def _write(self, events: list[Event]) -> None:
         for event in events:
-            self._file.write(json.dumps(event_record(event), separators=(",", ":")) + "\n")
+            self._file.append(json.dumps(event_record(event), separators=(",", ":")) + "\n")
 
 
 def event_record(event: Event) -> dict[str, Any]:
@@ -173,37 +171,29 @@ class CocoWriter(Writer):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._images = PartialFile(path.with_name(f"{path.name}.images"))
-        self._annotations = PartialFile(path.with_name(f"{path.name}.annotations"))
+        self._images = GrowingFile(path.with_name(f"{path.name}.images"))
+        self._annotations = GrowingFile(path.with_name(f"{path.name}.annotations"))
         self.files = (self._images, self._annotations)
-        self._whole = PartialFile(path)
         self._count = 0
 
     def step(self, step: Step) -> None:
         height, width = step.mask.shape
         image = {"id": step.frame + 1, "file_name": f"{step.name}.png", "width": width, "height": height}
-        self._images.write(_item(image))
+        self._images.append(_item(image))
         for one in step.objects:
             self._count += 1
-            self._annotations.write(_item(annotation(self._count, one, step.mask.shape)))
+            self._annotations.append(_item(annotation(self._count, one, step.mask.shape)))
 
     def finish(self, last: list[Event]) -> None:
+        with telling(self.path), replacing(self.path) as partial, partial.open("wb") as out:
+            out.write(b'{"info":{"description":"foreground objects found by bgsub"},"licenses":[],\n')
+            out.write(b'"categories":[{"id":1,"name":"foreground","supercategory":""}],\n')
+            self._append(out, "images", self._images)
+            out.write(b",\n")
+            self._append(out, "annotations", self._annotations)
+            out.write(b"}\n")
         for file in self.files:
-            file.complete()
-        try:
-            with self._whole.partial_path.open("wb") as out:
-                out.write(b'{"info":{"description":"foreground objects found by bgsub"},"licenses":[],\n')
-                out.write(b'"categories":[{"id":1,"name":"foreground","supercategory":""}],\n')
-                self._append(out, "images", self._images)
-                out.write(b",\n")
-                self._append(out, "annotations", self._annotations)
-                out.write(b"}\n")
-            os.replace(self._whole.partial_path, self.path)
-        except OSError as error:
-            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
-        for file in self.files:
-            with suppress(OSError):
-                file.partial_path.unlink()
+            file.remove()
 
     def checkpoint(self) -> dict[str, Any]:
         return {**super().checkpoint(), "count": self._count}
@@ -213,9 +203,9 @@ class CocoWriter(Writer):
         self._count = state["count"]
 
     @staticmethod
-    def _append(out: Any, name: str, file: PartialFile) -> None:
+    def _append(out: Any, name: str, file: GrowingFile) -> None:
         out.write(f'"{name}":['.encode())
-        with file.partial_path.open("rb") as items:
+        with file.reading() as items:
             items.seek(1)  # the comma before the first one
             shutil.copyfileobj(items, out)
         out.write(b"]")

@@ -15,6 +15,7 @@ from bgsub.errors import OutputError, SinkError, SourceError
 from bgsub.numerics.state import State
 from bgsub.separation import Separation
 from bgsub.storage import array_file
+from bgsub.storage.atomic import partial_name
 from bgsub.video.sinks.base import SEGMENT, Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.part import Part, Selection
@@ -44,7 +45,7 @@ class Checkpoint:
     Attributes
     ----------
     identity : dict
-        What the run is of: options and source, in types that JSON knows.
+        What the run is of, see `bgsub.jobs.identity.JobIdentity.as_dict`.
     version : str
         Version of bgsub that made it.
     started : str
@@ -94,7 +95,7 @@ class Checkpoint:
 
 def remove(path: Path) -> None:
     """Remove the checkpoint at `path`, if there is one, and what a killed process left of another."""
-    for file in (path, path.with_name(f"{path.name}.partial")):
+    for file in (path, partial_name(path)):
         with contextlib.suppress(OSError):
             file.unlink(missing_ok=True)
 
@@ -248,15 +249,8 @@ class Checkpoints:
         if hasattr(os, "sync"):
             os.sync()  # images are not made safe one by one
         progress = None if self._progress is None else self._progress.state()
-        skipped = self._skipped.pop(count)
-        values: dict[str, Any] = {
-            "index": frame.index,
-            "skipped": skipped,
-            "sinks": states,
-            "progress": progress,
-            "model": model,
-        }
-        replace(self.start, frames=count, **values).write(self.path)
+        stand = replace(self.start, frames=count, index=frame.index, skipped=self._skipped.pop(count))
+        replace(stand, sinks=states, progress=progress, model=model).write(self.path)
         self._storing = time.monotonic() - begin
 
     def safe_frames(self) -> int:
@@ -276,17 +270,16 @@ class _FinishedSink(Sink):
         self._state = state
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Do nothing: the frame is there."""
+        pass
 
     def close(self) -> None:
-        """Do nothing."""
+        pass
 
     def checkpoint(self) -> dict[str, Any]:
-        """Return the state of the sink, from which it cannot go on."""
         return self._state
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Do nothing."""
+        pass
 
 
 class _After(Part):
@@ -299,7 +292,6 @@ class _After(Part):
         self.skipped = 0
 
     def wants(self, index: int, time: float | None) -> bool:
-        """Whether the frame comes after."""
         if index > self._index:
             return True
         self.seen, self.skipped = index, self._source.skipped

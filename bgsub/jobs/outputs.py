@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from bgsub import events
 from bgsub.errors import ParameterError, SinkError
-from bgsub.jobs.resumption import targets_of
+from bgsub.jobs.job import Job
 from bgsub.video.output_names import expand_name
-
-if TYPE_CHECKING:
-    from bgsub.jobs.job import Job
-    from bgsub.video.regions import Regions
-    from bgsub.video.sinks.base import Sink
-    from bgsub.video.sources.base import FrameSource
+from bgsub.video.regions import Regions
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sinks.create import create_sinks, label_of
+from bgsub.video.sinks.motion_gate import MotionRules
+from bgsub.video.sinks.recorder import RecorderSink
+from bgsub.video.sources.base import FrameSource
 
 
 def make_sinks(
@@ -41,17 +41,12 @@ def make_sinks(
     ParameterError, DependencyError, SinkError
         As `create_sinks` and `create_event_sinks` do; no sink is left open then.
     """
-    from bgsub.video.sinks.create import create_sinks, label_of  # noqa: PLC0415 - it brings OpenCV along
-
     sinks: list[Sink] = []
     if job.save:
         sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
     try:
         sinks += _event_sinks(job, source, overwrite, started, regions, sinks)
         if job.record is not None:
-            from bgsub.video.sinks.motion_gate import MotionRules  # noqa: PLC0415
-            from bgsub.video.sinks.recorder import RecorderSink  # noqa: PLC0415
-
             rules = MotionRules(**job.recording)
             sinks.append(RecorderSink(job.record, rules, source=label_of(source), rate=source.rate))
         _check_model(job, sinks)
@@ -60,6 +55,13 @@ def make_sinks(
             sink.abort()
         raise
     return sinks
+
+
+def targets_of(sink: Sink) -> list[Path]:
+    """Return the files, or the folder, that a sink makes; nothing if it makes none."""
+    paths: list[Path] | None = getattr(sink, "paths", None)
+    target: Path | None = getattr(sink, "path", None) or getattr(sink, "folder", None)
+    return list(paths) if paths else [] if target is None else [target]
 
 
 def _check_model(job: Job, sinks: Sequence[Sink]) -> None:
@@ -74,13 +76,9 @@ def _event_sinks(
 ) -> list[Sink]:
     if not job.event_files and not job.plot:
         return []
-    from bgsub.events.create import create_event_sinks  # noqa: PLC0415
-    from bgsub.video.sinks.create import label_of  # noqa: PLC0415
-
     taken = {target: "another output" for sink in others for target in targets_of(sink)}
 
     def locate(name: str) -> Path:
-        """Return the path of an event file, refusing one that is taken."""
         stem, _, ending = name.rpartition(".")
         path = expand_name(job.name, view=stem, source=label_of(source), started=started)
         target = job.output / path.with_name(f"{path.name}.{ending}")
@@ -92,4 +90,4 @@ def _event_sinks(
             raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
         return target
 
-    return create_event_sinks(job.output, job.event_files, job.plot, source, regions, locate)
+    return events.create_event_sinks(job.output, job.event_files, job.plot, source, regions, locate)

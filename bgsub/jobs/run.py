@@ -6,28 +6,27 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from bgsub import video
 from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
+from bgsub.jobs import outputs
+from bgsub.jobs.checkpoints import Checkpoints
+from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Job, JobResult, Statistics
-from bgsub.jobs.resumption import alone, forget_interruption, note_interruption, prepare, targets_of
+from bgsub.jobs.pipeline import Callback, Pipeline, Summary
+from bgsub.jobs.region_subtractor import RegionSubtractor
+from bgsub.jobs.resumption import alone, forget_interruption, note_interruption, prepare
+from bgsub.separation import Separation
+from bgsub.subtractor import BackgroundSubtractor
+from bgsub.video.regions import Regions
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame, FrameSource
 
-if TYPE_CHECKING:
-    from bgsub.jobs.checkpoints import Checkpoints
-    from bgsub.jobs.controls import Controls
-    from bgsub.jobs.pipeline import Summary
-    from bgsub.separation import Separation
-    from bgsub.subtractor import BackgroundSubtractor
-    from bgsub.video.regions import Regions
-    from bgsub.video.sinks.base import Sink
-    from bgsub.video.sources.base import Frame, FrameSource
-
-__all__ = ["Job", "JobResult", "Statistics", "Watch", "execute", "make_subtractor", "run_job"]
-
-Watch = Callable[["FrameSource"], AbstractContextManager[Callable[["Frame", "Separation"], None]]]
+Watch = Callable[[FrameSource], AbstractContextManager[Callback]]
 
 
-def _unwatched(_source: FrameSource) -> AbstractContextManager[Callable[[Frame, Separation], None]]:
+def _unwatched(_source: FrameSource) -> AbstractContextManager[Callback]:
     return nullcontext(lambda _frame, _separation: None)
 
 
@@ -57,19 +56,16 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     StoppedError
         When the user has stopped a job with `resume`: the same job goes on.
     """
-    from bgsub.jobs import outputs  # noqa: PLC0415
-
     make_subtractor(job.parameters, job.model)  # what is wrong shows before the source is opened
     if job.resume and job.record is not None:
         raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
-    regions = _regions(job)
+    regions = Regions(job.roi) if job.roi else None
     with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
         if job.save_model is not None and source.path is not None and job.save_model.resolve() == source.path.resolve():
             raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
         subtractor = make_subtractor(job.parameters, job.model, source.rate)
 
         def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
-            """Return the sinks of this job."""
             return outputs.make_sinks(job, source, overwrite, started, regions)
 
         if not job.resume:
@@ -80,7 +76,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
                 return _already_done(job, source, sinks)
         result = execute(
             source,
-            _within(regions, subtractor),
+            subtractor if regions is None else RegionSubtractor(subtractor, regions),
             sinks,
             save_model=job.save_model,
             watch=watch,
@@ -88,31 +84,14 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             checkpoints=checkpoints,
         )
         if result.summary.stopped == "user" and not source.live:
-            note_interruption(job, source, subtractor)
+            note_interruption(job, source)
         elif not job.resume:
-            forget_interruption(job, source, subtractor)
+            forget_interruption(job, source)
         return result
 
 
-def _regions(job: Job) -> Regions | None:
-    from bgsub.video.regions import Regions  # noqa: PLC0415
-
-    return Regions(job.roi) if job.roi else None
-
-
-def _within(regions: Regions | None, subtractor: BackgroundSubtractor) -> Any:
-    """Return the subtractor, or one that looks at the regions only."""
-    if regions is None:
-        return subtractor
-    from bgsub.jobs.region_subtractor import RegionSubtractor  # noqa: PLC0415
-
-    return RegionSubtractor(subtractor, regions)
-
-
 def _open(job: Job) -> FrameSource:
-    from bgsub.video.sources.opening import open_source  # noqa: PLC0415 - it brings OpenCV along
-
-    return open_source(
+    return video.open_source(
         job.source,
         on_error=job.on_error,
         rate=job.rate,
@@ -128,7 +107,7 @@ def _open(job: Job) -> FrameSource:
 
 def execute(
     source: FrameSource,
-    subtractor: BackgroundSubtractor,
+    subtractor: BackgroundSubtractor | RegionSubtractor,
     sinks: Sequence[Sink],
     *,
     save_model: Path | None = None,
@@ -147,8 +126,6 @@ def execute(
     StoppedError
         When the user has stopped a run with `checkpoints`.
     """
-    from bgsub.jobs.pipeline import Pipeline  # noqa: PLC0415
-
     statistics = Statistics()
     if checkpoints is not None:
         checkpoints.follow(statistics)
@@ -161,7 +138,6 @@ def execute(
             raise
 
         def after(frame: Frame, separation: Separation) -> None:
-            """Count a frame and pass it on to the watcher."""
             statistics(frame, separation)
             watcher(frame, separation)
 
@@ -180,17 +156,17 @@ def execute(
 
 
 def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:
-    from bgsub.jobs.pipeline import Summary  # noqa: PLC0415
-
-    outputs = _outputs(sinks, job.save_model)
-    return JobResult(source.name, source.live, Summary(0, 0, 0, 0.0, "end"), Statistics(), outputs, already_done=True)
+    nothing = Summary(0, 0, 0, 0.0, "end")
+    return JobResult(
+        source.name, source.live, nothing, Statistics(), _outputs(sinks, job.save_model), already_done=True
+    )
 
 
 def _outputs(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
     """Return what there is of the outputs of the sinks, and the model."""
     paths: list[Path | None] = []
     for sink in sinks:
-        paths += targets_of(sink)
+        paths += outputs.targets_of(sink)
     return [path for path in (*paths, save_model) if path is not None and path.exists()]
 
 
@@ -210,8 +186,6 @@ def make_subtractor(parameters: dict[str, Any], model: Path | None = None, rate:
     """
     if model is not None and parameters:
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
-    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
-
     if model is not None:
         return BackgroundSubtractor.load(model)
     paced = {"fps": float(rate), **parameters} if rate else parameters

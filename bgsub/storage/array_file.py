@@ -86,8 +86,10 @@ def read(path: Path, kind: Kind) -> tuple[dict[str, Any], State]:
 def _read(path: Path, kind: Kind, with_arrays: bool) -> tuple[dict[str, Any], State]:
     try:
         with zipfile.ZipFile(path) as archive:
-            old = "kind.npy" in archive.namelist()  # where it stood up to version 3 of the models
-            facts = {"kind": [kind.noun, 3], "header": {}} if old else json.loads(str(_array(archive, _HEADER)))
+            if "kind.npy" in archive.namelist():  # where it stood up to version 3 of the models
+                facts: dict[str, Any] = {"kind": [kind.noun, 3], "header": {}}
+            else:
+                facts = json.loads(str(_array(archive, _HEADER)))
             same, header = Kind(*facts["kind"]) == kind, facts["header"]
             wanted = facts["arrays"] if with_arrays and same else []
             state = _nested({name: _array(archive, name) for name in wanted})

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Files that appear whole or not at all, and the names under which they grow until then."""
 
 from __future__ import annotations
 
@@ -10,10 +10,31 @@ from pathlib import Path
 from bgsub.errors import SinkError
 
 
+def partial_name(path: Path) -> Path:
+    """Return ``NAME.EXT.partial``, which no other program takes for a file of its kind."""
+    return path.with_name(f"{path.name}.partial")
+
+
+def playable_name(path: Path) -> Path:
+    """Return ``NAME.partial.EXT``, a file of the kind that the ending says."""
+    return path.with_name(f"{path.stem}.partial{path.suffix}")
+
+
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield ``NAME.partial``, which becomes `path` at the end of the block, and is removed when that fails."""
-    partial = path.with_name(f"{path.name}.partial")
+def telling(path: Path, kind: type[SinkError] = SinkError) -> Iterator[None]:
+    """Tell what the disk refuses inside the block as an error of that kind: one line that names `path`."""
+    try:
+        yield
+    except SinkError:
+        raise
+    except OSError as error:
+        raise kind(f"'{path}' cannot be written: {error.strerror or error}") from None
+
+
+@contextmanager
+def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
+    """Yield a name, `partial_name` by default, that becomes `path` at the end, and is removed when the block fails."""
+    partial = partial or partial_name(path)
     try:
         yield partial
         os.replace(partial, path)
@@ -23,10 +44,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that it appears whole or not at all; SinkError where it cannot be written."""
-    try:
-        with replacing(path) as partial:
-            partial.write_bytes(content)
-    except OSError as error:
-        raise SinkError(f"'{path}' cannot be written: {error.strerror or error}") from None
+def write_whole(path: Path, content: bytes, kind: type[SinkError] = SinkError) -> None:
+    """Write a file so that it appears whole or not at all; SinkError, or another `kind`, where it cannot be written."""
+    with telling(path, kind), replacing(path) as partial:
+        partial.write_bytes(content)

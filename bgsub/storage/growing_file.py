@@ -1,7 +1,8 @@
-"""A file of records that only grows, and can be cut back to where it was at a checkpoint."""
+"""Files that only grow, and can be cut back to where they were at a checkpoint."""
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import struct
@@ -11,46 +12,49 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bgsub.errors import SinkError
+from bgsub.storage.atomic import partial_name, telling
 
 _SIZES = struct.Struct("<II")
 
 
-class Journal:
-    """Records of a few facts and a block of bytes, one after the other in a file.
+class GrowingFile:
+    """Bytes, or text in UTF-8, that reach the file as they are appended: a process that dies loses none of them.
+
+    Nothing is made on the disk before the first `append` or `finish`.
 
     Parameters
     ----------
-    path : Path
-        The file; created, or emptied, with the first record.
     target : Path
-        What messages call the output that the records are for.
+        The output that it is for: what messages name, and what `finish` makes of it.
+    path : Path, optional
+        The file as it grows; by default ``NAME.partial`` beside the target.
+
+    Raises
+    ------
+    SinkError
+        From all methods but `close` and `remove`, if the file cannot be written.
     """
 
-    def __init__(self, path: Path, target: Path) -> None:
-        self.path = path
+    def __init__(self, target: Path, path: Path | None = None) -> None:
+        self.path = path or partial_name(target)
         self._target = target
-        self._file: BinaryIO | None = None
+        self._file: io.FileIO | None = None
 
-    def append(self, facts: dict[str, Any], data: bytes) -> None:
-        """Write one record; `facts` in types that JSON knows."""
-        head = json.dumps(facts, separators=(",", ":")).encode()
-        try:
-            if self._file is None:
-                self._file = self.path.open("wb")
-            self._file.write(_SIZES.pack(len(head), len(data)) + head + data)
-        except OSError as error:
-            raise self._failure(error) from None
+    def append(self, data: bytes | str) -> None:
+        """Write behind what is there."""
+        rest = memoryview(data.encode() if isinstance(data, str) else data)
+        with telling(self._target):
+            file = self._opened()
+            while rest:  # a full disk takes a part, and refuses the next one
+                rest = rest[file.write(rest) :]
 
     def sync(self) -> int:
-        """Make the records safe on the disk; return the size of the file in bytes."""
+        """Make everything safe against a power cut; return the size in bytes."""
         if self._file is None:
             return 0
-        try:
-            self._file.flush()
+        with telling(self._target):
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise self._failure(error) from None
-        return self._file.tell()
+            return self._file.tell()
 
     def cut(self, size: int) -> None:
         """Go on behind the first `size` bytes of the file that is there; what follows them is dropped.
@@ -60,40 +64,64 @@ class Journal:
         SinkError
             If the file is missing or shorter.
         """
-        try:
-            there = self.path.stat().st_size if self.path.exists() else 0
+        self.close()
+        with telling(self._target):
+            with suppress(FileNotFoundError):
+                # Not "ab", which writes to the end whatever it was cut to in between.
+                self._file = self.path.open("r+b", buffering=0)
+            there = 0 if self._file is None else self._file.seek(0, os.SEEK_END)
             if there < size:
-                raise SinkError(f"'{self._target}' cannot be continued: '{self.path}' has {there} of {size} bytes")
-            if size:
-                self._file = self.path.open("r+b")
+                self.close()
+                raise SinkError(
+                    f"'{self._target}' cannot be continued: '{self.path}' must hold {size} bytes to go on from, "
+                    f"it has {there}"
+                )
+            if self._file is not None:
                 self._file.truncate(size)
                 self._file.seek(size)
-        except OSError as error:
-            raise (error if isinstance(error, SinkError) else self._failure(error)) from None
 
-    def records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """Yield the records from the first one on."""
-        self.sync()
-        if self._file is None:
-            return
-        with self.path.open("rb") as file:
-            while head := file.read(_SIZES.size):
-                facts_size, data_size = _SIZES.unpack(head)
-                yield json.loads(file.read(facts_size)), file.read(data_size)
+    def reading(self) -> BinaryIO:
+        """Return what is there so far, open for reading."""
+        with telling(self._target):
+            return io.BytesIO() if self._file is None else self.path.open("rb")
+
+    def finish(self) -> None:
+        """Give the file its final name."""
+        with telling(self._target):
+            file, self._file = self._opened(), None
+            file.close()
+            os.replace(self.path, self._target)
 
     def close(self) -> None:
-        """Close the file, which stays."""
-        if self._file is not None:
-            # What could not be written has been told, or is not worth telling: the output is given up.
-            with suppress(OSError):
-                self._file.close()
-            self._file = None
+        """Leave the file as it is."""
+        file, self._file = self._file, None
+        if file is not None:
+            with suppress(OSError):  # what could not be written has been told, or the output is given up
+                file.close()
 
     def remove(self) -> None:
-        """Close and delete the file."""
+        """Delete the file."""
         self.close()
         with suppress(OSError):
             self.path.unlink(missing_ok=True)
 
-    def _failure(self, error: OSError) -> SinkError:
-        return SinkError(f"'{self._target}' cannot be written: {error.strerror or error}")
+    def _opened(self) -> io.FileIO:
+        if self._file is None:
+            self._file = self.path.open("wb", buffering=0)
+        return self._file
+
+
+class Journal(GrowingFile):
+    """Records of a few facts and a block of bytes, one after the other."""
+
+    def add(self, facts: dict[str, Any], data: bytes) -> None:
+        """Append a record; `facts` in types that JSON knows."""
+        head = json.dumps(facts, separators=(",", ":")).encode()
+        self.append(_SIZES.pack(len(head), len(data)) + head + data)
+
+    def records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
+        """Yield the records from the first one on."""
+        with self.reading() as file:
+            while head := file.read(_SIZES.size):
+                facts_size, data_size = _SIZES.unpack(head)
+                yield json.loads(file.read(facts_size)), file.read(data_size)

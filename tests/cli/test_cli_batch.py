@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bgsub.jobs.batch import dask_runner
+from bgsub.jobs.batch import run as batch_run
 from bgsub.jobs.batch.task import do_task
 
 QUICK = ("--start-frames", 10)
@@ -39,7 +39,7 @@ class SerialRunner:
 
 @pytest.fixture
 def serial(monkeypatch):
-    monkeypatch.setattr("bgsub.jobs.batch.run.DaskRunner", SerialRunner)
+    monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", SerialRunner)
     # Tests share this process: a worker has one for itself.
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
 
@@ -121,4 +121,4 @@ def test_without_dask(cli, tmp_path, video, monkeypatch):
     assert answer.code == 1
     assert answer.err == "bgsub: error: batch needs the package distributed: pip install 'bgsub[batch]'\n"
     with pytest.raises(ImportError):
-        dask_runner.require_distributed()
+        batch_run.require_distributed()

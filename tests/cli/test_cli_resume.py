@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 import pytest
-from video_fakes import write_images, write_video
+from video_fakes import content, write_images, write_video
 
 from bgsub.errors import SourceError
-from bgsub.storage import checkpoint
+from bgsub.jobs.checkpoints import Checkpoint
 from bgsub.synthetic import scene
 from bgsub.video.sinks.base import SEGMENT
 
@@ -30,15 +30,10 @@ def sources(tmp_path_factory):
     return folder
 
 
-def content(folder):
-    """The bytes of every file in a folder, by name."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 def safe_frames(output):
     """After how many frames the newest checkpoint is; 0 while there is none."""
     try:
-        return checkpoint.read(output / ".resume" / "state")[0]["frames"]
+        return Checkpoint.read(output / ".resume" / "state").frames
     except SourceError:
         return 0
 

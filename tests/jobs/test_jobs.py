@@ -11,6 +11,7 @@ from pathlib import Path
 import cv2
 import numpy as np
 import pytest
+from video_fakes import content
 
 from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.controls import Controls
@@ -45,11 +46,6 @@ def folder(tmp_path, pictures):
 @pytest.fixture
 def job(folder, tmp_path):
     return Job(str(folder), tmp_path / "out", rate=25, parameters=QUICK)
-
-
-def content(place):
-    """The bytes of every file in a folder, by name."""
-    return {str(path.relative_to(place)): path.read_bytes() for path in place.rglob("*") if path.is_file()}
 
 
 def test_everything_at_once(job):

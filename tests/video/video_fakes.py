@@ -249,3 +249,8 @@ def quit_after(controls: Controls, count: int):
             controls.quit()
 
     return progress
+
+
+def content(folder):
+    """The bytes of every file in a folder, by name."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

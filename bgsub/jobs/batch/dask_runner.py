@@ -14,11 +14,15 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
+import dask
+from distributed import Client, KilledWorker, LocalCluster
+from distributed.comm import get_address_host, parse_address, parse_host_port
+
 from bgsub._version import __version__
 from bgsub.errors import DependencyError, ParameterError
+from bgsub.jobs.batch.dask_worker import run_at_worker
 from bgsub.jobs.batch.dispatch import RunnerLost
-from bgsub.jobs.batch.task import Outcome, Task, run_at_worker
-from bgsub.numerics.threads import cores
+from bgsub.jobs.batch.task import Outcome, Task
 
 logger = logging.getLogger("bgsub")
 
@@ -42,13 +46,12 @@ class DaskRunner:
     Raises
     ------
     DependencyError
-        Without the package distributed, and where workers have another version of bgsub.
+        Where workers have another version of bgsub.
     ParameterError
         If no scheduler answers at the address, or it has no workers.
     """
 
     def __init__(self, workers: int, scheduler: str | None = None, retries: int = 2) -> None:
-        require_distributed()
         self._ended: queue.SimpleQueue[tuple[Hashable, Any]] = queue.SimpleQueue()
         self._futures: dict[Hashable, Any] = {}
         self._warned = False
@@ -93,8 +96,6 @@ class DaskRunner:
 
     def submit(self, key: Hashable, task: Task) -> None:
         """Have a task done by any worker."""
-        from distributed.comm import get_address_host  # noqa: PLC0415
-
         hosts: Counter[str] = Counter()
         for address, threads in self._threads().items():
             hosts[get_address_host(address)] += threads
@@ -120,8 +121,6 @@ class DaskRunner:
         return outcomes
 
     def _outcome(self, key: Hashable, future: Any) -> list[tuple[Hashable, Outcome]]:
-        from distributed import KilledWorker  # noqa: PLC0415
-
         try:
             outcome = future.result(timeout=_GATHER_SECONDS)
         except TimeoutError:  # done, and lost with its worker before it came here: Dask does it again
@@ -153,29 +152,13 @@ class DaskRunner:
         self.close()
 
 
-def require_distributed() -> None:
-    """DependencyError without the package distributed."""
-    try:
-        import distributed  # noqa: F401, PLC0415
-    except ImportError:
-        raise DependencyError("batch needs the package distributed: pip install 'bgsub[batch]'") from None
-
-
 def require_main() -> None:
     """ParameterError in a process that a script has started while it was itself imported by that process."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # how the standard library tells it
         raise ParameterError(_NO_MAIN)
 
 
-def default_workers(files: int) -> int:
-    """Return the number of processes on this machine for so many files."""
-    return max(min(cores(), files), 1)
-
-
 def _local_cluster(workers: int, retries: int, scratch: str) -> Any:
-    import dask  # noqa: PLC0415
-    from distributed import LocalCluster  # noqa: PLC0415
-
     with dask.config.set({"distributed.scheduler.allowed-failures": retries, "temporary-directory": scratch}):
         try:
             return LocalCluster(
@@ -186,7 +169,7 @@ def _local_cluster(workers: int, retries: int, scratch: str) -> Any:
                 dashboard_address=None,
                 memory_limit=None,  # frames are no data of Dask: it has nothing to spill, and would kill the worker
                 silence_logs=logging.CRITICAL,
-                preload=["bgsub.jobs.batch.task"],
+                preload=["bgsub.jobs.batch.dask_worker"],
                 local_directory=scratch,
             )
         except RuntimeError as error:
@@ -194,9 +177,6 @@ def _local_cluster(workers: int, retries: int, scratch: str) -> Any:
 
 
 def _connected(address: str) -> Any:
-    from distributed import Client  # noqa: PLC0415
-    from distributed.comm import parse_address, parse_host_port  # noqa: PLC0415
-
     wanted = f"scheduler must be the address of a running one such as tcp://127.0.0.1:8786, got '{address}'"
     try:  # first, as Dask leaves a client behind that never ends
         parse_host_port(parse_address(address)[1])

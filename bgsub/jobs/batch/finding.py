@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bgsub.errors import SourceError
+from bgsub.jobs.identity import InputState, images_in
+from bgsub.video.sources.images import is_image, natural_key
 
 logger = logging.getLogger("bgsub")
 
@@ -24,30 +26,11 @@ VIDEO_SUFFIXES = frozenset(
 
 
 @dataclass(frozen=True)
-class Identity:
-    """What tells one state of a source from another.
-
-    Attributes
-    ----------
-    path : str
-        Absolute, without links.
-    size : int
-        Bytes; of a folder, those of all its images.
-    mtime_ns : int
-        Time of the last change in nanoseconds; of a folder, that of its newest image.
-    """
-
-    path: str
-    size: int
-    mtime_ns: int
-
-
-@dataclass(frozen=True)
 class Input:
-    """A source as it was named, absolute, and its identity."""
+    """A source as it was named, absolute, and its state."""
 
     path: Path
-    identity: Identity
+    state: InputState
 
 
 def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
@@ -70,33 +53,14 @@ def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
     SourceError
         For a pattern that stands for nothing that can be read, naming it.
     """
-    from bgsub.video.sources.images import natural_key  # noqa: PLC0415 - it brings OpenCV along
-
     paths = {Path(os.path.abspath(path)) for pattern in patterns for path in _expand(os.fspath(pattern))}
     inputs: dict[object, Input] = {}
     # Of several names of one file, that which is no link: the folder of its results is named after it.
     for path in sorted(paths, key=lambda path: (os.path.realpath(path) != str(path), natural_key(path))):
-        inputs.setdefault(_file_key(path), Input(path, identify(path)))
+        inputs.setdefault(_file_key(path), Input(path, InputState.of(path)))
     if not inputs:
         raise SourceError("a batch takes files, folders or patterns, got none")
     return sorted(inputs.values(), key=lambda source: natural_key(source.path))
-
-
-def identify(path: Path) -> Identity:
-    """Return the identity of a file or a folder of images.
-
-    Raises
-    ------
-    SourceError
-        If it cannot be found, or the folder cannot be read.
-    """
-    real = os.path.realpath(path)
-    try:
-        files = _images_in(path) if path.is_dir() else [path]
-        states = [file.stat() for file in files]
-    except OSError as error:
-        raise SourceError(f"'{path}' cannot be read: {error.strerror or error}") from None
-    return Identity(real, sum(state.st_size for state in states), max((s.st_mtime_ns for s in states), default=0))
 
 
 def _expand(pattern: str) -> Iterator[Path]:
@@ -135,7 +99,7 @@ def _lines(name: str) -> list[str]:
 
 def _in_folder(folder: Path) -> list[Path]:
     try:
-        if _images_in(folder):
+        if images_in(folder):
             return [folder]
         videos = [path for path in folder.iterdir() if _is_video(path)]
     except OSError as error:
@@ -176,21 +140,13 @@ def _is_video(path: Path) -> bool:
 
 
 def _is_still(path: Path) -> bool:
-    from bgsub.video.sources.images import is_image  # noqa: PLC0415 - it brings OpenCV along
-
     return is_image(path) and path.suffix.lower() not in VIDEO_SUFFIXES
-
-
-def _images_in(folder: Path) -> list[Path]:
-    from bgsub.video.sources.images import is_image  # noqa: PLC0415 - it brings OpenCV along
-
-    return [path for path in folder.iterdir() if is_image(path) and path.is_file()]
 
 
 def _has_images(folder: Path) -> bool:
     """Whether a folder that a pattern matches holds images; one that cannot be read does not stop the others."""
     try:
-        return bool(_images_in(folder))
+        return bool(images_in(folder))
     except OSError as error:
         logger.warning("folder '%s' cannot be read and is left out: %s", folder, error.strerror or error)
         return False

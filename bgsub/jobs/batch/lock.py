@@ -6,78 +6,77 @@ import json
 import os
 import socket
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import SinkError
-from bgsub.storage.file_lock import try_lock
+from bgsub.storage.file_lock import hold
 
-NAME = ".lock"
+NAME, LOCKED = ".lock", ".locked"
+"""What says who holds a folder, and what the operating system locks, which Windows lets nobody read."""
 
 
-class FolderLock:
-    """Holds a folder while a batch runs in it; a context manager.
+@dataclass(frozen=True)
+class Ticket:
+    """What a batch that holds a folder shows to its workers.
+
+    Attributes
+    ----------
+    path : Path
+        The file that says who holds the folder.
+    token : str
+        Of this batch; found in the file while it goes on, and where a worker sees the same folder.
+    """
+
+    path: Path
+    token: str
+
+    @property
+    def valid(self) -> bool:
+        """Whether the batch goes on."""
+        return read_holder(self.path).get("token") == self.token
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[Ticket]:
+    """Hold a folder, created if missing, while a batch runs in it.
 
     The operating system gives the lock of a process back when it dies, so that a dead one on this host never
     stands in the way. The file says who holds the folder, for other hosts, to which the system may not tell.
 
-    Parameters
-    ----------
-    folder : Path
-        Created if missing.
-
-    Attributes
-    ----------
-    token : str
-        Of this run; workers find it in the file while the batch goes on.
-
     Raises
     ------
     SinkError
-        If another batch works in the folder, or the file cannot be written.
+        If another batch works in the folder, or it cannot be written.
     """
+    ticket = Ticket(folder / NAME, uuid.uuid4().hex)
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / NAME
-        self.token = uuid.uuid4().hex
+    def refusal() -> str:
+        return f"another batch works in '{folder}' ({_name(read_holder(ticket.path))})"
+
+    with hold(folder / LOCKED, refusal):
+        if read_holder(ticket.path).get("host", socket.gethostname()) != socket.gethostname():
+            raise SinkError(f"{refusal()}; if it is dead, remove '{ticket.path}'")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "a+", encoding="utf-8")  # noqa: SIM115 - closed by `release`
+            _write(ticket.path, {"host": socket.gethostname(), "pid": os.getpid(), "token": ticket.token})
         except OSError as error:
             raise SinkError(f"cannot write into folder '{folder}': {error.strerror or error}") from None
         try:
-            self._take(folder)
-        except BaseException:
-            self._file.close()
-            raise
+            yield ticket
+        finally:
+            with suppress(OSError):
+                _write(ticket.path, {})
 
-    def _take(self, folder: Path) -> None:
-        alone = try_lock(self._file)
-        holder = read_holder(self.path)
-        if not alone:
-            raise SinkError(f"another batch works in '{folder}' ({_name(holder)})")
-        if holder and holder.get("host") != socket.gethostname():
-            raise SinkError(f"another batch works in '{folder}' ({_name(holder)}); if it is dead, remove '{self.path}'")
-        self._write({"host": socket.gethostname(), "pid": os.getpid(), "token": self.token})
 
-    def _write(self, values: dict[str, Any]) -> None:
-        self._file.truncate(0)
-        self._file.write(json.dumps(values) if values else "")
-        self._file.flush()
-        os.fsync(self._file.fileno())
-
-    def release(self) -> None:
-        """Give the folder back."""
-        with suppress(OSError):
-            self._write({})
-        self._file.close()
-
-    def __enter__(self) -> FolderLock:
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self.release()
+def _write(path: Path, values: dict[str, Any]) -> None:
+    # In place, as another host may go on seeing a file that was replaced.
+    with path.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(values) if values else "")
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def read_holder(path: Path) -> dict[str, Any]:

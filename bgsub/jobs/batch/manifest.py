@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import csv
-import errno
-import hashlib
 import io
 import json
 import logging
-import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import OutputError, SinkError
-from bgsub.jobs.batch.finding import Identity
-from bgsub.jobs.job import Job
-from bgsub.storage.atomic import replacing
-from bgsub.video.regions import parse_region
+from bgsub.jobs.identity import InputState
+from bgsub.storage.atomic import telling, write_whole
+from bgsub.storage.growing_file import GrowingFile
 
 logger = logging.getLogger("bgsub")
 
-# Of a job, what says nothing about its results.
-_NO_OPTIONS = ("source", "output", "resume", "overwrite", "checkpoint_seconds")
 _COLUMNS = ("source", "state", "output", "frames", "width", "height", "foreground", "seconds", "attempts", "worker")
 
 
@@ -33,10 +27,10 @@ class Entry:
 
     Attributes
     ----------
-    source : Identity
+    source : InputState
         What was read.
     options : str
-        Fingerprint of what was asked for; see `fingerprint`.
+        Fingerprint of what was asked for; see `JobIdentity.fingerprint`.
     output : str
         Folder of the results, relative to that of the batch.
     state : {"done", "failed"}
@@ -53,7 +47,7 @@ class Entry:
         One line, when failed.
     """
 
-    source: Identity
+    source: InputState
     options: str
     output: str
     state: str
@@ -71,7 +65,7 @@ class Entry:
     def from_dict(cls, values: dict[str, Any]) -> Entry:
         """Return the entry that `as_dict` described; TypeError or KeyError where it is none."""
         known = {key: values[key] for key in values.keys() & {item.name for item in fields(cls)}}
-        return cls(**{**known, "source": Identity(**known["source"])})
+        return cls(**{**known, "source": InputState(**known["source"])})
 
 
 class Manifest:
@@ -95,20 +89,20 @@ class Manifest:
     def __init__(self, folder: Path) -> None:
         self.path = folder / "manifest.jsonl"
         self.entries: dict[str, Entry] = {}
-        try:
+        self._file = GrowingFile(self.path, self.path)
+        with telling(self.path):
             folder.mkdir(parents=True, exist_ok=True)
-            self._file = open(self.path, "a+b", buffering=0)  # noqa: SIM115 - closed by `close`
-        except OSError as error:
-            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
-        self._read()
-
-    def _read(self) -> None:
-        self._file.seek(0)
-        whole, _newline, torn = self._file.read().rpartition(b"\n")
-        if torn:
+            self.path.touch()
+            lines = self.path.read_bytes().splitlines(keepends=True)
+        if lines and not lines[-1].endswith(b"\n"):
             logger.warning("the last line of '%s' is torn and left out", self.path)
-            self._file.truncate(len(whole) + bool(whole))
-        for number, line in enumerate(whole.splitlines(), 1):
+            lines.pop()
+        self._size = sum(map(len, lines))
+        self._file.cut(self._size)
+        self._read(lines)
+
+    def _read(self, lines: list[bytes]) -> None:
+        for number, line in enumerate(lines, 1):
             try:
                 entry = Entry.from_dict(json.loads(line))
             except (ValueError, TypeError, KeyError, AttributeError):
@@ -118,26 +112,18 @@ class Manifest:
 
     def append(self, entry: Entry) -> None:
         """Add an entry; OutputError if it cannot be written."""
-        line = json.dumps(entry.as_dict(), separators=(",", ":")).encode("ascii") + b"\n"
-        end = self._file.seek(0, os.SEEK_END)
         try:
-            if self._file.write(line) != len(line):
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            os.fsync(self._file.fileno())
-        except OSError as error:
-            with suppress(OSError):
-                self._file.truncate(end)
-            raise OutputError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
+            self._file.append(json.dumps(entry.as_dict(), separators=(",", ":")) + "\n")
+            self._size = self._file.sync()
+        except SinkError as error:
+            with suppress(SinkError):
+                self._file.cut(self._size)
+            raise OutputError(str(error)) from None
         self.entries[entry.source.path] = entry
 
     def write_csv(self) -> None:
         """Write ``manifest.csv`` for people and spreadsheets, whole or not at all; OutputError if it cannot be."""
-        path = self.path.with_suffix(".csv")
-        try:
-            with replacing(path) as partial:
-                partial.write_text(self._table(), encoding="utf-8", errors="backslashreplace", newline="")
-        except OSError as error:
-            raise OutputError(f"'{path}' cannot be written: {error.strerror or error}") from None
+        write_whole(self.path.with_suffix(".csv"), self._table().encode("utf-8", "backslashreplace"), OutputError)
 
     def _table(self) -> str:
         text = io.StringIO()
@@ -157,31 +143,3 @@ class Manifest:
 
     def __exit__(self, *_error: object) -> None:
         self.close()
-
-
-def fingerprint(job: Job) -> str:
-    """Return what tells two jobs apart that have the same source: all options, and the state of files they read."""
-    values = {item.name: _told(getattr(job, item.name), job.output) for item in fields(job)}
-    values["roi"] = [[text, _told(parse_region(text).path, job.output)] for text in job.roi]
-    text = json.dumps({key: value for key, value in values.items() if key not in _NO_OPTIONS}, sort_keys=True)
-    return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
-
-
-def _told(value: Any, output: Path) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _told(item, output) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_told(item, output) for item in value]
-    if isinstance(value, Path):
-        return _told_path(value, output)
-    return value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
-
-
-def _told_path(path: Path, output: Path) -> Any:
-    if path.is_relative_to(output):
-        return path.relative_to(output).as_posix()
-    try:
-        state = path.stat()
-    except OSError:
-        return str(path)
-    return [str(path), state.st_size, state.st_mtime_ns]

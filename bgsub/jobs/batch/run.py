@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
-from dataclasses import asdict, fields, replace
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import ParameterError
-from bgsub.jobs.batch.dask_runner import DaskRunner, default_workers, require_distributed, require_main
-from bgsub.jobs.batch.dispatch import (
-    BatchResult,
-    Planned,
-    Progress,
-    check_own,
-    dispatch,
-    read_record,
-    remove_leftovers,
-)
+from bgsub.errors import DependencyError, ParameterError
+from bgsub.jobs.batch.dispatch import BatchResult, Dispatch, Planned, Progress, Runner
 from bgsub.jobs.batch.finding import RECORD, Input, find_inputs
-from bgsub.jobs.batch.lock import FolderLock
-from bgsub.jobs.batch.manifest import Entry, Manifest, fingerprint
+from bgsub.jobs.batch.folders import check_own, read_record, remove_leftovers
+from bgsub.jobs.batch.lock import Ticket, hold_folder
+from bgsub.jobs.batch.manifest import Entry, Manifest
 from bgsub.jobs.batch.targets import assign_targets
 from bgsub.jobs.batch.task import Task
+from bgsub.jobs.identity import JobIdentity
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import make_subtractor
+from bgsub.numerics.threads import cores
 from bgsub.video.output_names import check_name, parse_outputs
 from bgsub.video.regions import Regions, absolute_region
+from bgsub.video.sources.part import Selection
 
+logger = logging.getLogger("bgsub")
+
+Patterns = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MakeJob = Callable[[str, Path], Job]
+MakeRunner = Callable[[int], AbstractContextManager[Runner]]
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How a batch goes about its sources, as for `run_batch`."""
+
+    retries: int = 2
+    overwrite: bool = False
+    make_job: MakeJob = Job
+    started: Callable[[int, int], None] = lambda _todo, _skipped: None
+    progress: Progress = lambda _entry: None
 
 
 def run_batch(
-    patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    patterns: Patterns,
     output: str | os.PathLike[str],
     *,
     workers: int | None = None,
@@ -97,83 +108,68 @@ def run_batch(
         if value is not None and not (isinstance(value, int) and value >= least):
             raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
     require_distributed()
-    require_main()
+    from bgsub.jobs.batch import dask_runner  # noqa: PLC0415 - which needs it
 
-    def make_runner(files: int) -> DaskRunner:
-        """Return what runs the tasks of so many files."""
-        return DaskRunner(min(workers or default_workers(files), files), scheduler, retries)
+    dask_runner.require_main()
 
-    return run_batch_with(
-        make_runner,
-        patterns,
-        output,
-        retries=retries,
-        overwrite=overwrite,
-        make_job=make_job,
-        started=started,
-        progress=progress,
-    )
+    def make_runner(files: int) -> dask_runner.DaskRunner:
+        return dask_runner.DaskRunner(min(workers or cores(), files), scheduler, retries)
+
+    return run_batch_with(make_runner, patterns, output, BatchOptions(retries, overwrite, make_job, started, progress))
+
+
+def require_distributed() -> None:
+    """DependencyError without the package distributed."""
+    try:
+        import distributed  # noqa: F401, PLC0415
+    except ImportError:
+        raise DependencyError("batch needs the package distributed: pip install 'bgsub[batch]'") from None
 
 
 def run_batch_with(
-    make_runner: Callable[[int], Any],
-    patterns: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-    output: str | os.PathLike[str],
-    *,
-    retries: int = 2,
-    overwrite: bool = False,
-    make_job: MakeJob = Job,
-    started: Callable[[int, int], None] = lambda _todo, _skipped: None,
-    progress: Progress = lambda _entry: None,
+    make_runner: MakeRunner, patterns: Patterns, output: str | os.PathLike[str], options: BatchOptions
 ) -> BatchResult:
     """Do what `run_batch` does with a runner of another kind: a context manager made for a number of files."""
     inputs = find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
     folder = Path(os.path.abspath(output))
-    _check_job(make_job, inputs[0], folder)
+    _check_job(options.make_job, inputs[0], folder)
     result = BatchResult(folder)
     with ExitStack() as stack:
-        lock = stack.enter_context(FolderLock(folder))
+        ticket = stack.enter_context(hold_folder(folder))
         manifest = stack.enter_context(Manifest(folder))
-        plans = _plan(inputs, folder, lock, manifest, make_job)
+        plans = _plan(inputs, ticket, manifest, options.make_job)
         remove_leftovers(plan.target for plan in plans)
         todo = []
         for plan in plans:
-            entry = None if overwrite else _done_already(plan, manifest)
+            entry = None if options.overwrite else _done_already(plan, manifest)
             if entry is None:
                 check_own(plan.target)
                 todo.append(plan)
             else:
                 result.skipped.append(entry)
-        started(len(todo), len(result.skipped))
+        options.started(len(todo), len(result.skipped))
         try:
             if todo:
-                _run(make_runner, todo, manifest, retries, progress, result)
+                _run(make_runner, todo, manifest, result, options)
         finally:
             manifest.write_csv()
     return result
 
 
 def _run(
-    make_runner: Callable[[int], Any],
-    todo: list[Planned],
-    manifest: Manifest,
-    retries: int,
-    progress: Progress,
-    result: BatchResult,
+    make_runner: MakeRunner, todo: list[Planned], manifest: Manifest, result: BatchResult, options: BatchOptions
 ) -> None:
     try:
-        runner = make_runner(len(todo))
+        made = make_runner(len(todo))
     except KeyboardInterrupt:
         result.stopped, result.left = "user", len(todo)
         return
-    with runner:
-        dispatch(todo, runner, manifest, retries=retries, progress=progress, result=result)
+    with made as runner:
+        Dispatch(todo, runner, manifest, result, retries=options.retries, progress=options.progress).run()
 
 
 def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
     """Wrong options show before anything is made, and once."""
-    from bgsub.video.sources.part import Selection  # noqa: PLC0415 - it brings OpenCV along
-
     job = make_job(str(first.path), folder / "x")
     make_subtractor(job.parameters, job.model)
     Selection.parse(job.start, job.end, job.duration, job.every)
@@ -186,20 +182,15 @@ def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
         raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
 
 
-def _plan(
-    inputs: Sequence[Input], folder: Path, lock: FolderLock, manifest: Manifest, make_job: MakeJob
-) -> list[Planned]:
-    known = {path: entry.output for path, entry in manifest.entries.items()}
-    targets = assign_targets(inputs, known)
+def _plan(inputs: Sequence[Input], ticket: Ticket, manifest: Manifest, make_job: MakeJob) -> list[Planned]:
+    targets = assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
     plans = []
     for source in inputs:
-        name = targets[source.identity.path]
-        job = _absolute(make_job(str(source.path), folder / name))
-        options = fingerprint(job)
-        record = {"source": asdict(source.identity), "options": options}
-        plans.append(
-            Planned(Task(job, record, lock.path, lock.token), Entry(source.identity, options, name, state="planned"))
-        )
+        name = targets[source.state.path]
+        job = _absolute(make_job(str(source.path), ticket.path.parent / name))
+        identity = JobIdentity.of(job, source.state)
+        entry = Entry(source.state, identity.fingerprint, name, state="planned")
+        plans.append(Planned(Task(job, identity, ticket), entry))
     return plans
 
 
@@ -218,7 +209,12 @@ def _done_already(plan: Planned, manifest: Manifest) -> Entry | None:
     The folder counts where a kill came between its name and the line in the manifest.
     """
     wanted, record = plan.entry, read_record(plan.target)
-    if record.get("source") != asdict(wanted.source) or record.get("options") != wanted.options:
+    try:
+        difference = plan.task.identity.difference(JobIdentity.from_dict(record))
+    except (TypeError, KeyError):
+        return None
+    if difference:
+        logger.info("%s: the results were made %s; starting anew", wanted.source.path, difference)
         return None
     outcome = record.get("result", {})
     if not all((plan.target / name).exists() for name in outcome.get("outputs", [])):

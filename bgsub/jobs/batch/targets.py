@@ -9,8 +9,9 @@ from itertools import count
 from pathlib import Path, PurePosixPath
 
 from bgsub.jobs.batch.finding import Input
+from bgsub.jobs.batch.lock import LOCKED, NAME
 
-_RESERVED = ("manifest.jsonl", "manifest.csv", ".lock")
+_RESERVED = ("manifest.jsonl", "manifest.csv", NAME, LOCKED)
 
 
 def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[str, str]:
@@ -26,7 +27,7 @@ def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[st
     Returns
     -------
     dict of str to str
-        From the path of the identity to a folder relative to that of the batch, with "/": the path under the
+        From the path of the state to a folder relative to that of the batch, with "/": the path under the
         folder that all sources share, without ending; with the ending where two would clash, numbered where
         that is not enough.
     """
@@ -34,7 +35,7 @@ def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[st
     stems = Counter(_key(stem) for stem, _name in wished.values())
     above = {parent for stem, _name in wished.values() for parent in _parents(stem)}
     taken = {_key(name) for name in _RESERVED} | {_key(target) for target in known.values()}
-    result = {source.identity.path: known[source.identity.path] for source in inputs if source.identity.path in known}
+    result = {source.state.path: known[source.state.path] for source in inputs if source.state.path in known}
     for path, (stem, name) in wished.items():
         if path in result:
             continue
@@ -58,7 +59,7 @@ def _wishes(inputs: Sequence[Input]) -> dict[str, tuple[str, str]]:
         name = source.path.relative_to(common) if common else Path(source.path.name)
         stem = name.stem if not source.path.is_dir() else name.name
         short = name.with_name(stem) if stem.strip(". ") else name
-        result[source.identity.path] = (short.as_posix(), name.as_posix())
+        result[source.state.path] = (short.as_posix(), name.as_posix())
     return result
 
 

@@ -1,4 +1,4 @@
-"""What happens to one source at a worker; everything here runs in the process of a worker.
+"""What happens to one source at a worker, in whose process everything here runs.
 
 An attempt writes into a folder of its own beside the final one. Only the client, which takes one outcome per
 source, gives it the final name: however often Dask runs a task, its result appears once and whole.
@@ -10,27 +10,29 @@ import json
 import logging
 import os
 import shutil
-import signal
 import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from threadpoolctl import threadpool_limits
+
+from bgsub._opencv import cv2
 from bgsub._version import __version__
-from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
+from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SourceError
 from bgsub.jobs.batch.finding import RECORD
-from bgsub.jobs.batch.lock import read_holder
+from bgsub.jobs.batch.lock import Ticket
+from bgsub.jobs.identity import JobIdentity
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
-
-if TYPE_CHECKING:
-    from bgsub.separation import Separation
-    from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.numerics.threads import cores, limit_threads
+from bgsub.separation import Separation
+from bgsub.storage.atomic import telling
+from bgsub.video.sources.base import Frame, FrameSource
 
 _CHECK_SECONDS = 1.0
 _WARNINGS = 20
@@ -44,12 +46,10 @@ class Task:
     ----------
     job : Job
         With absolute paths; its output is the final folder.
-    record : dict
+    identity : JobIdentity
         What `RECORD` tells about source and options.
-    lock : Path
-        File of the lock of the batch.
-    token : str
-        Of the batch; found in the lock while it goes on, and where the worker sees the same folder.
+    ticket : Ticket
+        Of the batch; valid while it goes on, and where the worker sees the same folder.
     hosts : mapping of str to int
         Jobs at a time by the address of the machine, whose cores they share.
     version : str
@@ -57,9 +57,8 @@ class Task:
     """
 
     job: Job
-    record: dict[str, Any]
-    lock: Path
-    token: str
+    identity: JobIdentity
+    ticket: Ticket
     hosts: Mapping[str, int] = field(default_factory=dict)
     version: str = __version__
 
@@ -151,7 +150,6 @@ def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int) ->
         checked = time.monotonic()
 
         def check(_frame: Frame, _separation: Separation) -> None:
-            """End the run once the batch has ended."""
             nonlocal checked
             if time.monotonic() - checked > _CHECK_SECONDS:
                 checked = time.monotonic()
@@ -164,12 +162,10 @@ def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int) ->
         raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
     result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
     _check_wanted(task, wanted)
-    try:
+    with telling(folder / RECORD, OutputError):
         folder.mkdir(exist_ok=True)
-        text = json.dumps({**task.record, "bgsub": __version__, "result": result}, indent=1)
+        text = json.dumps({**task.identity.as_dict(), "bgsub": __version__, "result": result}, indent=1)
         (folder / RECORD).write_text(text + "\n", encoding="utf-8")
-    except OSError as error:
-        raise OutputError(f"'{folder / RECORD}' cannot be written: {error.strerror or error}") from None
     return result
 
 
@@ -184,7 +180,7 @@ def relocated(job: Job, folder: Path) -> Job:
 
 
 def _check_wanted(task: Task, wanted: Callable[[], bool]) -> None:
-    if not wanted() or read_holder(task.lock).get("token") != task.token:
+    if not wanted() or not task.ticket.valid:
         raise Unwanted("nobody waits for this result any more")
 
 
@@ -193,9 +189,9 @@ def _check_worker(task: Task) -> None:
     here = _worker_name()
     if task.version != __version__:
         raise DependencyError(f"worker {here} has bgsub {__version__}, this is {task.version}; both must be the same")
-    if read_holder(task.lock).get("token") != task.token:
+    if not task.ticket.valid:
         raise _NotShared(
-            f"worker {here} does not see the output folder '{task.lock.parent}'; workers must see the same paths"
+            f"worker {here} does not see the output folder '{task.ticket.path.parent}'; workers must see the same paths"
         )
     if not Path(task.job.source).exists():
         raise _NotShared(f"worker {here} does not see '{task.job.source}'; workers must see the same paths")
@@ -203,11 +199,6 @@ def _check_worker(task: Task) -> None:
 
 def _share_cores(jobs: int) -> None:
     """Use as many threads as cores are left for each of the jobs on this machine."""
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415
-
-    from bgsub._opencv import cv2  # noqa: PLC0415
-    from bgsub.numerics.threads import cores, limit_threads  # noqa: PLC0415
-
     threads = max(cores() // jobs, 1)
     limit_threads(threads)
     cv2.setNumThreads(threads)
@@ -233,32 +224,9 @@ def _warnings_kept() -> Iterator[list[str]]:
 
 
 def _one_line(error: Exception) -> str:
-    text = str(error) if isinstance(error, (BgsubError, SinkError)) else f"{type(error).__name__}: {error}"
+    text = str(error) if isinstance(error, BgsubError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())
 
 
 def _worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
-
-
-def run_at_worker(task: Task) -> Outcome:
-    """Do a task that Dask hands out, as long as Dask wants it."""
-    from distributed import get_worker  # noqa: PLC0415
-    from distributed.comm import get_address_host  # noqa: PLC0415
-
-    worker = get_worker()
-    key = worker.get_current_task()
-
-    def wanted() -> bool:
-        """Return whether the scheduler still wants the task done."""
-        state = worker.state.tasks.get(key)
-        return state is not None and state.state not in ("cancelled", "released", "forgotten")
-
-    return do_task(task, wanted, task.hosts.get(get_address_host(worker.address), 1))
-
-
-def dask_setup(_worker: object) -> None:
-    """Leave Ctrl-C, which a terminal sends to all its processes, to the client; Dask calls this at the start."""
-    if threading.current_thread() is threading.main_thread():
-        with suppress(ValueError):
-            signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -8,7 +8,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
+from bgsub.storage.atomic import playable_name, replacing, telling
 from bgsub.storage.growing_file import Journal
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -66,7 +66,7 @@ class ArraySink(Sink):
         self._dtype = np.dtype(np.uint8)
         self._count = 0
         prepare_folder(self.path.parent)
-        self._journal = Journal(self.path.with_name(f"{self.path.name}.partial"), self.path)
+        self._journal = Journal(self.path)
 
     def write(self, frame: Frame, separation: Separation) -> None:
         image = np.ascontiguousarray(self._view(separation))
@@ -84,23 +84,14 @@ class ArraySink(Sink):
             "coefficients": [float(value) for value in separation.coefficients],
             "event": separation.event or "",
         }
-        self._journal.append(facts, zlib.compress(image.data, _LEVEL))
+        self._journal.add(facts, zlib.compress(image.data, _LEVEL))
         self._count += 1
 
     def close(self) -> None:
         if not self._count:
             return
-        made = self.path.with_name(f"{self.path.stem}.partial.npz")
-        try:
+        with telling(self.path), replacing(self.path, playable_name(self.path)) as made:
             self._make(made)
-            os.replace(made, self.path)
-        except OSError as error:
-            if isinstance(error, SinkError):
-                raise
-            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
-        finally:
-            with suppress(OSError):
-                made.unlink(missing_ok=True)
         self._journal.remove()
         self._count = 0
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.separation import Separation
+from bgsub.storage.atomic import playable_name
 from bgsub.storage.growing_file import Journal
 from bgsub.video.sinks._av_encoding import (
     FORMATS,
@@ -81,7 +82,7 @@ class AvVideoSink(Sink):
         audio_from: str | os.PathLike[str] | None = None,
     ) -> None:
         self.path = Path(path)
-        self.partial_path = self.path.with_name(f"{self.path.stem}.partial{self.path.suffix}")
+        self.partial_path = playable_name(self.path)
         ending = self.path.suffix.lower()
         if ending not in FORMATS:
             raise ParameterError(f"a video file must end in {', '.join(FORMATS)}, got '{self.path}'")
@@ -179,7 +180,7 @@ class AvVideoSink(Sink):
     def _new_journal(self) -> Journal:
         if not can_store_packets(self._encoding):
             raise SinkError(f"'{self.path}' can be resumed only with a newer version of the package av")
-        return Journal(self.path.with_name(f"{self.path.name}.partial"), self.path)
+        return Journal(self.path)
 
     def _new_muxer(self) -> Muxer:
         return Muxer(
@@ -195,7 +196,7 @@ class AvVideoSink(Sink):
     def _store(self, packets: Iterable[Any]) -> None:
         for packet in packets:
             if self._journal is not None:
-                self._journal.append(*packet_to_bytes(packet))
+                self._journal.add(*packet_to_bytes(packet))
                 continue
             if self._muxer is None:
                 self._muxer = self._new_muxer()

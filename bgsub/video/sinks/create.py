@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.storage.atomic import partial_name, playable_name
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.base import Sink, prepare_folder
@@ -155,8 +156,7 @@ def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite:
         read = source.path.resolve()
         if target.resolve() == read:
             raise SinkError(f"the output '{target}' is the input itself")
-        partial = (f"{target.stem}.partial{target.suffix}", f"{target.name}.partial")
-        if any(target.with_name(name).resolve() == read for name in partial):
+        if any(name.resolve() == read for name in (playable_name(target), partial_name(target))):
             raise SinkError(f"the output '{target}' would grow under the name of the input, '{source.path}'")
         places = {"images": folder, "still": target.parent}
         if source.numbered and output.spec.kind in places and places[output.spec.kind].resolve() == read:

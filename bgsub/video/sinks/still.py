@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.atomic import playable_name, write_whole
 from bgsub.video.output_names import STILL_ENDINGS
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import encode_image
@@ -39,7 +39,7 @@ class StillSink(Sink):
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self.partial_path = self.path.with_name(f"{self.path.stem}.partial{self.path.suffix}")
+        self.partial_path = playable_name(self.path)
         if self.path.suffix.lower() not in STILL_ENDINGS:
             raise ParameterError(f"a still image must end in {', '.join(STILL_ENDINGS)}, got '{self.path}'")
         self._newest: np.ndarray | None = None

@@ -13,6 +13,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
+from bgsub.storage.atomic import playable_name, telling
 from bgsub.video._quiet import quiet
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -57,7 +58,7 @@ class VideoSink(Sink):
 
     def __init__(self, path: str | os.PathLike[str], view: str = "mask", rate: float | Fraction | None = None) -> None:
         self.path = Path(path)
-        self.partial_path = self.path.with_name(f"{self.path.stem}.partial{self.path.suffix}")
+        self.partial_path = playable_name(self.path)
         suffix = self.path.suffix.lower()
         if suffix not in _CODECS:
             raise ParameterError(f"a video file must end in {', '.join(_CODECS)}, got '{self.path}'")
@@ -90,10 +91,8 @@ class VideoSink(Sink):
         self.abort()
         if not self._is_complete():
             raise SinkError(f"'{self.path}' is incomplete (is the disk full?); see '{self.partial_path}'")
-        try:
+        with telling(self.path):
             os.replace(self.partial_path, self.path)
-        except OSError as error:
-            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
 
     def abort(self) -> None:
         if self._writer is not None:
@@ -123,10 +122,8 @@ class VideoSink(Sink):
         self._writer, self._shape = writer, image.shape
 
     def _check_room(self) -> None:
-        try:
+        with telling(self.path):
             room = shutil.disk_usage(self.path.parent).free
-        except OSError as error:
-            raise SinkError(f"'{self.path}' cannot be written: {error.strerror or error}") from None
         if room < _ROOM_BYTES:
             raise SinkError(f"'{self.path}' cannot be written: no space left on the disk")
 

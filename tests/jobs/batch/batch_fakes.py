@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bgsub.errors import SinkError, SourceError
-from bgsub.jobs.batch.run import run_batch_with
+from bgsub.jobs.batch.run import BatchOptions, run_batch_with
 from bgsub.jobs.batch.task import do_task
 
 
@@ -70,7 +70,7 @@ class FakeRunner:
 
 def run(patterns, output, runner=None, **options):
     """Run a batch with fakes."""
-    return run_batch_with(lambda _files: runner or FakeRunner(), patterns, output, **options)
+    return run_batch_with(lambda _files: runner or FakeRunner(), patterns, output, BatchOptions(**options))
 
 
 def names(entries):
@@ -84,7 +84,7 @@ def lines(output):
 
 def visible(output):
     """What stands in the folder of a batch, without its own files."""
-    own = {"manifest.jsonl", "manifest.csv", ".lock"}
+    own = {"manifest.jsonl", "manifest.csv", ".lock", ".locked"}
     return sorted(path.relative_to(output).as_posix() for path in output.iterdir() if path.name not in own)
 
 

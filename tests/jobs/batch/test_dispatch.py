@@ -12,7 +12,7 @@ from batch_fakes import DAMAGED, FULL, FakeResult, FakeRunner, do_task, lines, n
 import bgsub
 from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.batch.dispatch import RunnerLost
-from bgsub.jobs.batch.lock import FolderLock
+from bgsub.jobs.batch.lock import Ticket, hold_folder
 from bgsub.jobs.batch.task import Outcome, Unwanted
 from bgsub.jobs.job import Job
 
@@ -70,6 +70,36 @@ def test_what_changed_is_done_again(jobs, files, output, change):
     assert jobs.done == names(result.done) == ["b.mp4"]
     assert text(output, "b") == (files / "b.mp4").read_text()
     assert visible(output) == ["a", "b", "c", "d"]
+
+
+def test_a_renamed_file_is_another_one(jobs, files, output):
+    run(files, output)
+    (files / "b.mp4").rename(files / "e.mp4")
+    assert names(run(files, output).done) == ["e.mp4"]
+    (files / "e.mp4").rename(files / "c.mp4")  # in the place of one that was done
+    assert names(run(files, output).done) == ["c.mp4"]
+    assert text(output, "c") == "text of b"
+
+
+def test_results_of_an_older_version_are_made_again(jobs, files, output):
+    run(files / "a.mp4", output)
+    record = json.loads((output / "a" / "result.json").read_text())
+    del record["files"]
+    (output / "a" / "result.json").write_text(json.dumps({**record, "options": "0123456789abcdef"}))
+    assert names(run(files / "a.mp4", output).done) == ["a.mp4"]
+
+
+def test_the_log_says_what_differs(jobs, files, output, caplog):
+    caplog.set_level(logging.INFO, "bgsub")
+    run(files / "a.mp4", output)
+    (files / "a.mp4").write_text("another text")
+    run(files / "a.mp4", output)
+    run(files / "a.mp4", output, make_job=lambda source, folder: Job(source, folder, save=("panel",)))
+    path, made = files / "a.mp4", "the results were made"
+    assert caplog.messages == [
+        f"{path}: {made} before '{path}' was changed; starting anew",
+        f"{path}: {made} by other options (--save mask, now panel); starting anew",
+    ]
 
 
 def test_other_options_and_overwrite_do_everything_again(jobs, files, output):
@@ -225,7 +255,7 @@ def test_what_is_in_the_way_is_not_touched(jobs, files, output):
 
 
 def test_two_batches_in_one_folder_refuse(jobs, files, output):
-    with FolderLock(output), pytest.raises(SinkError, match="another batch works in"):
+    with hold_folder(output), pytest.raises(SinkError, match="another batch works in"):
         run(files, output)
     assert run(files, output).complete
 
@@ -277,8 +307,8 @@ def task(jobs, files, output):
     """A task of a batch that goes on."""
     tasks = []
     run(files / "a.mp4", output, FakeRunner(lambda _key, task: tasks.append(task) or [Outcome(error="no")]))
-    with FolderLock(output) as lock:
-        yield replace(tasks[0], token=lock.token)
+    with hold_folder(output) as ticket:
+        yield replace(tasks[0], ticket=ticket)
 
 
 def test_a_worker_refuses_what_it_cannot_see(task, output):
@@ -286,7 +316,7 @@ def test_a_worker_refuses_what_it_cannot_see(task, output):
     blind = do_task(replace(task, job=replace(task.job, source="/nowhere/a.mp4")))
     assert blind.error.endswith("does not see '/nowhere/a.mp4'; workers must see the same paths")
     assert blind.passing
-    unshared = do_task(replace(task, token="another"))
+    unshared = do_task(replace(task, ticket=Ticket(task.ticket.path, "another")))
     assert unshared.error.endswith(f"does not see the output folder '{output}'; workers must see the same paths")
     other = do_task(replace(task, version="9.9"))
     assert other.error.endswith(f"has bgsub {bgsub.__version__}, this is 9.9; both must be the same")

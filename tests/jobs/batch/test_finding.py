@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from bgsub.errors import SourceError
-from bgsub.jobs.batch.finding import find_inputs, identify
+from bgsub.jobs.batch.finding import find_inputs
 from bgsub.jobs.batch.targets import assign_targets
+from bgsub.jobs.identity import InputState
 
 
 def make(folder: Path, *names: str) -> None:
@@ -23,7 +24,7 @@ def found(tmp_path, *patterns):
 def targets(tmp_path, *patterns, known=None):
     inputs = find_inputs([str(tmp_path / pattern) for pattern in patterns])
     chosen = assign_targets(inputs, known or {})
-    return {source.path.relative_to(tmp_path).as_posix(): chosen[source.identity.path] for source in inputs}
+    return {source.path.relative_to(tmp_path).as_posix(): chosen[source.state.path] for source in inputs}
 
 
 @pytest.fixture
@@ -159,12 +160,12 @@ def test_results_are_no_sources(tree):
 
 
 def test_identity_changes_with_the_content(tree):
-    before = identify(tree / "sub" / "seq")
+    before = InputState.of(tree / "sub" / "seq")
     make(tree, "sub/seq/in3.png")
-    after = identify(tree / "sub" / "seq")
+    after = InputState.of(tree / "sub" / "seq")
     assert (after.path, after.size - before.size) == (before.path, len("sub/seq/in3.png"))
     (tree / "l.mp4").symlink_to("v2.mp4")
-    assert identify(tree / "l.mp4") == identify(tree / "v2.mp4")
+    assert InputState.of(tree / "l.mp4") == InputState.of(tree / "v2.mp4")
 
 
 def test_targets_follow_the_common_folder(tree):
@@ -197,12 +198,12 @@ def test_no_target_is_shared_or_inside_another(tmp_path, names):
     chosen = [f"{target.casefold()}/" for target in targets(tmp_path, *sources).values()]
     assert len(chosen) == len(names)
     assert not [(a, b) for a in chosen for b in chosen if a is not b and b.startswith(a)]
-    assert not {"./", "../", "manifest.jsonl/", "manifest.csv/", ".lock/"} & set(chosen)
+    assert not {"./", "../", "manifest.jsonl/", "manifest.csv/", ".lock/", ".locked/"} & set(chosen)
 
 
 def test_a_source_keeps_its_target(tmp_path):
     make(tmp_path, "a.mp4")
-    known = {source.identity.path: "a" for source in find_inputs([tmp_path / "a.mp4"])}
+    known = {source.state.path: "a" for source in find_inputs([tmp_path / "a.mp4"])}
     make(tmp_path, "a.avi", "sub/a.mp4")
     assert targets(tmp_path, "a.mp4", "a.avi", "sub/a.mp4", known=known) == {
         "a.mp4": "a",

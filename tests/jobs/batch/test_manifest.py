@@ -7,19 +7,17 @@ import socket
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from bgsub.errors import OutputError, SinkError
-from bgsub.jobs.batch.finding import Identity
-from bgsub.jobs.batch.lock import FolderLock, read_holder
-from bgsub.jobs.batch.manifest import Entry, Manifest, fingerprint
-from bgsub.jobs.job import Job
+from bgsub.jobs.batch.lock import hold_folder, read_holder
+from bgsub.jobs.batch.manifest import Entry, Manifest
+from bgsub.jobs.identity import InputState
 
 
 def entry(name="a", **values):
-    return Entry(Identity(f"/in/{name}.mp4", 5, 7), "f00", name, "done", **values)
+    return Entry(InputState(f"/in/{name}.mp4", 5, 7), "f00", name, "done", **values)
 
 
 def test_what_is_appended_is_read_again(tmp_path):
@@ -88,60 +86,37 @@ def test_the_table_has_a_row_per_source(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["manifest.csv", "manifest.jsonl"]
 
 
-def test_the_fingerprint_tells_options_apart_and_not_files(tmp_path):
-    model = tmp_path / "m.npz"
-    model.write_bytes(b"1")
-    job = Job("a.mp4", Path("/out/a"), model=model, save_model=Path("/out/a/m.npz"))
-    other = Job("b.mp4", Path("/out/b"), model=model, save_model=Path("/out/b/m.npz"))
-    first = fingerprint(job)
-    assert fingerprint(other) == first
-    assert fingerprint(replace(job, overwrite=True)) == first
-    assert fingerprint(replace(job, save=("mask", "panel"))) != first
-    assert fingerprint(replace(job, parameters={"rank": 2})) != first
-    assert fingerprint(replace(job, save_model=None)) != first
-    model.write_bytes(b"22")
-    assert fingerprint(job) != first
-
-
-def test_the_fingerprint_tells_the_content_of_region_masks_apart(tmp_path):
-    mask = tmp_path / "m.png"
-    mask.write_bytes(b"1")
-    job = Job("a.mp4", Path("/out/a"), roi=(f"door={mask}", "0,0,5,5"))
-    first = fingerprint(job)
-    assert fingerprint(replace(job, roi=job.roi[:1])) != first
-    mask.write_bytes(b"22")
-    assert fingerprint(job) != first
-
-
 def test_one_batch_at_a_time(tmp_path):
-    with FolderLock(tmp_path) as lock:
-        assert read_holder(lock.path) == {"host": socket.gethostname(), "pid": os.getpid(), "token": lock.token}
-        with pytest.raises(SinkError, match=rf"another batch works in '.*' \(process {os.getpid()} on "):
-            FolderLock(tmp_path)
-    assert read_holder(lock.path) == {}
-    with FolderLock(tmp_path) as again:
-        assert again.token != lock.token
+    with hold_folder(tmp_path) as ticket:
+        assert read_holder(ticket.path) == {"host": socket.gethostname(), "pid": os.getpid(), "token": ticket.token}
+        refusal = rf"another batch works in '.*' \(process {os.getpid()} on "
+        with pytest.raises(SinkError, match=refusal), hold_folder(tmp_path):
+            pass
+    assert read_holder(ticket.path) == {}
+    with hold_folder(tmp_path) as again:
+        assert again.token != ticket.token
 
 
-_HOLD = "import sys, time; from pathlib import Path; from bgsub.jobs.batch.lock import FolderLock\n"
-_HOLD += "lock = FolderLock(Path(sys.argv[1])); print('held', flush=True); time.sleep(60)"
+_HOLD = "import sys, time; from pathlib import Path; from bgsub.jobs.batch.lock import hold_folder\n"
+_HOLD += "with hold_folder(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
 
 
 def test_the_lock_of_a_dead_process_is_taken_over(tmp_path):
     process = subprocess.Popen([sys.executable, "-c", _HOLD, tmp_path], stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout.readline() == "held\n"
-        with pytest.raises(SinkError, match=rf"process {process.pid} on"):
-            FolderLock(tmp_path)
+        with pytest.raises(SinkError, match=rf"process {process.pid} on"), hold_folder(tmp_path):
+            pass
     finally:
         process.kill()
         process.communicate()
     assert read_holder(tmp_path / ".lock")["pid"] == process.pid
-    with FolderLock(tmp_path) as lock:
-        assert read_holder(lock.path)["pid"] == os.getpid()
+    with hold_folder(tmp_path) as ticket:
+        assert read_holder(ticket.path)["pid"] == os.getpid()
 
 
 def test_the_lock_of_another_host_stands(tmp_path):
     (tmp_path / ".lock").write_text('{"host": "elsewhere", "pid": 1, "token": "t"}')
-    with pytest.raises(SinkError, match=r"process 1 on elsewhere\); if it is dead, remove '.*\.lock'"):
-        FolderLock(tmp_path)
+    told = r"process 1 on elsewhere\); if it is dead, remove '.*\.lock'"
+    with pytest.raises(SinkError, match=told), hold_folder(tmp_path):
+        pass

@@ -1,0 +1,182 @@
+"""Checkpoints of a pipeline with stand-ins: when they are made, and how a run goes on after one."""
+
+import importlib.util
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from video_fakes import FakeSource, ThresholdSubtractor, quit_after, separate, write_images, write_video
+
+from bgsub.errors import SourceError
+from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
+from bgsub.jobs.controls import Controls
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.video import ImageSequenceSource, Sink, open_source
+
+needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
+
+
+class NotingSink(Sink):
+    """Notes what it is asked for; goes on from the number of frames of a checkpoint."""
+
+    def __init__(self, fail_at=None):
+        self.names, self.calls, self.fail_at = [], [], fail_at
+
+    def write(self, frame, separation):
+        if len(self.names) == self.fail_at:
+            raise RuntimeError("the sink broke")
+        self.names.append(frame.name)
+
+    def checkpoint(self):
+        self.calls.append(("checkpoint", len(self.names)))
+        return {"names": list(self.names)}
+
+    def resume(self, state):
+        self.calls.append("resume")
+        self.names = list(state.get("names", ()))
+
+    def close(self):
+        self.calls.append("close")
+
+    def abort(self):
+        self.calls.append("abort")
+
+
+class Counting(ThresholdSubtractor):
+    """Its results depend on how many frames it has seen."""
+
+    count = 0
+
+    def process(self, image, learningRate=-1):
+        self.count += 1
+        super().process(image, learningRate)
+        return separate(image)
+
+
+def snapshot(subtractor):
+    return {"count": subtractor.count}, {}
+
+
+def thawed(stored):
+    subtractor = Counting()
+    subtractor.count = stored.model[0]["count"]
+    return subtractor
+
+
+def checkpoints(path, start=None, every=4, seconds=0.0):
+    result = Checkpoints(path, start or Checkpoint({"a": 1}), every=every, seconds=seconds, freeze=snapshot)
+    result.path.parent.mkdir(exist_ok=True)
+    return result
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / ".resume" / "state"
+
+
+def test_a_checkpoint_comes_after_its_frame_is_in_all_sinks(path):
+    sinks, subtractor = [NotingSink(), NotingSink()], Counting()
+    made = checkpoints(path)
+    made.resume(sinks)
+    summary = Pipeline(FakeSource(10), subtractor, sinks, checkpoints=made).run()
+    assert (summary.frames, summary.resumed, made.safe_frames()) == (10, 0, 8)
+    for sink in sinks:
+        assert sink.calls == ["resume", ("checkpoint", 0), ("checkpoint", 4), ("checkpoint", 8), "close"]
+    stored = Checkpoint.read(path)
+    assert (stored.identity, stored.frames, stored.index, stored.skipped) == ({"a": 1}, 8, 7, 0)
+    assert [len(state["names"]) for state in stored.sinks] == [8, 8]
+    assert thawed(stored).count == 8  # though the tracking thread was ahead
+
+
+@pytest.mark.parametrize("fail_at", [5, 8, 11])
+def test_a_run_goes_on_after_the_last_checkpoint(path, fail_at):
+    with pytest.raises(RuntimeError, match="broke"):
+        Pipeline(FakeSource(), Counting(), [NotingSink(fail_at)], checkpoints=checkpoints(path)).run()
+    stored = Checkpoint.read(path)
+    assert stored.frames == fail_at // 4 * 4
+    sink, subtractor, again = NotingSink(), thawed(stored), checkpoints(path, stored)
+    again.resume([sink])
+    summary = Pipeline(FakeSource(), subtractor, [sink], checkpoints=again).run()
+    assert (summary.frames, summary.resumed, subtractor.count) == (12, stored.frames, 12)
+    assert sink.names == [f"{number:06d}" for number in range(1, 13)]
+    assert Checkpoint.read(path).frames == 12
+
+
+def test_checkpoints_keep_their_distance(path):
+    made = checkpoints(path, seconds=3600)
+    Pipeline(FakeSource(), Counting(), [NotingSink()], checkpoints=made).run()
+    assert made.safe_frames() == 0
+    assert not path.exists()
+
+
+def test_slow_checkpoints_come_less_often(path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def freeze(_subtractor):
+        now[0] += 1.0
+        return {}, {}
+
+    made = Checkpoints(path, Checkpoint({}), seconds=15.0, every=1, freeze=freeze)
+    made.begin()
+    times = []
+    for _ in range(100):
+        now[0] += 1.0
+        if made.frozen(None) is not None:
+            times.append(now[0])
+    assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
+
+
+def test_a_run_that_the_user_stops_keeps_its_outputs_open(path):
+    sink, controls = NotingSink(), Controls()
+    progress = quit_after(controls, 6)
+    summary = Pipeline(
+        FakeSource(), Counting(), [sink], controls=controls, progress=progress, checkpoints=checkpoints(path)
+    ).run()
+    assert summary.stopped == "user"
+    assert sink.calls == [("checkpoint", 4), "abort"]
+
+
+def test_unreadable_frames_before_and_after_are_counted_once(path, tmp_path, frames):
+    folder = write_images(tmp_path / "frames", frames)
+    for number in (2, 7, 9):
+        (folder / f"in{number:06d}.png").write_bytes(b"no image")
+
+    def run(fail_at=None, start=None):
+        source, sink = ImageSequenceSource(folder, on_error="skip"), NotingSink(fail_at)
+        made = checkpoints(path, start)
+        made.resume([sink])
+        return Pipeline(source, Counting(), [sink], checkpoints=made).run(), sink
+
+    whole, expected = run()
+    assert (whole.frames, whole.skipped) == (9, 3)
+    for fail_at in (5, 8):
+        with pytest.raises(RuntimeError, match="broke"):
+            run(fail_at)
+        rest, sink = run(start=Checkpoint.read(path))
+        assert (rest.frames, rest.skipped) == (9, 3)
+        assert sink.names == expected.names
+
+
+@pytest.mark.parametrize("backend", ["opencv", pytest.param("pyav", marks=needs_av)])
+@pytest.mark.parametrize("part", [{}, {"start": 20, "every": 3}, {"start": "1s", "duration": "5s"}])
+def test_a_video_goes_on_with_the_very_frame(path, tmp_path, backend, part):
+    noise = np.random.default_rng(0).integers(0, 255, (200, 32, 48, 3), np.uint8)
+    video = write_video(tmp_path / "in.mp4", noise, codec="mp4v")  # with keyframes every twelve frames
+    expected = [
+        (frame.index, frame.name, frame.time, frame.image) for frame in open_source(video, backend=backend, **part)
+    ]
+    count = 40
+    start = Checkpoint({}, frames=count, index=expected[count - 1][0], sinks=[])
+    with open_source(video, backend=backend, **part) as source:
+        rest = list(checkpoints(path, start).remaining(source))
+    assert len(rest) == len(expected) - count > 0
+    for frame, (index, name, moment, image) in zip(rest, expected[count:], strict=True):
+        assert (frame.index, frame.name, frame.time) == (index, name, moment)
+        np.testing.assert_array_equal(frame.image, image)
+
+
+def test_a_source_that_has_become_too_short_is_named(path):
+    start = Checkpoint({}, frames=8, index=7, sinks=[{"names": []}])
+    with pytest.raises(SourceError, match="fake ends before frame 8"):
+        Pipeline(FakeSource(5), Counting(), [NotingSink()], checkpoints=checkpoints(path, start)).run()
