@@ -8,7 +8,6 @@ C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 2 and 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -172,37 +171,27 @@ class ConjugateGradients:
         yield -z
 
     def _search(self, curve: Curve, start: float, slope: float) -> tuple[float, float]:
-        """Return the first step length with sufficient decrease, and the objective there; (0, start) if none."""
+        """Return the first step length with sufficient decrease, and the objective there; (0, start) if none.
+
+        A direction that hardly descends ends where the decrease that its slope promises drowns in rounding: no shorter
+        step lowers the objective, and the next line search need not begin with one so short.
+        """
         t = self.step_length
         for _ in range(_MAX_TRIALS):
             value = curve.value(t)
-            if value <= start + _SUFFICIENT_DECREASE * t * slope:
+            if value < start and value <= start + _SUFFICIENT_DECREASE * t * slope:
                 best = _GROWTH * t if self._probing else _parabola(t, value - start, slope, _GROWTH * t)
                 self.step_length = max(best, t / _GROWTH)
                 return t, value
+            if start + t * slope == start:
+                break
             t = _shorter(t, value - start, slope)
         return 0.0, start
 
 
-@dataclass
-class Minimisation:
-    """What a run of conjugate gradients went through.
-
-    Parameters
-    ----------
-    values : list of float
-        The objective at the start and after every accepted step.
-    step_length : float
-        Step length to try first next time.
-    """
-
-    values: list[float]
-    step_length: float
-
-
 def minimise(
     problem: Problem, value: float, rule: Rule, *, steps: int, tolerance: float, step_length: float
-) -> Minimisation:
+) -> tuple[list[float], float]:
     """Lower the objective of `problem` by at most `steps` conjugate gradient steps.
 
     Parameters
@@ -219,6 +208,13 @@ def minimise(
         End when a step lowers the objective by less than this share of it.
     step_length : float
         First trial of the first line search; later ones begin at twice the last accepted step length.
+
+    Returns
+    -------
+    values : list of float
+        The objective at the start and after every accepted step, falling.
+    step_length : float
+        Step length to try first next time.
     """
     search = ConjugateGradients(problem, rule, step_length=step_length)
     values = [value]
@@ -229,7 +225,7 @@ def minimise(
         values.append(new)
         if values[-2] - new <= tolerance * abs(new):
             break
-    return Minimisation(values, search.step_length)
+    return values, search.step_length
 
 
 def _shorter(t: float, rise: float, slope: float) -> float:

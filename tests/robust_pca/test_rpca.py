@@ -13,7 +13,7 @@ from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
 from bgsub.robust_pca.descent import Descent
 from bgsub.robust_pca.parameters import QUALITIES
 from bgsub.robust_pca.schedule import PACES
-from bgsub.robust_pca.validation import truncated_svd
+from bgsub.robust_pca.svd import truncated_svd
 
 RULES = list(CONJUGATE_RULES)
 GRADUATED = [quality for quality in QUALITIES if quality != "paper"]

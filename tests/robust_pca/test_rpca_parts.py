@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from rpca_planted import SURROGATES, needs_compiler
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, ConjugateGradients, minimise
-from bgsub.robust_pca.factors import FactorProblem, ResidualScale
-from bgsub.robust_pca.halves import BasisHalf, CoefficientHalf, RobustFit
+from bgsub.robust_pca.alternating import BasisHalf, CoefficientHalf
+from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, ConjugateGradients, Line, minimise
+from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.factors import FactorProblem
 from bgsub.robust_pca.irls import Past, held_back_cost, reweighted, robust_coefficients
-from bgsub.robust_pca.validation import fill_missing, principal_axes, random_svd, truncated_svd
+from bgsub.robust_pca.scale import ResidualScale
+from bgsub.robust_pca.svd import fill_missing, principal_axes, random_svd, truncated_svd
 
 RULES = list(CONJUGATE_RULES)
 
@@ -37,7 +39,7 @@ def test_cost_and_influence_are_those_of_the_surrogate(dtype, surrogate, m, n, s
     X, mask, U, Y = some(m, n, seed, dtype=dtype)
     mask = mask if masked else np.ones_like(mask)
     cost = Surrogate(surrogate, 0.3, 0.5 if seed % 2 else 0.7)
-    fit = RobustFit(X, mask, cost)
+    fit = RobustCost(X, mask, cost)
     value = fit.evaluate(U, Y)
     r = np.where(mask, X.astype(float) - (U.astype(float) @ Y).T, 0)
     rounding = 1e-5 if dtype == np.float32 else 1e-12
@@ -52,7 +54,7 @@ def test_cost_and_influence_are_those_of_the_surrogate(dtype, surrogate, m, n, s
 def test_cost_beyond_one_block(surrogate, size):
     X, mask, U, Y = some(size, 1, 0, 1)
     cost = Surrogate(surrogate, 1e-3)
-    fit = RobustFit(X, mask, cost)
+    fit = RobustCost(X, mask, cost)
     value = fit.evaluate(U, Y)
     r = np.where(mask, X - (U @ Y).T, 0)
     assert value == pytest.approx(cost.value(r).sum(), rel=1e-12)
@@ -63,7 +65,7 @@ def test_cost_beyond_one_block(surrogate, size):
 @pytest.mark.parametrize("mu", [1e4, 1e12, 1e20])
 def test_a_large_mu_costs_no_digits(dtype, mu):
     X, mask, U, Y = some(60, 50, 0, dtype=dtype)
-    fit = RobustFit(X, mask, Surrogate("log", mu))
+    fit = RobustCost(X, mask, Surrogate("log", mu))
     value = fit.evaluate(U, Y)
     r = np.where(mask, (X - fit.low_rank).astype(np.float64), 0)
     assert value == pytest.approx(np.sum(mu / 2 * np.log1p(r**2 / mu)), rel=1e-6 if dtype == np.float32 else 1e-12)
@@ -73,7 +75,7 @@ def test_a_large_mu_costs_no_digits(dtype, mu):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_products_beyond_the_largest_number_are_not_needed(dtype):
     X, mask, U, Y = some(60, 50, 0, dtype=dtype)
-    fit = RobustFit(X, mask, Surrogate("log", 1e-30))
+    fit = RobustCost(X, mask, Surrogate("log", 1e-30))
     value = fit.evaluate(U, dtype(1e15) * Y)
     r = np.where(mask, (X - fit.low_rank).astype(np.float64), 0)
     assert value == pytest.approx(np.sum(1e-30 / 2 * np.log1p(r**2 / 1e-30)), rel=1e-6)
@@ -83,21 +85,21 @@ def test_products_beyond_the_largest_number_are_not_needed(dtype):
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 def test_a_cost_that_overflows_is_infinite():
     X, mask, U, Y = some(12, 8, 0)
-    assert RobustFit(X, mask, Surrogate("log", 1.0)).evaluate(U, 1e160 * Y) == np.inf
+    assert RobustCost(X, mask, Surrogate("log", 1.0)).evaluate(U, 1e160 * Y) == np.inf
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_step_that_is_far_too_long_is_refused(dtype):
     X, mask, U, Y = some(12, 8, 0, dtype=dtype)
-    fit = RobustFit(X, mask, Surrogate("log", 1e-30))
+    fit = RobustCost(X, mask, Surrogate("log", 1e-30))
     fit.surrogate = Surrogate("log", 1.0)
     half = CoefficientHalf(fit, U, Y)
     start = fit.evaluate(U, Y)
     with np.errstate(over="ignore", invalid="ignore"):
-        descent = minimise(half, start, CONJUGATE_RULES[RULES[0]], steps=20, tolerance=0, step_length=1e18)
+        values, _ = minimise(half, start, CONJUGATE_RULES[RULES[0]], steps=20, tolerance=0, step_length=1e18)
     assert np.isfinite(half.Y).all()
-    assert descent.values[-1] <= start
+    assert values[-1] <= start
 
 
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999))
@@ -106,7 +108,7 @@ def test_a_step_that_is_far_too_long_is_refused(dtype):
 @pytest.mark.parametrize("kind", [BasisHalf, CoefficientHalf])
 def test_gradient_of_a_half_is_the_slope_of_the_curve(kind, surrogate, m, n, seed):
     X, mask, U, Y = some(m, n, seed)
-    fit = RobustFit(X, mask, Surrogate(surrogate, 0.4))
+    fit = RobustCost(X, mask, Surrogate(surrogate, 0.4))
     value = fit.evaluate(U, Y)
     assert value == pytest.approx(reference.objective(X, mask, U, Y, surrogate, 0.4), rel=1e-6)
     half = kind(fit, U, Y)
@@ -122,7 +124,7 @@ def test_gradient_of_a_half_is_the_slope_of_the_curve(kind, surrogate, m, n, see
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_gradient_of_both_factors_is_the_slope(surrogate, m, n, seed, ridge):
     X, mask, U, Y = some(m, n, seed)
-    problem = FactorProblem(RobustFit(X, mask, Surrogate(surrogate, 0.4)), np.concatenate([Y.T, 2 * U]), ridge)
+    problem = FactorProblem(RobustCost(X, mask, Surrogate(surrogate, 0.4)), np.concatenate([Y.T, 2 * U]), ridge)
     value = problem.evaluate(problem.point)
     plain = reference.objective(X, mask, 2 * U, Y, surrogate, 0.4)
     assert value == pytest.approx(plain + ridge / 2 * (np.sum(Y**2) + 4 * np.sum(U**2)), rel=1e-6)
@@ -138,7 +140,7 @@ def test_the_ridge_is_the_nuclear_norm():
     X, mask, U, _ = some(15, 12, 0)
     s = np.array([3.0, 2.0, 0.5])
     V = np.linalg.qr(np.random.default_rng(1).standard_normal((12, 3)))[0]
-    fit = RobustFit(X, mask, Surrogate("log", 0.4))
+    fit = RobustCost(X, mask, Surrogate("log", 0.4))
     with_ridge, without = (
         FactorProblem(fit, np.concatenate([V * np.sqrt(s), U * np.sqrt(s)]), ridge) for ridge in (0.7, 0.0)
     )
@@ -155,7 +157,7 @@ def test_conjugate_gradients_solve_least_squares(rule):
     rng = np.random.default_rng(0)
     X, mask = rng.standard_normal((10, 30)), rng.random((10, 30)) < 0.7
     U = np.linalg.qr(rng.standard_normal((30, 3)))[0]
-    fit = RobustFit(X, mask, Surrogate("log", 1e8))  # a cost without outliers
+    fit = RobustCost(X, mask, Surrogate("log", 1e8))  # a cost without outliers
     half = CoefficientHalf(fit, U, np.zeros((3, 10)))
     minimise(half, fit.evaluate(U, half.Y), CONJUGATE_RULES[rule], steps=200, tolerance=0, step_length=1.0)
     for j in range(10):
@@ -179,8 +181,6 @@ class Quadratic:
         return gradient
 
     def curve(self, direction):
-        from bgsub.robust_pca.conjugate_gradient import Line  # noqa: PLC0415
-
         return Line(self, direction)
 
 
@@ -197,6 +197,21 @@ def test_conjugate_gradients_fall(rule, probing):
         assert new < values[-1]
         values.append(new)
     assert values[-1] < 1e-6 * values[0]
+
+
+@pytest.mark.parametrize("probing", [True, False])
+def test_a_direction_that_hardly_descends_is_given_up(probing):
+    def across(g, z, g_old, z_old, H_old):
+        """Return the factor at which the slope is but some units of rounding of that of steepest descent."""
+        return (1 - 1e-15) * np.vdot(g, z) / np.vdot(g, H_old)
+
+    problem = Quadratic(np.array([1.0, 0.1]), np.ones(2))
+    search = ConjugateGradients(problem, across, step_length=1.5, probing=probing)  # beyond the minimum of the line
+    first = search.step(problem.evaluate(problem.point))
+    second = search.step(first)
+    assert second < 0.9 * first
+    assert problem.evaluate(problem.point) == second
+    assert search.step_length > 0.1
 
 
 def test_no_step_is_taken_from_a_minimum():
@@ -217,7 +232,7 @@ def test_reweighting_never_raises_the_cost(surrogate, m, n, seed):
     cost = Surrogate(surrogate, 0.2)
     rows = np.random.default_rng(seed).standard_normal(Y.T.shape)
     past = Past(rows, np.diag([2.0, 1.0, 0.0][: len(Y)]))
-    fit = RobustFit(X, mask, cost)
+    fit = RobustCost(X, mask, cost)
     values = []
     for _ in range(4):
         values.append(fit.evaluate(U, Y) + past.cost(Y.T))
