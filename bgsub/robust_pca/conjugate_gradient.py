@@ -15,6 +15,7 @@ import numpy as np
 _SUFFICIENT_DECREASE = 1e-4
 _MAX_TRIALS = 25
 _GROWTH = 2.0
+_LEAST_SLOPE = 1e-6  # share of the slope of steepest descent: below it lies the rounding of the products
 
 
 class Curve(Protocol):
@@ -108,7 +109,7 @@ class ConjugateGradients:
     problem : Problem
         The objective with its present point, which is moved.
     rule : callable
-        One of `CONJUGATE_RULES`; a negative factor, or a direction that does not descend, means a restart.
+        One of `CONJUGATE_RULES`; a negative factor, or a direction that hardly descends, means a restart.
     step_length : float
         First trial of the first line search.
     probing : bool
@@ -128,7 +129,9 @@ class ConjugateGradients:
         self._last: tuple[Curve, float, np.ndarray, np.ndarray] | None = None
 
     def step(self, value: float) -> float | None:
-        """Move the point by one step and return the objective there; None where no step lowers it.
+        """Move the point by one step and return the objective there; None where there is no step that lowers it.
+
+        The objective is the same where the decrease is lost in rounding.
 
         Parameters
         ----------
@@ -138,9 +141,10 @@ class ConjugateGradients:
         g = self._problem.gradient()
         z = self._problem.precondition(g)
         self._gradients = g, z
+        steepest = -float(np.vdot(g, z))
         for H in self._directions(g, z):
             slope = float(np.vdot(g, H))
-            if not slope < 0:
+            if not slope < _LEAST_SLOPE * steepest:
                 continue
             curve = self._problem.curve(H)
             t, new = self._search(curve, value, slope)
@@ -171,20 +175,14 @@ class ConjugateGradients:
         yield -z
 
     def _search(self, curve: Curve, start: float, slope: float) -> tuple[float, float]:
-        """Return the first step length with sufficient decrease, and the objective there; (0, start) if none.
-
-        A direction that hardly descends ends where the decrease that its slope promises drowns in rounding: no shorter
-        step lowers the objective, and the next line search need not begin with one so short.
-        """
+        """Return the first step length with sufficient decrease, and the objective there; (0, start) if none."""
         t = self.step_length
         for _ in range(_MAX_TRIALS):
             value = curve.value(t)
-            if value < start and value <= start + _SUFFICIENT_DECREASE * t * slope:
+            if value <= start + _SUFFICIENT_DECREASE * t * slope:
                 best = _GROWTH * t if self._probing else _parabola(t, value - start, slope, _GROWTH * t)
                 self.step_length = max(best, t / _GROWTH)
                 return t, value
-            if start + t * slope == start:
-                break
             t = _shorter(t, value - start, slope)
         return 0.0, start
 
@@ -212,7 +210,7 @@ def minimise(
     Returns
     -------
     values : list of float
-        The objective at the start and after every accepted step, falling.
+        The objective at the start and after every accepted step; it never rises.
     step_length : float
         Step length to try first next time.
     """

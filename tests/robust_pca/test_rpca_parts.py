@@ -200,9 +200,9 @@ def test_conjugate_gradients_fall(rule, probing):
 
 
 @pytest.mark.parametrize("probing", [True, False])
-def test_a_direction_that_hardly_descends_is_given_up(probing):
+def test_a_direction_across_the_gradient_is_given_up(probing):
     def across(g, z, g_old, z_old, H_old):
-        """Return the factor at which the slope is but some units of rounding of that of steepest descent."""
+        """Return the factor at which the slope is down to some units of rounding."""
         return (1 - 1e-15) * np.vdot(g, z) / np.vdot(g, H_old)
 
     problem = Quadratic(np.array([1.0, 0.1]), np.ones(2))
