@@ -162,14 +162,26 @@ class Surrogate:
         """The integer by which kernels know the surrogate."""
         return CODES[self.name]
 
+    @classmethod
+    def flattening_at(cls, residual: float, name: str, p: float = 0.5) -> Surrogate:
+        """Return the surrogate whose influence is largest at `residual`, in intensity units (``atan``: at 0.77 of it).
+
+        From there on the cost is concave. mu is ``(1 - p) residual^2``, ``residual^2`` and, for atan, `residual`.
+        """
+        return cls(name, {"lp": (1 - p) * residual**2, "log": residual**2, "atan": residual}[name], p)
+
     @property
     def scale(self) -> float:
-        """The residual, in intensity units, at which the cost begins to flatten: ``sqrt(mu)``, for atan ``mu``."""
+        """The residual that mu stands for, in intensity units: ``sqrt(mu)``, for atan ``mu``."""
         return self.mu if self.name == "atan" else float(np.sqrt(self.mu))
 
     def at_scale(self, scale: float) -> Surrogate:
         """Return the same surrogate with the mu whose `scale` is that given, in intensity units."""
         return replace(self, mu=scale if self.name == "atan" else scale**2)
+
+    def widened(self, scale: float) -> Surrogate:
+        """Return that of a scale at least as large as given: where a continuation begins that ends at this one."""
+        return self.at_scale(scale) if scale > self.scale else self
 
     def value(self, r: np.ndarray) -> np.ndarray:
         """Return ``h(r) / h''(0)`` entry by entry, shape of `r`."""

@@ -1,3 +1,3 @@
 from .estimator import RobustPCA as RobustPCA
-from .estimator import default_rank as default_rank
+from .parameters import default_rank as default_rank
 from .progress import Progress as Progress

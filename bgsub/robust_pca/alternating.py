@@ -1,4 +1,6 @@
-"""Robust PCA as the paper prints it: basis and coefficients in turns, one turn for each mu.
+"""Robust PCA as the paper prints it: the basis on the Grassmannian and the coefficients in turns, one for each mu.
+
+Data matrices are kept sample by sample, as their transpose (n, m), so that a frame is contiguous.
 
 References
 ----------
@@ -7,64 +9,149 @@ C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 1 to 4.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from bgsub.numerics.grassmann import qr_positive
-from bgsub.robust_pca.conjugate_gradient import Minimisation, Rule, minimise
-from bgsub.robust_pca.halves import BasisHalf, CoefficientHalf, RobustFit
+from bgsub.numerics.grassmann import Retraction, project, qr_positive
+from bgsub.robust_pca.conjugate_gradient import Line, minimise
+from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.factors import inverse_gram
+from bgsub.robust_pca.progress import Progress
+from bgsub.robust_pca.settings import Settings
+from bgsub.robust_pca.svd import fill_missing, truncated_svd
 
+_ALTERNATIONS = 50
+_TOLERANCE = 1e-7
 _ROUNDING = 8  # a relative change below this many units of rounding is noise
+_FLOOR = 1e-6  # of the trace: directions of the basis that no sample uses must not get infinite steps
 
 
-@dataclass
-class Alternation:
-    """The two halves in turns.
+def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Progress]:
+    """Yield each half of the alternations; first and last mu must be set."""
+    if settings.first is None or settings.last is None:
+        raise AssertionError("the schedule of the paper has a first and a last mu")
+    U, Y = truncated_svd(fill_missing(cost.X, cost.observed), rank)
+    tolerance = settings.tolerance_in(cost.X.dtype, _TOLERANCE, _ROUNDING)
+    lengths = {"basis": 1.0, "coefficients": 1.0}
+    mus = np.geomspace(settings.first, settings.last, settings.iterations or _ALTERNATIONS)
+    for turn, mu in enumerate(mus.tolist(), 1):
+        cost.surrogate = replace(cost.surrogate, mu=mu)
+        U, R = qr_positive(U)  # rounding adds up over the retractions
+        Y = R @ Y
+        for name, kind in (("basis", BasisHalf), ("coefficients", CoefficientHalf)):
+            half: BasisHalf | CoefficientHalf = kind(cost, U, Y)
+            values, lengths[name] = minimise(
+                half,
+                cost.evaluate(U, Y),
+                settings.rule,
+                steps=settings.inner_iterations,
+                tolerance=tolerance,
+                step_length=lengths[name],
+            )
+            U, Y = half.U, half.Y
+            yield Progress(turn, name, mu, values, Y.T, U.T)
+
+
+class BasisHalf:
+    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``.
 
     Parameters
     ----------
-    fit : RobustFit
-        The cost.
-    rule : callable
-        One of `bgsub.robust_pca.conjugate_gradient.CONJUGATE_RULES`.
-    steps : int
-        Largest number of conjugate gradient steps in each half.
-    tolerance : float
-        A half ends early when a step lowers the objective by less than this share of it.
+    cost : RobustCost
+        Evaluated last at (U, Y).
+    U : ndarray, (m, k)
+        Orthonormal basis, replaced as the subspace moves.
+    Y : ndarray, (k, n)
+        Coefficients; ``T11' Y`` after a step, so that U Y becomes ``P L``.
+
+    Notes
+    -----
+    Every accepted step replaces L by P L. Then L lies in the subspace, of the gradient (see
+    `bgsub.numerics.grassmann.riemannian_gradient`) only the first term is left, and the derivative along B is
+    ``<-(I - U U') psi Y', B>``.
+
+    The metric is scaled by ``(Y Y')^-1``. With curvature one at zero, ``Y Y'`` bounds the Hessian, so that a step
+    length of one is natural whatever the units and however uneven the energy of the components, as in video, where
+    the mean image outweighs what varies.
     """
 
-    fit: RobustFit
-    rule: Rule
-    steps: int
-    tolerance: float
+    def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:
+        self.cost, self.U, self.Y = cost, U, Y
 
-    def run(
-        self, U: np.ndarray, Y: np.ndarray, mus: Iterable[float]
-    ) -> Iterator[tuple[str, np.ndarray, np.ndarray, list[float]]]:
-        """Yield which half was moved, U (m, k), Y (k, n) and the objective at the start and after each step."""
-        step_lengths = {"basis": 1.0, "coefficients": 1.0}
-        for mu in mus:
-            U, R = qr_positive(U)  # rounding adds up over the retractions
-            Y = R @ Y
-            for name, kind in (("basis", BasisHalf), ("coefficients", CoefficientHalf)):
-                half, run = self._half(kind, U, Y, mu, step_lengths[name])
-                U, Y, step_lengths[name] = half.U, half.Y, run.step_length
-                yield name, U, Y, run.values
+    def gradient(self) -> np.ndarray:
+        """Return ``-(I - U U') psi Y'``, (m, k).  O(m n k)."""
+        return -project(self.U, self.cost.influence.T @ self.Y.T)
 
-    def _half(
-        self, kind: type[BasisHalf] | type[CoefficientHalf], U: np.ndarray, Y: np.ndarray, mu: float, t: float
-    ) -> tuple[BasisHalf | CoefficientHalf, Minimisation]:
-        """Return the half after its steps from U, (m, k), and Y, (k, n), at `mu`; `t` is the first step length."""
-        self.fit.surrogate = replace(self.fit.surrogate, mu=float(mu))
-        half = kind(self.fit, U, Y)
-        run = minimise(
-            half,
-            self.fit.evaluate(U, Y),
-            self.rule,
-            steps=self.steps,
-            tolerance=max(self.tolerance, _ROUNDING * float(np.finfo(self.fit.X.dtype).eps)),
-            step_length=t,
-        )
-        return half, run
+    def precondition(self, gradient: np.ndarray) -> np.ndarray:
+        """Return ``gradient (Y Y')^-1``, (m, k).  O(m k^2 + k^2 n)."""
+        return gradient @ inverse_gram(self.Y.T, _FLOOR, float(np.finfo(self.Y.dtype).tiny))
+
+    def curve(self, direction: np.ndarray) -> _BasisCurve:
+        """Return the retraction along `direction`, (m, k)."""
+        return _BasisCurve(self, direction)
+
+
+class _BasisCurve:
+    """The retraction from the present subspace along a direction."""
+
+    def __init__(self, half: BasisHalf, direction: np.ndarray) -> None:
+        self._half = half
+        self._retraction = Retraction(half.U, direction)
+
+    def value(self, t: float) -> float:
+        """Return the objective at step length `t`."""
+        self._U = self._retraction.point(t)
+        self._Y = self._retraction.coefficients(self._half.Y, t)
+        return self._half.cost.evaluate(self._U, self._Y)
+
+    def accept(self, t: float) -> None:
+        """Move to the step length evaluated last."""
+        self._half.U, self._half.Y = self._U, self._Y
+
+    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
+        """Carry the tangent vector `C` to the accepted point."""
+        return self._retraction.transport(C, t)
+
+    def direction(self, t: float) -> np.ndarray:
+        """Return the search direction carried to the accepted point."""
+        return self._retraction.direction(t)
+
+
+class CoefficientHalf:
+    """The cost as a function of the coefficients; U is orthonormal, so that a step length of one is natural.
+
+    Parameters
+    ----------
+    cost : RobustCost
+        Evaluated last at (U, Y).
+    U : ndarray, (m, k)
+        Orthonormal basis.
+    Y : ndarray, (k, n)
+        Coefficients, replaced step by step.
+    """
+
+    def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:
+        self.cost, self.U, self.point = cost, U, Y
+
+    @property
+    def Y(self) -> np.ndarray:
+        """The coefficients, (k, n)."""
+        return self.point
+
+    def evaluate(self, Y: np.ndarray) -> float:
+        """Return the cost at the coefficients `Y`, (k, n).  O(m n k)."""
+        return self.cost.evaluate(self.U, Y)
+
+    def gradient(self) -> np.ndarray:
+        """Return ``-U' psi``, (k, n).  O(m n k)."""
+        return -(self.cost.influence @ self.U).T
+
+    def precondition(self, gradient: np.ndarray) -> np.ndarray:
+        """Return `gradient` itself: the curvature bound is U'U = I."""
+        return gradient
+
+    def curve(self, direction: np.ndarray) -> Line:
+        """Return the straight line along `direction`, (k, n)."""
+        return Line(self, direction)

@@ -8,7 +8,6 @@ C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 2 and 3.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 _SUFFICIENT_DECREASE = 1e-4
 _MAX_TRIALS = 25
 _GROWTH = 2.0
+_LEAST_SLOPE = 1e-6  # share of the slope of steepest descent: below it lies the rounding of the products
 
 
 class Curve(Protocol):
@@ -109,7 +109,7 @@ class ConjugateGradients:
     problem : Problem
         The objective with its present point, which is moved.
     rule : callable
-        One of `CONJUGATE_RULES`; a negative factor, or a direction that does not descend, means a restart.
+        One of `CONJUGATE_RULES`; a negative factor, or a direction that hardly descends, means a restart.
     step_length : float
         First trial of the first line search.
     probing : bool
@@ -129,7 +129,9 @@ class ConjugateGradients:
         self._last: tuple[Curve, float, np.ndarray, np.ndarray] | None = None
 
     def step(self, value: float) -> float | None:
-        """Move the point by one step and return the objective there; None where no step lowers it.
+        """Move the point by one step and return the objective there; None where there is no step that lowers it.
+
+        The objective is the same where the decrease is lost in rounding.
 
         Parameters
         ----------
@@ -139,9 +141,10 @@ class ConjugateGradients:
         g = self._problem.gradient()
         z = self._problem.precondition(g)
         self._gradients = g, z
+        steepest = -float(np.vdot(g, z))
         for H in self._directions(g, z):
             slope = float(np.vdot(g, H))
-            if not slope < 0:
+            if not slope < _LEAST_SLOPE * steepest:
                 continue
             curve = self._problem.curve(H)
             t, new = self._search(curve, value, slope)
@@ -184,25 +187,9 @@ class ConjugateGradients:
         return 0.0, start
 
 
-@dataclass
-class Minimisation:
-    """What a run of conjugate gradients went through.
-
-    Parameters
-    ----------
-    values : list of float
-        The objective at the start and after every accepted step.
-    step_length : float
-        Step length to try first next time.
-    """
-
-    values: list[float]
-    step_length: float
-
-
 def minimise(
     problem: Problem, value: float, rule: Rule, *, steps: int, tolerance: float, step_length: float
-) -> Minimisation:
+) -> tuple[list[float], float]:
     """Lower the objective of `problem` by at most `steps` conjugate gradient steps.
 
     Parameters
@@ -219,6 +206,13 @@ def minimise(
         End when a step lowers the objective by less than this share of it.
     step_length : float
         First trial of the first line search; later ones begin at twice the last accepted step length.
+
+    Returns
+    -------
+    values : list of float
+        The objective at the start and after every accepted step; it never rises.
+    step_length : float
+        Step length to try first next time.
     """
     search = ConjugateGradients(problem, rule, step_length=step_length)
     values = [value]
@@ -229,7 +223,7 @@ def minimise(
         values.append(new)
         if values[-2] - new <= tolerance * abs(new):
             break
-    return Minimisation(values, search.step_length)
+    return values, search.step_length
 
 
 def _shorter(t: float, rise: float, slope: float) -> float:

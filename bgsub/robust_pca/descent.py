@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 from itertools import islice
 
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.conjugate_gradient import ConjugateGradients, Rule
-from bgsub.robust_pca.factors import FactorProblem, ResidualScale
-from bgsub.robust_pca.halves import RobustFit
+from bgsub.robust_pca.conjugate_gradient import ConjugateGradients
+from bgsub.robust_pca.factors import FactorProblem, balanced
 from bgsub.robust_pca.noise_and_rank import NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm, stands_out
-from bgsub.robust_pca.schedule import Pace
-from bgsub.robust_pca.validation import factor_svd
+from bgsub.robust_pca.scale import ResidualScale
+from bgsub.robust_pca.schedule import Task
+from bgsub.robust_pca.svd import factor_svd
 
 _FIRST = np.sqrt(2)  # the first width, in scales of the data
 _FIRST_RESIDUAL = 6  # and at most this many scales of the first residual ...
@@ -39,120 +40,117 @@ class Step:
         Smoothing parameter of the surrogate in use.
     values : tuple of two float
         The objective, ridge included, before and after the step.
-    scale : float
-        Standard deviation of the inliers' residual.
     """
 
     A: np.ndarray
     B: np.ndarray
     mu: float
     values: tuple[float, float]
-    scale: float
 
 
-@dataclass
-class Task:
-    """The data, the cost and the limits of a fit.
+class Ending(Enum):
+    """Where a descent has come to."""
 
-    Parameters
-    ----------
-    fit : RobustFit
-        Data and mask; its surrogate is the one of the result.
-    rule : callable
-        One of `bgsub.robust_pca.conjugate_gradient.CONJUGATE_RULES`.
-    pace : Pace
-        One of `PACES`.
-    rng : Generator
-        Draws the entries that the scale of the residual is taken from.
-    first, last : float or None
-        Widths (`Surrogate.scale`) to begin and to end with; None takes them from the data.
-    tolerance : float
-        End when the scale of the residual is below this share of that of the data.
-    budget : iterator
-        One item for each step that may be taken, by all fits together.
-    """
-
-    fit: RobustFit
-    rule: Rule
-    pace: Pace
-    rng: np.random.Generator
-    first: float | None
-    last: float | None
-    tolerance: float
-    budget: Iterator[int]
+    EXACT = auto()  # nothing is left but outliers
+    NOISE = auto()  # the residual of the inliers is noise
+    REST = auto()  # the last width, and no step that moves much
 
 
 class Descent:
-    """One fit at one strength of the ridge."""
+    """One fit at one strength of the ridge.
+
+    Attributes
+    ----------
+    ending : Ending or None
+        None until there is one, and for a fit that was cut short.
+    mu : float
+        Smoothing parameter so far, that of ``log``.
+    """
 
     def __init__(self, task: Task, strength: float, A: np.ndarray, B: np.ndarray) -> None:
-        self._task = task
+        self._task, self._cost, self._pace = task, task.cost, task.pace
         self._ridge = strength
         self._strength = strength * np.sqrt(A.shape[1])
-        self._fit = task.fit
-        self._scale = ResidualScale(task.fit.X, task.fit.observed, A.shape[1], task.rng)
+        self._scale = ResidualScale(task.cost.X, task.cost.observed, A.shape[1], task.rng)
         self._data_scale = self._scale.of_data()
-        self._entries = int(np.count_nonzero(task.fit.observed))
-        self._counts = np.concatenate([task.fit.observed.sum(axis=axis) for axis in (1, 0)]).clip(1)
-        self._problem = FactorProblem(task.fit, np.concatenate(_balanced(A, B)), 0.0)
+        self._least = task.tolerance * self._data_scale
+        self._end = (task.last or self._least) ** 2
+        self._entries = int(np.count_nonzero(task.cost.observed))
+        self._counts = np.concatenate([task.cost.observed.sum(axis=axis) for axis in (1, 0)]).clip(1)
+        self._problem = FactorProblem(task.cost, np.concatenate(balanced(A, B)), 0.0)
         self._search = ConjugateGradients(self._problem, task.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
         self._checked = np.inf
-        self.noisy = self.exact = self.unfinished = False
+        self._floor = NoiseFloor()
+        self._waited = self._rests = 0
+        self.ending: Ending | None = None
         self.mu = np.inf
 
     def run(self) -> Iterator[Step]:
         """Yield each step down to the last width, the noise, or nothing left but outliers."""
         if self._data_scale == 0:
-            self.exact = True
+            self.ending = Ending.EXACT
             return
-        self._least = self._task.tolerance * self._data_scale
-        self._end = (self._task.last or self._least) ** 2
         self._problem.evaluate(self._problem.point)
         first = self._task.first or min(_FIRST * self._data_scale, self._first_residual())
         self._set(max(first**2, self._end))
-        noise = NoiseFloor()
-        waited = rests = 0
         for _ in islice(self._task.budget, _STEPS):
             step = self._step()
-            if step is None:
-                if self.mu <= self._end:
-                    return
+            if step is not None:
+                yield step
+                yield from self._after(step)
+            elif self.mu > self._end:
                 self._set(self._pace.unsettled * self.mu)
-                continue
-            yield step
-            if self._task.last is None:
-                if self._residual <= self._least:
-                    self.exact = True
-                    return
-                if noise.reached(self.mu, self._residual, self._problem.point, self._settled):
-                    self._problem.point, self.mu, self.noisy = noise.point, noise.mu, True
-                    return
-            fewer = self._fewer() if self._settled else None
-            if fewer is not None:
-                yield from fewer.run()
-                if fewer.explains(self._residual):
-                    self._adopt(fewer)
-                    yield self._seen(self._value, self._value)
-                    return
-                self._problem.evaluate(self._problem.point)
-                self._set(self.mu)
-                yield self._seen(self._value, self._value)  # if nothing is left of the budget it is the result
-            waited += 1
-            mu = self._next(waited)
-            if mu < self.mu:
-                self._set(mu)
-                waited = rests = 0
             else:
-                rests = rests + 1 if self._at_rest(step) else 0
-                if rests == _RESTS:
-                    self.exact = self._task.last is not None and is_within(self._residual, self.mu)
-                    return
-        self.unfinished = True
+                self.ending = Ending.REST
+            if self.ending is not None:
+                return
+
+    def _after(self, step: Step) -> Iterator[Step]:
+        """Look whether `step` was the last one, and set the mu of the next; yield what a lower rank takes to try."""
+        if self._task.last is None:
+            self._look_for_noise()
+        if self.ending is None and self._settled:
+            yield from self._try_fewer()
+        if self.ending is None:
+            self._lower(step)
+
+    def _look_for_noise(self) -> None:
+        """End where the residual has vanished, or at the mu below which it no longer falls."""
+        if self._residual <= self._least:
+            self.ending = Ending.EXACT
+        elif self._floor.reached(self.mu, self._residual, self._problem.point, self._settled):
+            self._problem.point, self.mu, self.ending = self._floor.point, self._floor.mu, Ending.NOISE
+
+    def _try_fewer(self) -> Iterator[Step]:
+        """Yield the steps of a fit with fewer directions where some are empty; keep it if it explains the data."""
+        fewer = self._fewer()
+        if fewer is None:
+            return
+        yield from fewer.run()
+        if fewer.explains(self._residual):
+            self._adopt(fewer)
+        else:
+            self._problem.evaluate(self._problem.point)
+            self._set(self.mu)
+        yield self._seen(self._value, self._value)  # if nothing is left of the budget it is the result
+
+    def _lower(self, step: Step) -> None:
+        """Lower mu, or end where it cannot fall and the last steps hardly gained."""
+        self._waited += 1
+        mu = self._next()
+        if mu < self.mu:
+            self._set(mu)
+            self._waited = self._rests = 0
+            return
+        self._rests = self._rests + 1 if self._at_rest(step) else 0
+        if self._rests == _RESTS:
+            inliers_only = self._task.last is not None and is_within(self._residual, self.mu)
+            self.ending = Ending.EXACT if inliers_only else Ending.REST
 
     def explains(self, residual: float) -> bool:
         """Tell whether nothing of low rank is left: no residual, seen from the scale that it had, or but noise."""
-        return (self._residual < _VANISHED * residual or self.noisy) and self._is_noise()
+        return (self._residual < _VANISHED * residual or self.ending is Ending.NOISE) and self._is_noise()
 
     def _is_noise(self) -> bool:
         """Tell whether the influence has no singular value that stands out of those of independent entries.
@@ -163,7 +161,7 @@ class Descent:
         self._problem.evaluate(self._problem.point)
         self._set(max(last, _TESTED * (self._task.first or 0) ** 2))
         self.mu = last
-        return is_noise(self._fit.influence, self._task.rng)
+        return is_noise(self._cost.influence, self._task.rng)
 
     def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
         """Yield the steps that are left at the last width with the surrogate of the result.
@@ -176,15 +174,15 @@ class Descent:
             Other fits came after this one.
         """
         if np.isinf(self.mu):  # nothing but zeros
-            self._fit.surrogate = surrogate
+            self._cost.surrogate = surrogate
             value = self._problem.evaluate(self._problem.point)
             yield self._seen(value, value)
             return
-        if surrogate.name == "log" and not repeated and not self.noisy:
+        if surrogate.name == "log" and not repeated and self.ending is not Ending.NOISE:
             return
-        self._fit.surrogate = surrogate.at_scale(np.sqrt(self.mu))
+        self._cost.surrogate = surrogate.at_scale(np.sqrt(self.mu))
         self._problem.ridge = self._strength * self.mu / self._data_scale
-        if self.noisy:
+        if self.ending is Ending.NOISE:
             self._problem.ridge *= NORMAL_RIDGE / self._ridge
         self._value = self._problem.evaluate(self._problem.point)
         yield self._seen(self._value, self._value)
@@ -200,7 +198,7 @@ class Descent:
     def beats(self, other: Descent) -> bool:
         """Tell whether the cost is lower than that of another fit, at the larger of both mu and without the ridge."""
         mu = max(self.mu, other.mu)
-        return self.exact or self._cost(mu) < other._cost(mu)
+        return self.ending is Ending.EXACT or self._cost_at(mu) < other._cost_at(mu)
 
     def _fewer(self) -> Descent | None:
         """Return a fit from here on without the directions that the ridge has left empty, if there is a clear gap.
@@ -212,7 +210,7 @@ class Descent:
             return None
         self._checked = self.mu
         A, values, B = factor_svd(self._problem.A, self._problem.B)
-        noise = noise_norm(self._fit.influence)
+        noise = noise_norm(self._cost.influence)
         rank = gap(values, noise)
         if rank is not None or stands_out(values[-1], noise):
             self._checked = 0.0
@@ -226,7 +224,7 @@ class Descent:
         point = np.zeros_like(self._problem.point)
         point[:, : other._problem.point.shape[1]] = other._problem.point
         self._problem.point = point
-        self.exact, self.noisy, self._scale, self._strength = other.exact, other.noisy, other._scale, other._strength
+        self._scale, self._strength, self.ending = other._scale, other._strength, other.ending or Ending.REST
         self._problem.evaluate(point)
         self._set(other.mu)
 
@@ -236,14 +234,10 @@ class Descent:
         Few outliers spoil the start of their own samples and features, and of no others: the worst ones count, too, by
         their root mean square. The residual takes the place of the influence.
         """
-        r = np.subtract(self._fit.X, self._fit.low_rank, out=self._fit.influence)
-        np.multiply(r, self._fit.observed, out=r)
+        r = np.subtract(self._cost.X, self._cost.low_rank, out=self._cost.influence)
+        np.multiply(r, self._cost.observed, out=r)
         squares = np.concatenate([np.einsum(to, r, r, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
         return max(_FIRST_RESIDUAL * self._residual, _FIRST_WORST * float(np.sqrt(np.max(squares / self._counts))))
-
-    @property
-    def _pace(self) -> Pace:
-        return self._task.pace
 
     @property
     def _settled(self) -> bool:
@@ -252,23 +246,23 @@ class Descent:
     def _at_rest(self, step: Step) -> bool:
         return step.values[0] - step.values[1] < self._pace.idle * self.mu * self._entries
 
-    def _cost(self, mu: float) -> float:
-        self._fit.surrogate = Surrogate("log", mu)
-        return self._fit.evaluate(self._problem.B, self._problem.A.T)
+    def _cost_at(self, mu: float) -> float:
+        self._cost.surrogate = Surrogate("log", mu)
+        return self._cost.evaluate(self._problem.B, self._problem.A.T)
 
     def _set(self, mu: float) -> None:
         """Change mu and with it the ridge, at the point evaluated last."""
         self.mu = mu
-        self._fit.surrogate = Surrogate("log", mu)
+        self._cost.surrogate = Surrogate("log", mu)
         self._problem.ridge = self._strength * mu / self._data_scale
         self._value = self._problem.evaluate_again()
 
-    def _next(self, waited: int) -> float:
+    def _next(self) -> float:
         """Return the mu of the next step."""
         mu = self.mu
         if self._settled:
             mu = max(min((_WIDTH * self._residual) ** 2, self._pace.unsettled * mu), self._pace.settled * mu)
-        elif waited >= self._pace.hold:
+        elif self._waited >= self._pace.hold:
             mu = self._pace.unsettled * mu
         return max(mu, self._end)
 
@@ -283,12 +277,4 @@ class Descent:
 
     def _seen(self, before: float, after: float) -> Step:
         self._residual = self._scale.of_residual(self._problem.A, self._problem.B, self.mu)
-        return Step(self._problem.A, self._problem.B, self._fit.surrogate.mu, (before, after), self._residual)
-
-
-def _balanced(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return factors of the same product whose columns have the same norms; A has orthogonal columns or B has."""
-    a, b = np.linalg.norm(A, axis=0), np.linalg.norm(B, axis=0)
-    share = np.sqrt(np.where((a > 0) & (b > 0), b / np.where(a > 0, a, 1), 1))
-    share = np.where(share > 0, share, 1).astype(A.dtype)
-    return A * share, B / share
+        return Step(self._problem.A, self._problem.B, self._cost.surrogate.mu, (before, after))

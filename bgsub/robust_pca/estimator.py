@@ -1,35 +1,27 @@
-"""Robust PCA from complete or incomplete samples by smoothed l0-surrogates on the Grassmannian.
-
-References
-----------
-C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 1 to 4.
-"""
+"""Robust PCA from complete or incomplete samples by smoothed l0-surrogates on the Grassmannian."""
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Self
 
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.descents import alternation, continuation, first_mu, graduation, last_surrogate
-from bgsub.robust_pca.factors import ResidualScale
-from bgsub.robust_pca.halves import RobustFit
-from bgsub.robust_pca.irls import held_back_cost, robust_coefficients
-from bgsub.robust_pca.parameters import PAPER, check_parameters, default_rank
-from bgsub.robust_pca.progress import Callback, Progress
-from bgsub.robust_pca.sklearn_conventions import Estimator
-from bgsub.robust_pca.validation import check_samples, check_scale, clipped, principal_axes, refuse_mask
-
-_log = logging.getLogger("bgsub")
-
-_LARGEST = 1e6  # scales of the data: beyond it an entry is an outlier for every cost
+from bgsub.robust_pca.alternating import alternation
+from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.fitted import FittedSubspace
+from bgsub.robust_pca.graduated import graduation
+from bgsub.robust_pca.irls import Past
+from bgsub.robust_pca.online import continuation
+from bgsub.robust_pca.parameters import PAPER, checked, default_rank
+from bgsub.robust_pca.progress import Callback, Progress, follow
+from bgsub.robust_pca.scale import ResidualScale, clipped
+from bgsub.robust_pca.svd import principal_axes
+from bgsub.robust_pca.validation import check_samples, check_scale, refuse_mask
 
 
-class RobustPCA(Estimator):
+class RobustPCA(FittedSubspace):
     """Split a matrix into a low-rank part and sparse outliers, possibly from a part of its entries.
 
     Minimises ``h_mu(X - L)`` over matrices L of rank k, where h is a smoothed l0-surrogate and mu shrinks. The
@@ -105,16 +97,12 @@ class RobustPCA(Estimator):
     Notes
     -----
     The paper alternates between subspace and coefficients for a fixed sequence of mu. Here both factors of ``L = A B'``
-    move at once, by conjugate gradients in a metric scaled by their Gram matrices; the line search begins at the
-    minimum of the parabola through the last one, so that a step nearly always costs one evaluation. A fit has settled
-    when the predicted step would gain less than a small share of mu per entry in each sample and each feature: the
-    inner tolerance, which tightens with mu. mu then drops to what the residual of the inliers allows; before that it
-    only creeps. Where the residual no longer follows mu, it is noise, and mu goes back to where the two met.
-
-    A ridge ``1.2 mu sqrt(k) / s |(A, B)|^2 / 2``, s the scale of the data, keeps out of the fit, while mu is large,
-    what does not stand above the outliers, and fades with mu. It makes the difference near the limits of recovery
-    (`scripts/paper/README.md` has the phase diagrams), and shows a bound above the rank: directions that stay empty
-    while all others stand out are left out, if the fit without them leaves nothing of low rank.
+    move at once, by conjugate gradients in a scaled metric (`bgsub.robust_pca.factors`), and mu follows the residual of
+    the inliers as far as the fit has settled (`bgsub.robust_pca.schedule`). Where the residual no longer follows mu, it
+    is noise, and mu goes back to where the two met. A ridge that fades with mu keeps out of the fit, while mu is large,
+    what does not stand above the outliers (`bgsub.robust_pca.graduated`); it makes the difference near the limits of
+    recovery (`scripts/paper/README.md` has the phase diagrams), and shows a bound above the rank: directions that stay
+    empty while all others stand out are left out, if the fit without them leaves nothing of low rank.
 
     Where one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted
     first, which gives the factor of the short side; the whole then takes a few steps.
@@ -129,7 +117,7 @@ class RobustPCA(Estimator):
 
     References
     ----------
-    C. Hage and M. Kleinsteuber, arXiv 1210.0805.
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 1 to 4.
 
     Examples
     --------
@@ -141,18 +129,6 @@ class RobustPCA(Estimator):
     >>> bool(np.linalg.norm(model.low_rank_ - low_rank) < 1e-5 * np.linalg.norm(low_rank))
     True
     """
-
-    components_: np.ndarray
-    coefficients_: np.ndarray
-    low_rank_: np.ndarray
-    sparse_: np.ndarray
-    singular_values_: np.ndarray
-    noise_scale_: float
-    mu_: float
-    objective_: list[float]
-    n_iter_: int
-    n_samples_seen_: int
-    n_features_in_: int
 
     def __init__(
         self,
@@ -188,7 +164,7 @@ class RobustPCA(Estimator):
         self.random_state = random_state
 
     def fit(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> Self:
-        """Fit subspace and coefficients to the samples.
+        """Fit subspace and coefficients to the samples; return self.
 
         Parameters
         ----------
@@ -199,18 +175,13 @@ class RobustPCA(Estimator):
         observed : array_like of bool, (n_samples, n_features), optional
             False marks a further entry as missing; what X holds there does not matter.
 
-        Returns
-        -------
-        RobustPCA
-            The object itself.
-
         Raises
         ------
         ParameterError
             For a parameter out of its range, samples that are empty, infinite, not two-dimensional or of a scale beyond
             1e-30 to 1e30 (float32: 1e-10 to 1e10), a mask of another shape, or a sample without any observed entry.
         """
-        mu_start, mu_end = check_parameters(self)
+        settings = checked(self)
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
         check_scale(samples, observed)
@@ -219,16 +190,15 @@ class RobustPCA(Estimator):
             raise ParameterError(
                 f"rank must be in 1..{min(samples.shape)} for samples of shape {samples.shape}, got {rank}"
             )
-        fit = _fit_of(samples, observed, Surrogate(self.surrogate, mu_end or 1.0, self.p))
-        descent = alternation if self.quality == PAPER else graduation
-        U, Y = self._follow(descent(self, fit, rank, mu_start, mu_end))
-        self._keep(samples, fit, U, Y)
+        cost = RobustCost(clipped(samples, observed), observed, settings.surrogate)
+        fit = alternation if self.quality == PAPER else graduation
+        self._keep(samples, cost, fit(settings, cost, rank))
         self._keep_features(X, samples.shape[1])
         self.n_samples_seen_ = len(samples)
         return self
 
     def partial_fit(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> Self:
-        """Go on with new samples; the first call is `fit`.
+        """Go on with new samples and return self; the first call is `fit`.
 
         The past is kept in its second-order model, the components and the energy along each of them, and older samples
         are not needed again. `components_` and `singular_values_` are those of the whole stream afterwards;
@@ -239,11 +209,6 @@ class RobustPCA(Estimator):
         X, y, observed
             As for `fit`. The first batch must hold at least as many samples as the rank, better some times as many:
             what it lacks, later ones find only as far as it stands above the noise; later batches may have any size.
-
-        Returns
-        -------
-        RobustPCA
-            The object itself.
 
         Raises
         ------
@@ -257,121 +222,30 @@ class RobustPCA(Estimator):
         """
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, observed=observed)
-        _, last = check_parameters(self)
-        samples, fit = self._prepare(X, y, observed)
-        energy = self.singular_values_**2 * (1 - self.forgetting) ** len(fit.X)
-        U, Y = self._follow(continuation(self, fit, energy, last))
-        self._keep(samples, fit, U, Y, energy)
-        self.n_samples_seen_ += len(fit.X)
+        settings = checked(self)
+        samples, observed = self._new_samples(X, y, observed)
+        cost = RobustCost(clipped(samples, observed), observed, settings.surrogate)
+        energy = self.singular_values_**2 * (1 - self.forgetting) ** len(samples)
+        past = Past(self._basis(samples.dtype), np.diag(energy))
+        first = max(self._first_mu(settings.surrogate), settings.last or 0.0)
+        self._keep(samples, cost, continuation(settings, cost, past, first), energy)
+        self.n_samples_seen_ += len(samples)
         return self
 
     def fit_transform(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> np.ndarray:
         """Fit to the samples and return their coefficients, (n_samples, k); parameters as for `fit`."""
         return self.fit(X, y, observed=observed).coefficients_
 
-    def transform(self, X: np.ndarray, observed: np.ndarray | None = None) -> np.ndarray:
-        """Return the robust coefficients of samples in the fitted subspace.
-
-        Parameters
-        ----------
-        X : array_like, (n_samples, n_features)
-            Samples as rows; NaN means missing.
-        observed : array_like of bool, (n_samples, n_features), optional
-            False marks a further entry as missing.
-
-        Returns
-        -------
-        ndarray, (n_samples, k)
-            Minimisers of the cost at the last mu of the fit, found from the least-squares fit by reweighted least
-            squares with mu shrinking; no sample depends on another one. O(m n k^2) for each of some 20 to 100 steps.
-
-        Raises
-        ------
-        ParameterError
-            Before a fit, and for samples as in `fit`.
-        """
-        self._check_fitted()
-        check_parameters(self)
-        _, fit = self._prepare(X, None, observed)
-        U = np.ascontiguousarray(self.components_.T, fit.X.dtype)
-        return robust_coefficients(fit.X, fit.observed, U, fit.surrogate, first_mu(self))
-
-    def score(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> float:
-        """Return how well the subspace predicts entries of samples from the others; the higher the better.
-
-        Parameters
-        ----------
-        X, y, observed
-            As for `fit`.
-
-        Returns
-        -------
-        float
-            Mean over the observed entries of ``-h_mu(X - L)`` plus ``h_mu(0)``, mu the last one of the fit: 0 at most.
-            Each fifth of the entries of a sample is held back while its coefficients are found from the others, or a
-            higher rank would always score better. For the choice of a rank set `mu_end`, so that all scores have the
-            same mu, to about ``(2.4 sigma)^2`` for noise of standard deviation sigma.
-
-        Raises
-        ------
-        ParameterError
-            As `transform`.
-        """
-        self._check_fitted()
-        check_parameters(self)
-        _, fit = self._prepare(X, y, observed)
-        U = np.ascontiguousarray(self.components_.T, fit.X.dtype)
-        return -held_back_cost(fit.X, fit.observed, U, fit.surrogate, first_mu(self))
-
-    def inverse_transform(self, Y: np.ndarray) -> np.ndarray:
-        """Return the low-rank samples, (n_samples, n_features), for coefficients `Y`, (n_samples, k)."""
-        self._check_fitted()
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != len(self.components_):
-            raise ParameterError(f"Y must have shape (n_samples, {len(self.components_)}), got {Y.shape}")
-        return Y @ self.components_
-
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
-    def _follow(self, progresses: Iterator[Progress]) -> tuple[np.ndarray, np.ndarray]:
-        """Return basis and coefficients after the last step, or after the one at which the callback says so."""
-        self.objective_ = []
-        ended = False
-        for progress in progresses:
-            del self.objective_[progress.iteration - 1 :]
-            self.objective_.append(progress.objective[-1])
-            if self.verbose and progress.iteration % self.verbose == 0:
-                _log.info("step %d: mu %.3g, objective %.6g", progress.iteration, progress.mu, self.objective_[-1])
-            ended |= self.callback is not None and bool(self.callback(progress))
-            if ended and progress.half != "part":  # of which there is no factor of the whole
-                break
-        self.n_iter_, self.mu_ = progress.iteration, progress.mu
-        return progress.components.T, progress.coefficients.T
-
-    def _keep(
-        self, X: np.ndarray, fit: RobustFit, U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
-    ) -> None:
-        """Set the attributes of a fitted model; `past` is the energy, (k,), along each column of U of older samples."""
-        observed = fit.observed
-        U, Y, energy = principal_axes(U, Y, past)
+    def _keep(self, X: np.ndarray, cost: RobustCost, steps: Iterator[Progress], past: np.ndarray | None = None) -> None:
+        """Go through a fit and set the attributes; `past`, (k,), is the older samples' energy along each component."""
+        end, self.objective_ = follow(steps, self.callback, self.verbose)
+        self.n_iter_, self.mu_ = end.iteration, end.mu
+        U, Y, energy = principal_axes(end.components.T, end.coefficients.T, past)
         self.components_, self.coefficients_ = np.ascontiguousarray(U.T), np.ascontiguousarray(Y.T)
         self.singular_values_ = np.sqrt(energy)
-        self.low_rank_ = np.matmul(self.coefficients_, self.components_, out=fit.low_rank)
-        self.sparse_ = np.subtract(X, self.low_rank_, out=fit.influence)
-        if not observed.all():
-            self.sparse_[~observed] = 0
-        self.noise_scale_ = ResidualScale(X, observed, len(Y), np.random.default_rng(0)).of_residual(Y.T, U)
-
-    def _prepare(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> tuple[np.ndarray, RobustFit]:
-        """Return new samples, checked against the fit, and their cost at the last mu."""
-        refuse_mask(X, y)
-        samples, observed = check_samples(X, observed)
-        self._check_features(X, samples.shape[1])
-        return samples, _fit_of(samples, observed, last_surrogate(self))
-
-
-def _fit_of(samples: np.ndarray, observed: np.ndarray, surrogate: Surrogate) -> RobustFit:
-    """Return the cost of samples; entries so large that their squares would drown all others are cut."""
-    return RobustFit(clipped(samples, observed, _LARGEST), observed, surrogate)
+        self.low_rank_ = np.matmul(self.coefficients_, self.components_, out=cost.low_rank)
+        self.sparse_ = np.subtract(X, self.low_rank_, out=cost.influence)
+        if not cost.observed.all():
+            self.sparse_[~cost.observed] = 0
+        scale = ResidualScale(X, cost.observed, len(Y), np.random.default_rng(0))
+        self.noise_scale_ = scale.of_residual(Y.T, U)

@@ -11,32 +11,92 @@ large, only what stands above the outliers is let in; it fades with mu, and so d
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from bgsub.robust_pca.descent import Descent, Step, Task
+from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.descent import Descent, Ending, Step
+from bgsub.robust_pca.progress import Progress
+from bgsub.robust_pca.scale import clipped
+from bgsub.robust_pca.schedule import COMPLETION, PACES, Task
+from bgsub.robust_pca.settings import Settings
+from bgsub.robust_pca.subsampling import part_of
+from bgsub.robust_pca.svd import fill_missing, random_svd
+
+_STEPS = 5000
+_START_LARGEST = 10.0  # scales of the data up to which an entry counts for the start
 
 
-def graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
+def graduation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Progress]:
+    """Yield each step of the graduated fit; an elongated matrix is fitted on a part first."""
+    part = part_of(cost.observed, rank, settings.rng)
+    if part is None:
+        yield from _numbered("both", _from_the_start(_task(settings, cost), rank), 0)
+        return
+    some = RobustCost(part.of(cost.X), part.of(cost.observed), cost.surrogate)
+    task = _task(settings, some)
+    for progress in _numbered("part", _from_the_start(task, rank), 0):
+        yield progress
+    A, B = part.completed(_cut(cost), progress.coefficients, progress.components.T)
+    rest = replace(task, cost=cost, pace=COMPLETION, first=None, last=some.surrogate.scale)
+    yield from _numbered("both", _graduate(rest, A, B), progress.iteration)
+
+
+def _task(settings: Settings, cost: RobustCost) -> Task:
+    def width(mu: float | None) -> float | None:
+        return mu and replace(settings.surrogate, mu=mu).scale
+
+    return Task(
+        cost=cost,
+        rule=settings.rule,
+        pace=PACES[settings.quality],
+        rng=settings.rng,
+        first=width(settings.first),
+        last=width(settings.last),
+        tolerance=settings.tolerance_in(cost.X.dtype),
+        budget=iter(range(settings.iterations or _STEPS)),
+    )
+
+
+def _numbered(half: str, steps: Iterator[Step], taken: int) -> Iterator[Progress]:
+    """Yield the steps as progress, counted from `taken` on; where nothing moved the number stays."""
+    for step in steps:
+        before, after = step.values
+        taken += int(after < before or taken == 0)
+        yield Progress(taken, half, step.mu, list(step.values), step.A, step.B.T)
+
+
+def _from_the_start(task: Task, rank: int) -> Iterator[Step]:
+    U, Y = random_svd(_cut(task.cost), rank, task.rng)
+    return _graduate(task, Y.T, U)
+
+
+def _cut(cost: RobustCost) -> np.ndarray:
+    """Return the samples without gaps, and without entries so large that the start would be made of them."""
+    return clipped(fill_missing(cost.X, cost.observed), cost.observed, _START_LARGEST)
+
+
+def _graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
     """Yield each step, at least one, from the factors A, (n, k), and B, (m, k); the last one has the result."""
     taken = None
     for taken in _fits(task, A, B):
         yield taken
     if taken is None:  # no step lowers the cost, or none may be taken
-        value = task.fit.evaluate(B, A.T)
-        yield Step(A, B, task.fit.surrogate.mu, (value, value), 0.0)
+        value = task.cost.evaluate(B, A.T)
+        yield Step(A, B, task.cost.surrogate.mu, (value, value))
 
 
 def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
     """Yield the steps of each fit and what is left to do with the best of them."""
-    final = task.fit.surrogate
+    final = task.cost.surrogate
     best: Descent | None = None
     for ridge in task.pace.ridges:
         descent = Descent(task, ridge, A, B)
         yield from descent.run()
-        if best is None or (not descent.unfinished and descent.beats(best)):
+        if best is None or (descent.ending is not None and descent.beats(best)):
             best = descent
-        if best.exact or (best.noisy and not task.pace.doubts):
+        if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not task.pace.doubts):
             break
     if best is not None:
         yield from best.finish(final, repeated=best is not descent)

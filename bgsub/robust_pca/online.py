@@ -8,74 +8,54 @@ Nothing else of the past is needed.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from bgsub.robust_pca.factors import ResidualScale
-from bgsub.robust_pca.halves import RobustFit
+from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.irls import Past, least_squares, reweighted
 from bgsub.robust_pca.noise_and_rank import EFFICIENT
 from bgsub.robust_pca.progress import Progress
+from bgsub.robust_pca.scale import ResidualScale
+from bgsub.robust_pca.settings import Settings
 
 _FALL = 0.5  # least factor of mu from one round to the next
 _LAST_ROUNDS = 3  # at the last mu
 _MOST_ROUNDS = 100
+_LEAST_SHARE = 0.05  # of free entries per entry
 
 
-@dataclass
-class Continuation:
-    """A batch of new samples after a fit.
+def continuation(settings: Settings, cost: RobustCost, past: Past, first: float) -> Iterator[Progress]:
+    """Yield each round: the coefficients once, then the basis once, by reweighted least squares.
 
     Parameters
     ----------
-    fit : RobustFit
-        The samples and the surrogate.
-    basis : ndarray, (m, k)
-        Orthonormal basis so far.
-    moment : ndarray, (k, k)
-        Moment of the coefficients so far, what is forgotten taken off.
+    settings : Settings
+        Without a last mu it ends where the residual is noise.
+    cost : RobustCost
+        The new samples; its mu does not matter.
+    past : Past
+        Orthonormal basis so far, (m, k), and moment of the coefficients, what is forgotten taken off.
     first : float
         The mu to begin with.
-    last : float or None
-        The mu to end with; None: where the residual is noise.
-    tolerance : float
-        Share of the scale of the data below which a residual is none.
-    rng : Generator
-        Draws the entries that the scale of the residual is taken from.
     """
-
-    fit: RobustFit
-    basis: np.ndarray
-    moment: np.ndarray
-    first: float
-    last: float | None
-    tolerance: float
-    rng: np.random.Generator
-
-    def run(self) -> Iterator[Progress]:
-        """Yield each round: the coefficients once, then the basis once, by reweighted least squares."""
-        fit, past = self.fit, Past(self.basis, self.moment)
-        X, observed = fit.X, fit.observed
-        scale = ResidualScale(X, observed, 0, self.rng)
-        free = np.sqrt(max(1 - self.basis.shape[1] / X.shape[1], 0.05))
-        least = max(self.tolerance * scale.of_data(), float(np.finfo(np.float32).tiny))
-        B = self.basis
-        Y = least_squares(X, observed, B)
-        fit.surrogate = replace(fit.surrogate, mu=self.first)
-        rounds = 0
-        for count in range(1, _MOST_ROUNDS + 1):
-            before = fit.evaluate(B, Y.T) + past.cost(B)
-            Y = reweighted(X, observed, Y, B, fit.surrogate)
-            B = reweighted(X.T, observed.T, B, Y, fit.surrogate, past)
-            after = fit.evaluate(B, Y.T) + past.cost(B)
-            yield Progress(count, "both", fit.surrogate.mu, [before, after], Y, B.T)
-            width = max(EFFICIENT * scale.of_residual(Y, B) / free, least)
-            target = fit.surrogate.at_scale(width).mu if self.last is None else self.last
-            if fit.surrogate.mu > target:
-                fit.surrogate = replace(fit.surrogate, mu=max(target, _FALL * fit.surrogate.mu))
-                rounds = 0
-            else:
-                rounds += 1
-                if rounds == _LAST_ROUNDS:
-                    return
+    X, observed, B = cost.X, cost.observed, past.rows
+    scale = ResidualScale(X, observed, 0, settings.rng)
+    free = np.sqrt(max(1 - B.shape[1] / X.shape[1], _LEAST_SHARE))
+    least = max(settings.tolerance_in(X.dtype) * scale.of_data(), float(np.finfo(np.float32).tiny))
+    Y = least_squares(X, observed, B)
+    mu, rounds = first, 0
+    for count in range(1, _MOST_ROUNDS + 1):
+        cost.surrogate = replace(cost.surrogate, mu=mu)
+        before = cost.evaluate(B, Y.T) + past.cost(B)
+        Y = reweighted(X, observed, Y, B, cost.surrogate)
+        B = reweighted(X.T, observed.T, B, Y, cost.surrogate, past)
+        after = cost.evaluate(B, Y.T) + past.cost(B)
+        yield Progress(count, "both", mu, [before, after], Y, B.T)
+        width = max(EFFICIENT * scale.of_residual(Y, B) / free, least)
+        target = cost.surrogate.at_scale(width).mu if settings.last is None else settings.last
+        rounds = 0 if mu > target else rounds + 1
+        if rounds == _LAST_ROUNDS:
+            return
+        if mu > target:
+            mu = max(target, _FALL * mu)

@@ -1,4 +1,4 @@
-"""The parameters of robust PCA: which values are allowed, and what follows from them."""
+"""The parameters of robust PCA: which values are allowed, and the settings that follow from them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.surrogates import CODES
+from bgsub.numerics.surrogates import CODES, Surrogate
 from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
 from bgsub.robust_pca.schedule import PACES
+from bgsub.robust_pca.settings import Settings
 
 PAPER = "paper"
 QUALITIES = (PAPER, *PACES)
@@ -22,8 +23,8 @@ _SAMPLES_PER_COMPONENT = 4
 _STREAM = 0x62677375  # "bgsu": any constant that nobody else puts before a seed
 
 
-def check_parameters(model: Any) -> tuple[float | None, float | None]:
-    """Check what does not depend on the samples; return the first and the last mu where they are given.
+def checked(model: Any) -> Settings:
+    """Check what does not depend on the samples, and return it.
 
     Raises
     ------
@@ -55,7 +56,18 @@ def check_parameters(model: Any) -> tuple[float | None, float | None]:
         raise ParameterError(f"random_state must be an integer >= 0, a numpy.random.Generator or None, got {state!r}")
     if not (model.callback is None or callable(model.callback)):
         raise ParameterError(f"callback must be callable or None, got {model.callback!r}")
-    return _check_mu(model)
+    first, last = _mus(model)
+    return Settings(
+        surrogate=Surrogate(model.surrogate, last or 1.0, model.p),
+        quality=model.quality,
+        rule=CONJUGATE_RULES[model.conjugate],
+        first=first,
+        last=last,
+        iterations=model.iterations,
+        inner_iterations=model.inner_iterations,
+        tolerance=model.tolerance,
+        rng=_generator(model.random_state),
+    )
 
 
 def default_rank(shape: tuple[int, ...]) -> int:
@@ -63,7 +75,7 @@ def default_rank(shape: tuple[int, ...]) -> int:
     return max(1, min(_DEFAULT_RANK, min(shape) // _SAMPLES_PER_COMPONENT))
 
 
-def generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
+def _generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
     """Return a generator; a seed gives a stream of its own, which no one who makes data from the same seed has."""
     if isinstance(random_state, np.random.Generator):
         return random_state
@@ -74,8 +86,8 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float, np.integer, np.floating))
 
 
-def _check_mu(model: Any) -> tuple[float | None, float | None]:
-    default = PAPER_MU.get(model.surrogate, (1.0, 1.0)) if model.quality == PAPER else (None, None)
+def _mus(model: Any) -> tuple[float | None, float | None]:
+    default = PAPER_MU[model.surrogate] if model.quality == PAPER else (None, None)
     first = default[0] if model.mu_start is None else model.mu_start
     last = default[1] if model.mu_end is None else model.mu_end
     for name, mu in (("mu_start", first), ("mu_end", last)):

@@ -1,11 +1,14 @@
-"""What the callback of robust PCA is told."""
+"""The progress of a fit: what the callback of robust PCA is told, and when it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+
+_log = logging.getLogger("bgsub")
 
 
 @dataclass(frozen=True)
@@ -38,3 +41,18 @@ class Progress:
 
 
 Callback = Callable[[Progress], bool | None]
+
+
+def follow(steps: Iterator[Progress], callback: Callback | None, verbose: int) -> tuple[Progress, list[float]]:
+    """Go through a fit; return its last step, or the one at which the callback ends it, and the objective of each."""
+    objectives: list[float] = []
+    ended = False
+    for progress in steps:
+        del objectives[progress.iteration - 1 :]
+        objectives.append(progress.objective[-1])
+        if verbose and progress.iteration % verbose == 0:
+            _log.info("step %d: mu %.3g, objective %.6g", progress.iteration, progress.mu, objectives[-1])
+        ended |= callback is not None and bool(callback(progress))
+        if ended and progress.half != "part":  # of which there is no factor of the whole
+            break
+    return progress, objectives

@@ -1,8 +1,14 @@
-"""How patiently mu falls in a graduated fit."""
+"""What a graduated fit is given: data, limits, and how patiently mu falls."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+import numpy as np
+
+from bgsub.robust_pca.conjugate_gradient import Rule
+from bgsub.robust_pca.cost import RobustCost
 
 
 @dataclass(frozen=True)
@@ -44,3 +50,35 @@ PACES = {
     "best": Pace(0.98, 0.5, 3e-4, 2, 1e-6, (1.2, 1.7, 0.8), doubts=True),
 }
 COMPLETION = Pace(0.6, 0.05, 3e-3, 1, 1e-4, (1.2,))  # where one factor is known already
+
+
+@dataclass(frozen=True)
+class Task:
+    """The data, the cost and the limits of a fit.
+
+    Parameters
+    ----------
+    cost : RobustCost
+        Data and mask; its surrogate is the one of the result.
+    rule : callable
+        One of `bgsub.robust_pca.conjugate_gradient.CONJUGATE_RULES`.
+    pace : Pace
+        One of `PACES`.
+    rng : Generator
+        Draws the entries that the scale of the residual is taken from.
+    first, last : float or None
+        Widths (`Surrogate.scale`) to begin and to end with; None takes them from the data.
+    tolerance : float
+        End when the scale of the residual is below this share of that of the data.
+    budget : iterator
+        One item for each step that may be taken, by all fits together.
+    """
+
+    cost: RobustCost
+    rule: Rule
+    pace: Pace
+    rng: np.random.Generator
+    first: float | None
+    last: float | None
+    tolerance: float
+    budget: Iterator[int]

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bgsub.robust_pca.factors import inverse_gram
+
 _LEAST = 4000  # features (or samples) of the part
 _PER_OTHER = 4  # and so many for each sample
 _PER_DIRECTION = 20
@@ -58,7 +60,4 @@ def part_of(observed: np.ndarray, rank: int, rng: np.random.Generator) -> Part |
 
 def _least_squares(X: np.ndarray, factor: np.ndarray) -> np.ndarray:
     """Return F with ``X ~ F factor'``."""
-    gram = (factor.T @ factor).astype(np.float64)
-    floor = np.finfo(factor.dtype).eps * np.trace(gram) + np.finfo(np.float32).tiny
-    inverse = np.linalg.inv(gram + floor * np.eye(len(gram)))
-    return X @ (factor @ inverse.astype(factor.dtype))
+    return X @ (factor @ inverse_gram(factor, float(np.finfo(factor.dtype).eps)))

@@ -109,10 +109,9 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
 def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
     """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's own unit.
 
-    It flattens at half the full scale of an image, or at the intensity `scale` if that is larger.
+    Its scale is half the full scale of an image, or the intensity `scale` if that is larger.
     """
-    first = max(_FIRST_SCALE, scale)
-    return max(surrogate.mu, first if surrogate.name == "atan" else first**2)
+    return surrogate.widened(max(_FIRST_SCALE, scale)).mu
 
 
 def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,12 +20,6 @@ _LARGEST = 1e12  # beyond it squares leave the range of float32
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
 
-def default_mu(surrogate: str, p: float) -> float:
-    """Return the mu with which `surrogate` flattens at an intensity tau of 0.06: mu, ``tau^2`` or ``(1 - p) tau^2``."""
-    tau = _FLATTENS_AT
-    return {"atan": tau, "log": tau**2, "lp": (1 - p) * tau**2}[surrogate]
-
-
 class SubspaceTracker:
     """Track the dominant subspace of a stream of vectors in the presence of outliers.
 
@@ -106,8 +100,9 @@ class SubspaceTracker:
         self._parameters = TrackerParameters(**given)
         p = self._parameters.p
         self.rank, self.forgetting = self._parameters.rank, self._parameters.forgetting
-        self.mu = default_mu(surrogate, p) if mu is None else float(mu)
-        self.surrogate_ = Surrogate(surrogate, self.mu, p)
+        default = Surrogate.flattening_at(_FLATTENS_AT, surrogate, p)
+        self.surrogate_ = default if mu is None else replace(default, mu=float(mu))
+        self.mu = self.surrogate_.mu
         self._subspace: Subspace | None = None
 
     def set_forgetting(self, forgetting: float) -> None:

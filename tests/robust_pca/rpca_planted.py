@@ -26,3 +26,12 @@ def error(model, L):
 def angle(basis, other):
     """Return the sine of the largest angle between two subspaces given by orthonormal columns."""
     return np.linalg.norm(other - basis @ (basis.T @ other), 2)
+
+
+def some(m, n, seed, k=3, dtype=np.float64):
+    """Return samples, a mask, a basis and coefficients, all random."""
+    rng = np.random.default_rng(seed)
+    k = min(m, n, k)
+    X, mask = rng.standard_normal((n, m)).astype(dtype), rng.random((n, m)) < 0.8
+    U, Y = np.linalg.qr(rng.standard_normal((m, k)))[0], rng.standard_normal((k, n))
+    return X, mask, U.astype(dtype), Y.astype(dtype)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from bgsub.errors import ParameterError
-from bgsub.robust_pca.estimator import default_rank
+from bgsub.robust_pca.parameters import default_rank
 
 Tell = Callable[[str], None]
 

@@ -1,0 +1,94 @@
+"""Singular value decompositions: where a fit begins, and the axes of its result."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.grassmann import qr_positive
+
+_OVERSAMPLING = 8
+_POWERS = 2
+
+
+def fill_missing(X: np.ndarray, observed: np.ndarray) -> np.ndarray:
+    """Return X, (n, m), with missing entries replaced by the mean of the observed ones of their feature."""
+    if observed.all():
+        return X
+    mean = X.sum(axis=0, where=observed) / np.maximum(observed.sum(axis=0), 1)
+    return np.where(observed, X, mean.astype(X.dtype))
+
+
+def truncated_svd(X: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the best basis U, (m, rank), and coefficients Y, (rank, n), of samples as rows `X`, (n, m).
+
+    From the Gram matrix of the smaller side, in float64.  O(m n min(m, n)).
+    """
+    n, m = X.shape
+    gram = X @ X.T if n <= m else X.T @ X
+    vectors = np.linalg.eigh(gram.astype(np.float64))[1][:, : -rank - 1 : -1].astype(X.dtype)
+    U, _ = qr_positive(X.T @ vectors if n <= m else vectors)
+    return U, np.ascontiguousarray((X @ U).T)
+
+
+def random_svd(X: np.ndarray, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Return a basis and coefficients as `truncated_svd` does, to the precision that a start needs.
+
+    A random range finder with two power iterations; the Gram matrix where the rank is not small.  O(m n rank).
+
+    References
+    ----------
+    N. Halko, P.-G. Martinsson and J. Tropp, Finding structure with randomness, 2011, algorithm 4.4.
+    """
+    if 4 * (rank + _OVERSAMPLING) > min(X.shape):
+        return truncated_svd(X, rank)
+    Q = X.T @ rng.standard_normal((len(X), rank + _OVERSAMPLING)).astype(X.dtype)
+    for _ in range(_POWERS):
+        Q = np.linalg.qr(X.T @ np.linalg.qr(X @ np.linalg.qr(Q)[0])[0])[0]
+    Y = (X @ Q).T
+    vectors = np.linalg.eigh((Y @ Y.T).astype(np.float64))[1][:, : -rank - 1 : -1].astype(X.dtype)
+    return Q @ vectors, np.ascontiguousarray(vectors.T @ Y)
+
+
+def factor_svd(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return ``U, s, V`` with ``A B' = U diag(s) V'`` for A, (n, k), and B, (m, k).  O((m + n) k^2 + k^3)."""
+    Q, R = np.linalg.qr(A)
+    P, T = np.linalg.qr(B)
+    U, values, V = np.linalg.svd(R @ T.T)
+    return Q @ U, values, P @ V.T
+
+
+def principal_axes(
+    U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the orthonormal basis of ``U Y`` for which ``Y Y'`` is diagonal and falls, coefficients and energy.
+
+    The largest entry of each axis is positive.
+
+    Parameters
+    ----------
+    U : ndarray, (m, k)
+        Columns, which need not be orthonormal.
+    Y : ndarray, (k, n)
+        Coefficients.
+    past : ndarray, (k,), optional
+        Energy of further, uncorrelated coefficients, which counts as well.
+
+    Returns
+    -------
+    basis : ndarray, (m, k)
+    coefficients : ndarray, (k, n)
+    energy : ndarray, (k,)
+        Diagonal of ``Y Y'``, that of the past included.
+    """
+    U, R = qr_positive(U)
+    Y = R @ Y
+    moment = (Y @ Y.T).astype(np.float64)
+    if past is not None:
+        moment += (R * past) @ R.T
+    energy, vectors = (part[..., ::-1] for part in np.linalg.eigh(moment))
+    U = U @ vectors.astype(U.dtype)
+    signs = np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0, -1, 1).astype(U.dtype)
+    Y = (vectors * signs).T.astype(Y.dtype) @ Y
+    if past is None:  # more exact than eigenvalues where they are small
+        energy = np.square(np.linalg.norm(Y.astype(np.float64), axis=1))
+    return U * signs, Y, energy.clip(0)

@@ -1,0 +1,116 @@
+"""The cost of robust PCA: value, influence, and its slopes along the subspace, the coefficients and both factors."""
+
+import numpy as np
+import pytest
+import reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rpca_planted import SURROGATES, some
+
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.alternating import BasisHalf, CoefficientHalf
+from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.factors import FactorProblem
+
+
+@given(m=st.integers(1, 30), n=st.integers(1, 20), seed=st.integers(0, 999), masked=st.booleans())
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_cost_and_influence_are_those_of_the_surrogate(dtype, surrogate, m, n, seed, masked):
+    X, mask, U, Y = some(m, n, seed, dtype=dtype)
+    mask = mask if masked else np.ones_like(mask)
+    cost = Surrogate(surrogate, 0.3, 0.5 if seed % 2 else 0.7)
+    fit = RobustCost(X, mask, cost)
+    value = fit.evaluate(U, Y)
+    r = np.where(mask, X.astype(float) - (U.astype(float) @ Y).T, 0)
+    rounding = 1e-5 if dtype == np.float32 else 1e-12
+    assert value == pytest.approx(cost.value(r).sum(), rel=rounding)
+    np.testing.assert_allclose(fit.influence, cost.influence(r), atol=rounding)
+    assert fit.influence.dtype == dtype
+    assert not fit.influence[~mask].any()
+
+
+@pytest.mark.parametrize("size", [2047, 2048, 2049, 4099])
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_cost_beyond_one_block(surrogate, size):
+    X, mask, U, Y = some(size, 1, 0, 1)
+    cost = Surrogate(surrogate, 1e-3)
+    fit = RobustCost(X, mask, cost)
+    value = fit.evaluate(U, Y)
+    r = np.where(mask, X - (U @ Y).T, 0)
+    assert value == pytest.approx(cost.value(r).sum(), rel=1e-12)
+    np.testing.assert_allclose(fit.influence, cost.influence(r), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mu", [1e4, 1e12, 1e20])
+def test_a_large_mu_costs_no_digits(dtype, mu):
+    X, mask, U, Y = some(60, 50, 0, dtype=dtype)
+    fit = RobustCost(X, mask, Surrogate("log", mu))
+    value = fit.evaluate(U, Y)
+    r = np.where(mask, (X - fit.low_rank).astype(np.float64), 0)
+    assert value == pytest.approx(np.sum(mu / 2 * np.log1p(r**2 / mu)), rel=1e-6 if dtype == np.float32 else 1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_beyond_the_largest_number_are_not_needed(dtype):
+    X, mask, U, Y = some(60, 50, 0, dtype=dtype)
+    fit = RobustCost(X, mask, Surrogate("log", 1e-30))
+    value = fit.evaluate(U, dtype(1e15) * Y)
+    r = np.where(mask, (X - fit.low_rank).astype(np.float64), 0)
+    assert value == pytest.approx(np.sum(1e-30 / 2 * np.log1p(r**2 / 1e-30)), rel=1e-6)
+    np.testing.assert_allclose(fit.influence, fit.surrogate.influence(r), atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
+def test_a_cost_that_overflows_is_infinite():
+    X, mask, U, Y = some(12, 8, 0)
+    assert RobustCost(X, mask, Surrogate("log", 1.0)).evaluate(U, 1e160 * Y) == np.inf
+
+
+@given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999))
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("kind", [BasisHalf, CoefficientHalf])
+def test_gradient_of_a_half_is_the_slope_of_the_curve(kind, surrogate, m, n, seed):
+    X, mask, U, Y = some(m, n, seed)
+    fit = RobustCost(X, mask, Surrogate(surrogate, 0.4))
+    value = fit.evaluate(U, Y)
+    assert value == pytest.approx(reference.objective(X, mask, U, Y, surrogate, 0.4), rel=1e-6)
+    half = kind(fit, U, Y)
+    g = half.gradient()
+    curve = half.curve(-half.precondition(g))
+    step = 1e-5
+    slope = (curve.value(step) - curve.value(-step)) / (2 * step)
+    assert slope == pytest.approx(-np.vdot(g, half.precondition(g)), rel=1e-3, abs=1e-5)
+
+
+@given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999), ridge=st.floats(0, 5))
+@settings(max_examples=25, deadline=None)
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_gradient_of_both_factors_is_the_slope(surrogate, m, n, seed, ridge):
+    X, mask, U, Y = some(m, n, seed)
+    problem = FactorProblem(RobustCost(X, mask, Surrogate(surrogate, 0.4)), np.concatenate([Y.T, 2 * U]), ridge)
+    value = problem.evaluate(problem.point)
+    plain = reference.objective(X, mask, 2 * U, Y, surrogate, 0.4)
+    assert value == pytest.approx(plain + ridge / 2 * (np.sum(Y**2) + 4 * np.sum(U**2)), rel=1e-6)
+    g = problem.gradient()
+    H = np.random.default_rng(seed + 1).standard_normal(g.shape)
+    step = 1e-5
+    slope = (problem.evaluate(problem.point + step * H) - problem.evaluate(problem.point - step * H)) / (2 * step)
+    assert slope == pytest.approx(np.vdot(g, H), rel=1e-3, abs=1e-4)
+    assert np.vdot(g, problem.precondition(g)) >= 0
+
+
+def test_the_ridge_is_the_nuclear_norm():
+    X, mask, U, _ = some(15, 12, 0)
+    s = np.array([3.0, 2.0, 0.5])
+    V = np.linalg.qr(np.random.default_rng(1).standard_normal((12, 3)))[0]
+    fit = RobustCost(X, mask, Surrogate("log", 0.4))
+    with_ridge, without = (
+        FactorProblem(fit, np.concatenate([V * np.sqrt(s), U * np.sqrt(s)]), ridge) for ridge in (0.7, 0.0)
+    )
+    gap = with_ridge.evaluate(with_ridge.point) - without.evaluate(without.point)
+    assert gap == pytest.approx(0.7 * s.sum())

@@ -1,0 +1,185 @@
+"""Robust PCA: attributes, objectives, callbacks, repeatability, degenerate samples."""
+
+import logging
+
+import numpy as np
+import pytest
+import reference
+from rpca_planted import COMPILED, RANK, SIZE, SURROGATES, needs_compiler, planted
+
+from bgsub import RobustPCA
+from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
+from bgsub.robust_pca.descent import Descent
+from bgsub.robust_pca.parameters import QUALITIES
+from bgsub.robust_pca.schedule import PACES
+
+GRADUATED = [quality for quality in QUALITIES if quality != "paper"]
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_attributes(quality):
+    X, _, mask = planted(observed=0.8)
+    model = RobustPCA(RANK, quality=quality, iterations=6)
+    Y = model.fit_transform(X, observed=mask)
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(RANK), atol=1e-12)
+    np.testing.assert_allclose(model.low_rank_, Y @ model.components_, atol=1e-12)
+    np.testing.assert_allclose(model.inverse_transform(Y), model.low_rank_)
+    np.testing.assert_allclose(model.sparse_, np.where(mask, X - model.low_rank_, 0))
+    np.testing.assert_allclose(model.singular_values_, np.linalg.svd(model.low_rank_)[1][:RANK])
+    assert model.n_iter_ == len(model.objective_)
+    assert 6 <= model.n_iter_ <= (6 if quality == "paper" else 8)
+    assert model.n_features_in_ == model.n_samples_seen_ == SIZE
+    moment = Y.T @ Y
+    assert np.all(np.diff(np.diagonal(moment)) <= 0)
+    np.testing.assert_allclose(moment - np.diag(np.diagonal(moment)), 0, atol=1e-9 * moment[0, 0])
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_objective_of_the_paper_is_that_of_the_result(surrogate):
+    X, _, mask = planted(observed=0.8)
+    model = RobustPCA(RANK, quality="paper", surrogate=surrogate, mu_end=0.1, iterations=3, inner_iterations=2)
+    model.fit(X, observed=mask)
+    U, Y = model.components_.T, model.coefficients_.T
+    assert model.objective_[-1] == pytest.approx(reference.objective(X, mask, U, Y, surrogate, 0.1), rel=1e-6)
+
+
+@pytest.mark.parametrize("conjugate", CONJUGATE_RULES)
+@pytest.mark.parametrize("surrogate", SURROGATES)
+def test_no_accepted_step_of_the_paper_raises_the_objective(surrogate, conjugate):
+    X, _, mask = planted(observed=0.8, share=0.2)
+    seen = []
+    model = RobustPCA(RANK, quality="paper", surrogate=surrogate, conjugate=conjugate, iterations=8)
+    model.set_params(callback=seen.append).fit(X, observed=mask)
+    assert [progress.half for progress in seen] == ["basis", "coefficients"] * 8
+    assert sum(len(progress.objective) - 1 for progress in seen) >= 16
+    for progress in seen:
+        assert np.all(np.diff(progress.objective) < 0)
+    for basis, coefficients in zip(seen[::2], seen[1::2], strict=True):
+        assert coefficients.objective[0] == pytest.approx(basis.objective[-1], rel=1e-9)
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("quality", GRADUATED)
+def test_no_step_raises_the_objective_and_mu_falls(quality, surrogate):
+    X, _, mask = planted(observed=0.8, share=0.2)
+    seen = []
+    RobustPCA(RANK, quality=quality, surrogate=surrogate, callback=seen.append).fit(X, observed=mask)
+    numbers = [0, *(progress.iteration for progress in seen)]
+    for before, progress in zip(numbers, seen, strict=False):
+        assert progress.half == "both"
+        assert progress.iteration == before + (progress.objective[-1] < progress.objective[0])
+        assert progress.objective[-1] <= progress.objective[0]
+    fall = [progress.mu for progress in seen]
+    restarts = np.count_nonzero(np.diff(fall[:-1]) > 0)
+    assert restarts <= len(PACES[quality].ridges)  # one more for the return to where the noise began
+    assert min(fall) < 1e-2 * fall[0]
+
+
+def test_smoothing_of_the_paper_shrinks_geometrically():
+    seen = []
+    model = RobustPCA(RANK, quality="paper", mu_start=1.0, mu_end=0.01, iterations=3, callback=seen.append)
+    model.fit(planted()[0])
+    np.testing.assert_allclose([progress.mu for progress in seen[::2]], [1, 0.1, 0.01])
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_callback_sees_the_low_rank_part_and_ends_the_fit(quality):
+    X, _, _ = planted()
+    last = []
+
+    def callback(progress):
+        """Keep the low-rank part, and end with the fourth step."""
+        last[:] = [progress.coefficients @ progress.components]
+        return progress.iteration == 4 and progress.half in ("both", "coefficients")
+
+    model = RobustPCA(RANK, quality=quality, callback=callback).fit(X)
+    assert model.n_iter_ == len(model.objective_) == 4
+    np.testing.assert_allclose(model.low_rank_, last[0], atol=1e-10)
+
+
+def test_verbose_logs_every_so_many_th_step(caplog):
+    X, _, _ = planted()
+    with caplog.at_level(logging.INFO, "bgsub"):
+        model = RobustPCA(RANK, verbose=5, iterations=12).fit(X)
+        assert len(caplog.records) == model.n_iter_ // 5
+        assert caplog.messages[0].startswith("step 5: mu ")
+        caplog.clear()
+        RobustPCA(RANK, iterations=12).fit(X)
+        assert not caplog.records
+
+
+@needs_compiler
+def test_permuted_samples_have_permuted_coefficients():
+    X, _, mask = planted(observed=0.8)
+    order = np.random.default_rng(1).permutation(len(X))
+    one, two = RobustPCA(RANK).fit(X, observed=mask), RobustPCA(RANK).fit(X[order], observed=mask[order])
+    np.testing.assert_allclose(two.coefficients_, one.coefficients_[order], atol=1e-4)
+    P = reference.projector(one.components_.T)
+    np.testing.assert_allclose(reference.projector(two.components_.T), P, atol=1e-5)
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_fit_is_repeatable_and_leaves_its_input_alone(quality):
+    X, _, mask = planted(observed=0.8)
+    kept = X.copy(), mask.copy()
+    one, two = (RobustPCA(RANK, quality=quality, iterations=4).fit(X, observed=mask) for _ in range(2))
+    np.testing.assert_array_equal(one.low_rank_, two.low_rank_)
+    np.testing.assert_array_equal(X, kept[0])
+    np.testing.assert_array_equal(mask, kept[1])
+
+
+def test_random_state():
+    X, _, _ = planted(shape=(130, 120) if COMPILED else (40, 40), rank=2)  # more than the scale looks at
+
+    def fitted(state):
+        return RobustPCA(2, random_state=state, iterations=5).fit(X).low_rank_
+
+    np.testing.assert_array_equal(fitted(None), fitted(0))
+    np.testing.assert_array_equal(fitted(3), fitted(3))
+    np.testing.assert_array_equal(fitted(np.random.default_rng(5)), fitted(np.random.default_rng(5)))
+    assert np.abs(fitted(3) - fitted(4)).max() > 0
+
+
+def test_hidden_entries_do_not_matter():
+    X, _, mask = planted(observed=0.8)
+    ways = (X, mask), (np.where(mask, X, np.inf), mask), (np.where(mask, X, np.nan), None)
+    one, two, three = (RobustPCA(RANK, iterations=4).fit(X, observed=mask).low_rank_ for X, mask in ways)
+    np.testing.assert_array_equal(one, two)
+    np.testing.assert_array_equal(one, three)
+
+
+@pytest.mark.parametrize(
+    "X",
+    [np.zeros((5, 7)), np.ones((5, 7)), np.outer(np.arange(5), np.ones(7)), np.ones((1, 4)), np.ones((4, 1)), [[2]]],
+    ids=["zeros", "constant", "rank one", "one sample", "one feature", "one entry"],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_degenerate_matrices(quality, X, dtype):
+    X = np.asarray(X, dtype)
+    k = min(3, *X.shape)
+    model = RobustPCA(k, quality=quality).fit(X)
+    np.testing.assert_allclose(model.low_rank_, X, atol=1e-3)
+    np.testing.assert_allclose(model.components_ @ model.components_.T, np.eye(k), atol=1e-5)
+    np.testing.assert_allclose(model.inverse_transform(model.transform(X)), X, atol=1e-3)
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_feature_never_observed_stays_finite(quality):
+    X, _, _ = planted()
+    X[:, 3] = np.nan
+    model = RobustPCA(RANK, quality=quality, iterations=5).fit(X)
+    assert np.isfinite(model.low_rank_).all()
+    assert not model.sparse_[:, 3].any()
+
+
+def test_a_fit_cut_short_keeps_the_shape_of_its_bound(monkeypatch):
+    monkeypatch.setattr(Descent, "explains", lambda descent, residual: False)  # fits of fewer directions are given up
+    X, _, _ = planted()
+    ranks = set()
+    for iterations in range(1, 40, 1 if COMPILED else 13):
+        model = RobustPCA(3 * RANK, quality="fast", iterations=iterations)
+        model.set_params(callback=lambda step: ranks.add(len(step.components))).fit(X)
+        assert model.components_.shape == (3 * RANK, X.shape[1])
+        assert model.n_iter_ <= iterations
+    assert not COMPILED or min(ranks) < 3 * RANK
