@@ -252,7 +252,7 @@ def test_the_public_names_are_there():
     for name in bgsub.__all__:
         assert getattr(bgsub, name) is not None
     assert set(dir(bgsub)) >= set(bgsub.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="bgsub attribute nothing"):
         _ = bgsub.nothing
 
 

@@ -215,8 +215,14 @@ def stream(seed, n=40, shape=(60, 81, 3)):
 
 @pytest.mark.large
 def test_subtractors_at_the_same_time_find_what_they_find_alone(pool, monkeypatch):
-    for name in ("background._WORTH_A_THREAD", "segmentation._LIGHT_WORK", "segmentation._HEAVY_WORK", "objects._WORK"):
-        monkeypatch.setattr(f"bgsub.{name}", 1200)
+    scene = (
+        "background._WORTH_A_THREAD",
+        "segmentation._LIGHT_WORK",
+        "segmentation._HEAVY_WORK",
+        "standing_objects._WORK",
+    )
+    for name in scene:
+        monkeypatch.setattr(f"bgsub.scene.{name}", 1200)
     monkeypatch.setattr("bgsub.scene.background._BLOCK_BYTES", 36_000)  # 500 pixels: several blocks in every band
     streams = [stream(seed) for seed in range(4)]
     ready = threading.Barrier(len(streams))

@@ -260,7 +260,7 @@ def test_ctrl_c_frees_the_workers_of_a_cluster(tmp_path, videos):
         with distributed.Client(address, set_as_default=False) as client:
             until(lambda: not any(client.run(eval, _BUSY).values()), seconds=15)
             threads = client.run(eval, "__import__('cv2').getNumThreads()")
-            helpers = client.run(eval, "__import__('bgsub.numerics.threads')._threads._pool._idle")
+            helpers = client.run(eval, "__import__('bgsub.numerics.threads', fromlist=['_pool'])._pool._idle")
     assert set(threads.values()) == {max(cores() // 2, 1)}
     assert set(helpers.values()) == {max(cores() // 2, 1) - 1}
     assert (names(result.done), result.left, result.stopped) == (["v0.avi"], 1, "user")
