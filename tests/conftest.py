@@ -10,6 +10,8 @@ import pytest
 from hypothesis import settings
 from numba import config
 
+from bgsub.numerics.threads import cores
+
 settings.register_profile("ci", derandomize=True)  # a landing does not depend on luck
 if os.environ.get("CI"):
     settings.load_profile("ci")
@@ -66,6 +68,9 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "large: too large for kernels in plain Python (NUMBA_DISABLE_JIT=1)")
     # Processes that a test starts import the package that the test imports, not the working folder's.
     os.environ["PYTHONSAFEPATH"] = "1"
+    # Workers share the cores: threads of the BLAS that wait for one another would take them all.
+    if config.option.numprocesses:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", str(max(cores() // config.option.numprocesses, 1)))
 
 
 def pytest_sessionstart(session):
