@@ -41,7 +41,7 @@ def face(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], li
     def get(name: str) -> Any:
         """Import the file that defines `name`, and return what it means."""
         if f"{package}.{name}" in _MOVED:
-            raise AttributeError(_line(f"{package}.{name}"))
+            raise ImportError(_line(f"{package}.{name}"))  # of an AttributeError, "from ... import" keeps no word
         return find(name)
 
     return get, names, public

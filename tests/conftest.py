@@ -1,11 +1,16 @@
-"""Shared by all tests: without the JIT, kernels are plain Python and whole frames take minutes."""
+"""Shared by all tests: settings, kernels that are compiled once, and which tests need them compiled."""
 
 import os
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 from numba import config
+
+from bgsub.numerics.threads import cores
 
 settings.register_profile("ci", derandomize=True)  # a landing does not depend on luck
 if os.environ.get("CI"):
@@ -22,6 +27,16 @@ STREAMS = (
     "test_readme.py",
 )
 WHOLE_FRAMES = [ROOT / name for name in STREAMS]
+THREADED = [ROOT / "jobs", ROOT / "live", ROOT / "video"]
+# A stream with all that can happen in one, so that no two processes of the tests compile the same.
+COMPILE = """
+from bgsub.scene.kernel_warmup import scene
+from bgsub.subtractor import _rehearsal
+for channels in (1, 3):
+    take = _rehearsal()
+    for frame in scene(channels):
+        take(frame)
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +47,37 @@ def no_settings(monkeypatch):
     monkeypatch.setenv("BGSUB_NO_CONFIG", "1")
 
 
+@pytest.fixture(autouse=True)
+def headless(monkeypatch):
+    """No test touches the screen of whoever runs it."""
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left(request):
+    """Sources, pipelines and servers end their threads."""
+    before = set(threading.enumerate())
+    yield
+    if request.path.parent in THREADED:
+        # The loader and the pool of the kernels belong to the process, whichever test was the first to need them.
+        assert {thread for thread in threading.enumerate() if not thread.name.startswith("kernel-")} <= before
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "large: too large for kernels in plain Python (NUMBA_DISABLE_JIT=1)")
+    # Processes that a test starts import the package that the test imports, not the working folder's.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    # Workers share the cores: threads of the BLAS that wait for one another would take them all.
+    if config.option.numprocesses:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", str(max(cores() // config.option.numprocesses, 1)))
+
+
+def pytest_sessionstart(session):
+    """Compile the kernels before the workers start, which all need them at once."""
+    is_worker = hasattr(session.config, "workerinput")
+    if not (is_worker or session.config.option.collectonly or config.DISABLE_JIT):
+        subprocess.run([sys.executable, "-c", COMPILE], check=True)
 
 
 def pytest_collection_modifyitems(items):

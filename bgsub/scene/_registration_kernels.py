@@ -142,7 +142,7 @@ def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[
         r[k] = unit * total + gain * values[k] - offset
 
 
-@kernel
+@part
 def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyped-def]
     """Write ``image(q) - gain * value - offset`` into `r`, (n,) float32, with q the moved points, bilinear.
 

@@ -32,7 +32,7 @@ def screen():
     if not number:
         server.wait()
         pytest.skip("Xvfb does not start")
-    yield {**os.environ, "DISPLAY": f":{number}"}
+    yield {**os.environ, "DISPLAY": f":{number}", "PYTHONSAFEPATH": ""}
     server.terminate()
     server.wait()
     server.stdout.close()

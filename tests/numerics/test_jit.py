@@ -1,15 +1,17 @@
 """Compiled kernels on disk: shared by processes, beside a package that cannot be written, and none at all."""
 
-import ast
 import os
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
+from importlib import import_module
+from pkgutil import walk_packages
+from types import ModuleType
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
-from bgsub.numerics import jit
+import bgsub
 
 MODULE = """
 from bgsub.numerics.jit import kernel
@@ -88,24 +90,25 @@ def test_a_kernel_from_the_cache_was_not_compiled(start, tmp_path):
     assert [answer(start(**environment))[2] for _ in range(2)] == ["True", "False"]
 
 
-def functions_of(path):
-    """The names of the compiled functions of a module with their decorators, and those each of them calls."""
-    found = {}
-    for node in ast.parse(path.read_text()).body:
-        if not isinstance(node, ast.FunctionDef):
-            continue
-        marks = {ast.unparse(mark) for mark in node.decorator_list} & {"kernel", "part", "formula"}
-        calls = {ast.unparse(call.func).split(".")[-1] for call in ast.walk(node) if isinstance(call, ast.Call)}
-        if marks:
-            found[node.name] = marks.pop(), calls - {node.name}
-    return found
+def compiled_functions():
+    """All compiled functions of the package."""
+    homes = [
+        import_module(module.name) for module in walk_packages(bgsub.__path__, "bgsub.") if "__" not in module.name
+    ]
+    return {found for home in homes for found in vars(home).values() if isinstance(found, Dispatcher)}
 
 
+def called_by(function):
+    """The compiled functions that a compiled function names."""
+    names, known = function.py_func.__code__.co_names, function.py_func.__globals__
+    scopes = [known, *(vars(known[name]) for name in names if isinstance(known.get(name), ModuleType))]
+    named = {scope.get(name) for scope in scopes for name in names if isinstance(scope.get(name), Dispatcher)}
+    return named - {function}
+
+
+@pytest.mark.large
 def test_what_kernels_call_is_part_of_them():
     """Or a process that compiles would not give the bytes of one that loads, as tests/cli/test_cli_resume sees."""
-    functions = {}
-    for path in Path(jit.__file__).parents[1].rglob("*.py"):
-        functions.update(functions_of(path))
-    called = set().union(*(calls for _, calls in functions.values())) & set(functions)
+    called = set().union(*map(called_by, compiled_functions()))
     assert len(called) > 40
-    assert [name for name in sorted(called) if functions[name][0] == "kernel"] == []
+    assert [str(function) for function in called if not function.targetoptions["forceinline"]] == []

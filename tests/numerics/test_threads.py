@@ -10,7 +10,7 @@ import pytest
 import reference_tracking as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from bgsub import BackgroundSubtractor
 from bgsub.numerics import threads
@@ -242,8 +242,20 @@ def blas_threads():
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
+@pytest.fixture
+def two_blas_threads():
+    """Where the suite has several workers, each has one; in a thread that ends, or the others may not limit them."""
+    with ThreadPoolExecutor(1) as executor:
+        limits = executor.submit(threadpool_limits, 2, "blas").result()
+    yield
+    with ThreadPoolExecutor(1) as executor:
+        executor.submit(limits.restore_original_limits).result()
+
+
+@pytest.mark.usefixtures("two_blas_threads")
 def test_the_limit_of_the_blas_is_never_lifted_by_another():
-    before, seen = blas_threads(), []
+    assert blas_threads() == {2}
+    seen = []
 
     def other():
         with one_blas_thread():
@@ -259,4 +271,4 @@ def test_the_limit_of_the_blas_is_never_lifted_by_another():
     assert seen == [{1}] * 80
     with one_blas_thread():
         assert blas_threads() == {1}
-    assert blas_threads() == before
+    assert blas_threads() == {2}

