@@ -9,6 +9,7 @@ from .events import find_objects as find_objects
 from .jobs import process_video as process_video
 from .jobs import separate as separate
 from .robust_pca import RobustPCA as RobustPCA
+from .separation import FrameEvent as FrameEvent
 from .separation import Separation as Separation
 from .subtractor import BackgroundSubtractor as BackgroundSubtractor
 from .tracking import SubspaceTracker as SubspaceTracker

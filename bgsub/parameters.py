@@ -17,6 +17,11 @@ from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, get_args
 
 from bgsub.errors import ParameterError
 
+SurrogateName = Literal["lp", "log", "atan"]
+Metric = Literal["scaled", "canonical"]
+LineSearch = Literal["objective", "sample"]
+GradientCarry = Literal["model", "unchanged"]
+
 P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
 _RENAMED = {"events": "the parameter events is called scene_changes now"}
@@ -148,7 +153,7 @@ class TrackerParameters(_Parameters):
     """Parameters of `SubspaceTracker`."""
 
     rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
-    surrogate: Literal["lp", "log", "atan"] = _parameter("atan", "l0-surrogate cost", symbol="h")
+    surrogate: SurrogateName = _parameter("atan", "l0-surrogate cost", symbol="h")
     mu: float | None = _parameter(
         None,
         "smoothing of the cost; by default it flattens at an intensity of 0.06 of full scale",
@@ -158,13 +163,11 @@ class TrackerParameters(_Parameters):
     )
     p: float = _parameter(0.5, "exponent of the surrogate lp", 0, 1, is_open=True, symbol="p")
     forgetting: float = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
-    metric: Literal["scaled", "canonical"] = _parameter(
-        "scaled", "step direction: scaled by the coefficients' moment or not"
-    )
-    line_search: Literal["objective", "sample"] = _parameter(
+    metric: Metric = _parameter("scaled", "step direction: scaled by the coefficients' moment or not")
+    line_search: LineSearch = _parameter(
         "objective", "step length on the whole objective or, as algorithm 6 prints it, on the newest sample"
     )
-    gradient_carry: Literal["model", "unchanged"] = _parameter(
+    gradient_carry: GradientCarry = _parameter(
         "model", "carry the gradient to the new point by its second-order model or unchanged"
     )
     subset: int = _parameter(4000, "pixels used for the coefficients", 1)

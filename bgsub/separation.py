@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 BACKGROUND = 0
 SHADOW = 127
 FOREGROUND = 255
+
+
+Phase = Literal["start", "tracking"]
+"""Which model serves: the median of the first frames, or the tracked subspace."""
 
 
 class FrameEvent(StrEnum):
@@ -38,18 +44,18 @@ class Separation:
     coefficients : ndarray, (k,), float64
         The coefficients ``y`` of the background in the subspace; empty before the batch start.
     phase : {"start", "tracking"}
-        Which model made the mask: the provisional one or the tracked subspace.
+        Which model made the mask.
     event : FrameEvent or None
         Something that happened to the whole frame.
     """
 
     frame: np.ndarray
-    mask: np.ndarray
+    mask: NDArray[np.uint8]
     background: np.ndarray
-    residual: np.ndarray
-    coefficients: np.ndarray
-    phase: str
-    event: str | None = None
+    residual: NDArray[np.float32]
+    coefficients: NDArray[np.float64]
+    phase: Phase
+    event: FrameEvent | None = None
 
     @property
     def foreground(self) -> np.ndarray:

@@ -21,7 +21,7 @@ from bgsub.scene.frame_format import FrameFormat, check_like
 from bgsub.scene.kernel_warmup import load_in_background, was_compiled
 from bgsub.scene.reduction import Reduction
 from bgsub.scene.view import View
-from bgsub.separation import FOREGROUND, Separation
+from bgsub.separation import FOREGROUND, Phase, Separation
 from bgsub.storage import model_file
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -140,7 +140,7 @@ class BackgroundSubtractor:
         return self.format is None
 
     @property
-    def phase(self) -> str:
+    def phase(self) -> Phase:
         """Return "start" while the provisional model serves, "tracking" afterwards."""
         return "start" if self._scenes is None else self._scenes.model.phase
 

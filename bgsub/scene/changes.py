@@ -11,6 +11,7 @@ from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.model import SceneModel, is_mostly_foreground
 from bgsub.scene.view import View
+from bgsub.separation import FrameEvent
 
 _WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
 
@@ -58,11 +59,11 @@ class Scenes:
             self.model, self._parked = self._parked, None
             view = self.model.separate(frame, known, frozen)
             if not is_mostly_foreground(view.mask, known, _WHOLE_FRAME):
-                return replace(view, event="scene-return")
+                return replace(view, event=FrameEvent.SCENE_RETURN)
         if self.model.tracker is not None or self._parked is None:
             self._parked = self.model
         self.model = SceneModel(self._frames, self._parameters)
-        return replace(self.model.separate(frame, known, frozen), event="scene-change")
+        return replace(self.model.separate(frame, known, frozen), event=FrameEvent.SCENE_CHANGE)
 
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""

@@ -17,7 +17,7 @@ from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
 from bgsub.scene.view import Seen, View
-from bgsub.separation import FOREGROUND
+from bgsub.separation import FOREGROUND, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
 _LEAVES = 0.6  # light must leave at most this share of what was unexplained
@@ -62,7 +62,7 @@ class SceneModel:
         return None if self.tracked is None else self.tracked.tracker
 
     @property
-    def phase(self) -> str:
+    def phase(self) -> Phase:
         """Return "start" while the median of the first frames serves, "tracking" afterwards."""
         return "tracking" if self.start is None else "start"
 
@@ -97,13 +97,14 @@ class SceneModel:
         self._mask = mask
         seen = Seen(pixels, known, mask, compared.influence)
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
-        return View(self.frames, given, output, self.canvas, phase, movement, seen, "light-change" if light else None)
+        event = FrameEvent.LIGHT_CHANGE if light else None
+        return View(self.frames, given, output, self.canvas, phase, movement, seen, event)
 
     def blank(self, frame: np.ndarray) -> View:
         """Return an empty view of a frame that shows nothing; the model stays as it is and learns nothing."""
         self._output[:] = 0
         pixels = self.frames.to_pixels(frame, self._buffer)
-        return View(self.frames, pixels, self._output, self.canvas, self.phase, event="covered")
+        return View(self.frames, pixels, self._output, self.canvas, self.phase, event=FrameEvent.COVERED)
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
         """Return whether a checked frame is nearly uniform where the background is not: the lens is covered."""

@@ -10,6 +10,7 @@ from bgsub.scene.engine import Canvas
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.registration import Movement
 from bgsub.scene.stabiliser import to_frame
+from bgsub.separation import FrameEvent, Phase
 from bgsub.tracking.subspace import Influence
 
 
@@ -55,18 +56,18 @@ class View:
         Of the camera.
     seen : Seen or None
         What there is to learn; None where the frame shows nothing.
-    event : str or None
-        What happened to the whole frame, see `bgsub.separation.Separation`.
+    event : FrameEvent or None
+        What happened to the whole frame.
     """
 
     frames: FrameFormat
     pixels: np.ndarray
     mask: np.ndarray
     canvas: Canvas
-    phase: str
+    phase: Phase
     movement: Movement | None = None
     seen: Seen | None = None
-    event: str | None = None
+    event: FrameEvent | None = None
 
     def picture(self) -> np.ndarray:
         """Return the background as the engine works on it, (h, w, c), in the coordinates of the frame."""

@@ -10,7 +10,7 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, part_of
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.parameters import TrackerParameters
+from bgsub.parameters import GradientCarry, LineSearch, Metric, SurrogateName, TrackerParameters
 from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import batch_start
 from bgsub.tracking.subspace import EVERYTHING, Subspace
@@ -86,13 +86,13 @@ class SubspaceTracker:
     def __init__(
         self,
         rank: int = 3,
-        surrogate: str = "atan",
+        surrogate: SurrogateName = "atan",
         mu: float | None = None,
         p: float = 0.5,
         forgetting: float = 0.05,
-        metric: str = "scaled",
-        line_search: str = "objective",
-        gradient_carry: str = "model",
+        metric: Metric = "scaled",
+        line_search: LineSearch = "objective",
+        gradient_carry: GradientCarry = "model",
         subset: int = 4000,
         random_state: int = 0,
     ) -> None:

@@ -23,5 +23,4 @@ def video_sink(path: Path, view: str, rate: Fraction | None, audio_from: Path | 
 
 def as_separation(picture: np.ndarray) -> Separation:
     """Wrap a finished picture for a sink: its views ``mask`` and ``background`` show it as it is."""
-    nothing = np.empty(0)
-    return Separation(picture, picture, picture, nothing, nothing, "tracking")
+    return Separation(picture, picture, picture, np.empty(0, np.float32), np.empty(0), "tracking")
