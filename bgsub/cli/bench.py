@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.options import MethodCommand, make_subtractor, method_options
+from bgsub.cli.options import MethodCommand, make_subtractor
 
 
 @click.command(cls=MethodCommand, short_help="Time the method beside OpenCV's subtractors.")
@@ -19,7 +19,6 @@ from bgsub.cli.options import MethodCommand, make_subtractor, method_options
     metavar="N",
     help="Frames to take at most.",
 )
-@method_options
 def bench(source: str | None, frames: int, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from bgsub.cli.origins import called
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
 
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 _SIZE = re.compile(r"(\d+)x(\d+)")
 
 
-def _parse_size(_context: click.Context, option: click.Parameter, value: str) -> tuple[int, int]:
+def _parse_size(context: click.Context, option: click.Parameter, value: str) -> tuple[int, int]:
     match = _SIZE.fullmatch(value)
     if match is None:
-        raise ParameterError(f"{option.opts[0]} takes a width and height such as 320x240, got '{value}'")
+        raise ParameterError(f"{called(context, option)} takes a width and height such as 320x240, got '{value}'")
     return int(match[1]), int(match[2])
 
 

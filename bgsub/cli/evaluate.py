@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub.cli.logs import progress_option
-from bgsub.cli.options import MethodCommand, given, make_subtractor, method_options, names_from
+from bgsub.cli.model_options import check_file
+from bgsub.cli.options import MethodCommand, given, make_subtractor, names_from
 from bgsub.cli.progress import progress_bar
-from bgsub.errors import BgsubError, ParameterError
+from bgsub.errors import BgsubError
 
 if TYPE_CHECKING:
     from bgsub.evaluation.methods import Method
@@ -23,17 +24,8 @@ if TYPE_CHECKING:
 OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
 
 
-def _output_file(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a place where no file can be before the work is done, not after it."""
-    if path is not None and path.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file, got the folder '{path}'")
-    if path is not None and not path.parent.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file in a folder that exists, got '{path}'")
-    return path
-
-
 def _file_option(flag: str, name: str, text: str) -> Any:
-    return click.option(flag, name, type=click.Path(path_type=Path), callback=_output_file, metavar="FILE", help=text)
+    return click.option(flag, name, type=click.Path(path_type=Path), callback=check_file, metavar="FILE", help=text)
 
 
 @click.command(cls=MethodCommand, short_help="Score the masks on sequences with known ones.")
@@ -73,7 +65,6 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     help="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
 @progress_option
-@method_options
 def evaluate(
     directories: tuple[Path, ...],
     peers: list[str],

@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.options import names_from
-from bgsub.errors import ParameterError
+from bgsub.cli.options import names_from, passed_through
 from bgsub.video.regions import Regions
 
 # Written out here because importing them from where they live would import NumPy and OpenCV.
@@ -29,7 +28,7 @@ def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     roi = click.option(
         "--roi",
         multiple=True,
-        callback=_checked,
+        callback=passed_through(_checked),
         metavar="[NAME=]REGION",
         help="Look at this region only: x,y,w,h or x1,y1;x2,y2;x3,y3... in pixels or percent, or the image of a "
         "mask. May be given several times; --event-files csv then writes regions.csv, too.",
@@ -37,11 +36,7 @@ def event_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return events(plot(roi(command)))
 
 
-def _checked(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Refuse a wrong region before the work begins."""
+def _checked(texts: tuple[str, ...]) -> tuple[str, ...]:
     if texts:
-        try:
-            Regions(texts)
-        except ParameterError as error:
-            raise ParameterError(f"--roi: {error}") from None
+        Regions(texts)
     return texts

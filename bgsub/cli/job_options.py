@@ -14,26 +14,21 @@ from bgsub.cli.options import (
     check_model,
     format_option,
     given,
-    method_options,
     model_options,
     on_error_option,
+    passed_through,
     rate_option,
     save_option,
 )
 from bgsub.cli.source_options import source_options
-from bgsub.errors import ParameterError
 from bgsub.video.output_names import check_name
 
 if TYPE_CHECKING:
     from bgsub.jobs.job import Job
 
 
-def _check_name(_context: click.Context, option: click.Parameter, name: str) -> str:
-    """Refuse a wrong template before the work begins."""
-    try:
-        check_name(name)
-    except ParameterError as error:
-        raise ParameterError(f"{option.opts[0]}: {error}") from None
+def _checked(name: str) -> str:
+    check_name(name)
     return name
 
 
@@ -41,14 +36,14 @@ name_option = click.option(
     "--name",
     default="{view}",
     show_default=True,
-    callback=_check_name,
+    callback=passed_through(_checked),
     metavar="TEMPLATE",
     help="Names of the outputs below the folder, with {view}, {source}, {date} and {time}.",
 )
 
 
 def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add every option that `make_job` takes, the parameters of the method last."""
+    """Add every option that `make_job` takes."""
     return output_options(common_options(command))
 
 
@@ -58,10 +53,10 @@ def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of source, names, events and models, and the parameters of the method."""
+    """Add the options of source, names, events and models."""
     for add in reversed((name_option, source_options, event_options, on_error_option, rate_option, model_options)):
         command = add(command)
-    return method_options(command)
+    return command
 
 
 def make_job(

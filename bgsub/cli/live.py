@@ -21,7 +21,6 @@ from bgsub.cli.options import (
     format_option,
     given,
     keep_model_option,
-    method_options,
     model_options,
     on_error_option,
     report_options,
@@ -56,7 +55,6 @@ if TYPE_CHECKING:
 @model_options
 @keep_model_option
 @report_options
-@method_options
 def live(
     *,
     cameras: tuple[str, ...],

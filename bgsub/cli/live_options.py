@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from bgsub.cli.origins import called
 from bgsub.errors import ParameterError
 
 # Those of bgsub.jobs.controls; written out here because importing them would import NumPy and OpenCV.
@@ -16,13 +17,13 @@ LIVE_VIEWS = ("panel", "input", "mask", "overlay", "contours", "foreground", "ba
 _PLACE = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]]+):)?(?P<port>\d{1,5})")
 
 
-def _parse_place(_context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+def _parse_place(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
     """Return host and port of ``8765``, ``0.0.0.0:8765`` or ``[::1]:8765``."""
     if value is None:
         return None
     match = _PLACE.fullmatch(value)
     if match is None or int(match["port"]) > 65535:
-        raise ParameterError(f"{option.opts[0]} takes a port up to 65535, or host:port, got '{value}'")
+        raise ParameterError(f"{called(context, option)} takes a port up to 65535, or host:port, got '{value}'")
     return (match["host"] or "127.0.0.1").strip("[]"), int(match["port"])
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bgsub.cli.settings import setting_of
+from bgsub.cli.origins import called, setting_of
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
 
@@ -52,7 +52,7 @@ def keep_model_option(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _keep(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    context.meta[_KEPT] = _check_file(option, path)
+    context.meta[_KEPT] = check_file(context, option, path)
     return path
 
 
@@ -64,7 +64,7 @@ def _model_to_load(context: click.Context, option: click.Parameter, path: Path |
 
 
 def _model_to_save(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    return _kept_beside(context, option, path) or _check_file(option, path)
+    return _kept_beside(context, option, path) or check_file(context, option, path)
 
 
 def _kept_beside(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
@@ -74,16 +74,18 @@ def _kept_beside(context: click.Context, option: click.Parameter, path: Path | N
         return kept
     typed = [context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("keep_model", option.name)]
     if typed[0] == typed[1]:
-        raise ParameterError(f"--keep-model loads and saves the model, so {option.opts[0]} cannot be given beside it")
+        raise ParameterError(
+            f"--keep-model loads and saves the model, so {called(context, option)} cannot be given beside it"
+        )
     return kept if typed[0] else None
 
 
-def _check_file(option: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a place where no file can be before the work is done, not after it."""
+def check_file(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path that an option gives; one where no file can be is refused before the work is done."""
     if path is not None and path.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file, got the folder '{path}'")
+        raise ParameterError(f"{called(context, option)} takes a file, got the folder '{path}'")
     if path is not None and not path.parent.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file in a folder that exists, got '{path}'")
+        raise ParameterError(f"{called(context, option)} takes a file in a folder that exists, got '{path}'")
     return path
 
 
@@ -102,17 +104,17 @@ def reconcile(context: click.Context) -> None:
         When the model cannot be read.
     """
     model = context.params.get("model")
-    given = [name for name in SUBTRACTOR if context.params.get(name) is not None]
     kept = model is not None and model == context.meta.get(_KEPT)
-    others = [name for name in given if kept or setting_of(context, name) is not None]
+    given = [option for option in context.command.params if option.name in SUBTRACTOR]
+    given = [option for option in given if context.params[option.name or ""] is not None]
+    others = {option.name or "": setting for option in given if (setting := setting_of(context, option)) or kept}
     if model is None or not others:
         return
     from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
 
     stored = read_parameters(model)
-    for name in others:
+    for name, setting in others.items():
         value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
-        setting = setting_of(context, name)
         if value != own and setting is None:
             flag = f"--{name.replace('_', '-')}"
             raise ParameterError(f"the model {model} was made with {flag} {own}, so {flag} {value} cannot be given")

@@ -7,16 +7,17 @@ from typing import Any
 
 import click
 
+from bgsub.cli.origins import called
 from bgsub.video.timecode import Timecode
 
 # Written out here because importing them from where they live would import NumPy and OpenCV.
 BACKENDS = ("auto", "opencv", "pyav")
 
 
-def _check_place(_context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+def _check_place(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Raise ParameterError naming the option if the text is no place in a video."""
     if value is not None:
-        Timecode.parse(value, option.opts[0])
+        Timecode.parse(value, called(context, option))
     return value
 
 

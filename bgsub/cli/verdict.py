@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from bgsub.cli.origins import setting_of
 from bgsub.errors import BgsubError, BrokenSourceError, DependencyError, OutputError, StoppedError
 from bgsub.nearest import did_you_mean
 
@@ -19,6 +20,11 @@ def verdict(error: BaseException) -> tuple[str, int]:
 
 
 def _verdict(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
+        setting = setting_of(error.ctx, error.param)
+        if setting is not None:
+            message = error.message.rstrip(".")
+            return f"{setting.name}: {message}{choice_hint(message, error.param)}", WRONG_INPUT
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{_usage(error)}; see {error.ctx.command_path} --help", WRONG_INPUT
     if isinstance(error, click.ClickException):
