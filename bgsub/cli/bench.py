@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from bgsub import evaluation
 from bgsub.cli.options import MethodCommand, make_subtractor
 
 
@@ -25,7 +26,6 @@ def bench(source: str | None, frames: int, **options: Any) -> None:
     The methods take turns every 20 frames; the first frames, at most 60, are not counted. The first frame
     (compilation) and the longest one (the batch start) are reported apart. --threads holds for OpenCV as well.
     """
-    from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415
-
-    pictures = load_frames(source, frames)
-    click.echo(format_speed(time_methods(pictures, lambda: make_subtractor(options), options["threads"])))
+    pictures = evaluation.load_frames(source, frames)
+    timings = evaluation.time_methods(pictures, lambda: make_subtractor(options), options["threads"])
+    click.echo(evaluation.format_speed(timings))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from bgsub.cli.blocks import PATH, block
 from bgsub.cli.origins import called, setting_of
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
@@ -17,38 +16,6 @@ from bgsub.parameters import SUBTRACTOR
 logger = logging.getLogger("bgsub")
 
 _KEPT = f"{__name__}.kept"
-
-
-def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--model`` and ``--save-model``."""
-    load = click.option(
-        "--model",
-        type=click.Path(path_type=Path),
-        callback=_model_to_load,
-        help="Go on with a model that --save-model wrote.",
-    )
-    save = click.option(
-        "--save-model",
-        type=click.Path(path_type=Path),
-        callback=_model_to_save,
-        help="Write the model at the end, also after Ctrl-C.",
-    )
-    return load(save(command))
-
-
-def keep_model_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--keep-model``, which is ``--model`` and ``--save-model`` in one, to a command that has these.
-
-    It is not passed to the command: `model` is the file if it exists and None if not, `save_model` is the file.
-    """
-    return click.option(
-        "--keep-model",
-        type=click.Path(path_type=Path),
-        is_eager=True,  # the callbacks of the other two look at it
-        expose_value=False,
-        callback=_keep,
-        help="Go on with the model in this file, if it is there, and write it at the end.",
-    )(command)
 
 
 def _keep(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
@@ -121,3 +88,23 @@ def reconcile(context: click.Context) -> None:
         if value != own and setting is not None:
             logger.warning("the model %s keeps its %s = %s; not used is %s", model, name, own, setting.name)
         context.params[name] = None
+
+
+model_options = block(
+    click.option("--model", type=PATH, callback=_model_to_load, help="Go on with a model that --save-model wrote."),
+    click.option(
+        "--save-model", type=PATH, callback=_model_to_save, help="Write the model at the end, also after Ctrl-C."
+    ),
+)
+keep_model_option = click.option(
+    "--keep-model",
+    type=PATH,
+    is_eager=True,  # the callbacks of the other two look at it
+    expose_value=False,
+    callback=_keep,
+    help="Go on with the model in this file, if it is there, and write it at the end.",
+)
+"""``--model`` and ``--save-model`` in one, for a command that has these.
+
+It is not passed to the command: `model` is the file if it exists and None if not, `save_model` is the file.
+"""

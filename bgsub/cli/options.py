@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.logs import progress_option, report_options  # noqa: F401 - commands find all their options here
-from bgsub.cli.model_options import keep_model_option, model_options, reconcile  # noqa: F401
+from bgsub import jobs
+from bgsub.cli.blocks import PATH, Decorator
+from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
 
 _TRUTH = {"true": True, "false": False}
-
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class MethodCommand(Command):
@@ -105,10 +104,8 @@ def make_subtractor(options: dict[str, Any], model: Path | None = None, rate: An
     ParameterError
         For a bad combination of parameters, and for parameters given beside a saved model.
     """
-    from bgsub.jobs import run  # noqa: PLC0415
-
     check_model(options, model)
-    return run.make_subtractor(given(options), model, rate)
+    return jobs.make_subtractor(given(options), model, rate)
 
 
 def check_model(options: dict[str, Any], model: Path | None) -> None:
@@ -178,16 +175,11 @@ format_option = click.option(
     show_default=True,
     help="Kind of output; auto makes images of images and video of video.",
 )
-on_error_option = click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
+output_option = click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
+scene_option = click.option(
+    "--scene",
+    type=click.Choice(["lobby", "street"]),
+    default="lobby",
     show_default=True,
-    help="What to do at a frame that cannot be read; it is named either way.",
-)
-rate_option = click.option(
-    "--rate",
-    type=click.FloatRange(0, min_open=True),
-    metavar="X",
-    help="Frames per second, where the source does not tell or is wrong.",
+    help="A room whose lamps switch, or a road under passing clouds.",
 )

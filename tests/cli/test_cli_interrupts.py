@@ -38,7 +38,7 @@ def test_ctrl_c_before_the_run_is_told(cli, folder, tmp_path, monkeypatch):
     def interrupt(*_args, **_kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bgsub.video.open_source", interrupt)
+    monkeypatch.setattr("bgsub.video.sources.images.ImageSequenceSource.__init__", interrupt)
     answer = cli("run", folder, "-o", tmp_path / "out")
     assert answer.code == 1
     assert answer.err == "\nbgsub: error: stopped by the user\n"  # the empty line ends the one with ^C
