@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bgsub.cli.blocks import count
 from bgsub.cli.job_options import job_options, make_job
 from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
 from bgsub.cli.options import MethodCommand, output_option
@@ -37,13 +38,8 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="Use the workers of a running Dask scheduler, such as tcp://host:8786; they must see the same files.",
 )
-@click.option(
-    "--retries",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Further attempts after a failure that may pass: a full disk, a dead worker.",
+@count(
+    "--retries", least=0, default=2, text="Further attempts after a failure that may pass: a full disk, a dead worker."
 )
 @click.option("--overwrite", is_flag=True, help="Do everything again, also what is done.")
 @job_options

@@ -7,19 +7,13 @@ from typing import Any
 import click
 
 from bgsub import evaluation
+from bgsub.cli.blocks import count
 from bgsub.cli.options import MethodCommand, make_subtractor
 
 
 @click.command(cls=MethodCommand, short_help="Time the method beside OpenCV's subtractors.")
 @click.argument("source", required=False)
-@click.option(
-    "--frames",
-    type=click.IntRange(60),
-    default=300,
-    show_default=True,
-    metavar="N",
-    help="Frames to take at most.",
-)
+@count("--frames", least=60, default=300, text="Frames to take at most.")
 def bench(source: str | None, frames: int, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 

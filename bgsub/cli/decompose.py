@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bgsub.cli.blocks import PATH, block
+from bgsub.cli.blocks import PATH, block, choice
 from bgsub.cli.logs import Reporting, logger, progress_logger, report_options, to_file
 from bgsub.cli.options import format_option, output_option
 from bgsub.cli.pipeline import termination_as_interrupt
@@ -84,13 +84,11 @@ _input_options = block(
     ),
     click.option("--observed-key", metavar="NAME", help="Name of the mask in a file .npz or .mat of several arrays."),
     click.option("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat of several arrays."),
-    click.option(
+    choice(
         "--samples",
         "columns",
-        type=click.Choice(["rows", "columns"]),
-        default="rows",
-        show_default=True,
-        help="What are the samples of a matrix; in Python they are rows.",
+        of=["rows", "columns"],
+        text="What are the samples of a matrix; in Python they are rows.",
     ),
     click.option("--float32", is_flag=True, help="Compute a matrix in single precision, in half the memory."),
     click.option(
@@ -107,13 +105,11 @@ _input_options = block(
 
 _output_options = block(
     format_option,
-    click.option(
+    choice(
         "--sparse-as",
         "sparse_picture",
-        type=click.Choice(["absolute", "offset"]),
-        default="absolute",
-        show_default=True,
-        help="How pictures show the sparse part: its absolute value, or half of it above mid-grey, with its sign.",
+        of=["absolute", "offset"],
+        text="How pictures show the sparse part: its absolute value, or half of it above mid-grey, with its sign.",
     ),
     click.option("--save-arrays", is_flag=True, help="Write all parts, exact, into decomposition.npz as well."),
     click.option("--plot", is_flag=True, help="Draw singular values and some samples into decomposition.png."),
@@ -177,7 +173,6 @@ def _watch(quiet: bool) -> Any:
 
     @contextmanager
     def watch(name: str, length: int | None) -> Iterator[Callable[[int], None]]:
-        """Draw the progress of one fit."""
         done = 0
         with progress_bar(name, length, quiet, unit="steps") as meter:
 

@@ -8,7 +8,7 @@ import click
 
 import bgsub
 from bgsub import evaluation, synthetic
-from bgsub.cli.blocks import PATH
+from bgsub.cli.blocks import PATH, count
 from bgsub.cli.logs import Reporting, report_options
 from bgsub.cli.options import scene_option
 from bgsub.cli.pipeline import Telling, run_pipeline
@@ -23,22 +23,8 @@ _SIZE = (320, 240)
     "-o", "--output", type=PATH, default=Path("bgsub-demo"), show_default=True, help="Folder for the results."
 )
 @scene_option
-@click.option(
-    "--frames",
-    type=click.IntRange(1),
-    default=300,
-    show_default=True,
-    metavar="N",
-    help="Length of the scene.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Another seed, another scene.",
-)
+@count("--frames", least=1, default=300, text="Length of the scene.")
+@count("--seed", least=0, default=0, text="Another seed, another scene.")
 @report_options
 def demo(output: Path, scene: str, frames: int, seed: int, quiet: bool) -> None:
     """Make a scene with movers and changing light, separate it, and score the masks.

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from bgsub import evaluation
-from bgsub.cli.blocks import PATH, packed
+from bgsub.cli.blocks import PATH, count, packed
 from bgsub.cli.logs import progress_option
 from bgsub.cli.model_options import check_file
 from bgsub.cli.options import MethodCommand, given, make_subtractor, names_from
@@ -72,13 +72,12 @@ class Files:
     _file_option("--csv", "csv_file", "Write a line for each video, category and overall."),
     _file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png."),
 )
-@click.option(
+@count(
     "--worst",
-    type=click.IntRange(1, 100),
+    least=1,
+    most=100,
     default=8,
-    show_default=True,
-    metavar="N",
-    help="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
+    text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
 @progress_option
 def evaluate(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from bgsub.cli.blocks import packed
+from bgsub.cli.blocks import choice, packed
 from bgsub.cli.origins import called
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS
@@ -48,13 +48,11 @@ def _parse_place(context: click.Context, option: click.Parameter, value: str | N
 screen_options = packed(
     "screen",
     Screen,
-    click.option(
+    choice(
         "--view",
-        type=click.Choice(LIVE_VIEWS),
-        default="panel",
-        show_default=True,
+        of=LIVE_VIEWS,
         metavar="VIEW",
-        help=f"What is shown first; the keys 1 to 9 change it: {', '.join(LIVE_VIEWS)}.",
+        text=f"What is shown first; the keys 1 to 9 change it: {', '.join(LIVE_VIEWS)}.",
     ),
     click.option("--no-window", is_flag=True, help="Open no window; needs another output or --serve."),
     click.option(

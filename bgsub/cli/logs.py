@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import PATH, block
+from bgsub.cli.blocks import PATH, block, choice
 from bgsub.cli.verdict import verdict
 from bgsub.errors import SinkError
 
@@ -154,14 +154,12 @@ def shared_options() -> list[click.Option]:
     ]
 
 
-progress_option = click.option(
+progress_option = choice(
     "--progress",
-    type=click.Choice(PROGRESS),
-    default="auto",
-    show_default=True,
+    of=PROGRESS,
     expose_value=False,
     callback=_store,
-    help="A bar, or lines in the log: every 30 s, of a live source every 10 minutes. auto is a bar on a terminal.",
+    text="A bar, or lines in the log: every 30 s, of a live source every 10 minutes. auto is a bar on a terminal.",
 )
 _json_option = click.option(
     "--json", is_flag=True, expose_value=False, callback=_store, help="Print the summary as one JSON object."

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub import jobs
-from bgsub.cli.blocks import PATH, Decorator
+from bgsub.cli.blocks import PATH, Decorator, choice
 from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
 from bgsub.cli.settings import Command
@@ -120,7 +120,6 @@ def passed_through(convert: Callable[[Any], Any]) -> Callable[[click.Context, cl
     """Return a callback that gives an option what `convert` makes of its value; errors name the option."""
 
     def callback(context: click.Context, option: click.Parameter, value: Any) -> Any:
-        """Return the value, or raise ParameterError."""
         try:
             return convert(value)
         except ParameterError as error:
@@ -135,7 +134,6 @@ def names_from(
     """Return a callback that makes a list of ``mask,panel``, each once; it raises ParameterError."""
 
     def split(context: click.Context, option: click.Parameter, value: str | Sequence[str]) -> list[str]:
-        """Return the names, each once, or raise ParameterError."""
         names = split_at_commas(value)
         wrong = [name for name in names if name not in allowed]
         if wrong or not (names or optional):
@@ -167,19 +165,13 @@ def save_option(default: str) -> Decorator:
     )
 
 
-format_option = click.option(
+format_option = choice(
     "--format",
     "kind",
-    type=click.Choice(["auto", "video", "images"]),
-    default="auto",
-    show_default=True,
-    help="Kind of output; auto makes images of images and video of video.",
+    of=["auto", "video", "images"],
+    text="Kind of output; auto makes images of images and video of video.",
 )
 output_option = click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
-scene_option = click.option(
-    "--scene",
-    type=click.Choice(["lobby", "street"]),
-    default="lobby",
-    show_default=True,
-    help="A room whose lamps switch, or a road under passing clouds.",
+scene_option = choice(
+    "--scene", of=["lobby", "street"], text="A room whose lamps switch, or a road under passing clouds."
 )

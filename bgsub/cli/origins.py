@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 from click.core import ParameterSource
+
+from bgsub.nearest import did_you_mean
+from bgsub.parameters import RENAMED
 
 
 @dataclass(frozen=True)
@@ -60,3 +64,9 @@ def called(context: click.Context | None, option: click.Parameter) -> str:
     """Return how messages call the value of an option: by its place, or by the option if it was typed."""
     setting = None if context is None else setting_of(context, option)
     return option.opts[0] if setting is None else setting.name
+
+
+def hint(name: str, names: Iterable[str]) -> str:
+    """Return the end of a message about an unknown option, key or variable: its new name, or the nearest one."""
+    word = name.removeprefix("--").removeprefix("BGSUB_").lower().replace("-", "_")
+    return f"; {RENAMED[word]}" if word in RENAMED else did_you_mean(name, names)

@@ -59,12 +59,10 @@ class Telling:
 
         @contextmanager
         def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
-            """Draw the progress of one source."""
             with progress_bar(source.name, source.length, self.quiet, source.live) as meter:
                 frames = 0
 
                 def after(frame: Frame, separation: Separation) -> None:
-                    """Count a frame and end the run at the limit."""
                     nonlocal frames
                     frames += 1
                     meter.update()

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.origins import Setting, inside
+from bgsub.cli.origins import Setting, hint, inside
 from bgsub.errors import ParameterError, SourceError
 from bgsub.nearest import did_you_mean
 
@@ -139,4 +139,4 @@ def _hint(key: str, allowed: Collection[str], options: Options) -> str:
     others = [f"[{command}]" for command, names in options.items() if canonical(key) in names]
     if others:
         return f"; it belongs to {' or '.join(others)}"
-    return did_you_mean(key, (name.replace("-", "_") if "_" in key else name for name in allowed))
+    return hint(key, (name.replace("-", "_") if "_" in key else name for name in allowed))

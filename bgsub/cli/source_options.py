@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from bgsub.cli.blocks import Decorator, block
+from bgsub.cli.blocks import Decorator, block, choice, count
 from bgsub.cli.origins import called
 from bgsub.video.sources.part import BACKENDS
 from bgsub.video.timecode import Timecode
@@ -25,21 +25,8 @@ source_options = block(
     _place("--start", "Begin here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5."),
     _place("--end", "Stop before this place, given like --start."),
     _place("--duration", "Stop after this much: frames (250), seconds (10.0 or 10s), or 0:10; not beside --end."),
-    click.option(
-        "--every",
-        type=click.IntRange(1),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Read only the first of each N frames.",
-    ),
-    click.option(
-        "--backend",
-        type=click.Choice(BACKENDS),
-        default="auto",
-        show_default=True,
-        help="What decodes video files; auto is PyAV where it is installed.",
-    ),
+    count("--every", least=1, default=1, text="Read only the first of each N frames."),
+    choice("--backend", of=BACKENDS, text="What decodes video files; auto is PyAV where it is installed."),
     click.option(
         "--hardware",
         is_flag=True,
@@ -55,12 +42,8 @@ reconnect_option = click.option(
     help="For how long a lost camera, or one that is not there at the start, is tried again; 0 is not at all, inf for "
     "ever. Default: lost network cameras for ever, others not at all.",
 )
-on_error_option = click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="What to do at a frame that cannot be read; it is named either way.",
+on_error_option = choice(
+    "--on-error", of=["stop", "skip"], text="What to do at a frame that cannot be read; it is named either way."
 )
 rate_option = click.option(
     "--rate",

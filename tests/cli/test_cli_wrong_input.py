@@ -138,6 +138,11 @@ def test_a_wrong_parameter_is_refused_by_every_command(cli, place):
         (["run", "frames", "-o", "out", "--wings"], "No such option", "see bgsub run --help"),
         (["rnu"], "No such command 'rnu'; did you mean 'run'?", "see bgsub --help"),
         (["run", "--startframes", "3"], "No such option '--startframes'; did you mean '--start-frames'?", RUN_HELP),
+        (
+            ["run", "--events", "off"],
+            "No such option '--events'; the parameter events is called",
+            RUN_HELP,
+        ),
         (["run", "-z"], "No such option '-z'; see", RUN_HELP),
         (
             ["run", "--config", "x"],
