@@ -154,15 +154,6 @@ def test_the_summary_as_json(cli, words, folder, tmp_path):
     assert answer.err == "bgsub: error: no such file or folder: 'gone.mp4'\n"
 
 
-def test_the_demo_as_json(cli, tmp_path):
-    answer = cli("demo", "--frames", 30, "-o", tmp_path / "demo", "--json")
-    assert (answer.code, answer.err) == (0, "")
-    result = json.loads(answer.out)
-    assert result["frames"] == 30
-    assert 0 <= result["recall"] <= 1
-    assert (tmp_path / "demo" / "strip.png").exists()
-
-
 def compile_event(module):
     return {"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=module))}
 
