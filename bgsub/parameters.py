@@ -24,7 +24,7 @@ GradientCarry = Literal["model", "unchanged"]
 
 P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
-_RENAMED = {"events": "the parameter events is called scene_changes now"}
+RENAMED = {"events": "the parameter events is called scene_changes now"}
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class _Parameters:
         table = table_of(cls)
         for name in values:
             if name not in table:
-                raise ParameterError(_RENAMED.get(name, f"unknown parameter {name!r}; allowed are {', '.join(table)}"))
+                raise ParameterError(RENAMED.get(name, f"unknown parameter {name!r}; allowed are {', '.join(table)}"))
         return cls(**values)
 
     def as_dict(self) -> dict[str, Any]:
@@ -249,7 +249,7 @@ def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
         if name not in allowed:
             what = f"{name} cannot" if name in SUBTRACTOR else f"an unknown parameter {name!r} cannot"
             what = f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}"
-            raise ParameterError(_RENAMED.get(name, what))
+            raise ParameterError(RENAMED.get(name, what))
     return {name: SUBTRACTOR[name].check(name, value) for name, value in values.items()}
 
 

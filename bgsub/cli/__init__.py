@@ -23,7 +23,6 @@ from bgsub.cli.evaluate import evaluate
 from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
-from bgsub.cli.settings import config_options
 from bgsub.cli.verdict import FAILURE, OK, verdict
 
 
@@ -42,7 +41,14 @@ class Program(click.Group):
 )
 @click.version_option(__version__, prog_name="bgsub")
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens; show the traceback of a failure.")
-@config_options
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    envvar=["BGSUB_CONFIG"],
+    metavar="FILE",
+    help="Settings in TOML; before them come those of the user and bgsub.toml in this folder.",
+)
+@click.option("--no-config", is_flag=True, envvar=["BGSUB_NO_CONFIG"], help="Read no settings from files.")
 @click.pass_context
 def program(context: click.Context, verbose: bool, config: Path | None, no_config: bool) -> None:
     """Find what moves in front of a fixed camera: live, or in videos and images.

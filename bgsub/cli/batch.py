@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from bgsub.cli.blocks import count
 from bgsub.cli.job_options import job_options, make_job
-from bgsub.cli.logs import Reporting, logger, progress_logger, to_file
-from bgsub.cli.options import MethodCommand, report_options
+from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
+from bgsub.cli.options import MethodCommand, output_option
+from bgsub.cli.pipeline import termination_as_interrupt
+from bgsub.cli.progress import bar, kind_of_progress
 from bgsub.cli.verdict import FAILURE, OK
 from bgsub.errors import ParameterError
+from bgsub.jobs import batch as batches
 
 if TYPE_CHECKING:
     from bgsub.jobs.batch.dispatch import BatchResult
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=MethodCommand, short_help="Separate any number of files, in parallel or on many machines.")
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
+@output_option
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -35,13 +38,8 @@ if TYPE_CHECKING:
     metavar="ADDRESS",
     help="Use the workers of a running Dask scheduler, such as tcp://host:8786; they must see the same files.",
 )
-@click.option(
-    "--retries",
-    type=click.IntRange(0),
-    default=2,
-    show_default=True,
-    metavar="N",
-    help="Further attempts after a failure that may pass: a full disk, a dead worker.",
+@count(
+    "--retries", least=0, default=2, text="Further attempts after a failure that may pass: a full disk, a dead worker."
 )
 @click.option("--overwrite", is_flag=True, help="Do everything again, also what is done.")
 @job_options
@@ -68,13 +66,10 @@ def batch(
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
     is 1. --save-model takes the name of a file here, which goes into each of the folders.
     """
-    from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
-    from bgsub.jobs.batch.run import run_batch  # noqa: PLC0415
-
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
     with termination_as_interrupt(), _Progress() as progress:
-        result = run_batch(
+        result = batches.run_batch(
             patterns,
             output,
             workers=workers,
@@ -103,25 +98,14 @@ class _Progress:
     """A bar over the files, or a line in the log for each, as ``--progress`` wants it."""
 
     def __init__(self) -> None:
-        reporting = Reporting.of()
-        kind = "none" if reporting.quiet else reporting.progress
-        if kind == "auto":
-            kind = "bar" if sys.stderr.isatty() else "log"
+        kind = kind_of_progress()
         self._drawn = kind == "bar"
         self._say = progress_logger.info if kind == "log" else to_file
         self._failed = self._ended = self._total = 0
+        self._stack = ExitStack()
 
     def __enter__(self) -> _Progress:
-        from tqdm import tqdm  # noqa: PLC0415
-        from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
-
-        with ExitStack() as stack:
-            if self._drawn:
-                stack.enter_context(logging_redirect_tqdm([logger]))
-            self._bar = stack.enter_context(
-                tqdm(disable=not self._drawn, unit=" files", dynamic_ncols=True, leave=False, mininterval=0)
-            )
-            self._stack = stack.pop_all()
+        self._bar = self._stack.enter_context(bar(unit=" files", mininterval=0, disable=not self._drawn))
         return self
 
     def __exit__(self, *_error: object) -> None:

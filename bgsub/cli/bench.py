@@ -6,27 +6,20 @@ from typing import Any
 
 import click
 
-from bgsub.cli.options import MethodCommand, make_subtractor, method_options
+from bgsub import evaluation
+from bgsub.cli.blocks import count
+from bgsub.cli.options import MethodCommand, make_subtractor
 
 
 @click.command(cls=MethodCommand, short_help="Time the method beside OpenCV's subtractors.")
 @click.argument("source", required=False)
-@click.option(
-    "--frames",
-    type=click.IntRange(60),
-    default=300,
-    show_default=True,
-    metavar="N",
-    help="Frames to take at most.",
-)
-@method_options
+@count("--frames", least=60, default=300, text="Frames to take at most.")
 def bench(source: str | None, frames: int, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
     The methods take turns every 20 frames; the first frames, at most 60, are not counted. The first frame
     (compilation) and the longest one (the batch start) are reported apart. --threads holds for OpenCV as well.
     """
-    from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415
-
-    pictures = load_frames(source, frames)
-    click.echo(format_speed(time_methods(pictures, lambda: make_subtractor(options), options["threads"])))
+    pictures = evaluation.load_frames(source, frames)
+    timings = evaluation.time_methods(pictures, lambda: make_subtractor(options), options["threads"])
+    click.echo(evaluation.format_speed(timings))

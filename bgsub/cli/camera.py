@@ -5,34 +5,28 @@ from __future__ import annotations
 import re
 import time
 from contextlib import nullcontext
-from typing import TYPE_CHECKING
 
 import click
 
+from bgsub import live, video
+from bgsub.cli.options import scene_option
+from bgsub.cli.origins import called
+from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
-
-if TYPE_CHECKING:
-    from bgsub.live.loopback_camera import LoopbackCamera
 
 _SIZE = re.compile(r"(\d+)x(\d+)")
 
 
-def _parse_size(_context: click.Context, option: click.Parameter, value: str) -> tuple[int, int]:
+def _parse_size(context: click.Context, option: click.Parameter, value: str) -> tuple[int, int]:
     match = _SIZE.fullmatch(value)
     if match is None:
-        raise ParameterError(f"{option.opts[0]} takes a width and height such as 320x240, got '{value}'")
+        raise ParameterError(f"{called(context, option)} takes a width and height such as 320x240, got '{value}'")
     return int(match[1]), int(match[2])
 
 
 @click.command(cls=Command, short_help="Serve a synthetic scene as a network camera, to try live runs without one.")
-@click.option(
-    "--scene",
-    type=click.Choice(["lobby", "street"]),
-    default="lobby",
-    show_default=True,
-    help="A room whose lamps switch, or a road under passing clouds.",
-)
+@scene_option
 @click.option("--source", help="Serve this video or folder of images, again and again, instead of a scene.")
 @click.option("--size", default="320x240", show_default=True, callback=_parse_size, metavar="WxH", help="Of a scene.")
 @click.option(
@@ -64,12 +58,9 @@ def camera(
     stamp: bool,
 ) -> None:
     """Serve pictures as Motion JPEG over HTTP until Ctrl-C, and print the address for ``bgsub live``."""
-    from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
-    from bgsub.live.loopback_camera import LoopbackCamera  # noqa: PLC0415
-    from bgsub.video.sources.opening import open_source  # noqa: PLC0415
-
-    with termination_as_interrupt(), nullcontext(scene) if source is None else open_source(source) as pictures:
-        served = LoopbackCamera(pictures, rate, port, host, size=size, stamped=stamp)
+    opened = nullcontext(scene) if source is None else video.open_source(source)
+    with termination_as_interrupt(), opened as pictures:
+        served = live.LoopbackCamera(pictures, rate, port, host, size=size, stamped=stamp)
         try:
             with served:
                 click.echo(f"a camera sends {rate:g} frames per second at {served.address} until Ctrl-C")
@@ -78,7 +69,7 @@ def camera(
             click.echo(f"sent {served.produced} frames")
 
 
-def _keep_going(served: LoopbackCamera, cut_every: float | None) -> None:
+def _keep_going(served: live.LoopbackCamera, cut_every: float | None) -> None:
     while True:
         time.sleep(cut_every or 3600)
         if cut_every:

@@ -4,20 +4,43 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bgsub.cli.settings import Command, as_typed, commands, complaint, files, load, long_names, schema
-from bgsub.cli.settings_files import FILE_NAME, METHOD, Resolved, Setting
-from bgsub.errors import ParameterError, SinkError
+from bgsub.cli.options import MethodCommand, MethodParameter
+from bgsub.cli.origins import Setting, setting_of
+from bgsub.cli.settings import (
+    Command,
+    apply,
+    commands,
+    files,
+    load,
+    long_names,
+)
+from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
+from bgsub.errors import SinkError
+from bgsub.nearest import did_you_mean
 from bgsub.parameters import SUBTRACTOR
 
-Row = tuple[str, Any, str, str]  # key, value, where it stands, help
-
 _SECRET = "***"  # in place of what nobody should read over the shoulder
+
+
+@dataclass(frozen=True)
+class Row:
+    """An option in the list: its key, the value in a type of TOML or None, where that stands, the help."""
+
+    key: str
+    value: Any
+    setting: Setting | None
+    help: str
+
+    @property
+    def place(self) -> str:
+        """The file or the variable."""
+        return "default" if self.setting is None else self.setting.place
 
 
 class SettingsCommand(Command):
@@ -56,65 +79,61 @@ def config(context: click.Context, command: str | None, as_json: bool, template:
     option that needs no value is true or false; one that takes several values takes a list. Paths are relative to
     the working folder, as on the command line.
     """
-    settings = load(context) if template is None else {name: {} for name in schema(context)}
-    names = [name for name in settings if name != METHOD]
-    if command is not None and command not in names:
-        from bgsub.nearest import did_you_mean  # noqa: PLC0415
-
-        hint = did_you_mean(command, names)
-        raise click.UsageError(f"COMMAND must be one of {', '.join(names)}, got {command!r}{hint}")
-    tables = dict(_tables(context, settings, names if command is None else [command]))
+    known = {name: one for name, one in commands(context).items() if isinstance(one, Command) and one.takes_settings}
+    if command is not None and command not in known:
+        hint = did_you_mean(command, known)
+        raise click.UsageError(f"COMMAND must be one of {', '.join(known)}, got {command!r}{hint}")
+    wanted = list(known.values()) if command is None else [known[command]]
     if template is not None:
-        _write_template(template, tables)
-    elif as_json:
+        _write_template(template, _tables(wanted, None))
+        return
+    tables = _tables(wanted, load(context))
+    if as_json:
         click.echo(json.dumps(_as_json(tables, [str(path) for path in files(context)])))
     else:
         click.echo("\n\n".join(_lines_of(name, rows) for name, rows in tables.items()))
 
 
-def _tables(context: click.Context, settings: Resolved, names: list[str]) -> Iterator[tuple[str, list[Row]]]:
-    """Yield the rows of the commands, then those of the method; a command repeats only what differs from the latter."""
-    known = commands(context)
-    for name in names:
-        yield name, list(_rows(known[name], settings[name], settings[METHOD]))
-    if any(option in SUBTRACTOR for name in names for option in _parameters(known[name])):
-        from bgsub.cli.options import method_options  # noqa: PLC0415
+def _tables(wanted: list[Command], settings: Settings | None) -> dict[str, list[Row]]:
+    """Return the rows of the commands, then those of the method; a command repeats only what differs from the latter.
 
-        method = Command(METHOD, params=method_options(lambda: None).__click_params__[::-1])  # type: ignore[attr-defined]
-        yield METHOD, [row for row in _rows(method, settings[METHOD], {}) if row[0].replace("-", "_") in SUBTRACTOR]
+    Without `settings` the rows show the defaults.
+    """
+    method = [row for row in _rows(MethodCommand(METHOD), settings) if row.key.replace("-", "_") in SUBTRACTOR]
+    tables = {command.name or "": [row for row in _rows(command, settings) if row not in method] for command in wanted}
+    return {**tables, METHOD: method} if any(isinstance(command, MethodCommand) for command in wanted) else tables
 
 
-def _parameters(command: click.Command) -> list[str]:
-    return [parameter.name or "" for parameter in command.params]
-
-
-def _rows(command: click.Command, settings: dict[str, Setting], general: dict[str, Setting]) -> Iterator[Row]:
-    """Yield what holds for the options of a command; those of `general` only where the command differs from it."""
+def _rows(command: Command, settings: Settings | None) -> list[Row]:
+    """Return what holds for the options of a command."""
     context = click.Context(command, info_name=command.name)
+    apply(context, settings or {})
+    rows = []
     for key, option in long_names(command).items():
-        setting = settings.get(key)
+        setting = None if settings is None else _held(context, option)
         if option.hidden and setting is None:
             continue
-        if option.name in SUBTRACTOR and command.name != METHOD and setting == general.get(key):
-            continue
-        yield key, _value(context, option, setting), "default" if setting is None else setting.place, option.help or ""
+        value = _plain(_value(context, option, setting))
+        shown = _SECRET if option.hide_input and value is not None else value
+        rows.append(Row(key, shown, setting, option.help or ""))
+    return rows
+
+
+def _held(context: click.Context, option: click.Option) -> Setting | None:
+    """Return the setting that an option has its value from, None for its default; a wrong value is refused."""
+    value, source = option.consume_value(context, {})
+    context.set_parameter_source(option.name or "", source)
+    setting = setting_of(context, option)
+    if setting is not None:
+        option.process_value(context, value)
+    return setting
 
 
 def _value(context: click.Context, option: click.Option, setting: Setting | None) -> Any:
-    """Return the value of an option in a type that TOML and JSON know, None when it has none."""
     if setting is None:
-        value = option.get_default(context)
-        if option.name in SUBTRACTOR:
-            value = SUBTRACTOR[option.name].default
-    else:
-        typed = as_typed(option, setting)
-        try:
-            option.process_value(context, typed)
-            value = setting.value if setting.key else option.type_cast_value(context, typed)
-        except (click.BadParameter, ParameterError) as error:
-            raise ParameterError(complaint(context.command, option.name or "", setting, error)) from None
-    value = _plain(value)
-    return _SECRET if option.hide_input and value is not None else value
+        kind = option.type
+        return kind.parameter.default if isinstance(kind, MethodParameter) else option.get_default(context)
+    return setting.value if setting.key else option.type_cast_value(context, option.value_from_envvar(context))
 
 
 def _plain(value: Any) -> Any:
@@ -127,13 +146,11 @@ def _plain(value: Any) -> Any:
 
 
 def _lines_of(table: str, rows: list[Row]) -> str:
-    return "\n".join([f"[{table}]", *(_line(key, value, place) for key, value, place, _ in rows)])
+    return "\n".join([f"[{table}]", *map(_line, rows)])
 
 
-def _line(key: str, value: Any, place: str) -> str:
-    if value is None:
-        return f"# {key} is not set"
-    return f"{key} = {toml(value)}  # {place}"
+def _line(row: Row) -> str:
+    return f"# {row.key} is not set" if row.value is None else f"{row.key} = {toml(row.value)}  # {row.place}"
 
 
 def toml(value: bool | float | str | list[Any]) -> str:
@@ -147,7 +164,7 @@ def toml(value: bool | float | str | list[Any]) -> str:
 
 def _as_json(tables: dict[str, list[Row]], read: list[str]) -> dict[str, Any]:
     found = {
-        table: {key: {"value": _finite(value), "source": place} for key, value, place, _ in rows}
+        table: {row.key: {"value": _finite(row.value), "source": row.place} for row in rows}
         for table, rows in tables.items()
     }
     return {"files": read, "settings": found}
@@ -161,7 +178,7 @@ def _write_template(path: Path, tables: dict[str, list[Row]]) -> None:
     """Write all options, commented out, into a new file; SinkError when it is there already or cannot be written."""
     sections = []
     for table, rows in tables.items():
-        options = [f"# {' '.join(text.split())}\n# {key} = {_example(value)}".rstrip() for key, value, _, text in rows]
+        options = [f"# {' '.join(row.help.split())}\n# {row.key} = {_example(row.value)}".rstrip() for row in rows]
         sections.append("\n".join([f"[{table}]", *options]))
     head = "# Settings of bgsub; see bgsub config --help. Keys before the first table hold for all commands."
     text = "\n\n".join([head, *sections]) + "\n"

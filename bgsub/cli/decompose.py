@@ -6,142 +6,120 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from bgsub.cli.blocks import PATH, block, choice
 from bgsub.cli.logs import Reporting, logger, progress_logger, report_options, to_file
-from bgsub.cli.options import format_option, on_error_option, rate_option
+from bgsub.cli.options import format_option, output_option
+from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.progress import progress_bar
 from bgsub.cli.settings import Command
-from bgsub.cli.source_options import source_options
+from bgsub.cli.source_options import on_error_option, rate_option, source_options
 from bgsub.errors import ParameterError
-
-if TYPE_CHECKING:
-    from bgsub.jobs.decomposition.run import DecompositionResult
+from bgsub.jobs import decomposition
 
 _ESTIMATOR = ("surrogate", "p", "mu_start", "mu_end", "iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "backend", "hardware", "on_error", "rate")
 _FOR_FRAMES = (*_SOURCE, "factor", "grey", "kind", "sparse_picture")
 _FOR_MATRICES = ("key", "columns", "float32")
-_MATRIX_ENDINGS = (".npy", ".npz", ".mat")  # those of bgsub.jobs.decomposition, which would import NumPy
 _OBSERVED = ("observed", "observed_key")
 _SAME = (*_OBSERVED, "grey", "sparse_picture", "key", "float32", "save_arrays", "plot", "overwrite")
 _POSITIVE = click.FloatRange(0, min_open=True)
 
 
-def _estimator_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the estimator; the names are not those of the subtractor's parameters."""
-    options = [
-        click.option(
-            "--rank",
-            "dimension",
-            type=click.IntRange(1),
-            metavar="K",
-            help="Dimension of the subspace; by default 3, fewer for fewer than 12 samples.",
-        ),
-        click.option(
-            "--surrogate",
-            "cost",
-            type=click.Choice(["lp", "log", "atan"]),
-            help="Cost of the sparse part; by default log.",
-        ),
-        click.option(
-            "--p",
-            "exponent",
-            type=click.FloatRange(0, 1, min_open=True, max_open=True),
-            metavar="P",
-            help="Exponent of lp; by default 0.5.",
-        ),
-        click.option(
-            "--mu-start",
-            type=_POSITIVE,
-            metavar="MU",
-            help="Smoothing at the beginning, by default from the data. Entries squared, for atan entries; those of "
-            "frames are in units of full scale.",
-        ),
-        click.option(
-            "--mu-end", type=_POSITIVE, metavar="MU", help="Smoothing at the end; by default where noise is left."
-        ),
-        click.option(
-            "--iterations",
-            type=click.IntRange(1),
-            metavar="N",
-            help="Largest number of steps; for paper, of alternations.",
-        ),
-        click.option(
-            "--quality",
-            type=click.Choice(["fast", "balanced", "best", "paper"]),
-            help="How much time the result may take; by default balanced. paper is the schedule of the paper.",
-        ),
-    ]
-    return _add(options, command)
+_estimator_options = block(
+    click.option(
+        "--rank",
+        "dimension",
+        type=click.IntRange(1),
+        metavar="K",
+        help="Dimension of the subspace; by default 3, fewer for fewer than 12 samples.",
+    ),
+    click.option(
+        "--surrogate",
+        "cost",
+        type=click.Choice(["lp", "log", "atan"]),
+        help="Cost of the sparse part; by default log.",
+    ),
+    click.option(
+        "--p",
+        "exponent",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        metavar="P",
+        help="Exponent of lp; by default 0.5.",
+    ),
+    click.option(
+        "--mu-start",
+        type=_POSITIVE,
+        metavar="MU",
+        help="Smoothing at the beginning, by default from the data. Entries squared, for atan entries; those of "
+        "frames are in units of full scale.",
+    ),
+    click.option(
+        "--mu-end", type=_POSITIVE, metavar="MU", help="Smoothing at the end; by default where noise is left."
+    ),
+    click.option(
+        "--iterations",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Largest number of steps; for paper, of alternations.",
+    ),
+    click.option(
+        "--quality",
+        type=click.Choice(["fast", "balanced", "best", "paper"]),
+        help="How much time the result may take; by default balanced. paper is the schedule of the paper.",
+    ),
+)
 
 
-def _input_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say how the input is read."""
-    options = [
-        click.option(
-            "--observed",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Mask, 0 where an entry is missing: an array like the input, an image, or a folder of images.",
-        ),
-        click.option(
-            "--observed-key", metavar="NAME", help="Name of the mask in a file .npz or .mat of several arrays."
-        ),
-        click.option("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat of several arrays."),
-        click.option(
-            "--samples",
-            "columns",
-            type=click.Choice(["rows", "columns"]),
-            default="rows",
-            show_default=True,
-            help="What are the samples of a matrix; in Python they are rows.",
-        ),
-        click.option("--float32", is_flag=True, help="Compute a matrix in single precision, in half the memory."),
-        click.option(
-            "--scale",
-            "factor",
-            type=click.FloatRange(0, 1, min_open=True),
-            default=1.0,
-            metavar="X",
-            help="Reduce height and width of frames by this factor.",
-        ),
-        click.option("--grey", is_flag=True, help="Make grey frames of coloured ones."),
-    ]
-    return _add(options, command)
+_input_options = block(
+    click.option(
+        "--observed",
+        type=PATH,
+        metavar="FILE",
+        help="Mask, 0 where an entry is missing: an array like the input, an image, or a folder of images.",
+    ),
+    click.option("--observed-key", metavar="NAME", help="Name of the mask in a file .npz or .mat of several arrays."),
+    click.option("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat of several arrays."),
+    choice(
+        "--samples",
+        "columns",
+        of=["rows", "columns"],
+        text="What are the samples of a matrix; in Python they are rows.",
+    ),
+    click.option("--float32", is_flag=True, help="Compute a matrix in single precision, in half the memory."),
+    click.option(
+        "--scale",
+        "factor",
+        type=click.FloatRange(0, 1, min_open=True),
+        default=1.0,
+        metavar="X",
+        help="Reduce height and width of frames by this factor.",
+    ),
+    click.option("--grey", is_flag=True, help="Make grey frames of coloured ones."),
+)
 
 
-def _output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say what is written."""
-    options = [
-        format_option,
-        click.option(
-            "--sparse-as",
-            "sparse_picture",
-            type=click.Choice(["absolute", "offset"]),
-            default="absolute",
-            show_default=True,
-            help="How pictures show the sparse part: its absolute value, or half of it above mid-grey, with its sign.",
-        ),
-        click.option("--save-arrays", is_flag=True, help="Write all parts, exact, into decomposition.npz as well."),
-        click.option("--plot", is_flag=True, help="Draw singular values and some samples into decomposition.png."),
-        click.option("--overwrite", is_flag=True, help="Replace results that exist."),
-    ]
-    return _add(options, command)
-
-
-def _add(options: list[Any], command: Callable[..., Any]) -> Callable[..., Any]:
-    for option in reversed(options):
-        command = option(command)
-    return command
+_output_options = block(
+    format_option,
+    choice(
+        "--sparse-as",
+        "sparse_picture",
+        of=["absolute", "offset"],
+        text="How pictures show the sparse part: its absolute value, or half of it above mid-grey, with its sign.",
+    ),
+    click.option("--save-arrays", is_flag=True, help="Write all parts, exact, into decomposition.npz as well."),
+    click.option("--plot", is_flag=True, help="Draw singular values and some samples into decomposition.png."),
+    click.option("--overwrite", is_flag=True, help="Replace results that exist."),
+)
 
 
 @click.command(cls=Command, short_help="Split a whole video, images or a matrix into low rank and sparse.")
 @click.argument("source", metavar="INPUT")
-@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results.")
+@output_option
 @_estimator_options
 @_input_options
 @source_options
@@ -161,12 +139,9 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
     low_rank.npy and sparse.npy; .npz and .mat become one file of the same kind, decomposition, with low_rank, sparse,
     components, coefficients and singular_values.
     """
-    from bgsub.cli.pipeline import termination_as_interrupt  # noqa: PLC0415
-    from bgsub.jobs.decomposition.run import DecompositionJob, run_decomposition  # noqa: PLC0415
-
     _check_use(context, source, options)
     options["p"], options["surrogate"] = options.pop("exponent"), options.pop("cost")
-    job = DecompositionJob(
+    job = decomposition.DecompositionJob(
         source,
         output,
         rank=options["dimension"],
@@ -178,14 +153,13 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
         **{name: options[name] for name in _SAME},
     )
     with termination_as_interrupt():
-        result = run_decomposition(job, _watch(quiet), tell=_teller(quiet))
+        result = decomposition.run_decomposition(job, _watch(quiet), tell=_teller(quiet))
     _report(result, quiet)
 
 
 def _check_use(context: click.Context, source: str, options: dict[str, Any]) -> None:
     """Refuse options that were typed and mean nothing to this kind of input; settings may hold for other inputs."""
-    is_matrix = Path(source).suffix.lower() in _MATRIX_ENDINGS
-    wrong, kind = (_FOR_FRAMES, "frames") if is_matrix else (_FOR_MATRICES, "matrices")
+    wrong, kind = (_FOR_FRAMES, "frames") if decomposition.is_matrix(source) else (_FOR_MATRICES, "matrices")
     for option in context.command.params:
         typed = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if option.name in wrong and typed:
@@ -199,7 +173,6 @@ def _watch(quiet: bool) -> Any:
 
     @contextmanager
     def watch(name: str, length: int | None) -> Iterator[Callable[[int], None]]:
-        """Draw the progress of one fit."""
         done = 0
         with progress_bar(name, length, quiet, unit="steps") as meter:
 
@@ -221,7 +194,7 @@ def _teller(quiet: bool) -> Callable[[str], None]:
     return logger.info if silent else progress_logger.info
 
 
-def _report(result: DecompositionResult, quiet: bool) -> None:
+def _report(result: decomposition.DecompositionResult, quiet: bool) -> None:
     """Print what was done: a sentence, or one JSON object."""
     sentence = summarise(result)
     to_file(sentence)
@@ -231,7 +204,7 @@ def _report(result: DecompositionResult, quiet: bool) -> None:
         click.echo(sentence)
 
 
-def summarise(result: DecompositionResult) -> str:
+def summarise(result: decomposition.DecompositionResult) -> str:
     """Return the summary of a decomposition in words."""
     parts = result.parts
     words = [

@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from bgsub import evaluation
+from bgsub.cli.blocks import PATH, count, packed
 from bgsub.cli.logs import progress_option
-from bgsub.cli.options import MethodCommand, given, make_subtractor, method_options, names_from
+from bgsub.cli.model_options import check_file
+from bgsub.cli.options import MethodCommand, given, make_subtractor, names_from
 from bgsub.cli.progress import progress_bar
-from bgsub.errors import BgsubError, ParameterError
-
-if TYPE_CHECKING:
-    from bgsub.evaluation.methods import Method
-    from bgsub.evaluation.run import Score
-    from bgsub.evaluation.sheet import Sheet
-
-# Written out here because importing them from where they live would import NumPy and OpenCV.
-OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
-
-
-def _output_file(_context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a place where no file can be before the work is done, not after it."""
-    if path is not None and path.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file, got the folder '{path}'")
-    if path is not None and not path.parent.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file in a folder that exists, got '{path}'")
-    return path
+from bgsub.errors import BgsubError
+from bgsub.evaluation.methods import OPENCV_METHODS
 
 
 def _file_option(flag: str, name: str, text: str) -> Any:
-    return click.option(flag, name, type=click.Path(path_type=Path), callback=_output_file, metavar="FILE", help=text)
+    return click.option(flag, name, type=PATH, callback=check_file, metavar="FILE", help=text)
+
+
+@dataclass(frozen=True)
+class Files:
+    """What is written, None for what is not wanted."""
+
+    json_file: Path | None
+    csv_file: Path | None
+    sheet_file: Path | None
+
+    def write(self, scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> None:
+        """Write the numbers; the sheet is written by what draws it."""
+        if self.json_file is not None:
+            evaluation.write_json(self.json_file, scores, parameters)
+        if self.csv_file is not None:
+            evaluation.write_csv(self.csv_file, scores)
 
 
 @click.command(cls=MethodCommand, short_help="Score the masks on sequences with known ones.")
-@click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=click.Path(path_type=Path))
+@click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=PATH)
 @click.option(
     "--against",
     "peers",
@@ -49,39 +53,39 @@ def _file_option(flag: str, name: str, text: str) -> Any:
 )
 @click.option(
     "--results",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FOLDER",
     help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder instead of running the method; for one "
     "sequence, the folder may hold the masks themselves.",
 )
 @click.option(
     "--masks",
-    type=click.Path(path_type=Path),
+    type=PATH,
     metavar="FOLDER",
     help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, in one folder for "
     "each method.",
 )
-@_file_option("--json", "json_file", "Write counts, metrics, averages, versions and parameters.")
-@_file_option("--csv", "csv_file", "Write a line for each video, category and overall.")
-@_file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png.")
-@click.option(
+@packed(
+    "files",
+    Files,
+    _file_option("--json", "json_file", "Write counts, metrics, averages, versions and parameters."),
+    _file_option("--csv", "csv_file", "Write a line for each video, category and overall."),
+    _file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png."),
+)
+@count(
     "--worst",
-    type=click.IntRange(1, 100),
+    least=1,
+    most=100,
     default=8,
-    show_default=True,
-    metavar="N",
-    help="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
+    text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
 @progress_option
-@method_options
 def evaluate(
     directories: tuple[Path, ...],
     peers: list[str],
     results: Path | None,
     masks: Path | None,
-    json_file: Path | None,
-    csv_file: Path | None,
-    sheet_file: Path | None,
+    files: Files,
     worst: int,
     **options: Any,
 ) -> None:
@@ -98,50 +102,42 @@ def evaluate(
     categories. A metric that a video does not define is left out of the mean, and a line below the table says
     so; the JSON file has null there, the CSV file an empty cell.
     """
-    from bgsub.evaluation.batch import compare, compare_results  # noqa: PLC0415
-    from bgsub.evaluation.tree import find_sequences  # noqa: PLC0415
-
     if results is not None and (peers or masks or given(options)):
         raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
     if results is None:
         makers, parameters = _methods(peers, options)
     else:
         makers, parameters = {}, {results.resolve().name: {"results": str(results)}}
-    sheet = _sheet(sheet_file)
-    sequences = find_sequences(directories)
+    sheet = None if files.sheet_file is None else evaluation.Sheet(files.sheet_file)
+    sequences = evaluation.find_sequences(directories)
     if sheet is not None:
         sheet.check(len(sequences) * len(parameters) * worst)
     scores = _collect(
-        compare(sequences, makers, masks=masks, sheet=sheet, worst=worst, progress=progress_bar)
+        evaluation.compare(sequences, makers, masks=masks, sheet=sheet, worst=worst, progress=progress_bar)
         if results is None
-        else compare_results(sequences, results, sheet=sheet, worst=worst, progress=progress_bar)
+        else evaluation.compare_results(sequences, results, sheet=sheet, worst=worst, progress=progress_bar)
     )
-    _write(scores, parameters, json_file, csv_file, sheet)
+    _print(scores)  # first, so that a full disk costs the files only
+    files.write(scores, parameters)
+    if sheet is not None:
+        sheet.write()
 
 
 def _methods(
     peers: list[str], options: dict[str, Any]
-) -> tuple[dict[str, Callable[[], Method]], dict[str, dict[str, Any]]]:
+) -> tuple[dict[str, Callable[[], evaluation.Method]], dict[str, dict[str, Any]]]:
     """Return what makes each method, and its parameters; what cannot be made shows now, not after hours."""
-    from bgsub.evaluation.methods import make_method  # noqa: PLC0415
-
-    makers: dict[str, Callable[[], Method]] = {"bgsub": partial(make_subtractor, options)}
+    makers: dict[str, Callable[[], evaluation.Method]] = {"bgsub": partial(make_subtractor, options)}
     parameters = {"bgsub": make_subtractor(options).get_params()}
     for name in peers:
-        make_method(name)
-        makers[name], parameters[name] = partial(make_method, name), {}
+        evaluation.make_method(name)
+        makers[name], parameters[name] = partial(evaluation.make_method, name), {}
     return makers, parameters
 
 
-def _sheet(path: Path | None) -> Sheet | None:
-    from bgsub.evaluation.sheet import Sheet  # noqa: PLC0415
-
-    return None if path is None else Sheet(path)
-
-
-def _collect(runs: Iterable[Score]) -> list[Score]:
+def _collect(runs: Iterable[evaluation.Score]) -> list[evaluation.Score]:
     """Return all scores; when a run fails or is stopped, the table of those before it is printed."""
-    scores: list[Score] = []
+    scores: list[evaluation.Score] = []
     try:
         for score in runs:
             scores.append(score)
@@ -151,26 +147,6 @@ def _collect(runs: Iterable[Score]) -> list[Score]:
     return scores
 
 
-def _write(
-    scores: list[Score],
-    parameters: dict[str, dict[str, Any]],
-    json_file: Path | None,
-    csv_file: Path | None,
-    sheet: Sheet | None,
-) -> None:
-    from bgsub.evaluation.output import write_csv, write_json  # noqa: PLC0415
-
-    _print(scores)  # first, so that a full disk costs the files only
-    if json_file is not None:
-        write_json(json_file, scores, parameters)
-    if csv_file is not None:
-        write_csv(csv_file, scores)
-    if sheet is not None:
-        sheet.write()
-
-
-def _print(scores: list[Score]) -> None:
-    from bgsub.evaluation.summary import format_table, summarize  # noqa: PLC0415
-
+def _print(scores: list[evaluation.Score]) -> None:
     if scores:
-        click.echo(format_table(scores, summarize(scores)))
+        click.echo(evaluation.format_table(scores, evaluation.summarize(scores)))

@@ -3,65 +3,40 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from bgsub.cli.blocks import block
 from bgsub.cli.event_options import event_options
-from bgsub.cli.options import (
-    check_model,
-    format_option,
-    given,
-    method_options,
-    model_options,
-    on_error_option,
-    rate_option,
-    save_option,
-)
-from bgsub.cli.source_options import source_options
-from bgsub.errors import ParameterError
-from bgsub.video.output_names import check_name
-
-if TYPE_CHECKING:
-    from bgsub.jobs.job import Job
+from bgsub.cli.model_options import model_options
+from bgsub.cli.options import check_model, format_option, given, passed_through, save_option
+from bgsub.cli.source_options import on_error_option, rate_option, source_options
+from bgsub.jobs.job import Job
+from bgsub.video.output_names import DEFAULT_NAME, check_name
 
 
-def _check_name(_context: click.Context, option: click.Parameter, name: str) -> str:
-    """Refuse a wrong template before the work begins."""
-    try:
-        check_name(name)
-    except ParameterError as error:
-        raise ParameterError(f"{option.opts[0]}: {error}") from None
+def _checked(name: str) -> str:
+    check_name(name)
     return name
 
 
 name_option = click.option(
     "--name",
-    default="{view}",
+    default=DEFAULT_NAME,
     show_default=True,
-    callback=_check_name,
+    callback=passed_through(_checked),
     metavar="TEMPLATE",
     help="Names of the outputs below the folder, with {view}, {source}, {date} and {time}.",
 )
 
+common_options = block(name_option, source_options, event_options, on_error_option, rate_option, model_options)
+"""Names, source, events and models."""
 
-def job_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add every option that `make_job` takes, the parameters of the method last."""
-    return output_options(common_options(command))
-
-
-def output_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--save`` and ``--format``."""
-    return save_option("mask")(format_option(command))
-
-
-def common_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of source, names, events and models, and the parameters of the method."""
-    for add in reversed((name_option, source_options, event_options, on_error_option, rate_option, model_options)):
-        command = add(command)
-    return method_options(command)
+job_options = block(save_option("mask"), format_option, common_options)
+"""Every option that `make_job` takes."""
 
 
 def make_job(
@@ -75,15 +50,13 @@ def make_job(
     kind: str = "auto",
     **options: Any,
 ) -> Job:
-    """Return the job that the options of `job_options` ask for; others among `options` are ignored.
+    """Return the job that the options of `job_options` ask for; what else `options` hold of a job is its own.
 
     Raises
     ------
     ParameterError
         For parameters of the method beside a saved model.
     """
-    from bgsub.jobs.job import Job  # noqa: PLC0415
-
     check_model(options, model)
     names = {field.name for field in dataclasses.fields(Job)}
     return Job(

@@ -3,79 +3,89 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
+from bgsub.cli.blocks import choice, packed
+from bgsub.cli.origins import called
 from bgsub.errors import ParameterError
-
-# Those of bgsub.jobs.controls; written out here because importing them would import NumPy and OpenCV.
-LIVE_VIEWS = ("panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout")
+from bgsub.jobs.controls import LIVE_VIEWS
 
 _PLACE = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]]+):)?(?P<port>\d{1,5})")
 
 
-def _parse_place(_context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+@dataclass(frozen=True)
+class Screen:
+    """What is shown and to whom; `serve` is host and port of the page."""
+
+    view: str
+    no_window: bool
+    serve: tuple[str, int] | None
+    token: str | None
+    fast: bool
+
+
+@dataclass(frozen=True)
+class VirtualCamera:
+    """Whether there is one, which one, and what replaces the background there and in the view cutout."""
+
+    virtual_camera: bool
+    virtual_device: str | None
+    backdrop: str | None
+
+
+def _parse_place(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
     """Return host and port of ``8765``, ``0.0.0.0:8765`` or ``[::1]:8765``."""
     if value is None:
         return None
     match = _PLACE.fullmatch(value)
     if match is None or int(match["port"]) > 65535:
-        raise ParameterError(f"{option.opts[0]} takes a port up to 65535, or host:port, got '{value}'")
+        raise ParameterError(f"{called(context, option)} takes a port up to 65535, or host:port, got '{value}'")
     return (match["host"] or "127.0.0.1").strip("[]"), int(match["port"])
 
 
-def screen_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--view``, ``--no-window``, ``--serve`` (`serve`: host and port), ``--token`` and ``--fast``."""
-    options = [
-        click.option(
-            "--view",
-            type=click.Choice(LIVE_VIEWS),
-            default="panel",
-            show_default=True,
-            metavar="VIEW",
-            help=f"What is shown first; the keys 1 to 9 change it: {', '.join(LIVE_VIEWS)}.",
-        ),
-        click.option("--no-window", is_flag=True, help="Open no window; needs another output or --serve."),
-        click.option(
-            "--serve",
-            metavar="[HOST:]PORT",
-            callback=_parse_place,
-            help="Show and control the run in a browser, on this machine or with a token in the network "
-            "(0.0.0.0:8765); port 0 is any free one.",
-        ),
-        click.option(
-            "--token",
-            metavar="TEXT",
-            hide_input=True,
-            help="Whoever watches must know it.  [default: in the network a random one]",
-        ),
-        click.option("--fast", is_flag=True, help="Show a file as fast as it can be separated, not in real time."),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+screen_options = packed(
+    "screen",
+    Screen,
+    choice(
+        "--view",
+        of=LIVE_VIEWS,
+        metavar="VIEW",
+        text=f"What is shown first; the keys 1 to 9 change it: {', '.join(LIVE_VIEWS)}.",
+    ),
+    click.option("--no-window", is_flag=True, help="Open no window; needs another output or --serve."),
+    click.option(
+        "--serve",
+        metavar="[HOST:]PORT",
+        callback=_parse_place,
+        help="Show and control the run in a browser, on this machine or with a token in the network "
+        "(0.0.0.0:8765); port 0 is any free one.",
+    ),
+    click.option(
+        "--token",
+        metavar="TEXT",
+        hide_input=True,
+        help="Whoever watches must know it.  [default: in the network a random one]",
+    ),
+    click.option("--fast", is_flag=True, help="Show a file as fast as it can be separated, not in real time."),
+)
+"""The command gets `screen`."""
 
-
-def virtual_camera_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--virtual-camera``, ``--virtual-device`` and ``--backdrop``."""
-    options = [
-        click.option(
-            "--virtual-camera",
-            is_flag=True,
-            help="Send the foreground before another background to a virtual camera, for video calls.",
-        ),
-        click.option(
-            "--virtual-device", metavar="DEVICE", help="Which one, such as /dev/video2.  [default: the first]"
-        ),
-        click.option(
-            "--backdrop",
-            metavar="blur|#rrggbb|IMAGE",
-            help="What replaces the background there and in the view cutout: blurred, a colour, or an image file.  "
-            "[default: blur]",
-        ),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
+virtual_camera_options = packed(
+    "virtual",
+    VirtualCamera,
+    click.option(
+        "--virtual-camera",
+        is_flag=True,
+        help="Send the foreground before another background to a virtual camera, for video calls.",
+    ),
+    click.option("--virtual-device", metavar="DEVICE", help="Which one, such as /dev/video2.  [default: the first]"),
+    click.option(
+        "--backdrop",
+        metavar="blur|#rrggbb|IMAGE",
+        help="What replaces the background there and in the view cutout: blurred, a colour, or an image file.  "
+        "[default: blur]",
+    ),
+)
+"""The command gets `virtual`."""

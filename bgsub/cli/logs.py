@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from bgsub.cli.blocks import PATH, block, choice
 from bgsub.cli.verdict import verdict
 from bgsub.errors import SinkError
 
@@ -144,7 +145,7 @@ def shared_options() -> list[click.Option]:
         ),
         click.Option(
             ["--log"],
-            type=click.Path(path_type=Path),
+            type=PATH,
             metavar="FILE",
             expose_value=False,
             callback=_store,
@@ -153,20 +154,17 @@ def shared_options() -> list[click.Option]:
     ]
 
 
-progress_option = click.option(
+progress_option = choice(
     "--progress",
-    type=click.Choice(PROGRESS),
-    default="auto",
-    show_default=True,
+    of=PROGRESS,
     expose_value=False,
     callback=_store,
-    help="A bar, or lines in the log: every 30 s, of a live source every 10 minutes. auto is a bar on a terminal.",
+    text="A bar, or lines in the log: every 30 s, of a live source every 10 minutes. auto is a bar on a terminal.",
 )
 _json_option = click.option(
     "--json", is_flag=True, expose_value=False, callback=_store, help="Print the summary as one JSON object."
 )
 
 
-def report_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--quiet``, which is passed to the command, ``--json`` and ``--progress``, which `Reporting` keeps."""
-    return click.option("-q", "--quiet", **_QUIET)(_json_option(progress_option(command)))
+report_options = block(click.option("-q", "--quiet", **_QUIET), _json_option, progress_option)
+"""``--quiet``, which is passed to the command, ``--json`` and ``--progress``, which `Reporting` keeps."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import click
 from click.core import ParameterSource
 
-from bgsub.cli.settings import setting_of
+from bgsub.cli.blocks import PATH, block
+from bgsub.cli.origins import called, setting_of
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
 
@@ -19,40 +18,8 @@ logger = logging.getLogger("bgsub")
 _KEPT = f"{__name__}.kept"
 
 
-def model_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--model`` and ``--save-model``."""
-    load = click.option(
-        "--model",
-        type=click.Path(path_type=Path),
-        callback=_model_to_load,
-        help="Go on with a model that --save-model wrote.",
-    )
-    save = click.option(
-        "--save-model",
-        type=click.Path(path_type=Path),
-        callback=_model_to_save,
-        help="Write the model at the end, also after Ctrl-C.",
-    )
-    return load(save(command))
-
-
-def keep_model_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add ``--keep-model``, which is ``--model`` and ``--save-model`` in one, to a command that has these.
-
-    It is not passed to the command: `model` is the file if it exists and None if not, `save_model` is the file.
-    """
-    return click.option(
-        "--keep-model",
-        type=click.Path(path_type=Path),
-        is_eager=True,  # the callbacks of the other two look at it
-        expose_value=False,
-        callback=_keep,
-        help="Go on with the model in this file, if it is there, and write it at the end.",
-    )(command)
-
-
 def _keep(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    context.meta[_KEPT] = _check_file(option, path)
+    context.meta[_KEPT] = check_file(context, option, path)
     return path
 
 
@@ -64,7 +31,7 @@ def _model_to_load(context: click.Context, option: click.Parameter, path: Path |
 
 
 def _model_to_save(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    return _kept_beside(context, option, path) or _check_file(option, path)
+    return _kept_beside(context, option, path) or check_file(context, option, path)
 
 
 def _kept_beside(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
@@ -74,16 +41,18 @@ def _kept_beside(context: click.Context, option: click.Parameter, path: Path | N
         return kept
     typed = [context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("keep_model", option.name)]
     if typed[0] == typed[1]:
-        raise ParameterError(f"--keep-model loads and saves the model, so {option.opts[0]} cannot be given beside it")
+        raise ParameterError(
+            f"--keep-model loads and saves the model, so {called(context, option)} cannot be given beside it"
+        )
     return kept if typed[0] else None
 
 
-def _check_file(option: click.Parameter, path: Path | None) -> Path | None:
-    """Refuse a place where no file can be before the work is done, not after it."""
+def check_file(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path that an option gives; one where no file can be is refused before the work is done."""
     if path is not None and path.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file, got the folder '{path}'")
+        raise ParameterError(f"{called(context, option)} takes a file, got the folder '{path}'")
     if path is not None and not path.parent.is_dir():
-        raise ParameterError(f"{option.opts[0]} takes a file in a folder that exists, got '{path}'")
+        raise ParameterError(f"{called(context, option)} takes a file in a folder that exists, got '{path}'")
     return path
 
 
@@ -102,20 +71,40 @@ def reconcile(context: click.Context) -> None:
         When the model cannot be read.
     """
     model = context.params.get("model")
-    given = [name for name in SUBTRACTOR if context.params.get(name) is not None]
     kept = model is not None and model == context.meta.get(_KEPT)
-    others = [name for name in given if kept or setting_of(context, name) is not None]
+    given = [option for option in context.command.params if option.name in SUBTRACTOR]
+    given = [option for option in given if context.params[option.name or ""] is not None]
+    others = {option.name or "": setting for option in given if (setting := setting_of(context, option)) or kept}
     if model is None or not others:
         return
     from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
 
     stored = read_parameters(model)
-    for name in others:
+    for name, setting in others.items():
         value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
-        setting = setting_of(context, name)
         if value != own and setting is None:
             flag = f"--{name.replace('_', '-')}"
             raise ParameterError(f"the model {model} was made with {flag} {own}, so {flag} {value} cannot be given")
         if value != own and setting is not None:
             logger.warning("the model %s keeps its %s = %s; not used is %s", model, name, own, setting.name)
         context.params[name] = None
+
+
+model_options = block(
+    click.option("--model", type=PATH, callback=_model_to_load, help="Go on with a model that --save-model wrote."),
+    click.option(
+        "--save-model", type=PATH, callback=_model_to_save, help="Write the model at the end, also after Ctrl-C."
+    ),
+)
+keep_model_option = click.option(
+    "--keep-model",
+    type=PATH,
+    is_eager=True,  # the callbacks of the other two look at it
+    expose_value=False,
+    callback=_keep,
+    help="Go on with the model in this file, if it is there, and write it at the end.",
+)
+"""``--model`` and ``--save-model`` in one, for a command that has these.
+
+It is not passed to the command: `model` is the file if it exists and None if not, `save_model` is the file.
+"""

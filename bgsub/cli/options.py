@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.logs import progress_option, report_options  # noqa: F401 - commands find all their options here
-from bgsub.cli.model_options import keep_model_option, model_options, reconcile  # noqa: F401
+from bgsub import jobs
+from bgsub.cli.blocks import PATH, Decorator, choice
+from bgsub.cli.model_options import reconcile
+from bgsub.cli.origins import called
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
 from bgsub.nearest import did_you_mean
@@ -22,11 +24,12 @@ if TYPE_CHECKING:
 
 _TRUTH = {"true": True, "false": False}
 
-Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
 
 class MethodCommand(Command):
-    """A command whose help lists the parameters of the method apart from its own options."""
+    """A command with an option for every parameter of the method; its help lists them apart from its own options."""
+
+    def __init__(self, *args: Any, params: Sequence[click.Parameter] | None = None, **options: Any) -> None:
+        super().__init__(*args, params=[*(params or ()), *_method_options()], **options)
 
     def prepare(self, ctx: click.Context) -> None:
         """Leave the parameters that a saved model has already to it."""
@@ -50,33 +53,28 @@ class MethodParameter(click.ParamType):
 
     name = "parameter"
 
-    def __init__(self, option: str, parameter: Parameter) -> None:
-        self._option, self.parameter = option, parameter
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value in the parameter's own type, or raise ParameterError naming the option."""
         with suppress(ValueError):  # the check below says what is allowed
             value = _TRUTH.get(value, value) if self.parameter.kind is bool else self.parameter.kind(value)
+        assert param is not None
         try:
-            return self.parameter.check(self._option, value)
+            return self.parameter.check(called(ctx, param), value)
         except ParameterError as error:
             # None stands for an option that is not given, and cannot be typed.
             message = str(error).replace(" or None, got", ", got")
             raise ParameterError(message + did_you_mean(str(value), self.parameter.choices)) from None
 
 
-def method_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add an option for every parameter of the subtractor, in the order of the table."""
-    for name, parameter in reversed(SUBTRACTOR.items()):
+def _method_options() -> Iterator[click.Option]:
+    """Yield an option for every parameter of the subtractor, in the order of the table."""
+    for name, parameter in SUBTRACTOR.items():
         flag = f"--{name.replace('_', '-')}"
-        command = click.option(
-            flag,
-            name,
-            type=MethodParameter(flag, parameter),
-            metavar=_metavar(parameter),
-            help=_help(parameter),
-        )(command)
-    return command
+        kind = MethodParameter(parameter)
+        yield click.Option([flag, name], type=kind, metavar=_metavar(parameter), help=_help(parameter))
 
 
 def _metavar(parameter: Parameter) -> str:
@@ -106,10 +104,8 @@ def make_subtractor(options: dict[str, Any], model: Path | None = None, rate: An
     ParameterError
         For a bad combination of parameters, and for parameters given beside a saved model.
     """
-    from bgsub.jobs import run  # noqa: PLC0415
-
     check_model(options, model)
-    return run.make_subtractor(given(options), model, rate)
+    return jobs.make_subtractor(given(options), model, rate)
 
 
 def check_model(options: dict[str, Any], model: Path | None) -> None:
@@ -120,18 +116,29 @@ def check_model(options: dict[str, Any], model: Path | None) -> None:
         raise ParameterError(f"--model brings its own parameters, so --{flag} cannot be given")
 
 
+def passed_through(convert: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    """Return a callback that gives an option what `convert` makes of its value; errors name the option."""
+
+    def callback(context: click.Context, option: click.Parameter, value: Any) -> Any:
+        try:
+            return convert(value)
+        except ParameterError as error:
+            raise ParameterError(f"{called(context, option)}: {error}") from None
+
+    return callback
+
+
 def names_from(
     allowed: Sequence[str], optional: bool = False
 ) -> Callable[[click.Context, click.Parameter, str | Sequence[str]], list[str]]:
     """Return a callback that makes a list of ``mask,panel``, each once; it raises ParameterError."""
 
-    def split(_context: click.Context, option: click.Parameter, value: str | Sequence[str]) -> list[str]:
-        """Return the names, each once, or raise ParameterError."""
+    def split(context: click.Context, option: click.Parameter, value: str | Sequence[str]) -> list[str]:
         names = split_at_commas(value)
         wrong = [name for name in names if name not in allowed]
         if wrong or not (names or optional):
             came = f"{wrong[0]!r}{did_you_mean(wrong[0], allowed)}" if wrong else "nothing"
-            raise ParameterError(f"{option.opts[0]} takes {', '.join(allowed)}, got {came}")
+            raise ParameterError(f"{called(context, option)} takes {', '.join(allowed)}, got {came}")
         return names
 
     return split
@@ -152,37 +159,19 @@ def save_option(default: str) -> Decorator:
         multiple=True,
         default=[default],
         show_default=True,
-        callback=_outputs,
+        callback=passed_through(lambda value: [str(spec) for spec in parse_outputs(split_at_commas(value))]),
         metavar="VIEW,...",
         help=f"What to write: {', '.join(VIEWS)}, {STILL}. An ending chooses the kind of file: panel.mp4, mask.png.",
     )
 
 
-def _outputs(_context: click.Context, option: click.Parameter, value: Sequence[str]) -> list[str]:
-    try:
-        return [str(spec) for spec in parse_outputs(split_at_commas(value))]
-    except ParameterError as error:
-        raise ParameterError(f"{option.opts[0]}: {error}") from None
-
-
-format_option = click.option(
+format_option = choice(
     "--format",
     "kind",
-    type=click.Choice(["auto", "video", "images"]),
-    default="auto",
-    show_default=True,
-    help="Kind of output; auto makes images of images and video of video.",
+    of=["auto", "video", "images"],
+    text="Kind of output; auto makes images of images and video of video.",
 )
-on_error_option = click.option(
-    "--on-error",
-    type=click.Choice(["stop", "skip"]),
-    default="stop",
-    show_default=True,
-    help="What to do at a frame that cannot be read; it is named either way.",
-)
-rate_option = click.option(
-    "--rate",
-    type=click.FloatRange(0, min_open=True),
-    metavar="X",
-    help="Frames per second, where the source does not tell or is wrong.",
+output_option = click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
+scene_option = choice(
+    "--scene", of=["lobby", "street"], text="A room whose lamps switch, or a road under passing clouds."
 )

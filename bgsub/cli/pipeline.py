@@ -6,91 +6,116 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from bgsub.cli.progress import Progress
+from bgsub import jobs
+from bgsub.cli.progress import progress_bar
 from bgsub.cli.report import report
+from bgsub.jobs import interrupts
+from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Job, JobResult
-from bgsub.jobs.run import Watch, execute, run_job
 
 if TYPE_CHECKING:
-    from bgsub.jobs.controls import Controls
+    from bgsub.jobs.run import Watch
     from bgsub.separation import Separation
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import Frame, FrameSource
 
 
+class Observer(Protocol):
+    """Looks at every frame and its separation, after the outputs."""
+
+    def __call__(self, frame: Frame, separation: Separation) -> None:
+        """Look at one frame."""
+
+    def scores(self) -> dict[str, Any]:
+        """Return what it found, for the summary in JSON."""
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What is told of a run.
+
+    Attributes
+    ----------
+    quiet : bool
+        No progress and no sentence at the end.
+    limit : int, optional
+        Number of frames after which the run is over.
+    observer : Observer, optional
+        Sees every frame.
+    """
+
+    quiet: bool = False
+    limit: int | None = None
+    observer: Observer | None = None
+
+    def watch(self, controls: Controls) -> Watch:
+        """Return what draws the bar, calls the observer and ends the run at the limit."""
+
+        @contextmanager
+        def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+            with progress_bar(source.name, source.length, self.quiet, source.live) as meter:
+                frames = 0
+
+                def after(frame: Frame, separation: Separation) -> None:
+                    nonlocal frames
+                    frames += 1
+                    meter.update()
+                    if self.observer is not None:
+                        self.observer(frame, separation)
+                    if frames == self.limit:
+                        controls.quit()
+
+                yield after
+
+        return watch
+
+    def report(self, result: JobResult) -> None:
+        """Print the summary."""
+        details = None if self.observer is None else self.observer.scores()
+        limited = self.limit is not None and result.summary.frames >= self.limit
+        report(result, quiet=self.quiet, limited=limited, details=details)
+
+
 def run_pipeline(
     source: FrameSource,
     subtractor: BackgroundSubtractor,
     sinks: Sequence[Sink],
+    telling: Telling,
     *,
-    quiet: bool = False,
-    limit: int | None = None,
     controls: Controls | None = None,
     save_model: Path | None = None,
-    callback: Callable[[Frame, Separation], None] | None = None,
-    details: Callable[[], dict[str, Any]] | None = None,
 ) -> JobResult:
-    """Run a source to its end, or for `limit` frames, save the model and print the summary.
+    """Run an opened source to its end or the limit, save the model and print the summary.
 
-    Ctrl-C and SIGTERM end the run as the end of the source does. `callback` sees every frame and its
-    separation after the sinks; what `details` returns at the end goes into the summary in JSON.
+    Ctrl-C and SIGTERM end the run as the end of the source does.
 
     Raises
     ------
     SourceError, ParameterError, OutputError
         As `execute` does.
     """
-    from bgsub.jobs.controls import Controls  # noqa: PLC0415
-
     controls = controls or Controls()
-    watch = _watch(quiet, limit, controls, callback)
     with termination_as_interrupt():
-        result = execute(source, subtractor, sinks, save_model=save_model, watch=watch, controls=controls)
-    limited = limit is not None and result.summary.frames >= limit
-    report(result, quiet=quiet, limited=limited, details=details() if details is not None else None)
+        result = jobs.execute(
+            source, subtractor, sinks, save_model=save_model, watch=telling.watch(controls), controls=controls
+        )
+    telling.report(result)
     return result
 
 
-def run_and_tell(job: Job, quiet: bool = False) -> JobResult:
+def run_and_tell(job: Job, telling: Telling) -> JobResult:
     """Do a job with a progress bar, signals as in `run_pipeline`, and print the summary."""
-    from bgsub.jobs.controls import Controls  # noqa: PLC0415
-
     controls = Controls()
     with termination_as_interrupt():
-        result = run_job(job, watch=_watch(quiet, None, controls, None), controls=controls)
-    report(result, quiet=quiet)
+        result = jobs.run_job(job, watch=telling.watch(controls), controls=controls)
+    telling.report(result)
     return result
-
-
-def _watch(
-    quiet: bool,
-    limit: int | None,
-    controls: Controls,
-    callback: Callable[[Frame, Separation], None] | None,
-) -> Watch:
-    """Return what draws the bar, calls `callback` and ends the run after `limit` frames."""
-
-    @contextmanager
-    def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
-        """Draw the progress of one source."""
-        with Progress(source, quiet) as progress:
-
-            def after(frame: Frame, separation: Separation) -> None:
-                """Count a frame and end the run at the limit."""
-                progress(frame, separation)
-                if callback is not None:
-                    callback(frame, separation)
-                if progress.frames == limit:
-                    controls.quit()
-
-            yield after
-
-    return watch
 
 
 @contextmanager
@@ -99,8 +124,6 @@ def termination_as_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-
-    from bgsub.jobs import interrupts  # noqa: PLC0415
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         """Do what Ctrl-C would do now."""

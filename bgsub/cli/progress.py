@@ -6,15 +6,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import ExitStack, contextmanager, nullcontext
+from typing import Any, Protocol
 
 from bgsub.cli.logs import Reporting, logger, progress_logger, to_file
-
-if TYPE_CHECKING:
-    from bgsub.separation import Separation
-    from bgsub.video.sources.base import Frame, FrameSource
 
 _LABEL = 40  # characters of a path that leave room for the bar itself
 INTERVAL = 30.0  # seconds between two lines
@@ -83,6 +78,14 @@ class _Both:
             meter.update(n)
 
 
+def kind_of_progress(quiet: bool = False) -> str:
+    """Return "bar", "log" or "none", as ``--progress`` wants it."""
+    reporting = Reporting.of()
+    if quiet or reporting.quiet:
+        return "none"
+    return {"auto": "bar" if sys.stderr.isatty() else "log"}.get(reporting.progress, reporting.progress)
+
+
 @contextmanager
 def progress_bar(
     name: str, length: int | None, quiet: bool = False, live: bool = False, unit: str = "frames"
@@ -102,34 +105,32 @@ def progress_bar(
     unit : str
         What is counted.
     """
-    reporting = Reporting.of()
-    kind = "none" if quiet or reporting.quiet else reporting.progress
-    if kind == "auto":
-        kind = "bar" if sys.stderr.isatty() else "log"
+    kind = kind_of_progress(quiet)
     interval = INTERVAL_LIVE if live else INTERVAL
     with ExitStack() as stack:
         meters: list[Meter] = []
         if kind == "bar":
-            meters.append(stack.enter_context(_bar(name, length, unit)))
+            label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
+            meters.append(stack.enter_context(bar(total=length, desc=label, unit=f" {unit}")))
         if kind == "log":
             meters.append(Lines(name, length, interval, progress_logger.info, unit))
-        elif reporting.log is not None:
+        elif Reporting.of().log is not None:
             meters.append(Lines(name, length, interval, to_file, unit))
         stack.enter_context(_compilation_told(kind == "bar"))
         yield _Both(meters)
 
 
 @contextmanager
-def _bar(name: str, length: int | None, unit: str) -> Iterator[Meter]:
-    from tqdm import tqdm  # noqa: PLC0415
+def bar(**options: Any) -> Iterator[Any]:
+    """Yield a bar of tqdm; unless it is disabled, the log appears above it."""
+    from tqdm import tqdm  # noqa: PLC0415 - most commands draw none
     from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
 
-    label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
     with (
-        logging_redirect_tqdm([logger]),
-        tqdm(total=length, desc=label, unit=f" {unit}", dynamic_ncols=True, leave=False) as bar,
+        nullcontext() if options.get("disable") else logging_redirect_tqdm([logger]),
+        tqdm(dynamic_ncols=True, leave=False, **options) as drawn,
     ):
-        yield bar
+        yield drawn
 
 
 @contextmanager
@@ -152,36 +153,6 @@ def _compilation_told(watched: bool) -> Iterator[None]:
 
     with event.install_listener("numba:compile", Once()):
         yield
-
-
-class Progress:
-    """Counts frames and tells the progress of a source.
-
-    Parameters
-    ----------
-    source : FrameSource
-        Gives the name and, if known, the number of frames.
-    quiet : bool
-        Tell nothing.
-    """
-
-    def __init__(self, source: FrameSource, quiet: bool) -> None:
-        self.frames = 0
-        self._context = progress_bar(source.name, source.length, quiet, source.live)
-
-    def __enter__(self) -> Progress:
-        self._meter = self._context.__enter__()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._context.__exit__(kind, error, trace)
-
-    def __call__(self, frame: Frame, separation: Separation) -> None:
-        """Take one frame into account."""
-        self.frames += 1
-        self._meter.update()
 
 
 def _duration(seconds: float) -> str:

@@ -2,76 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import click
 
-from bgsub.cli.camera_options import reconnect_option
+from bgsub.cli.blocks import Decorator, block
 from bgsub.cli.job_options import common_options, job_options, make_job
-from bgsub.cli.options import Decorator, MethodCommand, keep_model_option, report_options
-from bgsub.cli.record_options import check_record_options, record_options
-
-_TRACK_FILES = ["csv", "jsonl", "coco"]
+from bgsub.cli.logs import report_options
+from bgsub.cli.model_options import keep_model_option
+from bgsub.cli.options import MethodCommand, output_option
+from bgsub.cli.pipeline import Telling, run_and_tell
+from bgsub.cli.record_options import Clips, record_options
+from bgsub.cli.source_options import reconnect_option
+from bgsub.video.output_names import EVENT_FILES
 
 
 def _options_of_one(options: Decorator) -> Decorator:
     """Return what adds source and folder, `options`, and those that make sense for a single source only."""
-
-    def add(command: Any) -> Any:
-        """Decorate one command."""
-        for decorate in (
-            report_options,
-            click.option("--checkpoint-seconds", type=click.FloatRange(min=0), default=15.0, hidden=True),
-            click.option("--overwrite", is_flag=True, help="Replace results that exist; with --resume, begin anew."),
-            click.option(
-                "--resume",
-                is_flag=True,
-                help="Keep checkpoints; after an interruption the same command goes on from the last.",
-            ),
-            keep_model_option,
-            reconnect_option,
-            record_options,
-            options,
-            click.option(
-                "-o", "--output", required=True, type=click.Path(path_type=Path), help="Folder for the results."
-            ),
-            click.argument("source"),
-        ):
-            command = decorate(command)
-        return command
-
-    return add
-
-
-def _run(
-    source: str,
-    output: Path,
-    *,
-    quiet: bool,
-    resume: bool,
-    overwrite: bool,
-    checkpoint_seconds: float,
-    record: Path | None,
-    pre_roll: float | None,
-    post_roll: float | None,
-    motion: float | None,
-    **options: Any,
-) -> None:
-    from bgsub.cli.pipeline import run_and_tell  # noqa: PLC0415
-
-    check_record_options(record, pre_roll, post_roll, motion)
-    clips = {"pre_roll": pre_roll, "post_roll": post_roll, "min_share": motion}
-    job = replace(
-        make_job(source, output, **options),
-        resume=resume,
-        overwrite=overwrite,
-        checkpoint_seconds=checkpoint_seconds,
-        record=record,
-        recording={name: value for name, value in clips.items() if value is not None},
+    return block(
+        click.argument("source"),
+        output_option,
+        options,
+        record_options,
+        reconnect_option,
+        keep_model_option,
+        click.option(
+            "--resume",
+            is_flag=True,
+            help="Keep checkpoints; after an interruption the same command goes on from the last.",
+        ),
+        click.option("--overwrite", is_flag=True, help="Replace results that exist; with --resume, begin anew."),
+        click.option("--checkpoint-seconds", type=click.FloatRange(min=0), default=15.0, hidden=True),
+        report_options,
     )
-    run_and_tell(job, quiet)
+
+
+def _run(source: str, output: Path, *, quiet: bool, clips: Clips, **options: Any) -> None:
+    job = make_job(source, output, record=clips.record, recording=clips.parameters, **options)
+    run_and_tell(job, Telling(quiet))
 
 
 @click.command(cls=MethodCommand, short_help="Separate a video, images or a stream into files.")
@@ -95,11 +65,6 @@ def track(*, source: str, output: Path, event_files: list[str], plot: bool, **op
     touch are one object, and somebody who comes back is a new one. --event-files and --plot choose among the files;
     without them all are written, the picture where matplotlib is installed.
     """
-    wanted = event_files or ([] if plot else _TRACK_FILES)
-    _run(source, output, views=[], event_files=wanted, plot=plot or (not event_files and _can_plot()), **options)
-
-
-def _can_plot() -> bool:
-    from importlib.util import find_spec  # noqa: PLC0415
-
-    return find_spec("matplotlib") is not None
+    wanted = event_files or ([] if plot else list(EVENT_FILES))
+    drawn = plot or (not event_files and find_spec("matplotlib") is not None)
+    _run(source, output, views=[], event_files=wanted, plot=drawn, **options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from bgsub.cli.origins import hint, setting_of
 from bgsub.errors import BgsubError, BrokenSourceError, DependencyError, OutputError, StoppedError
 from bgsub.nearest import did_you_mean
 
@@ -19,6 +20,11 @@ def verdict(error: BaseException) -> tuple[str, int]:
 
 
 def _verdict(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
+        setting = setting_of(error.ctx, error.param)
+        if setting is not None:
+            message = error.message.rstrip(".")
+            return f"{setting.name}: {message}{choice_hint(message, error.param)}", WRONG_INPUT
     if isinstance(error, click.UsageError) and error.ctx is not None:
         return f"{_usage(error)}; see {error.ctx.command_path} --help", WRONG_INPUT
     if isinstance(error, click.ClickException):
@@ -46,11 +52,11 @@ def _usage(error: click.UsageError) -> str:
 
 def _option_hint(name: str, context: click.Context) -> str:
     flags = [flag for option in context.command.params for flag in (*option.opts, *option.secondary_opts)]
-    hint = did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
+    nearest = hint(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
     program = context.find_root()
     if context is not program and any(name in option.opts for option in program.command.params):
         return f"; it stands before the command: {program.command_path} {name}"
-    return hint
+    return nearest
 
 
 def choice_hint(message: str, option: click.Parameter) -> str:

@@ -8,6 +8,7 @@ from .metrics import confusion as confusion
 from .output import write_csv as write_csv
 from .output import write_json as write_json
 from .overlay import error_image as error_image
+from .referee import Referee as Referee
 from .results import MaskWriter as MaskWriter
 from .results import find_masks as find_masks
 from .results import find_results as find_results
@@ -17,6 +18,9 @@ from .run import score_results as score_results
 from .sequences import SceneSequence as SceneSequence
 from .sequences import Sequence as Sequence
 from .sheet import Sheet as Sheet
+from .speed import format_speed as format_speed
+from .speed import load_frames as load_frames
+from .speed import time_methods as time_methods
 from .summary import Average as Average
 from .summary import format_table as format_table
 from .summary import summarize as summarize

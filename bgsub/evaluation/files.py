@@ -7,8 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.evaluation.metrics import CODES
+from bgsub.video.sources.images import read_image
 
 _IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"}
 # The site has both ROI.bmp and ROI.jpg; JPEG blurs the border, so it comes last.
@@ -58,8 +60,6 @@ def list_folder(folder: Path) -> list[Path]:
 
 def read_picture(path: Path) -> np.ndarray:
     """Return a picture as it is stored, without alpha; SourceError names a file that cannot be read."""
-    from bgsub.video.sources.images import read_image  # noqa: PLC0415 - scenes need no OpenCV
-
     return read_image(path)
 
 
@@ -95,8 +95,6 @@ def read_roi(path: Path, size: tuple[int, int]) -> np.ndarray:
     SourceError
         If the file cannot be read, or nothing lies inside.
     """
-    from bgsub._opencv import cv2  # noqa: PLC0415 - scenes need no OpenCV
-
     image = read_codes(path)
     if image.shape != size:
         image = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_NEAREST)

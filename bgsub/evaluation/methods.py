@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
+import bgsub
 from bgsub.errors import DependencyError, ParameterError
 
-METHODS = ("bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
+if TYPE_CHECKING:
+    import numpy as np
+
+OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
+METHODS = ("bgsub", *OPENCV_METHODS)
 """Names for `make_method`; those after ``knn`` need OpenCV's extra modules (opencv-contrib-python)."""
 
 _PYBGS = {"subsense": "SuBSENSE", "vibe": "ViBe", "sigmadelta": "SigmaDelta"}
@@ -41,22 +44,20 @@ def make_method(name: str) -> Method:
     if name not in METHODS + LIBRARY_METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS + LIBRARY_METHODS)}, got {name!r}")
     if name == "bgsub":
-        from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
-
-        return BackgroundSubtractor()
+        return bgsub.BackgroundSubtractor()
     return _from_pybgs(name) if name in _PYBGS else _from_opencv(name)
 
 
 def _from_pybgs(name: str) -> Any:
     try:
-        import pybgs  # noqa: PLC0415
+        import pybgs  # noqa: PLC0415 - an optional package
     except ImportError:
         raise DependencyError(f"{name} needs bgslibrary: pip install pybgs") from None
     return getattr(pybgs, _PYBGS[name])()
 
 
 def _from_opencv(name: str) -> Any:
-    from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
+    from bgsub._opencv import cv2  # noqa: PLC0415 - the command line knows the names without it
 
     constructor = f"createBackgroundSubtractor{name.upper()}"
     home = cv2 if name in ("mog2", "knn") else getattr(cv2, "bgsegm", None)

@@ -11,6 +11,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub._version import __version__
 from bgsub.evaluation.run import Score
 from bgsub.evaluation.summary import METRICS, Average, summarize
 from bgsub.storage.atomic import write_whole
@@ -107,11 +111,6 @@ def write_csv(path: str | Path, scores: Iterable[Score]) -> None:
 
 def versions() -> dict[str, str]:
     """Return the versions that a result depends on, by name."""
-    import numpy as np  # noqa: PLC0415 - for its version only
-
-    from bgsub._opencv import cv2  # noqa: PLC0415
-    from bgsub._version import __version__  # noqa: PLC0415 - the package imports this one
-
     return {
         "bgsub": __version__,
         "opencv": cv2.__version__,

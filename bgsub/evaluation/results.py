@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bgsub._opencv import cv2
 from bgsub.errors import SinkError, SourceError
 from bgsub.evaluation.files import numbered
 from bgsub.evaluation.sequences import Sequence
@@ -86,7 +87,5 @@ class MaskWriter:
 
     def __call__(self, number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
         """Write the mask of one frame."""
-        from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
-
         binary = np.where(mask > 127, 255, 0).astype(np.uint8)
         write_whole(self.folder / f"bin{number:06d}.png", cv2.imencode(".png", binary)[1].tobytes())

@@ -11,6 +11,7 @@ from statistics import median
 
 import numpy as np
 
+from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.evaluation.files import read_codes
 from bgsub.evaluation.methods import Method, make_method
@@ -137,8 +138,6 @@ def score_results(
 
 
 def _apply(method: Method, frame: np.ndarray, name: str, sequence: str) -> np.ndarray:
-    from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
-
     try:
         return method.apply(frame)
     except cv2.error as error:

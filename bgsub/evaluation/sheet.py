@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.evaluation.worst import PARTS, WorstFrame
 from bgsub.storage.atomic import write_whole
@@ -97,8 +98,6 @@ class Sheet:
         return f"{head}{''.join(body)}</body></html>\n"
 
     def _picture(self) -> bytes:
-        from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
-
         decoded = [(title, [(s.caption, _decoded(s.jpeg)) for s in strips]) for title, strips in self._sections]
         width = max((image.shape[1] for _, strips in decoded for _, image in strips), default=_WIDTH)
         rows = [_line(f"{', '.join(PARTS)}; {_LEGEND}", width, 0.45)]
@@ -117,8 +116,6 @@ def _caption(frame: WorstFrame) -> str:
 
 
 def _jpeg(strip: np.ndarray) -> bytes:
-    from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
-
     if strip.shape[1] > _WIDTH:
         height = max(1, round(strip.shape[0] * _WIDTH / strip.shape[1]))
         strip = cv2.resize(strip, (_WIDTH, height), interpolation=cv2.INTER_AREA)
@@ -126,8 +123,6 @@ def _jpeg(strip: np.ndarray) -> bytes:
 
 
 def _decoded(jpeg: bytes) -> np.ndarray:
-    from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
-
     image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     assert image is not None  # it was encoded here
     return image
@@ -144,8 +139,6 @@ def _figure(strip: Strip) -> str:
 
 def _line(text: str, width: int, scale: float) -> np.ndarray:
     """Return a line of text, white on black; it shrinks until it fits."""
-    from bgsub._opencv import cv2  # noqa: PLC0415 - the metrics work without it
-
     plain = text.encode("ascii", "replace").decode("ascii")  # OpenCV's fonts know no other letters
     font = cv2.FONT_HERSHEY_SIMPLEX
     (wide, _), _ = cv2.getTextSize(plain, font, scale, 1)

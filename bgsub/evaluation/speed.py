@@ -8,8 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bgsub import synthetic
+from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.evaluation.methods import Method, make_method
+from bgsub.video.sources.opening import open_source
 
 _SCENE_SIZE = (320, 240)
 _STRETCH = 20  # frames of a turn
@@ -56,11 +59,7 @@ def load_frames(source: str | None, count: int) -> list[np.ndarray]:
         When the source cannot be opened or has no frames.
     """
     if source is None:
-        from bgsub import synthetic  # noqa: PLC0415
-
         return [frame for frame, _ in synthetic.scene("street", size=_SCENE_SIZE, length=count)]
-    from bgsub.video.sources.opening import open_source  # noqa: PLC0415 - it brings OpenCV along
-
     frames: list[np.ndarray] = []
     with open_source(source) as opened:
         for frame in opened:
@@ -102,8 +101,6 @@ def time_methods(
     list of Timing
         For "bgsub" and the peers.
     """
-    from bgsub._opencv import cv2  # noqa: PLC0415
-
     before = cv2.getNumThreads()
     if threads is not None:
         cv2.setNumThreads(threads)

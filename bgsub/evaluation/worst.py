@@ -8,6 +8,7 @@ import numpy as np
 
 from bgsub.evaluation.metrics import OUTSIDE, Confusion, confusion
 from bgsub.evaluation.overlay import error_image
+from bgsub.video.views import to_bgr8
 
 PARTS = ("input", "truth", "mask", "errors")
 """What the strip of a frame shows, from left to right."""
@@ -47,8 +48,6 @@ class WorstFrame:
     @property
     def strip(self) -> np.ndarray:
         """Input, truth, mask and errors (`error_image`) side by side with bars between, (h, 4 w + 12, 3), BGR."""
-        from bgsub.video.views import to_bgr8  # noqa: PLC0415 - the metrics work without OpenCV
-
         image = to_bgr8(self.frame)
         mask = self.mask.astype(np.uint8) * 255 if self.mask.dtype == np.bool_ else self.mask
         bar = np.full((len(image), _BAR, 3), 128, np.uint8)  # two dark masks would run into one another

@@ -13,16 +13,13 @@ from bgsub.events.linking import ObjectLinker
 from bgsub.events.region_counts import RegionWriter
 from bgsub.events.writers import CocoWriter, CsvWriter, JsonLinesWriter, Writer
 from bgsub.separation import Separation
+from bgsub.video.output_names import EVENT_FILES
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 
-_WRITERS: dict[str, tuple[str, Callable[[Path], Writer]]] = {
-    "csv": ("events.csv", CsvWriter),
-    "jsonl": ("events.jsonl", JsonLinesWriter),
-    "coco": ("objects.json", CocoWriter),
-}
-FORMATS = tuple(_WRITERS)
+_WRITERS: dict[str, Callable[[Path], Writer]] = {"csv": CsvWriter, "jsonl": JsonLinesWriter, "coco": CocoWriter}
+FORMATS = tuple(EVENT_FILES)
 
 
 class EventSink(Sink):
@@ -82,7 +79,7 @@ class EventSink(Sink):
         locate = locate or self.folder.joinpath
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):
-            file, make = _WRITERS[name]
+            file, make = EVENT_FILES[name], _WRITERS[name]
             self._writers[name] = make(locate(file))
         if regions is not None and "csv" in self._writers:
             self._writers["regions"] = RegionWriter(locate("regions.csv"), regions)

@@ -2,6 +2,7 @@ from .controls import Controls as Controls
 from .job import Job as Job
 from .job import JobResult as JobResult
 from .job import Statistics as Statistics
+from .outputs import make_sinks as make_sinks
 from .pipeline import Pipeline as Pipeline
 from .pipeline import Subtractor as Subtractor
 from .pipeline import Summary as Summary

@@ -1,3 +1,4 @@
+from .display import NoWindowError as NoWindowError
 from .loopback_camera import LoopbackCamera as LoopbackCamera
 from .session import LiveCamera as LiveCamera
 from .session import LiveSession as LiveSession

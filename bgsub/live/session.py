@@ -22,11 +22,10 @@ from bgsub.live.viewer import Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.live.worker import TICK, Outcome, Worker, join
 from bgsub.video.background import in_background
-from bgsub.video.output_names import safe_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
-from bgsub.video.sources.camera_address import without_password
+from bgsub.video.sources.camera_address import file_name, without_password
 from bgsub.video.sources.opening import open_source
 
 Runner = Callable[..., JobResult]
@@ -243,12 +242,6 @@ class LiveSession:
             raise
         join(workers)
         return [worker.outcome for worker in workers]
-
-
-def file_name(camera: str) -> str:
-    """Return the name of a camera as it can stand in the names of files."""
-    name = camera.partition("://")[2] or camera
-    return safe_name(name, "camera")
 
 
 def _check(cameras: Sequence[LiveCamera]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import threading
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from video_fakes import MjpegServer, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
+from bgsub.jobs.job import Statistics
 
 _PACE = re.compile(r" in \d+\.\d s \(\d+ frames/s\)")
 
@@ -85,6 +87,24 @@ def served(images) -> Iterator[MjpegServer]:
 @pytest.fixture
 def jpegs(frames):
     return [cv2.imencode(".jpg", frame)[1].tobytes() for frame in frames]
+
+
+@pytest.fixture
+def signal_after(monkeypatch):
+    """A function that sends this process a signal, once, after so many frames of a run."""
+
+    def send(frames, number):
+        plain = Statistics.__call__
+
+        def count(self, frame, separation):  # called once a frame is written
+            plain(self, frame, separation)
+            if self.frames == frames:
+                monkeypatch.setattr(Statistics, "__call__", plain)
+                os.kill(os.getpid(), number)
+
+        monkeypatch.setattr(Statistics, "__call__", count)
+
+    return send
 
 
 @pytest.fixture

@@ -15,7 +15,6 @@ from scipy.io import loadmat, savemat
 from video_fakes import read_video, write_images, write_video
 
 from bgsub._opencv import cv2
-from bgsub.jobs.decomposition import matrices
 
 command = sys.modules["bgsub.cli.decompose"]  # the package has the command itself under this name
 X, LOW_RANK = make_matrix()
@@ -368,7 +367,3 @@ def test_settings_of_the_method_are_not_those_of_this_command(cli, place, monkey
     assert answer.code == 0
     assert (json.loads(answer.out)["rank"], json.loads(answer.out)["iterations"]) == (3, 7)
     assert "iterations = 7" in cli("config", "decompose").out
-
-
-def test_the_endings_are_those_of_the_library():
-    assert command._MATRIX_ENDINGS == matrices.MATRIX_ENDINGS

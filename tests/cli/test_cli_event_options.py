@@ -1,15 +1,11 @@
 """The options of events and regions, on a command of their own."""
 
-import subprocess
-import sys
-
 import click
 import pytest
 from click.testing import CliRunner
 
-from bgsub.cli.event_options import EVENT_FORMATS, event_options
+from bgsub.cli.event_options import event_options
 from bgsub.errors import ParameterError
-from bgsub.events import FORMATS
 
 
 @click.command()
@@ -37,10 +33,3 @@ def test_wrong_values_are_named(words, message):
     answer = CliRunner().invoke(command, words)
     assert isinstance(answer.exception, ParameterError)
     assert str(answer.exception).startswith(message)
-
-
-def test_the_formats_are_those_of_the_sink_and_nothing_heavy_is_imported():
-    assert EVENT_FORMATS == FORMATS
-    code = "import sys, bgsub.cli.event_options; print({'numpy', 'cv2', 'numba'} & set(sys.modules))"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "set()"

@@ -1,6 +1,5 @@
 """Ctrl-C and SIGTERM: the outputs are finished and readable, the exit code is 0."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,19 +9,11 @@ import pytest
 from video_fakes import read_video
 
 import bgsub
-from bgsub.jobs.job import Statistics
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_in_the_middle_ends_the_run_well(cli, tmp_path, video, monkeypatch, number):
-    plain = Statistics.__call__
-
-    def count(self, frame, separation):  # called once a frame is written
-        plain(self, frame, separation)
-        if self.frames == 7:
-            os.kill(os.getpid(), number)
-
-    monkeypatch.setattr(Statistics, "__call__", count)
+def test_a_signal_in_the_middle_ends_the_run_well(cli, tmp_path, video, signal_after, number):
+    signal_after(7, number)
     handler = signal.getsignal(signal.SIGTERM)
     out, model = tmp_path / "out", tmp_path / "m.npz"
     answer = cli("run", video, "-o", out, "--save-model", model)
@@ -38,7 +29,7 @@ def test_ctrl_c_before_the_run_is_told(cli, folder, tmp_path, monkeypatch):
     def interrupt(*_args, **_kwargs):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("bgsub.video.open_source", interrupt)
+    monkeypatch.setattr("bgsub.video.sources.images.ImageSequenceSource.__init__", interrupt)
     answer = cli("run", folder, "-o", tmp_path / "out")
     assert answer.code == 1
     assert answer.err == "\nbgsub: error: stopped by the user\n"  # the empty line ends the one with ^C

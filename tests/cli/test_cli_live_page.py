@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 from video_fakes import FakeDisplay, read_video
 
-from bgsub.cli.live_options import LIVE_VIEWS
+from bgsub.jobs.controls import LIVE_VIEWS
 
 QUICK = ("--start-frames", 10)
 

@@ -133,7 +133,7 @@ def test_verbose_and_quiet_stand_after_the_command_as_well(cli, words, folder, t
 
 def test_verbose_shows_the_traceback_wherever_it_comes_from(cli, words, monkeypatch):
     monkeypatch.setenv("BGSUB_VERBOSE", "true")
-    monkeypatch.setattr("bgsub.cli.pipeline.run_job", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("bgsub.jobs.run_job", lambda *_, **__: 1 / 0)
     lines = lines_of(cli(*words()))
     assert lines[0] == "Traceback (most recent call last):"
     assert lines[-1] == "bgsub: error: ZeroDivisionError: division by zero (bgsub --verbose shows where)"
@@ -154,22 +154,13 @@ def test_the_summary_as_json(cli, words, folder, tmp_path):
     assert answer.err == "bgsub: error: no such file or folder: 'gone.mp4'\n"
 
 
-def test_the_demo_as_json(cli, tmp_path):
-    answer = cli("demo", "--frames", 60, "-o", tmp_path / "demo", "--json")
-    assert (answer.code, answer.err) == (0, "")
-    result = json.loads(answer.out)
-    assert result["frames"] == 60
-    assert 0 <= result["recall"] <= 1
-    assert (tmp_path / "demo" / "strip.png").exists()
-
-
 def compile_event(module):
     return {"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=module))}
 
 
 def test_compilation_is_told_once_to_who_waits(terminal, monkeypatch, caplog):
     terminal()
-    monkeypatch.setattr(progress, "_bar", lambda *_: nullcontext(SimpleNamespace(update=lambda n: None)))
+    monkeypatch.setattr(progress, "bar", lambda **_: nullcontext(SimpleNamespace(update=lambda n: None)))
     with caplog.at_level(logging.INFO, "bgsub"), progress_bar("a", 3):
         for module in ("scipy.x", "bgsub.tracking._kernels", "bgsub.tracking._kernels"):
             with event.trigger_event("numba:compile", data=compile_event(module)):

@@ -8,7 +8,7 @@ import click
 import pytest
 from video_fakes import ThresholdSubtractor, make_frames, read_video
 
-from bgsub.cli.record_options import make_recorder, record_options
+from bgsub.cli.record_options import record_options
 from bgsub.errors import ParameterError
 from bgsub.jobs.simple import process_video
 from bgsub.video import ArraySource, open_source
@@ -18,11 +18,11 @@ from bgsub.video.sources.camera import CameraSource
 
 @click.command()
 @record_options
-def command(**options):
+def command(clips):
     """Separate twelve frames of a moving square at 10 frames per second."""
     with ArraySource(make_frames(12), rate=10) as source:
         source.name = "square"
-        recorder = make_recorder(source, **options)
+        recorder = clips.recorder(source)
         process_video(source, [recorder] if recorder else [], subtractor=ThresholdSubtractor())
 
 

@@ -88,15 +88,16 @@ def test_after_a_kill_every_byte_is_that_of_an_uninterrupted_run(cli, sources, t
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_was_stopped_says_how_it_goes_on(cli, sources, tmp_path, number):
+def test_a_run_that_was_stopped_says_how_it_goes_on(cli, sources, tmp_path, signal_after, number):
     words = sources / "frames", "-o", tmp_path, "--start-frames", 20
-    process = start_and_wait(tmp_path, SEGMENT, *words)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (1, "")
-    assert "stopped after frame" in err
-    assert f"the same command goes on after frame {safe_frames(tmp_path)}" in err
-    assert "Traceback" not in err
+    signal_after(SEGMENT + 20, number)
+    answer = cli("run", *words, "--resume", "--checkpoint-seconds", 0)
+    assert (answer.code, answer.out) == (1, "")
+    assert f"stopped after frame {SEGMENT + 20}" in answer.err
+    safe = safe_frames(tmp_path)
+    assert SEGMENT <= safe <= SEGMENT + 20
+    assert f"the same command goes on after frame {safe}" in answer.err
+    assert "Traceback" not in answer.err
     other = cli("run", *words, "--resume", "--rank", 2)
     assert other.code == 2
     assert "(--rank 3, now 2); --overwrite starts anew" in other.err

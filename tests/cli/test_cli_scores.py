@@ -1,5 +1,7 @@
 """``bgsub demo``, ``bgsub evaluate`` and ``bgsub bench``: their files and their numbers."""
 
+import json
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +10,7 @@ from cli_inputs import make_scene
 from video_fakes import read_video, write_images
 
 import bgsub
+from bgsub import synthetic
 from bgsub._opencv import cv2
 from bgsub.evaluation import Confusion, Sequence, confusion
 from bgsub.evaluation import evaluate as evaluate_method
@@ -37,14 +40,15 @@ def sequence(tmp_path):
     return root
 
 
-def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path):
+def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.synthetic.scene", cache(scene))  # the room is drawn once for all
     out = tmp_path / "out"
     answer = cli("demo", "--frames", 60, "-o", out, "--seed", 1)
     assert (answer.code, answer.err) == (0, "")
     assert sorted(path.name for path in out.iterdir()) == ["mask.mkv", "panel.mp4", "strip.png"]
     masks = [frame[:, :, 0] for frame in read_video(out / "mask.mkv")]
     total = Confusion()
-    for mask, (_, truth) in zip(masks, scene("lobby", size=(320, 240), length=60, seed=1), strict=True):
+    for mask, (_, truth) in zip(masks, synthetic.scene("lobby", size=(320, 240), length=60, seed=1), strict=True):
         total += confusion(mask, truth)
     first, second = answer.out.splitlines()
     assert first.startswith("scene 'lobby': 60 frames of 320x240; foreground ")
@@ -57,6 +61,11 @@ def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path):
     strip = cv2.imread(str(out / "strip.png"))
     assert strip.shape == (240, 960, 3)
     assert any(np.array_equal(strip[:, 640:, 0], mask) for mask in masks)
+    answer = cli("demo", "--frames", 60, "-o", tmp_path / "json", "--seed", 1, "--json")
+    assert (answer.code, answer.err) == (0, "")
+    result = json.loads(answer.out)
+    assert (result["frames"], result["recall"], result["f_measure"]) == (60, total.recall, total.f_measure)
+    assert (tmp_path / "json" / "strip.png").exists()
 
 
 def test_a_quiet_demo_says_nothing(cli, tmp_path):

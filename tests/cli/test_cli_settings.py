@@ -11,8 +11,7 @@ from video_fakes import write_images
 
 import bgsub
 from bgsub.cli import program
-from bgsub.cli.settings import Command, as_typed
-from bgsub.cli.settings_files import Setting
+from bgsub.cli.settings import Command
 
 
 @pytest.fixture
@@ -72,7 +71,9 @@ def test_the_order_of_precedence(cli, place, monkeypatch, shown):
     assert shown("rank = 5", "--config", "named.toml", key="rank") == (6, "named.toml")
     assert shown("rank = 5", "--config", "named.toml", key="median") == (7, str(own))
     monkeypatch.setenv("BGSUB_RANK", "7")
+    monkeypatch.setenv("BGSUB_MEDIAN", "")
     assert shown("rank = 5", "--config", "named.toml", key="rank") == (7, "BGSUB_RANK")
+    assert shown("rank = 5", key="median") == (7, str(own))
     monkeypatch.setenv("BGSUB_RUN_RANK", "8")
     assert shown("rank = 5", "--config", "named.toml", key="rank") == (8, "BGSUB_RUN_RANK")
     assert shown("rank = 5", "--no-config", key="median") == (5, "default")
@@ -153,7 +154,13 @@ def test_a_wrong_file_keeps_nobody_from_the_help(cli, place):
         ("BGSUB_RANK", "many", "BGSUB_RANK must be an integer >= 1, got 'many'"),
         ("BGSUB_RUN_RATE", "-1", "BGSUB_RUN_RATE: -1.0 is not in the range x>0"),
         ("BGSUB_QUIET", "maybe", "BGSUB_QUIET: 'maybe' is not a valid boolean"),
-        ("BGSUB_RANC", "1", "environment: unknown variable 'BGSUB_RANC'; did you mean 'BGSUB_RANK'?"),
+        ("BGSUB_SAVE", "panle", "BGSUB_SAVE: an output must be one of mask, "),
+        ("BGSUB_START", "soon", "BGSUB_START must be a frame number"),
+        ("BGSUB_RANC", "1", "environment: unknown variable 'BGSUB_RANC'; did you mean 'BGSUB_RANK'?\n"),
+        ("BGSUB_LIVE_VIEV", "1", "environment: unknown variable 'BGSUB_LIVE_VIEV'; did you mean 'BGSUB_LIVE_VIEW'?\n"),
+        ("BGSUB_EVENTS", "1", "environment: unknown variable 'BGSUB_EVENTS'; the parameter events is called scene_"),
+        ("BGSUB_CONFG", "1", "environment: unknown variable 'BGSUB_CONFG'; did you mean 'BGSUB_CONFIG'?\n"),
+        ("BGSUB_1234567890123", "1", "environment: unknown variable 'BGSUB_1234567890123'\n"),
     ],
 )
 def test_a_wrong_variable_is_refused(cli, place, monkeypatch, variable, value, message):
@@ -174,21 +181,24 @@ def test_variables_hold_lists_and_flags(cli, place, monkeypatch):
     assert sorted(path.name for path in Path("out").iterdir()) == ["background", "mask"]
 
 
-def test_any_kind_of_option_is_found_by_itself():
-    serve = click.Option(["--serve"], is_flag=False, flag_value="8080", metavar="[PORT]")
-    assert as_typed(serve, Setting(True, "f", "serve")) == "8080"
-    assert as_typed(serve, Setting(False, "f", "serve")) is None
-    assert as_typed(serve, Setting(99, "f", "serve")) == "99"
-    assert as_typed(serve, Setting("true", "BGSUB_SERVE")) == "8080"
-    region = click.Option(["--roi"], multiple=True, metavar="X,Y,W,H")
-    assert as_typed(region, Setting(["1,2,3,4", "5,6,7,8"], "f", "roi")) == ["1,2,3,4", "5,6,7,8"]
-    assert as_typed(region, Setting("1,2,3,4", "f", "roi")) == ["1,2,3,4"]
-    assert as_typed(region, Setting("1,2,3,4 5,6,7,8", "BGSUB_ROI")) == ["1,2,3,4", "5,6,7,8"]
-    kinds = click.Option(["--kinds"], metavar="KIND,...")
-    assert as_typed(kinds, Setting(["a", "b"], "f", "kinds")) == "a,b"
-    size = click.Option(["--size"], nargs=2, type=int)
-    assert as_typed(size, Setting([4, 3], "f", "size")) == ["4", "3"]
-    assert as_typed(size, Setting("4 3", "BGSUB_SIZE")) == ["4", "3"]
+@pytest.mark.parametrize(
+    ("text", "variable", "value", "taken"),
+    [
+        ("roi = ['1,2,3,4', '5,6,7,8']", "", "", {"roi": ("1,2,3,4", "5,6,7,8")}),
+        ("roi = '1,2,3,4'", "", "", {"roi": ("1,2,3,4",)}),
+        ("", "BGSUB_ROI", "1,2,3,4 5,6,7,8", {"roi": ("1,2,3,4", "5,6,7,8")}),
+        ("kinds = ['a', 'b']", "", "", {"kinds": "a,b"}),
+        ("size = [4, 3]", "", "", {"size": (4, 3)}),
+        ("", "BGSUB_SIZE", "4 3", {"size": (4, 3)}),
+    ],
+)
+def test_any_kind_of_option_is_found_by_itself(place, monkeypatch, text, variable, value, taken):
+    Path("bgsub.toml").write_text(text)
+    monkeypatch.setenv(variable or "BGSUB_ROI", value)
+    roi = click.Option(["--roi"], multiple=True, metavar="X,Y,W,H")
+    kinds, size = click.Option(["--kinds"], metavar="KIND,..."), click.Option(["--size"], nargs=2, type=int)
+    context = Command("any", params=[roi, kinds, size]).make_context("any", [])
+    assert {name: given for name, given in context.params.items() if given} == taken
 
 
 def test_config_prints_toml_that_means_the_same(cli, place):

@@ -99,10 +99,10 @@ def test_an_output_folder_that_cannot_be(cli, place, output, message):
             ["--model", "junk.npz", "--start-frames", "9"],
             "--model brings its own parameters, so --start-frames",
         ),
-        (["--model", "gone.npz"], "there is no model file gone.npz"),
-        (["--model", "other.npz"], "other.npz is not a bgsub model of version 3"),
-        (["--model", "junk.npz"], "junk.npz is not a bgsub model"),
-        (["--model", "empty"], "the model empty cannot be read: Is a directory"),
+        (["--model", "gone.npz"], "there is no bgsub model gone.npz"),
+        (["--model", "other.npz"], "other.npz is no bgsub model, or a damaged one"),
+        (["--model", "junk.npz"], "junk.npz is no bgsub model, or a damaged one"),
+        (["--model", "empty"], "the bgsub model empty cannot be read: Is a directory"),
         (
             ["--save-model", "gone/m.npz"],
             "--save-model takes a file in a folder that exists, got 'gone/m.npz'",
@@ -138,6 +138,11 @@ def test_a_wrong_parameter_is_refused_by_every_command(cli, place):
         (["run", "frames", "-o", "out", "--wings"], "No such option", "see bgsub run --help"),
         (["rnu"], "No such command 'rnu'; did you mean 'run'?", "see bgsub --help"),
         (["run", "--startframes", "3"], "No such option '--startframes'; did you mean '--start-frames'?", RUN_HELP),
+        (
+            ["run", "--events", "off"],
+            "No such option '--events'; the parameter events is called",
+            RUN_HELP,
+        ),
         (["run", "-z"], "No such option '-z'; see", RUN_HELP),
         (
             ["run", "--config", "x"],
@@ -190,18 +195,23 @@ def test_the_size_of_the_frames_must_not_change(cli, place):
     assert answer.err.count("\n") == 1
 
 
-def test_a_model_for_other_frames_is_refused(cli, place):
+def test_a_model_for_other_frames_or_a_damaged_one_is_refused(cli, place):
     assert cli("run", "frames", "-o", "out", "--save-model", "m.npz").code == 0
+    whole = (place / "m.npz").read_bytes()
+    (place / "half.npz").write_bytes(whole[: len(whole) // 2])
+    refuse(cli("run", "frames", "-o", "x", "--model", "half.npz"), "half.npz is no bgsub model, or a damaged one")
     write_images(place / "small", make_scene(3, 30, 40))
     answer = cli("run", "small", "-o", "out2", "--model", "m.npz")
     assert (answer.code, answer.out) == (2, "")
     assert "those of the saved model, uint8 of shape (32, 48, 3), got uint8 of shape (30, 40, 3)" in answer.err
 
 
-def test_a_damaged_model_is_refused(cli, place):
-    np.savez(place / "half.npz", kind="bgsub model, version 3", parameters="{}", format_shape=[32, 48])
-    answer = cli("run", "frames", "-o", "out", "--model", "half.npz")
-    refuse(answer, "half.npz is a damaged bgsub model: 'format_dtype'")
+def test_a_model_of_another_version_is_refused(cli, place):
+    np.savez(place / "old.npz", kind="bgsub model, version 3", parameters="{}", format_shape=[32, 48])
+    refuse(
+        cli("run", "frames", "-o", "out", "--model", "old.npz"),
+        "old.npz is no bgsub model, version 4: another version of bgsub made it, and it must be made anew",
+    )
 
 
 def test_live_wants_a_screen_or_an_output(cli, place):

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bgsub.cli.settings_files import Setting, find_files, read_file, resolve, user_file
+from bgsub.cli.origins import Setting
+from bgsub.cli.settings_files import find_files, read_file, read_settings, user_file
 from bgsub.errors import ParameterError, SourceError
 from bgsub.nearest import did_you_mean, nearest
 
@@ -35,7 +36,7 @@ def values(resolved):
 
 
 def test_a_key_at_the_top_holds_wherever_there_is_the_option(write):
-    found = resolve(OPTIONS, [write("save = ['mask']\nframes = 3\nrank = 2")], {})
+    found = read_settings(OPTIONS, [write("save = ['mask']\nframes = 3\nrank = 2")])
     assert values(found) == {
         "method": {"rank": 2},
         "run": {"save": ["mask"], "frames": 3, "rank": 2},
@@ -48,21 +49,16 @@ def test_a_key_at_the_top_holds_wherever_there_is_the_option(write):
 def test_the_table_of_a_command_wins_over_that_of_the_method_and_over_the_top(write):
     path = write("[run]\nrank = 3\n[method]\nrank = 2\nstart_frames = 8\n")
     path.write_text("rank = 1\n" + path.read_text())
-    found = resolve(OPTIONS, [path], {})
+    found = read_settings(OPTIONS, [path])
     assert values(found)["run"] == {"rank": 3, "start-frames": 8}
     assert values(found)["live"] == values(found)["method"] == {"rank": 2, "start-frames": 8}
     assert found["run"]["rank"].name == "bgsub.toml: 'rank' in [run]"
     assert found["live"]["start-frames"].name == "bgsub.toml: 'start_frames' in [method]"
 
 
-def test_later_files_and_then_variables_win(write):
+def test_later_files_win(write):
     files = [write("[run]\nrank = 1\nframes = 1", "one.toml"), write("rank = 2", "two.toml")]
-    assert values(resolve(OPTIONS, files, {}))["run"] == {"rank": 2, "frames": 1}
-    environ = {"BGSUB_RUN_RANK": "4", "BGSUB_RANK": "3", "BGSUB_FRAMES": "", "BGSUB_CONFIG": "x", "PATH": "/bin"}
-    found = resolve(OPTIONS, files, environ)
-    assert values(found)["run"] == {"rank": "4", "frames": 1}
-    assert values(found)["live"] == {"rank": "3"}
-    assert found["run"]["rank"].name == found["run"]["rank"].place == "BGSUB_RUN_RANK"
+    assert values(read_settings(OPTIONS, files))["run"] == {"rank": 2, "frames": 1}
 
 
 @pytest.mark.parametrize(
@@ -73,6 +69,7 @@ def test_later_files_and_then_variables_win(write):
         ("start_frame = 1", "bgsub.toml: unknown key 'start_frame'; did you mean 'start_frames'?"),
         ("start-frame = 1", "bgsub.toml: unknown key 'start-frame'; did you mean 'start-frames'?"),
         ("[method]\nRank = 1", "bgsub.toml: unknown key 'Rank' in [method]; did you mean 'rank'?"),
+        ("events = 1", "bgsub.toml: unknown key 'events'; the parameter events is called scene_changes now"),
         ("zzz = 1", "bgsub.toml: unknown key 'zzz'"),
         ("[demo]\nsave = 1", "bgsub.toml: unknown key 'save' in [demo]; it belongs to [run] or [live]"),
         ("[rum]\nrank = 1", "bgsub.toml: unknown table [rum]; did you mean 'run'?"),
@@ -87,24 +84,8 @@ def test_later_files_and_then_variables_win(write):
 )
 def test_a_wrong_file_is_refused_in_a_line(write, text, message):
     with pytest.raises(ParameterError) as caught:
-        resolve(OPTIONS, [write(text)], {})
+        read_settings(OPTIONS, [write(text)])
     assert str(caught.value) == message
-
-
-@pytest.mark.parametrize(
-    ("variable", "hint"),
-    [
-        ("BGSUB_RANC", "; did you mean 'BGSUB_RANK'?"),
-        ("BGSUB_LIVE_VIEV", "; did you mean 'BGSUB_LIVE_VIEW'?"),
-        ("BGSUB_DEMO_FRAME", "; did you mean 'BGSUB_DEMO_FRAMES'?"),
-        ("BGSUB_CONFG", "; did you mean 'BGSUB_CONFIG'?"),
-        ("BGSUB_1234567", ""),
-    ],
-)
-def test_an_unknown_variable_is_refused(variable, hint):
-    with pytest.raises(ParameterError) as caught:
-        resolve(OPTIONS, [], {variable: "1"})
-    assert str(caught.value) == f"environment: unknown variable '{variable}'{hint}"
 
 
 def test_a_file_that_cannot_be_read(write, tmp_path):
@@ -117,15 +98,15 @@ def test_a_file_that_cannot_be_read(write, tmp_path):
         read_file(Path("latin.toml"))
 
 
-def test_the_files_in_their_order(write, tmp_path):
-    environ = {"XDG_CONFIG_HOME": str(tmp_path / "xdg")}
-    assert find_files(environ=environ) == []
+def test_the_files_in_their_order(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    assert find_files() == []
     own = tmp_path / "xdg" / "bgsub" / "config.toml"
     own.parent.mkdir(parents=True)
     own.write_text("rank = 1")
     write("rank = 2")
-    assert find_files(environ=environ) == [own, Path("bgsub.toml")]
-    assert find_files(Path("named.toml"), environ)[-1] == Path("named.toml")
+    assert find_files() == [own, Path("bgsub.toml")]
+    assert find_files(Path("named.toml"))[-1] == Path("named.toml")
 
 
 def test_a_home_that_may_not_be_entered_has_no_settings(monkeypatch):
@@ -133,14 +114,18 @@ def test_a_home_that_may_not_be_entered_has_no_settings(monkeypatch):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(os, "stat", refuse)
-    assert find_files(environ={"XDG_CONFIG_HOME": "/home/other/.config"}) == []
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/home/other/.config")
+    assert find_files() == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems have other places")
 def test_the_place_of_the_users_file(monkeypatch):
     monkeypatch.setenv("HOME", "/home/me")
-    assert user_file({"XDG_CONFIG_HOME": "/etc/me"}) == Path("/etc/me/bgsub/config.toml")
-    assert user_file({}) == user_file({"XDG_CONFIG_HOME": "relative"}) == Path("/home/me/.config/bgsub/config.toml")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/me")
+    assert user_file() == Path("/etc/me/bgsub/config.toml")
+    for ignored in ("relative", ""):
+        monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
+        assert user_file() == Path("/home/me/.config/bgsub/config.toml")
 
 
 def test_the_nearest_name():

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import click
 import pytest
 from click.testing import CliRunner
 
-from bgsub.cli import source_options as module
 from bgsub.cli.source_options import source_options
 from bgsub.errors import ParameterError
 
@@ -54,14 +50,3 @@ def test_wrong_values_are_refused(options):
 def test_help_shows_all():
     text = CliRunner().invoke(source_options(click.command()(lambda **_given: None)), ["--help"]).output
     assert all(f"--{name}" in text for name in NAMES)
-
-
-def test_backends_are_those_of_the_sources():
-    from bgsub.video.sources import BACKENDS  # noqa: PLC0415
-
-    assert module.BACKENDS == BACKENDS
-
-
-def test_is_light():
-    code = "import sys, bgsub.cli.source_options; sys.exit(bool({'numpy', 'cv2', 'numba'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -7,7 +7,6 @@ import threading
 import pytest
 from video_fakes import FakeSource, ListSink, ThresholdSubtractor, make_frames, separate
 
-from bgsub.cli import live_options
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.jobs.pipeline import Pipeline
@@ -28,7 +27,6 @@ class Tunable(ThresholdSubtractor):
 def test_views():
     assert set(LIVE_VIEWS) == {*VIEWS, "input"}
     assert len(LIVE_VIEWS) == 9  # as many as digits
-    assert live_options.LIVE_VIEWS == LIVE_VIEWS
     with pytest.raises(ParameterError):
         Controls("nothing")
 

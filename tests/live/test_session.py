@@ -13,8 +13,9 @@ from walking_square import WalkingSquare
 
 from bgsub import BackgroundSubtractor
 from bgsub.errors import ParameterError, SourceError, StoppedError
-from bgsub.live.session import LiveCamera, LiveSession, file_name
+from bgsub.live.session import LiveCamera, LiveSession
 from bgsub.video import Sink
+from bgsub.video.sources.camera_address import file_name
 
 pytestmark = pytest.mark.large
 

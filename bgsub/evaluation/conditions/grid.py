@@ -23,6 +23,7 @@ from bgsub.evaluation.conditions._table import CONDITIONS, SCENES, derive, synth
 from bgsub.evaluation.methods import METHODS, Method, make_method
 from bgsub.evaluation.run import Score, evaluate
 from bgsub.evaluation.sequences import Labelled, Sequence
+from bgsub.subtractor import BackgroundSubtractor
 
 _SCENE_LENGTH = 500
 
@@ -49,8 +50,6 @@ class Run:
         """Return a fresh method."""
         if self.method != "bgsub":
             return make_method(self.method)
-        from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
-
         return BackgroundSubtractor(**self.settings)
 
 

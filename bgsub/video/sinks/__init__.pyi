@@ -2,7 +2,12 @@ from .arrays import ArraySink as ArraySink
 from .av import AvVideoSink as AvVideoSink
 from .base import SEGMENT as SEGMENT
 from .base import Sink as Sink
+from .base import prepare_folder as prepare_folder
 from .create import create_sinks as create_sinks
+from .create import label_of as label_of
 from .images import ImageSequenceSink as ImageSequenceSink
+from .images import write_image as write_image
+from .motion_gate import MotionRules as MotionRules
+from .recorder import RecorderSink as RecorderSink
 from .still import StillSink as StillSink
 from .video import VideoSink as VideoSink

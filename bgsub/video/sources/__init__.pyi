@@ -4,8 +4,8 @@ from .base import Frame as Frame
 from .base import FrameSource as FrameSource
 from .camera import CameraSource as CameraSource
 from .images import ImageSequenceSource as ImageSequenceSource
-from .opening import BACKENDS as BACKENDS
 from .opening import SourceSpec as SourceSpec
 from .opening import open_source as open_source
+from .part import BACKENDS as BACKENDS
 from .selection import SelectedSource as SelectedSource
 from .video import VideoFileSource as VideoFileSource

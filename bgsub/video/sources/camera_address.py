@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bgsub.errors import ParameterError, SourceError
+from bgsub.video.output_names import safe_name
 
 SCHEMES = ("rtsp", "rtsps", "rtmp", "rtp", "http", "https", "udp", "tcp", "srt")
 
@@ -26,6 +27,12 @@ def without_password(address: str) -> str:
     known = "@" in authority
     rest = authority.rpartition("@")[2] + slash + path if known else _USER_WITH_SLASH.sub("", rest, count=1)
     return scheme + mark + _SECRET.sub(r"\1***", rest)
+
+
+def file_name(camera: str) -> str:
+    """Return the name of a camera as it can stand in the names of files."""
+    name = camera.partition("://")[2] or camera
+    return safe_name(name, "camera")
 
 
 def parse_camera(camera: int | str) -> int | str:

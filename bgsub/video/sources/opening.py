@@ -17,11 +17,9 @@ from bgsub.video.sources.av import AvSource
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import CameraSource, is_camera
 from bgsub.video.sources.images import ImageSequenceSource, Paths, is_image, is_pattern
-from bgsub.video.sources.part import ALL, Place, Selection
+from bgsub.video.sources.part import ALL, BACKENDS, Place, Selection
 from bgsub.video.sources.selection import SelectedSource
 from bgsub.video.sources.video import VideoFileSource
-
-BACKENDS = ("auto", "opencv", "pyav")
 
 SourceSpec = int | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | np.ndarray
 

@@ -1,4 +1,4 @@
-"""Which frames of a source are wanted."""
+"""Which frames of a source are wanted, and what may decode them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from bgsub.video.timecode import Timecode
 
 # Times are kept in floating point and, by OpenCV, in milliseconds.
 _TOLERANCE = 1e-6
+
+BACKENDS = ("auto", "opencv", "pyav")  # what decodes video files
 
 Place = Timecode | str | int | float
 
