@@ -101,21 +101,17 @@ class _BasisCurve:
         self._retraction = Retraction(half.U, direction)
 
     def value(self, t: float) -> float:
-        """Return the objective at step length `t`."""
         self._U = self._retraction.point(t)
         self._Y = self._retraction.coefficients(self._half.Y, t)
         return self._half.cost.evaluate(self._U, self._Y)
 
     def accept(self, t: float) -> None:
-        """Move to the step length evaluated last."""
         self._half.U, self._half.Y = self._U, self._Y
 
     def transport(self, C: np.ndarray, t: float) -> np.ndarray:
-        """Carry the tangent vector `C` to the accepted point."""
         return self._retraction.transport(C, t)
 
     def direction(self, t: float) -> np.ndarray:
-        """Return the search direction carried to the accepted point."""
         return self._retraction.direction(t)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum, auto
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.conjugate_gradient import ConjugateGradients
 from bgsub.robust_pca.factors import FactorProblem, balanced
-from bgsub.robust_pca.noise_and_rank import NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm, stands_out
+from bgsub.robust_pca.noise_and_rank import CLEAR, NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm
 from bgsub.robust_pca.scale import ResidualScale
 from bgsub.robust_pca.schedule import Task
 from bgsub.robust_pca.svd import factor_svd
@@ -28,24 +29,14 @@ _STEPS = 1000  # of one fit
 _RESTS = 3  # steps at rest that end a fit
 
 
-@dataclass(frozen=True)
-class Step:
-    """One step of the descent.
-
-    Parameters
-    ----------
-    A, B : ndarray, (n, k) and (m, k)
-        The factors.
-    mu : float
-        Smoothing parameter of the surrogate in use.
-    values : tuple of two float
-        The objective, ridge included, before and after the step.
-    """
+class Step(NamedTuple):
+    """Factors A, (n, k), and B, (m, k), after a step at mu; the objective, ridge included, before and after it."""
 
     A: np.ndarray
     B: np.ndarray
     mu: float
-    values: tuple[float, float]
+    before: float
+    after: float
 
 
 class Ending(Enum):
@@ -71,14 +62,14 @@ class Descent:
         self._task, self._cost, self._pace = task, task.cost, task.pace
         self._ridge = strength
         self._strength = strength * np.sqrt(A.shape[1])
-        self._scale = ResidualScale(task.cost.X, task.cost.observed, A.shape[1], task.rng)
+        self._scale = ResidualScale(task.cost.X, task.cost.observed, A.shape[1], task.settings.rng)
         self._data_scale = self._scale.of_data()
         self._least = task.tolerance * self._data_scale
         self._end = (task.last or self._least) ** 2
         self._entries = int(np.count_nonzero(task.cost.observed))
         self._counts = np.concatenate([task.cost.observed.sum(axis=axis) for axis in (1, 0)]).clip(1)
         self._problem = FactorProblem(task.cost, np.concatenate(balanced(A, B)), 0.0)
-        self._search = ConjugateGradients(self._problem, task.rule, probing=False)
+        self._search = ConjugateGradients(self._problem, task.settings.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
         self._checked = np.inf
         self._floor = NoiseFloor()
@@ -161,7 +152,7 @@ class Descent:
         self._problem.evaluate(self._problem.point)
         self._set(max(last, _TESTED * (self._task.first or 0) ** 2))
         self.mu = last
-        return is_noise(self._cost.influence, self._task.rng)
+        return is_noise(self._cost.influence, self._task.settings.rng)
 
     def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
         """Yield the steps that are left at the last width with the surrogate of the result.
@@ -186,7 +177,7 @@ class Descent:
             self._problem.ridge *= NORMAL_RIDGE / self._ridge
         self._value = self._problem.evaluate(self._problem.point)
         yield self._seen(self._value, self._value)
-        self._search = ConjugateGradients(self._problem, self._task.rule, probing=False)
+        self._search = ConjugateGradients(self._problem, self._task.settings.rule, probing=False)
         for _ in self._task.budget:
             step = self._step()
             if step is None:
@@ -212,7 +203,7 @@ class Descent:
         A, values, B = factor_svd(self._problem.A, self._problem.B)
         noise = noise_norm(self._cost.influence)
         rank = gap(values, noise)
-        if rank is not None or stands_out(values[-1], noise):
+        if rank is not None or values[-1] > CLEAR * noise:
             self._checked = 0.0
         if rank is None:
             return None
@@ -244,7 +235,7 @@ class Descent:
         return bool(np.all(self._search.decrements() <= self._pace.rest * self.mu * self._counts))
 
     def _at_rest(self, step: Step) -> bool:
-        return step.values[0] - step.values[1] < self._pace.idle * self.mu * self._entries
+        return step.before - step.after < self._pace.idle * self.mu * self._entries
 
     def _cost_at(self, mu: float) -> float:
         self._cost.surrogate = Surrogate("log", mu)
@@ -277,4 +268,4 @@ class Descent:
 
     def _seen(self, before: float, after: float) -> Step:
         self._residual = self._scale.of_residual(self._problem.A, self._problem.B, self.mu)
-        return Step(self._problem.A, self._problem.B, self._cost.surrogate.mu, (before, after))
+        return Step(self._problem.A, self._problem.B, self._cost.surrogate.mu, before, after)

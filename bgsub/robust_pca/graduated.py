@@ -48,10 +48,9 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
         return mu and replace(settings.surrogate, mu=mu).scale
 
     return Task(
+        settings=settings,
         cost=cost,
-        rule=settings.rule,
         pace=PACES[settings.quality],
-        rng=settings.rng,
         first=width(settings.first),
         last=width(settings.last),
         tolerance=settings.tolerance_in(cost.X.dtype),
@@ -62,13 +61,12 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
 def _numbered(half: str, steps: Iterator[Step], taken: int) -> Iterator[Progress]:
     """Yield the steps as progress, counted from `taken` on; where nothing moved the number stays."""
     for step in steps:
-        before, after = step.values
-        taken += int(after < before or taken == 0)
-        yield Progress(taken, half, step.mu, list(step.values), step.A, step.B.T)
+        taken += int(step.after < step.before or taken == 0)
+        yield Progress(taken, half, step.mu, [step.before, step.after], step.A, step.B.T)
 
 
 def _from_the_start(task: Task, rank: int) -> Iterator[Step]:
-    U, Y = random_svd(_cut(task.cost), rank, task.rng)
+    U, Y = random_svd(_cut(task.cost), rank, task.settings.rng)
     return _graduate(task, Y.T, U)
 
 
@@ -84,7 +82,7 @@ def _graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
         yield taken
     if taken is None:  # no step lowers the cost, or none may be taken
         value = task.cost.evaluate(B, A.T)
-        yield Step(A, B, task.cost.surrogate.mu, (value, value))
+        yield Step(A, B, task.cost.surrogate.mu, value, value)
 
 
 def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:

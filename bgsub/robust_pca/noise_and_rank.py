@@ -10,7 +10,7 @@ NORMAL_RIDGE = 1 / EFFICIENT**2  # strength of the ridge that suits normal noise
 _DECADE = 10  # a fall of mu over which ...
 _STALLED = 0.65  # ... the residual of data without noise falls below this share ...
 _SLOW = 10  # ... if it takes at least so many steps
-_CLEAR = 2.5  # times the spectral norm of independent entries: the least singular value of a true direction ...
+CLEAR = 2.5  # times the spectral norm of independent entries: the least singular value of a true direction ...
 _EMPTY = 0.05  # ... and the share of it that the next one must not have for a gap
 _EDGE = 1.2  # times the same norm: what stands out of noise
 _POWERS = 20
@@ -58,12 +58,7 @@ def is_noise(E: np.ndarray, rng: np.random.Generator) -> bool:
     return float(np.sqrt(np.linalg.norm(v))) <= _EDGE * noise_norm(E)
 
 
-def stands_out(value: float, noise: float) -> bool:
-    """Tell whether a singular value is that of a true direction for sure, above the norm `noise` of the noise."""
-    return bool(value > _CLEAR * noise)
-
-
 def gap(values: np.ndarray, noise: float) -> int | None:
     """Return how many of the falling singular `values` are before a gap and stand out of `noise`; None for no gap."""
-    places = np.flatnonzero((values[1:] < _EMPTY * values[:-1]) & (values[:-1] > _CLEAR * noise))
+    places = np.flatnonzero((values[1:] < _EMPTY * values[:-1]) & (values[:-1] > CLEAR * noise))
     return int(places[0]) + 1 if len(places) else None

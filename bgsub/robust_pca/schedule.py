@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
-from bgsub.robust_pca.conjugate_gradient import Rule
 from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,12 @@ class Task:
 
     Parameters
     ----------
+    settings : Settings
+        Rule and generator are taken from them.
     cost : RobustCost
         Data and mask; its surrogate is the one of the result.
-    rule : callable
-        One of `bgsub.robust_pca.conjugate_gradient.CONJUGATE_RULES`.
     pace : Pace
         One of `PACES`.
-    rng : Generator
-        Draws the entries that the scale of the residual is taken from.
     first, last : float or None
         Widths (`Surrogate.scale`) to begin and to end with; None takes them from the data.
     tolerance : float
@@ -74,10 +70,9 @@ class Task:
         One item for each step that may be taken, by all fits together.
     """
 
+    settings: Settings
     cost: RobustCost
-    rule: Rule
     pace: Pace
-    rng: np.random.Generator
     first: float | None
     last: float | None
     tolerance: float

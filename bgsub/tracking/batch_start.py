@@ -131,7 +131,7 @@ def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray,
     V : ndarray, (k, m), float32
     Z : ndarray, (n, k), float64
     """
-    values, vectors = np.linalg.eigh(gram_of(U))
+    values, vectors = np.linalg.eigh(gram_in_double(U))
     keep = values > 1e-10 * max(values.max(initial=0), 1e-9)
     whiten = vectors[:, keep] / np.sqrt(values[keep])
     Z = Y @ vectors[:, keep] * np.sqrt(values[keep])
@@ -139,7 +139,7 @@ def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray,
     Z = Z @ rotation.T
     known = Z.shape[1]
     V = np.empty((rank, U.shape[1]), np.float32)
-    transform_rows(rotation @ whiten.T, U, V[:known])
+    transform_in_double(rotation @ whiten.T, U, V[:known])
     # once more: whitening by the Gram matrix loses half of the digits
     if known < rank:
         V[known:] = np.random.default_rng(0).standard_normal((rank - known, U.shape[1]), np.float32)
@@ -151,12 +151,12 @@ def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray,
 
 def cholesky_qr(V: np.ndarray, Z: np.ndarray) -> np.ndarray:
     """Orthonormalise the rows of V, (k, m), in place; return the (n, k) matrix by which ``Z V`` stays the same."""
-    L = np.linalg.cholesky(gram_of(V))
-    transform_rows(np.linalg.inv(L), V, V)
+    L = np.linalg.cholesky(gram_in_double(V))
+    transform_in_double(np.linalg.inv(L), V, V)
     return Z @ L
 
 
-def gram_of(U: np.ndarray) -> np.ndarray:
+def gram_in_double(U: np.ndarray) -> np.ndarray:
     """Return ``U U'``, (k, k), float64, of float32 rows.
 
     In float64, since it squares the condition: float32 would keep noise as a direction. By blocks, lest a copy of the
@@ -169,7 +169,7 @@ def gram_of(U: np.ndarray) -> np.ndarray:
     return gram
 
 
-def transform_rows(T: np.ndarray, U: np.ndarray, out: np.ndarray) -> None:
-    """Write ``T U`` into `out`, which may be U itself, by blocks of columns and in float64 as `gram_of`."""
+def transform_in_double(T: np.ndarray, U: np.ndarray, out: np.ndarray) -> None:
+    """Write ``T U`` into `out`, which may be U itself, by blocks of columns and in float64 as `gram_in_double`."""
     for begin in range(0, U.shape[1], _COLUMNS):
         out[:, begin : begin + _COLUMNS] = T @ U[:, begin : begin + _COLUMNS].astype(np.float64)

@@ -172,3 +172,14 @@ def test_nan_stays_nan_in_kernels():
 def test_wrong_parameters_are_named(arguments, message):
     with pytest.raises(ParameterError, match=message):
         Surrogate(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("name", "p", "share"), [("lp", 0.5, 1), ("lp", 0.2, 1), ("log", 0.5, 1), ("atan", 0.5, 0.765)]
+)
+def test_the_influence_is_largest_where_the_cost_flattens(name, p, share):
+    r = np.linspace(0.001, 1, 1000)
+    cost = Surrogate.flattening_at(0.2, name, p)
+    assert r[cost.influence(r).argmax()] == pytest.approx(0.2 * share, abs=0.001)
+    assert cost.widened(0.5 * cost.scale) is cost
+    assert cost.widened(3 * cost.scale).scale == pytest.approx(3 * cost.scale)

@@ -2,14 +2,12 @@
 
 import numpy as np
 import pytest
-from rpca_planted import needs_compiler, some
+from rpca_planted import RULES, needs_compiler, some
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.alternating import CoefficientHalf
 from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, ConjugateGradients, Line, minimise
 from bgsub.robust_pca.cost import RobustCost
-
-RULES = list(CONJUGATE_RULES)
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")

@@ -5,15 +5,12 @@ import logging
 import numpy as np
 import pytest
 import reference
-from rpca_planted import COMPILED, RANK, SIZE, SURROGATES, needs_compiler, planted
+from rpca_planted import COMPILED, GRADUATED, RANK, RULES, SIZE, SURROGATES, needs_compiler, planted
 
 from bgsub import RobustPCA
-from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
 from bgsub.robust_pca.descent import Descent
 from bgsub.robust_pca.parameters import QUALITIES
 from bgsub.robust_pca.schedule import PACES
-
-GRADUATED = [quality for quality in QUALITIES if quality != "paper"]
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
@@ -43,7 +40,7 @@ def test_objective_of_the_paper_is_that_of_the_result(surrogate):
     assert model.objective_[-1] == pytest.approx(reference.objective(X, mask, U, Y, surrogate, 0.1), rel=1e-6)
 
 
-@pytest.mark.parametrize("conjugate", CONJUGATE_RULES)
+@pytest.mark.parametrize("conjugate", RULES)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_no_accepted_step_of_the_paper_raises_the_objective(surrogate, conjugate):
     X, _, mask = planted(observed=0.8, share=0.2)
