@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from bgsub.synthetic._foliage import Foliage, potted_plant
@@ -14,6 +16,7 @@ from bgsub.synthetic._tracks import Track
 CEILING, FLOOR, BACK = -0.8, 2.2, 9.0
 _CYCLE = 240
 _PERIOD = 190
+_DEPTH = 7.0  # metres, from which on the side walls show, whatever the shape of the picture
 
 
 class Lobby:
@@ -26,10 +29,9 @@ class Lobby:
         seed, walkers, sway = settings.seed, settings.walkers, settings.sway
         focal = 0.875 * min(width, 1.25 * height)
         self.camera = Camera(width, height, focal, (0.5 * width, 0.33 * height), FLOOR)
-        # The side walls show from seven metres on, whatever the shape of the picture.
-        self._half = self.camera.half_width(7.0)
+        self._half = self.camera.half_width(_DEPTH)
         lights = _lights(self._half)
-        self.picture: Picture = render(self.camera, _boxes(self._half, seed), lights, _no_sky)
+        self.picture = _picture(self.camera, seed)
         self.foliage: list[Foliage] = [
             potted_plant(self.camera, lights, foot, tall, sway=sway, key=seed + 10 * i)
             for i, (foot, tall) in enumerate(_pots(self.camera, self._half))
@@ -61,6 +63,12 @@ class Lobby:
                 corners.reverse()
         halt = (float(rng.uniform(2.5, 4.0)), 35.0) if rng.random() < 0.3 else (0.0, 0.0)
         return Way(tuple(corners), float(rng.uniform(0.045, 0.062)), halt)
+
+
+@lru_cache(maxsize=4)  # half a second
+def _picture(camera: Camera, seed: int) -> Picture:
+    half = camera.half_width(_DEPTH)
+    return render(camera, _boxes(half, seed), _lights(half), _no_sky)
 
 
 def _switches(seed: int) -> list[tuple[int, tuple[float, float, float]]]:

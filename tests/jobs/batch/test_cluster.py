@@ -1,6 +1,7 @@
 """Batches with Dask for real: a scheduler and workers of their own, one of which dies; processes of this machine."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -43,14 +44,18 @@ def until(condition, seconds=60):
     return answer
 
 
-@pytest.fixture
-def videos(tmp_path):
-    folder = tmp_path / "in"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def made_videos(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("videos")
     for number in range(8):
         frames = make_scene(250 + 10 * number, empty=12)
         write_video(folder / f"v{number}.avi", np.roll(frames, number, axis=2))
     return folder
+
+
+@pytest.fixture
+def videos(made_videos, tmp_path):
+    return shutil.copytree(made_videos, tmp_path / "in")
 
 
 @contextmanager
@@ -261,7 +266,7 @@ def test_ctrl_c_and_on_again(tmp_path, videos, capsys):
 
 def test_ctrl_c_frees_the_workers_of_a_cluster(tmp_path, videos):
     output = tmp_path / "out"
-    write_video(videos / "v1.avi", np.tile(make_scene(250), (120, 1, 1, 1)))
+    write_video(videos / "v1.avi", np.tile(make_scene(250), (120, 1, 1, 1)), codec="mp4v")
 
     def interrupt(_entry):
         raise KeyboardInterrupt
