@@ -257,7 +257,6 @@ def takes(source: Callable[P, object]) -> Callable[[Callable[..., None]], Callab
     """Give a constructor that takes ``**parameters`` the signature of a class of parameters, for editors to see."""
 
     def decorate(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
-        """Show the signature of `source` behind self."""
         own = next(iter(signature(constructor).parameters.values()))
         constructor.__signature__ = Signature([own, *signature(source).parameters.values()])  # type: ignore[attr-defined]
         return constructor

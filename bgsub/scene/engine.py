@@ -174,7 +174,6 @@ class NumbaEngine:
         frame, look, out = self._arrays(shot, kept, canvas)
 
         def in_band(begin: int, end: int, band: int) -> None:
-            """Sweep one band of blocks."""
             work = self._work[band], self._products
             _sweep_kernels.sweep(begin, end, sweep.visit, sweep.cost, frame, look, out, *work)
 

@@ -94,7 +94,6 @@ class Reduction:
         places = self._rows, self._columns, self._row_taper, self._column_taper
 
         def enlarge(begin: int, end: int, band: int) -> None:
-            """Enlarge one band of rows."""
             _reduction_kernels.enlarge(begin, end, *images, mask, self._edges, *places, out, *self._work[band])
 
         in_bands(enlarge, mask.shape[0], self._bands)

@@ -154,7 +154,6 @@ class Segmenter:
         sigma = self.sigma.reshape(-1)
 
         def learn(begin: int, end: int, band: int) -> None:
-            """Learn the noise of one band of pixels."""
             part = np.s_[begin:end]
             _pixel_kernels.learn_noise(maps[0][part], maps[1][part], maps[2][part], *rates, *limits, sigma[part])
 
@@ -167,7 +166,6 @@ class Segmenter:
         numbers = np.float32(scale), self._threshold, *rates, self._radius, np.float32(_FULL)
 
         def match(begin: int, end: int, band: int) -> None:
-            """Match one band of rows with its neighbours."""
             _pixel_kernels.match_neighbours(begin, end, x, background, *numbers, self.displaced, candidates)
 
         in_bands(match, self.shape[0], self._many)
@@ -178,7 +176,6 @@ class Segmenter:
         mask = self._masks[0]
 
         def vote(begin: int, end: int, band: int) -> None:
-            """Vote in one band of rows."""
             lines = self._columns[band], self._counts[band]
             _pixel_kernels.majority(begin, end, candidates, self._side, mask, *lines)
 

@@ -55,7 +55,6 @@ class ShadowDetector:
         inputs = x, background, np.float32(scale), mask
 
         def classify(begin: int, end: int, band: int) -> None:
-            """Classify one band of rows."""
             _shadow_kernels.classify(begin, end, *inputs, *limits, dark, other, boxes[band])
 
         in_bands(classify, height, self._bands)
@@ -64,7 +63,6 @@ class ShadowDetector:
             return None
 
         def vote(begin: int, end: int, band: int) -> None:
-            """Vote in one band of rows."""
             part = np.array([box[0] + begin, box[0] + end, box[2], box[3]])
             work = self._columns[band], self._counts[band]
             _shadow_kernels.outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)

@@ -144,7 +144,6 @@ class StandingObjects:
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            """Let the ages of one band grow."""
             oldest[band] = _object_kernels.grow_old(begin, end, pixels, flat, *numbers, *maps)
 
         in_bands(grow, flat.size, self._bands)

@@ -69,7 +69,6 @@ def fit_rows(
     reach[-1:] = 0
 
     def fit(begin: int, end: int, _: int) -> None:
-        """Fit the rows of one band of pixels."""
         fit_band(X, scale, y, start, products, mus, reach, kind, p, begin, end, U)
 
     in_bands(fit, X.shape[1], threads, BLOCK)

@@ -82,7 +82,6 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     """
 
     def fit(data: np.ndarray, k: int, mu: float, alternations: int) -> RobustPCA:
-        """Return robust PCA fitted to the data."""
         return RobustPCA(
             k,
             quality="paper",
