@@ -104,8 +104,8 @@ def test_what_does_not_go_together(day, place):
     refuse(day("--keep-model", "folder"), "--keep-model takes a file, got the folder 'folder'")
     refuse(day("--keep-model", "gone/m"), "--keep-model takes a file in a folder that exists, got 'gone/m'")
     (place / "m.npz").write_text("junk")
-    refuse(day(), "m.npz is no bgsub model, or a damaged one")
-    refuse(day(*QUICK), "m.npz is no bgsub model, or a damaged one")
+    refuse(day(), "m.npz is not a bgsub model, or a damaged one")
+    refuse(day(*QUICK), "m.npz is not a bgsub model, or a damaged one")
 
 
 def test_what_is_typed_goes_before_the_file_of_settings(cli, day, place):

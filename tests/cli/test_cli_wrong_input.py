@@ -99,10 +99,10 @@ def test_an_output_folder_that_cannot_be(cli, place, output, message):
             ["--model", "junk.npz", "--start-frames", "9"],
             "--model brings its own parameters, so --start-frames",
         ),
-        (["--model", "gone.npz"], "there is no bgsub model gone.npz"),
-        (["--model", "other.npz"], "other.npz is no bgsub model, or a damaged one"),
-        (["--model", "junk.npz"], "junk.npz is no bgsub model, or a damaged one"),
-        (["--model", "empty"], "the bgsub model empty cannot be read: Is a directory"),
+        (["--model", "gone.npz"], "there is no model file gone.npz"),
+        (["--model", "other.npz"], "other.npz is not a bgsub model, or a damaged one"),
+        (["--model", "junk.npz"], "junk.npz is not a bgsub model, or a damaged one"),
+        (["--model", "empty"], "the model empty cannot be read: Is a directory"),
         (
             ["--save-model", "gone/m.npz"],
             "--save-model takes a file in a folder that exists, got 'gone/m.npz'",
@@ -199,7 +199,7 @@ def test_a_model_for_other_frames_or_a_damaged_one_is_refused(cli, place):
     assert cli("run", "frames", "-o", "out", "--save-model", "m.npz").code == 0
     whole = (place / "m.npz").read_bytes()
     (place / "half.npz").write_bytes(whole[: len(whole) // 2])
-    refuse(cli("run", "frames", "-o", "x", "--model", "half.npz"), "half.npz is no bgsub model, or a damaged one")
+    refuse(cli("run", "frames", "-o", "x", "--model", "half.npz"), "half.npz is not a bgsub model, or a damaged one")
     write_images(place / "small", make_scene(3, 30, 40))
     answer = cli("run", "small", "-o", "out2", "--model", "m.npz")
     assert (answer.code, answer.out) == (2, "")
@@ -210,7 +210,7 @@ def test_a_model_of_another_version_is_refused(cli, place):
     np.savez(place / "old.npz", kind="bgsub model, version 3", parameters="{}", format_shape=[32, 48])
     refuse(
         cli("run", "frames", "-o", "out", "--model", "old.npz"),
-        "old.npz is no bgsub model, version 4: another version of bgsub made it, and it must be made anew",
+        "old.npz is not a bgsub model of version 4: another version of bgsub made it, and it must be made anew",
     )
 
 
