@@ -31,31 +31,8 @@ def checked(model: Any) -> Settings:
     ParameterError
         For a parameter of the `RobustPCA` that is out of its range.
     """
-    for name, least, optional in _COUNTS:
-        value: Any = getattr(model, name)
-        if value is None and optional:
-            continue
-        if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
-            raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
-    for name, value in (("tolerance", model.tolerance), ("forgetting", model.forgetting)):
-        if value is None and name == "tolerance":
-            continue
-        if not isinstance(value, (int, float, np.number)) or not 0 <= value < 1:
-            raise ParameterError(f"{name} must be in [0, 1), got {value!r}")
-    for name, choices in (
-        ("surrogate", tuple(CODES)),
-        ("conjugate", tuple(CONJUGATE_RULES)),
-        ("quality", QUALITIES),
-    ):
-        if getattr(model, name) not in choices:
-            raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(model, name)!r}")
-    state: Any = model.random_state
-    if not (
-        state is None or isinstance(state, np.random.Generator) or (isinstance(state, (int, np.integer)) and state >= 0)
-    ):
-        raise ParameterError(f"random_state must be an integer >= 0, a numpy.random.Generator or None, got {state!r}")
-    if not (model.callback is None or callable(model.callback)):
-        raise ParameterError(f"callback must be callable or None, got {model.callback!r}")
+    _check_numbers(model)
+    _check_words(model)
     first, last = _mus(model)
     return Settings(
         surrogate=Surrogate(model.surrogate, last or 1.0, model.p),
@@ -98,3 +75,34 @@ def _mus(model: Any) -> tuple[float | None, float | None]:
     if first is not None and last is not None and last > first:
         raise ParameterError(f"mu_end must be <= mu_start = {first}, got {last}")
     return first, last
+
+
+def _check_numbers(model: Any) -> None:
+    for name, least, optional in _COUNTS:
+        value: Any = getattr(model, name)
+        if value is None and optional:
+            continue
+        if not isinstance(value, Integral) or (isinstance(value, bool) and name != "verbose") or value < least:
+            raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
+    for name, value in (("tolerance", model.tolerance), ("forgetting", model.forgetting)):
+        if value is None and name == "tolerance":
+            continue
+        if not isinstance(value, (int, float, np.number)) or not 0 <= value < 1:
+            raise ParameterError(f"{name} must be in [0, 1), got {value!r}")
+
+
+def _check_words(model: Any) -> None:
+    for name, choices in (
+        ("surrogate", tuple(CODES)),
+        ("conjugate", tuple(CONJUGATE_RULES)),
+        ("quality", QUALITIES),
+    ):
+        if getattr(model, name) not in choices:
+            raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(model, name)!r}")
+    state: Any = model.random_state
+    if not (
+        state is None or isinstance(state, np.random.Generator) or (isinstance(state, (int, np.integer)) and state >= 0)
+    ):
+        raise ParameterError(f"random_state must be an integer >= 0, a numpy.random.Generator or None, got {state!r}")
+    if not (model.callback is None or callable(model.callback)):
+        raise ParameterError(f"callback must be callable or None, got {model.callback!r}")
