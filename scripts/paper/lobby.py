@@ -89,7 +89,8 @@ def track(material: Material, surrogate: str, mu: float, line_search: str, start
     backgrounds, rows = np.empty((count - start, height, width), np.float32), []
     for i in range(start, count):
         if line_search == BOUNDED:
-            tracker.step_length_ = min(tracker.step_length_ or 0.5, 0.5)  # the search begins at twice this
+            subspace = tracker.subspace_
+            subspace.step_length = min(subspace.step_length or 0.5, 0.5)  # the search begins at twice this
         tracker.partial_fit(vectors[i])
         backgrounds[i - start] = tracker.low_rank_.reshape(height, width)
         key = {"surrogate": surrogate, "mu": mu, "line_search": line_search, "frame": i}
