@@ -74,10 +74,17 @@ def pytest_configure(config):
 
 
 def pytest_sessionstart(session):
-    """Compile the kernels before the workers start, which all need them at once."""
+    """Begin to compile the kernels, which all workers need, while these collect the tests."""
     is_worker = hasattr(session.config, "workerinput")
     if not (is_worker or session.config.option.collectonly or config.DISABLE_JIT):
-        subprocess.run([sys.executable, "-c", COMPILE], check=True)
+        session.compiling = subprocess.Popen([sys.executable, "-c", COMPILE])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session):
+    compiling = getattr(session, "compiling", None)
+    if compiling is not None and compiling.wait():
+        pytest.exit("the kernels cannot be compiled", compiling.returncode)
 
 
 def pytest_collection_modifyitems(items):

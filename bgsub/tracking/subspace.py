@@ -331,7 +331,7 @@ class Subspace:
             "R": self._R.copy(),
             "C": self._C.copy(),
             "coefficients": self.y.copy(),
-            "objective": np.array(self.objective),
+            "objective": np.array(self.objective, np.float64),
             "counters": np.array([self.updates, self.step_length, self.cold_scale, self._warmth]),
         }
 
