@@ -2,6 +2,11 @@
 
 A frame is compared with the reference picture at points of strong gradient. One Gauss-Newton step from the identity
 tells whether the camera moved at all; only if it did is the movement searched on a coarse scale and refined.
+
+References
+----------
+S. Baker, I. Matthews, Lucas-Kanade 20 years on: a unifying framework, IJCV 56(3), 2004: the inverse compositional
+step, gradients of the reference alone; the gain and offset of the light are two more unknowns of it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""What stands still in the foreground: light left over, stopped objects, ghosts of objects that went away."""
+"""What stands still in the foreground: light left over, stopped objects, ghosts of objects that went away.
+
+References
+----------
+R. Cucchiara, C. Grana, M. Piccardi, A. Prati, Detecting moving objects, ghosts, and shadows in video streams, PAMI
+25(10), 2003: stopped objects and ghosts. The test by the edges along the outline is our own.
+"""
 
 from __future__ import annotations
 
