@@ -5,6 +5,11 @@ linear tone curve t for offsets and gamma, each channel with its own. Both are f
 some thousand pixels, with continuation in mu from large to small; objects are the outliers. Bases are the background
 as it was and the remembered ones of other lamps. Few pixels and a poorer light tell which of them it can be, more
 pixels whether it is one at all, and only then all pixels count.
+
+References
+----------
+J. Pilet, C. Strecha, P. Fua, Making background subtraction robust to sudden illumination changes, ECCV 2008: light as
+a low-dimensional effect on whole areas. Graduated reweighting: C. Hage, M. Kleinsteuber, arXiv 1210.0805.
 """
 
 from __future__ import annotations
