@@ -17,10 +17,16 @@ _MOVED = {
     "bgsub.decomposition": "bgsub.jobs.decomposition",
     "bgsub.detections": "bgsub.events",
     "bgsub.grassmann": "bgsub.numerics.grassmann",
+    "bgsub.frames": "bgsub.scene.frame_format",
+    "bgsub.illumination": "bgsub.scene.illumination",
     "bgsub.notebook": "bgsub.video.notebook",
+    "bgsub.objects": "bgsub.scene.standing_objects",
+    "bgsub.outputs": "bgsub.video.output_names",
     "bgsub.regions": "bgsub.video.regions",
     "bgsub.rpca": "bgsub.robust_pca",
+    "bgsub.scenes": "bgsub.scene.changes",
     "bgsub.segmentation": "bgsub.scene.segmentation",
+    "bgsub.stabiliser": "bgsub.scene.stabiliser",
     "bgsub.surrogates": "bgsub.numerics.surrogates",
     "bgsub.timecode": "bgsub.video.timecode",
     "bgsub.tracker": "bgsub.tracking",
@@ -29,8 +35,11 @@ _MOVED = {
     "bgsub.video.Subtractor": "bgsub.jobs.Subtractor",
     "bgsub.video.Summary": "bgsub.jobs.Summary",
     "bgsub.video.WindowSink": "bgsub.live.WindowSink",
+    "bgsub.video.pipeline": "bgsub.jobs.pipeline",
     "bgsub.video.process_video": "bgsub.process_video",
     "bgsub.video.separate": "bgsub.separate",
+    "bgsub.video.sinks.KeyCommands": "bgsub.live.KeyCommands",
+    "bgsub.video.sinks.WindowSink": "bgsub.live.WindowSink",
 }
 
 

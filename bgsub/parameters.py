@@ -91,7 +91,8 @@ class Parameter:
         }[self.kind]
         if good and self.kind in (int, float):
             inside = self.low < value < self.high if self.is_open else self.low <= value <= self.high
-            good = inside and (math.isfinite(value) or (self.may_be_infinite and value > 0))
+            is_finite = self.kind is int or math.isfinite(value)
+            good = inside and (is_finite or (self.may_be_infinite and value > 0))
         elif good and self.choices:
             good = value in self.choices
         if not good:

@@ -321,9 +321,9 @@ class BackgroundSubtractor:
         if self.format is None or self._scenes is None:
             return header, {}
         frames, background = self.format, self._newest_background()
-        header["format"] = {"shape": list(frames.shape), "dtype": frames.dtype, "max_value": frames.max_value}
-        state: State = {"scenes": self._scenes.state()}
-        return header, state if background is None else {**state, "background": background.copy()}
+        header["format"] = frames.as_dict()
+        assert background is not None
+        return header, {"scenes": self._scenes.state(), "background": background.copy()}
 
     @classmethod
     def from_snapshot(cls, header: dict[str, Any], state: State) -> BackgroundSubtractor:
@@ -334,20 +334,18 @@ class BackgroundSubtractor:
         ParameterError
             When `header` and `state` are not what `snapshot` returned.
         """
-        try:
-            subtractor = cls(**header["parameters"])
-            if header["format"] is None:
-                return subtractor
-            shape, dtype, full = (header["format"][name] for name in ("shape", "dtype", "max_value"))
-            frames = FrameFormat(tuple(shape), dtype, full, origin="those of the saved model")
-            frames.check(np.zeros(frames.shape, frames.dtype))
-        except (KeyError, TypeError, ValueError) as error:
-            raise ParameterError(f"no parameters and format of frames: {error}") from None
-        subtractor._scenes = Scenes.from_state(
-            subtractor._begin(frames), subtractor._parameters, part_of(state, "scenes")
-        )
-        if "background" in state:
-            subtractor._background = array_of(state, "background", frames.shape, frames.dtype)
+        parameters = header.get("parameters")
+        if not isinstance(parameters, dict) or "format" not in header:
+            raise ParameterError("no parameters or no format of frames")
+        subtractor = cls(**parameters)
+        if header["format"] is None:
+            return subtractor
+        frames = FrameFormat.from_dict(header["format"])
+        # Of that size for sure before anything is made of it.
+        background = array_of(state, "background", frames.shape, frames.dtype)
+        seen = subtractor._begin(frames)
+        subtractor._scenes = Scenes.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
+        subtractor._background = background
         return subtractor
 
 

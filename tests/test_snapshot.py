@@ -174,15 +174,69 @@ def test_arrays_that_do_not_fit_are_refused():
         for name in path:
             inner = inner[name]
         value = inner.pop(last)
-        for other in (None, value[..., np.newaxis], value.astype(np.complex64)):
+        others = [None, value[..., np.newaxis], value.astype(np.complex64)]
+        if value.dtype.kind == "f" and value.size:
+            others.append(np.full_like(value, np.nan))
+        for other in others:
             if other is not None:
                 inner[last] = other
-            elif last in ("background", "hasty") or path[-1:] == ["illumination"]:
+            elif last == "hasty" or path[-1:] == ["illumination"]:
                 continue  # may be missing
             with pytest.raises(ParameterError):
                 BackgroundSubtractor.from_snapshot(header, state)
         inner[last] = value
     BackgroundSubtractor.from_snapshot(header, state)
+
+
+DAMAGE = {
+    "a basis of fewer entries": ("tracker/basis/stack", lambda stack: stack[:, :5]),
+    "a basis that is none": ("tracker/basis/stack", np.zeros_like),
+    "more directions than rows": ("tracker/R", lambda R: np.zeros((100, R.shape[1]))),
+    "no change of basis": ("tracker/basis/N", np.zeros_like),
+    "pending steps from nowhere": ("tracker/basis/G", np.ones_like),
+    "blocks that are not there": ("tracker/basis/blocks", lambda blocks: blocks + np.array([0, 7, 0])),
+    "blocks of no length": ("tracker/basis/blocks", lambda blocks: blocks * np.array([0, 1, 1])),
+    "a moment that is none": ("tracker/C", np.negative),
+    "counters beyond all numbers": ("tracker/counters", lambda counters: counters + 1e300),
+    "points outside of the frame": ("stabiliser/registration/fine/best", lambda best: best + 10**6),
+    "points on the border": ("stabiliser/registration/fine/best", lambda best: best * 0),
+    "negative ages of the reference": ("stabiliser/age", lambda age: age - 1000),
+    "a negative count of frames": ("segmenter/numbers", lambda numbers: -2 - numbers),
+    "patience below nothing": ("calm", np.negative),
+}
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", DAMAGE)
+def test_values_that_no_model_has_are_refused(name):
+    """They would end in a kernel that reads beyond its arrays, or in an error in the middle of a stream."""
+    subtractor, frames = stream("colour")
+    for frame in frames[:40]:
+        subtractor.process(frame)
+    header, state = subtractor.snapshot()
+    place, damage = DAMAGE[name]
+    *path, last = place.split("/")
+    inner = state["scenes"]["model"]
+    for part in path:
+        inner = inner[part]
+    inner[last] = damage(inner[last])
+    with pytest.raises(ParameterError):
+        BackgroundSubtractor.from_snapshot(header, state)
+
+
+@pytest.mark.large
+def test_other_orders_of_bytes_and_axes_are_taken():
+    subtractor, frames = stream("colour")
+    for frame in frames[:40]:
+        subtractor.process(frame)
+    header, state = subtractor.snapshot()
+    segmenter = state["scenes"]["model"]["segmenter"]
+    segmenter["sigma"] = np.asfortranarray(segmenter["sigma"].astype(">f4"))
+    one, other = (BackgroundSubtractor.from_snapshot(header, state) for _ in range(2))
+    for frame in frames[40:50]:
+        expected = parts(subtractor.process(frame))
+        assert parts(one.process(frame)) == expected
+        assert parts(other.process(frame)) == expected  # two of one state do not share it
 
 
 @pytest.mark.parametrize(
@@ -195,7 +249,11 @@ def test_arrays_that_do_not_fit_are_refused():
         {"parameters": {}, "format": {}},
         {"parameters": {}, "format": {"shape": [4, 4], "dtype": "O", "max_value": 1}},
         {"parameters": {}, "format": {"shape": "44", "dtype": "uint8", "max_value": 1}},
-        {"parameters": {}, "format": {"shape": [4, 4], "dtype": "uint8", "max_value": 255}},
+        {"parameters": {}, "format": {"shape": [4, 4], "dtype": "uint8", "max_value": 255}},  # without a state
+        {"parameters": {}, "format": {"shape": [4, 4], "dtype": "uint8", "max_value": 0}},
+        {"parameters": {}, "format": {"shape": [4, 4], "dtype": "uint8", "max_value": "x"}},
+        {"parameters": {}, "format": {"shape": [5], "dtype": "uint8", "max_value": 255}},
+        {"parameters": {}, "format": {"shape": [10**6, 10**6], "dtype": "uint8", "max_value": 255}},
     ],
 )
 def test_headers_that_do_not_fit_are_refused(header):

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -25,6 +26,13 @@ Snapshot = tuple[dict[str, Any], State]
 """The state of a subtractor, see `BackgroundSubtractor.snapshot`."""
 
 _KIND = array_file.Kind("checkpoint", 2)
+_TYPES = {
+    **dict.fromkeys(("version", "started"), str),
+    **dict.fromkeys(("frames", "index", "skipped"), int),
+    "identity": dict,
+    "sinks": list | None,
+    "progress": dict | None,
+}
 _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 
 
@@ -88,9 +96,14 @@ class Checkpoint:
         """Return the checkpoint in a file; SourceError when there is none or it is damaged."""
         header, state = array_file.read(path, _KIND)
         try:
-            return cls(**header["run"], model=(header["model"], state) if header["model"] else None)
-        except (KeyError, TypeError) as error:
+            found = cls(**header["run"], model=(dict(header["model"]), state) if header["model"] else None)
+            datetime.fromisoformat(found.started or "2000-01-01")
+        except (KeyError, TypeError, ValueError) as error:
             raise SourceError(f"the checkpoint '{path}' is damaged: {error}") from None
+        wrong = [name for name, kinds in _TYPES.items() if not isinstance(getattr(found, name), kinds)]
+        if wrong or (found.frames > 0 and found.model is None):
+            raise SourceError(f"the checkpoint '{path}' is damaged: {', '.join(wrong) or 'it has no model'}")
+        return found
 
 
 def remove(path: Path) -> None:

@@ -103,6 +103,8 @@ class JobIdentity:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> JobIdentity:
         """Return the identity that `as_dict` described; TypeError or KeyError where it is none."""
+        if not isinstance(values["options"], dict) or not isinstance(values["files"], dict):
+            raise TypeError("options and files are dicts")
         return cls(InputState(**values["source"]), values["options"], values["files"])
 
     @property

@@ -13,11 +13,11 @@ import numpy as np
 from bgsub.errors import ParameterError
 
 State: TypeAlias = "dict[str, np.ndarray | State]"
-_Shape = tuple[int | None, ...]
+_MOST = float(1 << 53)  # integers up to it are exact in a state
 
 
 def array_of(state: State, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
-    """Return one array of a state.
+    """Return one array of a state, copied, contiguous, and with finite numbers only.
 
     Parameters
     ----------
@@ -42,14 +42,16 @@ def array_of(state: State, name: str, shape: tuple[int | None, ...], dtype: str)
     if not good or value.dtype.name != dtype:
         words = ", ".join("n" if n is None else str(n) for n in shape)
         raise ParameterError(f"{name} must be {dtype} of shape ({words}), got {value.dtype} of shape {value.shape}")
-    return value
+    if not np.isfinite(value).all():
+        raise ParameterError(f"{name} must hold finite numbers")
+    return np.array(value, dtype=dtype, order="C")
 
 
 def numbers_of(state: State, name: str, count: int) -> list[float]:
-    """Return the `count` finite numbers under a name; ParameterError when they are not there."""
+    """Return the `count` numbers under a name, none negative; ParameterError when they are not there."""
     numbers = array_of(state, name, (count,), "float64")
-    if not np.isfinite(numbers).all():
-        raise ParameterError(f"{name} must hold finite numbers, got {numbers}")
+    if not ((numbers >= 0) & (numbers < _MOST)).all():
+        raise ParameterError(f"{name} must hold numbers in [0, 2^53), got {numbers}")
     return [float(number) for number in numbers]
 
 

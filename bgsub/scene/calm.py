@@ -57,4 +57,4 @@ class Calm:
     def from_state(cls, state: State) -> Calm:
         """Return what `state` was of; ParameterError when the numbers are not there."""
         usual, waiting, patience = numbers_of(state, "calm", 3)
-        return cls(usual, int(waiting), int(patience))
+        return cls(usual, int(waiting), max(int(patience), 1))

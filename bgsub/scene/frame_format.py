@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +57,23 @@ class FrameFormat:
             raise ParameterError(f"a frame must be of type uint8, uint16 or floating point, got {frame.dtype}")
         full = _FULL_SCALE.get(name, 1.0) if max_value is None else max_value
         return cls(frame.shape, name, full)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the format in types that JSON knows."""
+        return {"shape": list(self.shape), "dtype": self.dtype, "max_value": self.max_value}
+
+    @classmethod
+    def from_dict(cls, values: Any) -> FrameFormat:
+        """Return the format that `as_dict` described; ParameterError where `values` are none."""
+        known: dict[str, Any] = values if isinstance(values, dict) else {}
+        shape, dtype, full = known.get("shape"), known.get("dtype"), known.get("max_value")
+        good = isinstance(shape, list) and len(shape) in (2, 3) and all(type(n) is int and n > 0 for n in shape)
+        good = good and values["shape"][2:] <= [MAX_CHANNELS] and dtype in (*_FULL_SCALE, *_FLOATS)
+        if not good or not isinstance(full, (int, float)) or not 0 < full < math.inf:
+            raise ParameterError(f"no format of frames: {values}")
+        assert isinstance(shape, list)
+        assert isinstance(dtype, str)
+        return cls(tuple(shape), dtype, full, origin="those of the saved model")
 
     @property
     def size(self) -> int:

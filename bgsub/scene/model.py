@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, part_of
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
 from bgsub.scene._pixel_kernels import UNLEARNED
@@ -237,15 +238,17 @@ class SceneModel:
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))
-        model.stabiliser.set_state(part_of(state, "stabiliser"))
+        model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
         model.canvas.set_state(part_of(state, "canvas"))
         model._mask = array_of(state, "mask", model._mask.shape, "uint8")
         model._calm = Calm.from_state(state)
-        if "start" in state and model.start is not None:
+        if "tracker" not in state and model.start is not None:
             model.start.buffer.set_state(part_of(state, "start"))
+            if model.canvas.count and not model.start.buffer.count:
+                raise ParameterError("the start holds no frame")
             return model
         model.tracked = TrackedBackground(frames, parameters)
-        model.tracked.tracker.set_state(part_of(state, "tracker"))
+        model.tracked.tracker.set_state(part_of(state, "tracker"), frames.size)
         model.start = None
         return model
 

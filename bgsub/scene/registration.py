@@ -104,8 +104,10 @@ class _Scale:
             return
         best = array_of(state, "best", self._best.shape, "int64")
         strength = array_of(state, "strength", self._strength.shape, "float32")
-        if best.size and not 0 <= best.min() <= best.max() < self._shape[0] * self._shape[1]:
-            raise ParameterError("the saved points of the registration lie outside of the frame")
+        h, w, _ = self._shape
+        rows, columns = np.divmod(best[strength > _FLAT], w)
+        if not ((rows > 0) & (rows < h - 1) & (columns > 0) & (columns < w - 1)).all():
+            raise ParameterError("the saved points of the registration lie outside of the frame or on its border")
         self._best, self._strength = best, strength
         self._next = int(numbers_of(state, "next", 1)[0]) % max(len(best), 1)
         places = self._places()
@@ -258,14 +260,13 @@ class Registration:
         if self._shape is None:
             return {}
         coarse = {f"coarse{i}": scale.state() for i, scale in enumerate(self._coarse)}
-        return {"shape": np.array(self._shape), "usual": np.array([self._usual]), "fine": self._fine.state(), **coarse}
+        return {"usual": np.array([self._usual]), "fine": self._fine.state(), **coarse}
 
-    def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the arrays do not fit."""
+    def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
+        """Go on where another one stood, on pictures of a shape; ParameterError when the arrays do not fit."""
         if not state:
             return
-        h, w, channels = (int(n) for n in array_of(state, "shape", (3,), "int64"))
-        self._begin((h, w, channels))
+        self._begin(shape)
         self._usual = numbers_of(state, "usual", 1)[0]
         self._fine.set_state(part_of(state, "fine"))
         for i, scale in enumerate(self._coarse):

@@ -84,7 +84,7 @@ class Segmenter:
         self.sigma = array_of(state, "sigma", self.shape, "float32")
         self.displaced = array_of(state, "displaced", self.shape, "uint8")
         learned, knows_nothing = numbers_of(state, "numbers", 2)
-        self.learned, self.knows_nothing = int(learned), bool(knows_nothing)
+        self.learned, self.knows_nothing = max(int(learned), 1), bool(knows_nothing)
 
     def candidates(self, residual: np.ndarray, over: np.ndarray | None = None) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.

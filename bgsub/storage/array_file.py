@@ -1,6 +1,6 @@
 """What JSON can say and plain arrays by name, in one ``.npz`` file: the form of models and of checkpoints.
 
-Nothing is ever unpickled, and nothing is compressed: a file makes no more memory than it is long.
+Nothing is ever unpickled, and nothing is compressed: what a file makes of memory goes by its length.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def _read(path: Path, kind: Kind, with_arrays: bool) -> tuple[dict[str, Any], St
                 facts: dict[str, Any] = {"kind": [kind.noun, 3], "header": {}}
             else:
                 facts = json.loads(str(_array(archive, _HEADER)))
-            same, header = Kind(*facts["kind"]) == kind, facts["header"]
+            same, header = Kind(*facts["kind"]) == kind, dict(facts["header"])
             wanted = facts["arrays"] if with_arrays and same else []
             state = _nested({name: _array(archive, name) for name in wanted})
     except FileNotFoundError:

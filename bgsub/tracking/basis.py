@@ -12,6 +12,7 @@ from bgsub.tracking import _kernels
 from bgsub.tracking.coefficients import Fit
 from bgsub.tracking.deferred import DeferredStep
 
+_DRIFTED = 0.05  # from an orthonormal basis, beyond what rounding does
 _SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from which it is carried out
 
 
@@ -56,11 +57,14 @@ class Sweep(NamedTuple):
         Of the residual.
     fit : Fit
         The vector on the pixel subset, and its coefficients.
+    number : int
+        Of the pass.
     """
 
     visit: Visit
     cost: Cost
     fit: Fit
+    number: int
 
 
 class Basis:
@@ -102,12 +106,12 @@ class Basis:
         }
 
     @classmethod
-    def from_state(cls, state: State, k: int) -> Basis:
-        """Return a basis of rank k that goes on where another one stood; ParameterError when the arrays do not fit."""
-        stack = array_of(state, "stack", (None, None), "float32")
+    def from_state(cls, state: State, k: int, m: int | None = None) -> Basis:
+        """Return a basis of rank k, of m entries, that goes on where another one stood; ParameterError if it cannot."""
+        stack = array_of(state, "stack", (None, m), "float32")
         G = array_of(state, "G", (None, k), "float64")
         block, turn, newest = (int(number) for number in array_of(state, "blocks", (3,), "int64"))
-        if not (k < len(stack) <= 2 * k + 2 and len(G) and block > 0 and 0 <= turn < len(G) and newest < len(G)):
+        if not (k < len(stack) <= 2 * k + 2 and len(G) and block > 0 and 0 <= turn < len(G) and -1 <= newest < len(G)):
             raise ParameterError(f"the saved basis does not fit rank {k}: {stack.shape}, {G.shape}, block {block}")
         basis = cls(stack[:k])
         basis.stack[: len(stack), : basis.m] = stack
@@ -115,6 +119,10 @@ class Basis:
         basis.deferred.N, basis.deferred.G = array_of(state, "N", (k, k), "float64"), G
         basis.deferred.turn, basis.newest = turn, newest
         return basis
+
+    def is_orthonormal(self) -> bool:
+        """Return whether ``U'U`` is the identity but for rounding; carries pending steps out."""
+        return bool(np.abs(self.gram() - np.eye(self.k)).max() < _DRIFTED)
 
     def coordinates(self, y: np.ndarray) -> np.ndarray:
         """Return coefficients in U, (k,), as coefficients in V, (k,) float32."""
@@ -138,9 +146,9 @@ class Basis:
         G = self.deferred.G.astype(np.float32)
         return Visit(self.stack, G, self.coordinates(y), period, self.deferred.turn)
 
-    def end_visit(self, products: np.ndarray) -> np.ndarray:
+    def end_visit(self, visit: Visit, products: np.ndarray) -> np.ndarray:
         """Turn inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""
-        self.newest = self.deferred.turn
+        self.newest = visit.turn
         self.deferred.G[self.newest] = 0.0
         return np.append(products[: self.k] @ self.deferred.N, products[self.k])
 
@@ -192,8 +200,8 @@ class Basis:
     def retarget(self, target: np.ndarray, where: np.ndarray, start: int, y: np.ndarray) -> np.ndarray:
         """Add ``(target - U y) y' / |y|^2`` to U for some entries; return ``U'U`` then, (k, k).
 
-        Parameters as in `SubspaceTracker.retarget`. U'U is known without a pass over the other entries, for it was
-        the identity before.
+        Parameters as in `bgsub.tracking.subspace.Subspace.retarget`. U'U is known without a pass over the other
+        entries, for it was the identity before.
         """
         deferred = self.deferred
         begin, end = start // deferred.block * deferred.block, start + target.size

@@ -20,6 +20,7 @@ from bgsub.tracking.step import FLOOR, IN_SPAN, carried, make_step
 _USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
 EVERYTHING = np.empty(0, np.float32)
 _HYGIENE = 150  # updates between two re-orthonormalisations
+_ROUNDING = 1e-6  # of the trace of C, which has no negative eigenvalue but for it
 _NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 
@@ -165,7 +166,8 @@ class Subspace:
         if len(self._R):
             return None
         fit = self.fit(values, a)
-        return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit)
+        self._passes += 1
+        return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
 
     def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> Influence:
         """Return what `update` learns from after a pass.
@@ -180,9 +182,15 @@ class Subspace:
             ``h(A(x - U y))``.
         weights : ndarray, (s,), float32
             Weights of the entries of the subset in e and in the cost.
+
+        Raises
+        ------
+        ParameterError
+            When another pass has begun since.
         """
-        self._passes += 1
-        return Influence(sweep.fit, self.basis.end_visit(products), cost, self._passes, weights)
+        if sweep.number != self._passes:
+            raise ParameterError("end must follow the begin whose sweep it is given, one for one")
+        return Influence(sweep.fit, self.basis.end_visit(sweep.visit, products), cost, sweep.number, weights)
 
     def update(self, influence: Influence, w: float) -> None:
         """Learn from the newest vector: steps 2 to 6 of the tracking algorithm.
@@ -208,7 +216,7 @@ class Subspace:
         a = EVERYTHING if influence.vector is None else influence.vector[1]
         self._warmth += w * (float(a.mean()) if a.size else 1.0)
         if self.updates % _HYGIENE == 0:
-            self.orthonormalise()
+            self._orthonormalise()
 
     def _full_step(self, influence: Influence, w: float) -> bool:
         """Take the full step of the usual case if it can be accepted at once; return whether it was."""
@@ -298,6 +306,10 @@ class Subspace:
 
     def orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
+        self._orthonormalise()
+        self._passes += 1  # an influence on the basis before is no longer one on this
+
+    def _orthonormalise(self) -> None:
         k, r, basis = self.basis.k, self._R.shape[0], self.basis
         if not r:
             self._rotate(basis.gram())
@@ -338,8 +350,11 @@ class Subspace:
     def set_state(self, state: State) -> None:
         """Take over all but the basis, which the constructor was given; ParameterError when it does not fit."""
         k = self.basis.k
-        self._R = array_of(state, "R", (None, k), "float64")
+        rows = len(array_of(part_of(state, "basis"), "stack", (None, None), "float32"))
+        self._R = array_of(state, "R", (rows - k - 1, k), "float64")
         self._C = array_of(state, "C", (k, k), "float64")
+        if not np.linalg.eigvalsh(self._C)[0] >= -_ROUNDING * max(float(np.trace(self._C)), 1.0):
+            raise ParameterError("C must be a moment of coefficients, with no negative eigenvalue")
         self.y = array_of(state, "coefficients", (k,), "float64")
         before, after = numbers_of(state, "objective", 2)
         self.objective = before, after

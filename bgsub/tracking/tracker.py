@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import batch_start
 from bgsub.tracking.subspace import EVERYTHING, Subspace
 
+_MOVED = "separate", "update", "retarget", "orthonormalise"
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
 _LARGEST = 1e12  # beyond it squares leave the range of float32
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
@@ -99,7 +100,6 @@ class SubspaceTracker:
         given = {name: value for name, value in locals().items() if name != "self"}
         self._parameters = TrackerParameters(**given)
         p = self._parameters.p
-        self.rank, self.forgetting = self._parameters.rank, self._parameters.forgetting
         default = Surrogate.flattening_at(_FLATTENS_AT, surrogate, p)
         self.surrogate_ = default if mu is None else replace(default, mu=float(mu))
         self.mu = self.surrogate_.mu
@@ -108,7 +108,23 @@ class SubspaceTracker:
     def set_forgetting(self, forgetting: float) -> None:
         """Change the weight of the newest vector from the next one on."""
         self._parameters = replace(self._parameters, forgetting=forgetting)
-        self.forgetting = self._parameters.forgetting
+
+    @property
+    def rank(self) -> int:
+        """Dimension k of the subspace."""
+        return self._parameters.rank
+
+    @property
+    def forgetting(self) -> float:
+        """Weight w of the newest vector."""
+        return self._parameters.forgetting
+
+    if not TYPE_CHECKING:  # a checker shall find wrong names itself
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say where the steps of one vector are now."""
+            where = f"; it is subspace_.{name} now" if name in _MOVED else ""
+            raise AttributeError(f"SubspaceTracker has no attribute {name!r}{where}")
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
@@ -186,10 +202,27 @@ class SubspaceTracker:
         """Return everything that the next vector depends on, copied; see `bgsub.numerics.state`."""
         return self.subspace_.state()
 
-    def set_state(self, state: State) -> SubspaceTracker:
-        """Go on bit for bit where the tracker stood whose `state` it was; ParameterError when it does not fit."""
-        basis = Basis.from_state(part_of(state, "basis"), self.rank)
-        subspace = Subspace(self._parameters, self.surrogate_, self.subset_of(basis.m), basis, np.zeros((0, self.rank)))
+    def set_state(self, state: State, size: int | None = None) -> SubspaceTracker:
+        """Go on bit for bit where the tracker stood whose `state` it was.
+
+        Parameters
+        ----------
+        state : dict
+            See `bgsub.numerics.state`.
+        size : int, optional
+            Entries m that the vectors have; by default as many as those of the state.
+
+        Raises
+        ------
+        ParameterError
+            When it does not fit.
+        """
+        arrays = part_of(state, "basis")
+        basis = Basis.from_state(arrays, self.rank, size)
+        if not Basis.from_state(arrays, self.rank, size).is_orthonormal():  # another one: the question changes it
+            raise ParameterError("the saved basis is not orthonormal")
+        none = np.zeros((0, self.rank))
+        subspace = Subspace(self._parameters, self.surrogate_, self.subset_of(basis.m), basis, none)
         subspace.set_state(state)
         self._subspace = subspace
         return self

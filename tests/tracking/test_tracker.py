@@ -206,6 +206,8 @@ def test_bad_vectors_are_named():
         tracker.partial_fit(np.full(10, np.nan))
     with pytest.raises(ParameterError, match=r"observed must be a boolean mask of shape \(10,\), got int64 \(10,\)"):
         tracker.partial_fit(np.zeros(10), np.ones(10, np.int64))
+    with pytest.raises(AttributeError, match=r"no attribute 'update'; it is subspace_\.update now"):
+        tracker.update(0.1)
     with pytest.raises(ParameterError, match="the batch must hold real numbers"):
         SubspaceTracker(2).fit(np.full((5, 10), np.nan))
     with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
@@ -223,6 +225,13 @@ def test_only_the_newest_influence_is_learned_and_only_once():
     subspace.update(new, 0.1)
     with pytest.raises(ParameterError, match="update must follow the pass"):
         subspace.update(new, 0.1)
+    first, _ = (subspace.begin(x, np.empty(0, np.float32), 2, 20) for _ in range(2))
+    with pytest.raises(ParameterError, match="end must follow the begin"):
+        subspace.end(first, np.zeros(3), 0.0, np.ones(60, np.float32))
+    turned = subspace.separate(x)
+    subspace.orthonormalise()
+    with pytest.raises(ParameterError, match="update must follow the pass"):
+        subspace.update(turned, 0.1)
     late = subspace.separate(x)
     subspace.retarget(0.9 * x)
     with pytest.raises(ParameterError, match="update must follow the pass"):
