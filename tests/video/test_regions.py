@@ -1,8 +1,6 @@
 """Regions: texts, masks, and a subtractor that looks at nothing else."""
 
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -95,15 +93,6 @@ def test_names_are_given_and_unique():
         Regions(["door=0,0,5,5", "door=1,1,5,5"])
     with pytest.raises(ParameterError, match="at least one"):
         Regions([])
-
-
-def test_texts_are_parsed_without_numpy():
-    code = (
-        "import sys; from bgsub.video.regions import Regions; Regions(['a=0,0,5,5','10%,0;5,5;0,9']); "
-        "print('numpy' in sys.modules)"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "False"
 
 
 class Inverting:
