@@ -67,10 +67,6 @@ def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def contents(folder):
-    return {name: (folder / name).read_bytes() for name in files(folder)}
-
-
 def read_images(folder):
     return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.glob("*.png"))]
 

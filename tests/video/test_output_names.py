@@ -152,11 +152,13 @@ def numbered(tmp_path, frames):
     return open_source(write_images(tmp_path / "input", frames), rate=10)
 
 
+def numbers(stem, ending=".png"):
+    return [f"{stem}{number:06d}{ending}" for number in range(1, COUNT + 1)]
+
+
 def test_images_for_numbered_sources(tmp_path, numbered):
     run(create_sinks(tmp_path / "out", ["mask", "panel"], numbered), numbered)
-    expected = [f"mask/bin{number:06d}.png" for number in range(1, COUNT + 1)]
-    expected += [f"panel/panel{number:06d}.png" for number in range(1, COUNT + 1)]
-    assert files(tmp_path / "out") == expected
+    assert files(tmp_path / "out") == numbers("mask/bin") + numbers("panel/panel")
 
 
 @pytest.mark.parametrize("kind", ["fake", "video"])
@@ -221,9 +223,7 @@ def test_every_kind_of_output(tmp_path):
     names = ["mask.mkv", "panel.mp4", "cutout.mov", "cutout.png", "overlay.jpg", "mask.npz", "background-image"]
     run(create_sinks(tmp_path, names, FakeSource()), FakeSource())
     single = ["background-image.png", "cutout.mov", "mask.mkv", "mask.npz", "panel.mp4"]
-    images = [f"cutout/cutout{n:06d}.png" for n in range(1, COUNT + 1)]
-    images += [f"overlay/overlay{n:06d}.jpg" for n in range(1, COUNT + 1)]
-    assert files(tmp_path) == sorted(single + images)
+    assert files(tmp_path) == sorted(single + numbers("cutout/cutout") + numbers("overlay/overlay", ".jpg"))
 
 
 def test_an_ending_counts_more_than_the_format(tmp_path, numbered):
@@ -237,8 +237,8 @@ def test_names_by_a_template(tmp_path, numbered, frames):
     names = ["mask.mkv", "panel.png", "background-image"]
     run(create_sinks(tmp_path / "a", names, numbered, name="{source}/{date}/{time}-{view}", started=NOW), numbered)
     stem = "input/2026-03-04/050607-"
-    images = [f"{stem}panel/panel{n:06d}.png" for n in range(1, COUNT + 1)]
-    assert files(tmp_path / "a") == [f"{stem}background-image.png", f"{stem}mask.mkv", *images]
+    singles = [f"{stem}background-image.png", f"{stem}mask.mkv"]
+    assert files(tmp_path / "a") == [*singles, *numbers(f"{stem}panel/panel")]
     with open_source(write_video(tmp_path / "lobby cam.avi", frames)) as source:
         run(create_sinks(tmp_path / "b", ["mask"], source, name="{source}"), source)
     assert files(tmp_path / "b") == ["lobby-cam.mkv"]

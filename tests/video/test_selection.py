@@ -221,12 +221,12 @@ def same(frame: Frame, other: Frame) -> bool:
 
 
 STYLES = {
-    "b-frames": {"options": {"bf": "3", "g": "20", "refs": "4", "x264-params": "b-pyramid=normal:scenecut=0"}},
-    "open-gop": {"options": {"bf": "3", "g": "20", "x264-params": "open-gop=1:scenecut=0"}},
-    "intra-refresh": {"options": {"g": "20", "x264-params": "intra-refresh=1:keyint=20:scenecut=0:bframes=0"}},
-    "variable": {"options": {"bf": "2", "g": "20"}, "variable": True},
-    "mpeg4": {"options": {"bf": "2", "g": "20"}, "codec": "mpeg4"},
-    "mjpeg": {"options": {}, "codec": "mjpeg", "pix_fmt": "yuvj420p"},
+    "b-frames": {"bf": "3", "g": "20", "refs": "4", "x264-params": "b-pyramid=normal:scenecut=0"},
+    "open-gop": {"bf": "3", "g": "20", "x264-params": "open-gop=1:scenecut=0"},
+    "intra-refresh": {"g": "20", "x264-params": "intra-refresh=1:keyint=20:scenecut=0:bframes=0"},
+    "variable": {"bf": "2", "g": "20"},
+    "mpeg4": {"bf": "2", "g": "20", "codec": "mpeg4"},
+    "mjpeg": {"codec": "mjpeg", "pix_fmt": "yuvj420p"},
 }
 
 
@@ -237,13 +237,9 @@ def long_video(request, tmp_path_factory):
     from av_files import film, write_av  # noqa: PLC0415
 
     style, suffix = request.param
-    settings = dict(STYLES[style])
-    options = settings.pop("options")
-    count = 160
-    stamps = None
-    if settings.pop("variable", False):
-        stamps = np.cumsum([0, *np.random.default_rng(3).integers(5, 90, count - 1)]).tolist()
-    path = write_av(tmp_path_factory.mktemp("long") / f"clip.{suffix}", film(count), stamps, **settings, **options)
+    uneven = np.cumsum([0, *np.random.default_rng(3).integers(5, 90, 159)]).tolist()
+    stamps = uneven if style == "variable" else None
+    path = write_av(tmp_path_factory.mktemp("long") / f"clip.{suffix}", film(160), stamps, **STYLES[style])
     with open_source(path, backend="pyav") as source:
         return style, path, list(source)
 

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sink_kit import contents, fed, run
-from video_fakes import FakeSource, separate, write_images
+from sink_kit import fed, run
+from video_fakes import FakeSource, content, separate, write_images
 
 from bgsub.video import AvVideoSink, Frame, create_sinks, open_source
 
@@ -171,7 +171,7 @@ def test_a_resumed_video_has_the_same_sound(tmp_path):
     resumed.resume(checked.checkpoint())
     for sink in (whole, resumed):
         take(source, sink)
-    assert contents(tmp_path / "whole") == contents(tmp_path / "checked")
+    assert content(tmp_path / "whole") == content(tmp_path / "checked")
     assert listen(tmp_path / "checked" / "foreground.mp4")[0] == "aac"
 
 

@@ -104,14 +104,20 @@ def test_constant_rates(tmp_path, frames, suffix, rate):
         assert float(container.streams.video[0].average_rate) == pytest.approx(float(rate), rel=1e-3)
 
 
+def timed(sink, frames, moments):
+    """Return a sink that has taken frames at their times and is closed."""
+    with sink:
+        for index, time in moments:
+            sink.write(Frame(index, "x", time, frames[index]), separate(frames[index]))
+    return sink
+
+
 UNEVEN = [5.0, 5.04, 5.0401, 5.3, 5.3, 5.2, 6.0, 16.0]
 
 
 @pytest.mark.parametrize(("suffix", "error"), [("mkv", 2e-3), ("webm", 2e-3), ("mp4", 1e-4), ("mov", 1e-4)])
 def test_variable_rates(tmp_path, frames, suffix, error):
-    with AvVideoSink(tmp_path / f"mask.{suffix}", rate=25) as sink:
-        for index, time in enumerate(UNEVEN):
-            sink.write(Frame(index, "x", time, frames[index]), separate(frames[index]))
+    sink = timed(AvVideoSink(tmp_path / f"mask.{suffix}", rate=25), frames, enumerate(UNEVEN))
     found = times(sink.path)
     assert all(before < after for before, after in itertools.pairwise(found))
     assert found[0] == 0
@@ -120,18 +126,14 @@ def test_variable_rates(tmp_path, frames, suffix, error):
 
 
 def test_avi_takes_the_nearest_frame_of_its_rate(tmp_path, frames):
-    with AvVideoSink(tmp_path / "mask.avi", rate=10) as sink:
-        for index, time in enumerate([0, 0.1, 0.33, 0.7]):
-            sink.write(Frame(index, "x", time, frames[index]), separate(frames[index]))
+    sink = timed(AvVideoSink(tmp_path / "mask.avi", rate=10), frames, enumerate([0, 0.1, 0.33, 0.7]))
     with av.open(str(sink.path)) as container:
         found = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
     assert [float(time) for time in found] == pytest.approx([0, 0.1, 0.3, 0.7])
 
 
 def test_frames_without_times_follow_their_index(tmp_path, frames):
-    with AvVideoSink(tmp_path / "mask.mp4", rate=20) as sink:
-        for index in (4, 5, 9):
-            sink.write(Frame(index, "x", None, frames[index]), separate(frames[index]))
+    sink = timed(AvVideoSink(tmp_path / "mask.mp4", rate=20), frames, [(4, None), (5, None), (9, None)])
     assert times(sink.path) == [0, Fraction(1, 20), Fraction(5, 20)]
 
 

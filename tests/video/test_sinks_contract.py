@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from saying import says
-from sink_kit import contents, fed, feed, feed_and_raise, files, make, read_images, small_frames
-from video_fakes import COUNT, read_video
+from sink_kit import fed, feed, feed_and_raise, files, make, read_images, small_frames
+from video_fakes import COUNT, content, read_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError
@@ -57,10 +57,10 @@ def test_finished_output_is_there_under_its_name_only(tmp_path, kind, frames, en
     else:
         with pytest.raises(KeyboardInterrupt), sink:
             feed_and_raise(sink, frames, KeyboardInterrupt())
-    before = contents(tmp_path)
+    before = content(tmp_path)
     sink.close()
     sink.abort()
-    assert contents(tmp_path) == before
+    assert content(tmp_path) == before
     assert count(tmp_path, kind) == COUNT
     assert not any("partial" in name for name in before)
 
@@ -91,17 +91,17 @@ def test_without_frames_there_is_no_output(tmp_path, kind, frames):
         pass
     assert files(tmp_path) == []
     fed(make(kind, tmp_path), frames)
-    before = contents(tmp_path)
+    before = content(tmp_path)
     with make(kind, tmp_path):
         pass
-    assert contents(tmp_path) == before
+    assert content(tmp_path) == before
 
 
 @pytest.mark.parametrize("other", [*AV, *OTHERS])
 def test_equal_frames_give_equal_bytes(tmp_path, other, frames):
     for folder in ("a", "b"):
         fed(make(other, tmp_path / folder), frames, rate=30)
-    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
 def test_place_that_cannot_be_written(tmp_path, kind):
@@ -115,7 +115,7 @@ def test_place_that_cannot_be_written(tmp_path, kind):
 
 def uninterrupted(kind, folder, images):
     fed(make(kind, folder), images, rate=30)
-    return contents(folder)
+    return content(folder)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, rest, short_
     sink.resume(state)
     feed(sink, images[done:], done, rate=30)
     sink.close()
-    found = contents(folder)
+    found = content(folder)
     # Of a folder of images, later ones are removed by a sink that cleans.
     assert all(name.startswith(f"{kind}/") for name in set(found) - set(expected))
     assert {name: found[name] for name in expected} == expected
@@ -161,12 +161,12 @@ def test_a_checkpoint_before_the_first_frame_changes_nothing(tmp_path, kind, fra
     state = sink.checkpoint()
     feed(sink, frames, rate=30)
     sink.close()
-    assert contents(tmp_path / "checked") == expected
+    assert content(tmp_path / "checked") == expected
     sink = make(kind, tmp_path / "resumed")
     sink.resume(json.loads(json.dumps(state)))
     feed(sink, frames, rate=30)
     sink.close()
-    assert contents(tmp_path / "resumed") == expected
+    assert content(tmp_path / "resumed") == expected
 
 
 @pytest.mark.parametrize("kind", ["mask.mkv", "cutout.mov", "mask.npz", "background-image.png"])
@@ -234,4 +234,4 @@ def test_after_a_kill(tmp_path):
         sink.resume(state)
         feed(sink, images[SEGMENT:], SEGMENT, rate=30)
         sink.close()
-    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+    assert content(tmp_path / "killed") == content(tmp_path / "whole")
