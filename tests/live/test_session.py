@@ -76,11 +76,7 @@ def display(monkeypatch):
 @pytest.fixture
 def cameras(monkeypatch):
     """Cameras that are there: "0" and "1", and "2", which breaks at its fifth frame."""
-    sources = {
-        "0": WalkingSquare("camera 0"),
-        "1": WalkingSquare("camera 1"),
-        "2": WalkingSquare("camera 2", fail_at=4),
-    }
+    sources = {name: WalkingSquare(f"camera {name}", fail_at=4 if name == "2" else None) for name in "012"}
 
     def open_source(name, **options):
         if name not in sources:

@@ -135,13 +135,9 @@ def folder_with_broken_image(tmp_path, frames):
     return folder
 
 
-def test_broken_image_stops(folder_with_broken_image):
-    seen = []
+def test_broken_image_stops_or_is_skipped(folder_with_broken_image, caplog):
     with says(SourceError, f"image '{folder_with_broken_image / 'in000002.png'}' cannot be decoded"):
-        seen.extend(frame.name for frame in iter(open_source(folder_with_broken_image)))
-
-
-def test_broken_image_is_skipped(folder_with_broken_image, caplog):
+        list(open_source(folder_with_broken_image))
     source = open_source(folder_with_broken_image, on_error="skip")
     with caplog.at_level(logging.WARNING, "bgsub"):
         got = [(frame.index, frame.name) for frame in source]
@@ -158,13 +154,11 @@ def test_size_is_that_of_the_first_good_image(folder_with_broken_image):
 
 
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
-def test_nothing_but_broken_images(tmp_path, on_error):
+@pytest.mark.parametrize("ask", [list, lambda source: source.size])
+def test_nothing_but_broken_images(tmp_path, on_error, ask):
     (tmp_path / "a.png").write_text("no image")
-    source = open_source(tmp_path, on_error=on_error)
     with pytest.raises(SourceError):
-        list(source)
-    with pytest.raises(SourceError):
-        _ = source.size
+        ask(open_source(tmp_path, on_error=on_error))
 
 
 def test_image_that_vanished(tmp_path, frames):
@@ -397,13 +391,12 @@ def test_things_that_are_no_source(spec):
 
 @pytest.mark.parametrize("wrong", [1, np.zeros((4, 5), np.uint8)])
 def test_a_list_holds_paths(wrong):
-    told = f"a list of images holds paths, got {type(wrong).__name__}; frames go as one array"
-    with pytest.raises(ParameterError, match=f"^{told}$"):
+    with says(ParameterError, f"a list of images holds paths, got {type(wrong).__name__}; frames go as one array"):
         open_source([wrong])
 
 
 def test_wrong_camera_parameters():
-    with pytest.raises(ParameterError, match=r"^the index of a camera must be 0 or more, got -1$"):
+    with says(ParameterError, "the index of a camera must be 0 or more, got -1"):
         open_source(-1)
-    with pytest.raises(ParameterError, match=r"^read_timeout must be a positive number of seconds, got 0$"):
+    with says(ParameterError, "read_timeout must be a positive number of seconds, got 0"):
         CameraSource(0, read_timeout=0)
