@@ -58,14 +58,9 @@ def list_folder(folder: Path) -> list[Path]:
         raise SourceError(f"folder {folder} cannot be read: {error.strerror or error}") from None
 
 
-def read_picture(path: Path) -> np.ndarray:
-    """Return a picture as it is stored, without alpha; SourceError names a file that cannot be read."""
-    return read_image(path)
-
-
 def read_codes(path: Path) -> np.ndarray:
     """Return a mask file as it is coded, (h, w), uint8; palettes and colour files are grey in disguise."""
-    image = read_picture(path)
+    image = read_image(path)
     if image.dtype != np.uint8:
         raise SourceError(f"mask {path} must have 8 bits, got {image.dtype}")
     # A conversion to grey weighs three channels and may round a code away; one channel is exact.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from operator import add
 
 import numpy as np
 
@@ -42,14 +43,7 @@ class Confusion:
     def __add__(self, other: Confusion) -> Confusion:
         if not isinstance(other, Confusion):
             return NotImplemented
-        return Confusion(
-            self.tp + other.tp,
-            self.fp + other.fp,
-            self.fn + other.fn,
-            self.tn + other.tn,
-            self.shadow + other.shadow,
-            self.shadow_fp + other.shadow_fp,
-        )
+        return Confusion(*map(add, astuple(self), astuple(other)))
 
     @property
     def scored(self) -> int:

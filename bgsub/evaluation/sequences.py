@@ -11,22 +11,15 @@ from typing import Protocol
 import numpy as np
 
 from bgsub.errors import SourceError
-from bgsub.evaluation.files import find_roi, numbered, read_picture, read_roi, read_temporal_roi, read_truth
+from bgsub.evaluation.files import find_roi, numbered, read_roi, read_temporal_roi, read_truth
 from bgsub.synthetic._scene import Scene
+from bgsub.video.sources.images import read_image
 
 _logger = logging.getLogger("bgsub")
 
 
 class Labelled(Protocol):
-    """What `evaluate` needs of a sequence.
-
-    Attributes
-    ----------
-    name : str
-        Name for the table.
-    roi : ndarray, (h, w), bool, or None
-        Where frames are scored; None for everywhere.
-    """
+    """What `evaluate` needs of a sequence."""
 
     @property
     def name(self) -> str:
@@ -100,14 +93,8 @@ class Sequence:
     def _tell_gaps(self, first: int, last: int) -> None:
         gaps = [n for n in self._frames if n not in self._masks and first <= n <= last]
         if gaps:
-            _logger.warning(
-                "%s: %d of the frames from %d to %d have no mask and are not scored, the first is %d",
-                self.folder,
-                len(gaps),
-                first,
-                last,
-                gaps[0],
-            )
+            message = "%s: %d of the frames from %d to %d have no mask and are not scored, the first is %d"
+            _logger.warning(message, self.folder, len(gaps), first, last, gaps[0])
 
     def __len__(self) -> int:
         return len(self._frames)
@@ -144,14 +131,12 @@ class Sequence:
 
     def frame(self, number: int) -> np.ndarray:
         """Return one frame as it is stored: (h, w, 3) BGR or (h, w), uint8 or uint16."""
-        return read_picture(self._frames[number])
+        return read_image(self._frames[number])
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield number and picture of all frames in order."""
         return ((number, self.frame(number)) for number in self._frames)
 
     def truth(self, number: int) -> np.ndarray | None:
-        """Return the mask of a frame, (h, w), uint8, or None if the frame is not scored."""
         first, last = self.temporal_roi or (number, number)
         if number not in self._masks or not first <= number <= last:
             return None
@@ -178,13 +163,11 @@ class SceneSequence:
         return len(self._scene)
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
-        """Yield number and picture of all frames in order."""
         for number, (frame, mask) in enumerate(self._scene, start=1):
             self._latest = (number, mask)
             yield number, frame
 
     def truth(self, number: int) -> np.ndarray | None:
-        """Return the mask of a frame, (h, w), uint8."""
         latest, mask = self._latest
         return mask if latest == number else self._scene[number - 1][1]
 

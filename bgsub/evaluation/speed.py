@@ -20,24 +20,12 @@ _STRETCH = 20  # frames of a turn
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one method took.
-
-    Attributes
-    ----------
-    method : str
-        Its name.
-    milliseconds : ndarray, (n,)
-        Time of every frame after the warm-up.
-    first : float
-        Time of the very first frame in milliseconds, compilation or loading of compiled kernels included.
-    longest : float
-        Longest single frame of the whole run in milliseconds: the batch start, where a method has one.
-    """
+    """How long one method took."""
 
     method: str
-    milliseconds: np.ndarray
-    first: float
-    longest: float
+    milliseconds: np.ndarray  # (n,): time of every frame after the warm-up
+    first: float  # milliseconds of the very first frame, compilation or loading of compiled kernels included
+    longest: float  # milliseconds of the longest frame of the whole run: the batch start, where a method has one
 
     @property
     def median(self) -> float:

@@ -18,27 +18,13 @@ _BAR = 4
 
 @dataclass(frozen=True, eq=False)
 class WorstFrame:
-    """One frame of a run.
-
-    Attributes
-    ----------
-    number : int
-        Number of the frame.
-    confusion : Confusion
-        Its pixels.
-    frame : ndarray, (h, w) or (h, w, 3), uint8 or uint16
-        The input.
-    mask : ndarray, (h, w), uint8 or bool
-        The answer.
-    truth : ndarray, (h, w), uint8
-        The true mask, 85 outside the region of interest.
-    """
+    """One frame of a run."""
 
     number: int
     confusion: Confusion
-    frame: np.ndarray
-    mask: np.ndarray
-    truth: np.ndarray
+    frame: np.ndarray  # (h, w) or (h, w, 3), uint8 or uint16: the input
+    mask: np.ndarray  # (h, w), uint8 or bool: the answer
+    truth: np.ndarray  # (h, w), uint8: the true mask, 85 outside the region of interest
 
     @property
     def wrong(self) -> int:

@@ -15,39 +15,17 @@ from bgsub.video.sources.base import Frame
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a frame brought.
+    """What a frame brought."""
 
-    Attributes
-    ----------
-    frame : int
-        Its index.
-    name : str
-        Its name.
-    time : float or None
-        Its time in seconds, where it is known.
-    clock : float
-        Seconds in any case: at 25 frames per second where the time is not known.
-    interval : float
-        Seconds the frame stands for.
-    mask : ndarray, (h, w), uint8
-        As of `Separation`.
-    objects : list of ObjectInFrame
-        See `ObjectLinker.update`.
-    finished : list of Event
-        What ended.
-    settled : int
-        Index of the first frame whose objects are not all known yet.
-    """
-
-    frame: int
+    frame: int  # its index
     name: str
-    time: float | None
-    clock: float
-    interval: float
-    mask: np.ndarray
-    objects: list[ObjectInFrame]
-    finished: list[Event]
-    settled: int
+    time: float | None  # in seconds, where it is known
+    clock: float  # seconds in any case: at 25 frames per second where the time is not known
+    interval: float  # seconds the frame stands for
+    mask: np.ndarray  # (h, w), uint8, as of `Separation`
+    objects: list[ObjectInFrame]  # see `ObjectLinker.update`
+    finished: list[Event]  # what ended
+    settled: int  # index of the first frame whose objects are not all known yet
 
 
 @dataclass

@@ -210,16 +210,7 @@ class ObjectLinker:
     def _record(self, track: Track, detection: Detection, frame: Frame, clock: float) -> list[ObjectInFrame]:
         """Add a frame to a track; return what is known to be an object by that."""
         regions = tuple(self._regions_of(detection))
-        one = ObjectInFrame(
-            track.event.id,
-            frame.index,
-            self.time(frame),
-            detection.box,
-            detection.centroid,
-            detection.area,
-            detection.mask,
-            regions,
-        )
+        one = ObjectInFrame(track.event.id, frame.index, self.time(frame), regions=regions, **vars(detection))
         track.add(one, _MOST_POINTS)
         if track.event.id:
             return [one]

@@ -12,7 +12,6 @@ from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.feed import Step
 from bgsub.events.writers import Writer, csv_row
 from bgsub.separation import FOREGROUND
-from bgsub.storage.growing_file import GrowingFile
 from bgsub.video.region_masks import bounding_box
 from bgsub.video.regions import Regions
 
@@ -145,9 +144,7 @@ class RegionWriter(Writer):
     """One line per region with what has gone on in it; columns are `COLUMNS`. Written at the end."""
 
     def __init__(self, path: Path, regions: Regions) -> None:
-        self.path = path
-        self._file = GrowingFile(path)
-        self.files = (self._file,)
+        super().__init__(path)
         self._counter = RegionCounter(regions)
 
     def step(self, step: Step) -> None:
@@ -161,7 +158,6 @@ class RegionWriter(Writer):
         self._file.finish()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Return what `resume` needs; nothing is on the disk yet."""
         return self._counter.state()
 
     def resume(self, state: dict[str, Any]) -> None:

@@ -45,13 +45,6 @@ class EventSink(Sink):
     locate : callable, optional
         Returns the path of the file that is called ``events.csv`` and so on; by default it lies in `folder`.
 
-    Attributes
-    ----------
-    folder : Path
-        Where to.
-    paths : list of Path
-        The files.
-
     Raises
     ------
     ParameterError

@@ -85,11 +85,9 @@ class TimelineSink(Sink):
         self._done = True
 
     def abort(self) -> None:
-        """Make no picture."""
         self._done = True
 
     def checkpoint(self) -> dict[str, Any]:
-        """Return what `resume` needs, as JSON can hold it; nothing is on the disk before the end."""
         counter = None if self._counter is None else self._counter.state()
         return {"feed": self._feed.checkpoint(self), "counter": counter, **self.timeline.state()}
 

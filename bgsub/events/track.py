@@ -98,26 +98,19 @@ class Track:
     @classmethod
     def restored(cls, states: Iterable[dict[str, Any]]) -> list[Track]:
         """Return the tracks that `state` was taken of, in their order."""
-        states = list(states)
-        tracks = [
-            cls(
-                Event.from_state(state["event"]),
-                Detection(**_seen(state["last"])),
-                state["clock"],
-                state["seen"],
-                state["earliest"],
-                (state["velocity"][0], state["velocity"][1]),
-                None,
-                None if state["anchor"] is None else (state["anchor"][0], state["anchor"][1], state["anchor"][2]),
-                [
-                    ObjectInFrame(0, one["frame"], one["time"], regions=tuple(one["regions"]), **_seen(one))
-                    for one in state["pending"]
-                ],
-            )
-            for state in states
-        ]
-        for track, state in zip(tracks, states, strict=True):
-            track.host = None if state["host"] is None else tracks[state["host"]]
+        tracks, hosts = [], []
+        for state in states:
+            track = cls(Event.from_state(state["event"]), Detection(**_seen(state["last"])), state["clock"])
+            track.seen, track.earliest, track.velocity = state["seen"], state["earliest"], tuple(state["velocity"])
+            track.anchor = None if state["anchor"] is None else tuple(state["anchor"])
+            track.pending = [
+                ObjectInFrame(0, one["frame"], one["time"], regions=tuple(one["regions"]), **_seen(one))
+                for one in state["pending"]
+            ]
+            tracks.append(track)
+            hosts.append(state["host"])
+        for track, host in zip(tracks, hosts, strict=True):
+            track.host = None if host is None else tracks[host]
         return tracks
 
     def restart(self, one: ObjectInFrame) -> None:

@@ -40,8 +40,10 @@ def csv_row(values: Iterable[Any]) -> str:
 class Writer(ABC):
     """Writes one file, or a set that belongs together, in step with the frames."""
 
-    files: tuple[GrowingFile, ...]
-    path: Path
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = GrowingFile(path)
+        self.files: tuple[GrowingFile, ...] = (self._file,)
 
     @abstractmethod
     def step(self, step: Step) -> None:
@@ -73,17 +75,12 @@ class CsvWriter(Writer):
     from 0 as in `Frame.index`, times are in seconds and empty where they are not known.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = GrowingFile(path)
-        self.files = (self._file,)
-        self._empty = True
+    _empty = True
 
     def step(self, step: Step) -> None:
         self._write(step.finished)
 
     def finish(self, last: list[Event]) -> None:
-        """Write the last events; the file has a header at least."""
         self._write(last)
         self._head()
         self._file.finish()
@@ -115,16 +112,10 @@ def _columns(event: Event) -> list[Any]:
 class JsonLinesWriter(Writer):
     """One JSON object per event and line, with the track: frames, boxes, centroids and areas of its points."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._file = GrowingFile(path)
-        self.files = (self._file,)
-
     def step(self, step: Step) -> None:
         self._write(step.finished)
 
     def finish(self, last: list[Event]) -> None:
-        """Write the last events; without any the file is empty."""
         self._write(last)
         self._file.finish()
 

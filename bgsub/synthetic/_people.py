@@ -90,16 +90,7 @@ class Person:
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
         """Paint the person, feet at (0, 0), y up in metres, after a walk of `distance` metres.
 
-        Parameters
-        ----------
-        canvas : Canvas
-            Where to paint.
-        distance : float
-            Metres walked: sets the phase of the step.
-        swing : float
-            How far arms and legs swing, in [0, 1].
-        dx : float
-            Sideways part of the direction, in [-1, 1]: 0 towards or away from the camera.
+        `swing` is how far arms and legs swing, in [0, 1]; `dx` the sideways part of the direction, in [-1, 1].
         """
         unit = self.height / 1.75
         phase = 2 * math.pi * distance / (1.42 * unit)

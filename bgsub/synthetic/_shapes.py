@@ -7,6 +7,7 @@ one way only: the same shapes come out bit for bit on every machine and with eve
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial, reduce
 
 import numpy as np
 
@@ -42,20 +43,13 @@ def convex(x: np.ndarray, y: np.ndarray, corners: Sequence[Point], rounding: flo
     """Return the signed distance bound of a convex polygon, its corners in either turning sense."""
     area = sum(p[0] * q[1] - q[0] * p[1] for p, q in zip(corners, [*corners[1:], corners[0]], strict=True))
     sense = 1.0 if area > 0 else -1.0
-    distance: np.ndarray | None = None
+    sides: list[np.ndarray] = []
     for p, q in zip(corners, [*corners[1:], corners[0]], strict=True):
         ex, ey = q[0] - p[0], q[1] - p[1]
         length = max((ex * ex + ey * ey) ** 0.5, 1e-9)
         nx, ny = sense * ey / length, -sense * ex / length
-        side = x * np.float32(nx) + y * np.float32(ny) - np.float32(nx * p[0] + ny * p[1])
-        if distance is None:
-            distance = side
-        elif rounding:
-            distance = _smooth_max(distance, side, rounding)
-        else:
-            distance = np.maximum(distance, side)
-    assert distance is not None
-    return distance
+        sides.append(x * np.float32(nx) + y * np.float32(ny) - np.float32(nx * p[0] + ny * p[1]))
+    return reduce(partial(_smooth_max, rounding=rounding) if rounding else np.maximum, sides)
 
 
 def _smooth_max(a: np.ndarray, b: np.ndarray, rounding: float) -> np.ndarray:
@@ -91,36 +85,21 @@ class Mottle:
 class Canvas:
     """A small picture with transparency into which shapes are painted one over the other.
 
-    Parameters
-    ----------
-    columns, rows : ndarray, (w,) and (h,), float32
-        Coordinates of the pixel centres in the unit of the shapes (metres).
-    pixels_per_unit : float
-        Pixels per metre.
-
-    Attributes
-    ----------
-    x, y : ndarray, (h, w), float32
-        The coordinates at every pixel.
-    colour : ndarray, (h, w, 3), float32
-        Reflectance multiplied by `alpha`, in the order blue, green, red.
-    alpha : ndarray, (h, w), float32
-        Coverage in [0, 1].
+    Its pixel centres lie at `columns` (w,) and `rows` (h,), float32, in the unit of the shapes (metres).
     """
 
     def __init__(self, columns: np.ndarray, rows: np.ndarray, pixels_per_unit: float) -> None:
         shape = rows.size, columns.size
+        # (h, w), float32: the coordinates at every pixel
         self.x: np.ndarray = np.tile(columns, (shape[0], 1))
         self.y: np.ndarray = np.repeat(rows[:, np.newaxis], shape[1], axis=1)
         self.scale = pixels_per_unit
-        self.colour = np.zeros((*shape, 3), np.float32)
-        self.alpha = np.zeros(shape, np.float32)
+        self.colour = np.zeros((*shape, 3), np.float32)  # reflectance multiplied by `alpha`, BGR
+        self.alpha = np.zeros(shape, np.float32)  # coverage in [0, 1]
 
-    def paint(self, distance: np.ndarray, colour: np.ndarray, opacity: float = 1.0) -> None:
+    def paint(self, distance: np.ndarray, colour: np.ndarray) -> None:
         """Lay a shape of one colour (3,) or of a picture (h, w, 3) over what is there."""
         cover = coverage(distance, self.scale)
-        if opacity != 1.0:
-            cover *= np.float32(opacity)
         keep = 1 - cover
         self.alpha *= keep
         self.alpha += cover

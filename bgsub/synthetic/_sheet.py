@@ -9,29 +9,19 @@ import numpy as np
 from bgsub.synthetic._foliage import Foliage
 from bgsub.synthetic._shadows import shadows
 from bgsub.synthetic._shapes import Canvas
-from bgsub.synthetic._stage import Camera, Picture
+from bgsub.synthetic._stage import Camera, Picture, mix
 from bgsub.synthetic._tracks import Presence
 
 
 class Sheet:
-    """A picture to be filled in this order: `cast`, `lay` each plant, `enter` each mover, the farthest first.
-
-    Attributes
-    ----------
-    radiance : ndarray, (h, w, 3), float32
-        The picture in linear light, BGR.
-    shade : ndarray, (h, w), float32
-        Share of the light that movers take away.
-    cover : ndarray, (h, w), float32
-        Share of the pixel that movers cover, exactly 0 where they do not.
-    """
+    """A picture to be filled in this order: `cast`, `lay` each plant, `enter` each mover, the farthest first."""
 
     def __init__(self, camera: Camera, picture: Picture, weights: tuple[float, ...]) -> None:
         self._camera, self._picture, self._weights = camera, picture, weights
         self._depth = picture.depth.copy()
-        self.radiance = picture.under(weights).copy()
-        self.shade = np.zeros(self._depth.shape, np.float32)
-        self.cover = np.zeros(self._depth.shape, np.float32)
+        self.radiance = picture.under(weights).copy()  # (h, w, 3), float32: linear light, BGR
+        self.shade = np.zeros(self._depth.shape, np.float32)  # share of the light that movers take away
+        self.cover = np.zeros(self._depth.shape, np.float32)  # share that movers cover, exactly 0 where they do not
 
     def cast(self, present: list[Presence]) -> None:
         """Darken the ground by the shadows of all who are present."""
@@ -43,9 +33,7 @@ class Sheet:
         """Lay a plant over what is farther away; `colour` and `alpha` are its picture at this frame."""
         rows = slice(plant.top, plant.top + alpha.shape[0])
         box = (rows, slice(plant.left, plant.left + alpha.shape[1]))
-        lit = np.zeros(3, np.float32)
-        for level, weight in zip(plant.lit, self._weights, strict=True):
-            lit += level * np.float32(weight)
+        lit = mix(plant.lit, self._weights)
         nearer = self._depth[box] > np.float32(plant.depth)
         seen = alpha * nearer
         self.radiance[box] *= (1 - seen)[..., np.newaxis]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import reduce
 
 import numpy as np
 
@@ -218,13 +219,8 @@ def _clear(start: np.ndarray, way: np.ndarray, boxes: list[Box], reach: float) -
 
 def _average(values: np.ndarray, per_pixel: int) -> np.ndarray:
     """Average the sub-pixels of (J, rows, columns, ...), added in a fixed order."""
-    total: np.ndarray | None = None
-    for i in range(per_pixel):
-        for j in range(per_pixel):
-            part = values[:, i::per_pixel, j::per_pixel]
-            total = part.copy() if total is None else total + part
-    assert total is not None
-    return total * np.float32(1.0 / per_pixel**2)
+    parts = [values[:, i::per_pixel, j::per_pixel] for i in range(per_pixel) for j in range(per_pixel)]
+    return reduce(np.add, parts) * np.float32(1.0 / per_pixel**2)
 
 
 def _no_zero(values: np.ndarray) -> np.ndarray:

@@ -36,6 +36,18 @@ def pairs(frames, rate: float | None = RATE, events=None, shape=SHAPE):
         yield frame_of(index, rate, shape), separated(mask_of(boxes, shape), events.get(index), y)
 
 
+def write(stream, *sinks):
+    """Send pairs of frames and separations to all sinks."""
+    for pair in stream:
+        for sink in sinks:
+            sink.write(*pair)
+
+
+def close(sinks):
+    for sink in sinks:
+        sink.close()
+
+
 def linked(linker, frames, rate: float | None = RATE, events=None):
     """All events and all objects that a linker finds."""
     done, objects = [], []

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from event_scenes import RATE, SHAPE, busy, mask_of, pairs, together, walk
+from event_scenes import RATE, SHAPE, busy, close, mask_of, pairs, together, walk, write
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import EventFeed, EventSink, ObjectLinker
@@ -17,11 +17,6 @@ from bgsub.video.regions import Regions
 FILES = ("events.csv", "events.jsonl", "objects.json")
 
 
-def write(sink, stream):
-    for frame, separation in stream:
-        sink.write(frame, separation)
-
-
 def table(path):
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.DictReader(file))
@@ -29,7 +24,7 @@ def table(path):
 
 def run(folder, frames, rate=RATE, events=None, **options):
     with EventSink(folder, **options) as sink:
-        write(sink, pairs(frames, rate, events))
+        write(pairs(frames, rate, events), sink)
     return folder
 
 
@@ -47,11 +42,8 @@ def test_events_come_back_from_csv(tmp_path):
         ("covered", "", "9", "9"),
         ("object", "1", "0", "19"),
     ]
-    assert rows[2]["start_time"] == "0.000"
-    assert rows[2]["end_time"] == "0.760"
-    assert [rows[2][name] for name in ("peak_area", "peak_frame", "peak_x", "peak_w", "frames")] == [
-        "96", "0", "0", "8", "20",
-    ]  # fmt: skip
+    names = ("start_time", "end_time", "peak_area", "peak_frame", "peak_x", "peak_w", "frames")
+    assert [rows[2][name] for name in names] == ["0.000", "0.760", "96", "0", "0", "8", "20"]
     assert rows[0]["peak_area"] == ""
 
 
@@ -145,13 +137,8 @@ def test_frames_without_time_leave_times_empty(tmp_path):
 
 
 def test_formats_are_chosen_and_checked(tmp_path):
-    run(
-        tmp_path,
-        busy(10),
-        formats=["jsonl"],
-        regions=Regions(["0,0,9,9"]),
-        locate=lambda name: tmp_path / f"lobby-{name}",
-    )
+    named = {"formats": ["jsonl"], "locate": lambda name: tmp_path / f"lobby-{name}"}
+    run(tmp_path, busy(10), regions=Regions(["0,0,9,9"]), **named)
     assert [path.name for path in tmp_path.iterdir()] == ["lobby-events.jsonl"]
     with pytest.raises(ParameterError, match="formats of events must be of csv, jsonl, coco, got 'xml'"):
         EventSink(tmp_path, ["xml"])
@@ -162,7 +149,7 @@ def test_formats_are_chosen_and_checked(tmp_path):
 def test_nothing_has_its_final_name_before_the_end_or_after_abort(tmp_path):
     sink = EventSink(tmp_path, regions=Regions(["0,0,9,9"]))
     assert sink.paths == [tmp_path / name for name in (*FILES, "regions.csv")]
-    write(sink, pairs(busy()))
+    write(pairs(busy()), sink)
     sink.abort()
     sink.close()
     names = {path.name for path in tmp_path.iterdir()}
@@ -175,7 +162,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     shutil.rmtree(tmp_path / "out")
     (tmp_path / "out").write_text("in the way")
     with pytest.raises(SinkError, match=r"'.*objects.json.images' cannot be written"):
-        write(sink, pairs([[]]))
+        write(pairs([[]]), sink)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -190,13 +177,13 @@ def test_after_a_kill_the_files_are_the_same(tmp_path, seed):
         cut = int(rng.integers(0, len(stream)))
         beyond = int(rng.integers(cut, len(stream)))
         killed = EventSink(folder, regions=regions)
-        write(killed, stream[:cut])
+        write(stream[:cut], killed)
         state = json.loads(json.dumps(killed.checkpoint(), allow_nan=False))
-        write(killed, stream[cut:beyond])
+        write(stream[cut:beyond], killed)
         killed.abort()  # what had been flushed by then is more than the checkpoint
         with EventSink(folder, regions=regions) as sink:
             sink.resume(state)
-            write(sink, stream[cut:])
+            write(stream[cut:], sink)
         for path in sorted((tmp_path / "straight").iterdir()):
             assert (folder / path.name).read_bytes() == path.read_bytes(), (path.name, cut, beyond)
         assert len(list(folder.iterdir())) == 4
@@ -204,7 +191,7 @@ def test_after_a_kill_the_files_are_the_same(tmp_path, seed):
 
 def test_partial_files_that_are_gone_are_named(tmp_path):
     sink = EventSink(tmp_path, ["coco"])
-    write(sink, pairs(busy(12)))
+    write(pairs(busy(12)), sink)
     state = sink.checkpoint()
     sink.abort()
     for path in tmp_path.iterdir():
@@ -222,11 +209,8 @@ def test_a_feed_links_each_frame_once(tmp_path, monkeypatch):
     monkeypatch.setattr(linker, "update", lambda *words: calls.append(words) or update(*words))
     feed = EventFeed(linker)
     sinks = [EventSink(tmp_path / name, [name], feed=feed) for name in ("csv", "jsonl")]
-    for frame, separation in pairs(busy()):
-        for sink in sinks:
-            sink.write(frame, separation)
-    for sink in sinks:
-        sink.close()
+    write(pairs(busy()), *sinks)
+    close(sinks)
     assert len(calls) == 40
     lines = (tmp_path / "jsonl" / "events.jsonl").read_text().splitlines()
     rows = table(tmp_path / "csv" / "events.csv")

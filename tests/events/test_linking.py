@@ -46,10 +46,8 @@ def test_two_distant_objects_are_two_events():
 
 
 def test_shadows_do_not_count():
-    mask = np.full(SHAPE, 127, np.uint8)
-    linker = ObjectLinker(RATE)
-    for index in range(20):
-        assert linker.update(frame_of(index), separated(mask)) == []
+    linker, shadow = ObjectLinker(RATE), separated(np.full(SHAPE, 127, np.uint8))
+    assert not any(linker.update(frame_of(index), shadow) for index in range(20))
     assert linker.finish() == []
 
 
@@ -83,16 +81,13 @@ def test_gaps_are_of_source_time_not_of_frames():
 
 
 def test_what_is_too_short_or_too_small_is_no_event():
-    assert link(together(walk((5, 5), (1, 0), 4)))[0] == []
-    assert len(link(together(walk((5, 5), (1, 0), 5)))[0]) == 1
-    assert link(together(walk((5, 5), (1, 0), 20, (3, 3))), min_area=10)[0] == []
-    assert len(link(together(walk((5, 5), (1, 0), 20, (3, 3))), min_area=9)[0]) == 1
+    small = together(walk((5, 5), (1, 0), 20, (3, 3)))
+    assert [len(link(together(walk((5, 5), (1, 0), count)))[0]) for count in (4, 5)] == [0, 1]
+    assert [len(link(small, min_area=least)[0]) for least in (10, 9)] == [0, 1]
 
 
 def test_identities_count_confirmed_objects_only():
-    blink = [(60, 30, 6, 6)] * 2
-    frames = together(blink, [None] * 4 + walk((0, 4), (1, 0), 20))
-    events, objects = link(frames)
+    events, objects = link(together([(60, 30, 6, 6)] * 2, [None] * 4 + walk((0, 4), (1, 0), 20)))
     assert [event.id for event in events] == [1]
     assert {one.id for one in objects} == {1}
 

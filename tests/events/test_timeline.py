@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from event_scenes import RATE, busy, pairs, together, walk
+from event_scenes import RATE, busy, close, pairs, together, walk, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,11 +20,6 @@ from bgsub.video.regions import Regions
 from bgsub.video.sources.array import ArraySource
 
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-
-
-def write(sink, stream):
-    for frame, separation in stream:
-        sink.write(frame, separation)
 
 
 @settings(max_examples=40, deadline=None)
@@ -87,7 +82,7 @@ def test_only_the_longest_bars_are_kept():
 def test_a_picture_is_there_at_the_end_only(tmp_path):
     path = tmp_path / "out" / "timeline.png"
     sink = TimelineSink(path, "a lobby", regions=Regions(["left=0,0,50%,100%", "50%,0,50%,100%"]))
-    write(sink, pairs(busy(), RATE, {8: "light-change", 20: "covered", 21: "covered", 30: "scene-change"}))
+    write(pairs(busy(), RATE, {8: "light-change", 20: "covered", 21: "covered", 30: "scene-change"}), sink)
     assert not path.exists()
     sink.close()
     sink.close()
@@ -104,7 +99,7 @@ def test_a_picture_is_there_at_the_end_only(tmp_path):
 
 def test_the_picture_of_a_run_without_objects_times_or_coefficients(tmp_path):
     with TimelineSink(tmp_path / "timeline.png") as sink:
-        write(sink, pairs([[]] * 3, rate=None))
+        write(pairs([[]] * 3, rate=None), sink)
     assert not sink.timeline.timed
     assert cv2.imread(str(tmp_path / "timeline.png")).size
 
@@ -113,18 +108,15 @@ def test_no_frame_and_no_success_give_no_picture(tmp_path):
     with TimelineSink(tmp_path / "a" / "timeline.png"):
         pass
     failed = TimelineSink(tmp_path / "b" / "timeline.png")
-    write(failed, pairs(busy(5)))
+    write(pairs(busy(5)), failed)
     failed.abort()
     failed.close()
     assert not [*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()]
 
 
-def test_a_timeline_is_a_png(tmp_path):
+def test_a_timeline_is_a_png_and_takes_matplotlib(tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match=r"a timeline is a file \.png, got '.*timeline\.pdf'"):
         TimelineSink(tmp_path / "timeline.pdf")
-
-
-def test_a_missing_matplotlib_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(DependencyError, match=r"needs the package matplotlib: pip install 'bgsub\[plot\]'"):
         TimelineSink(tmp_path / "timeline.png")
@@ -142,23 +134,17 @@ def test_all_outputs_together_are_the_same_after_a_kill(tmp_path, cut):
     def make(folder):
         return create_event_sinks(folder, ("csv", "coco"), True, source(), regions)
 
-    def go(sinks, part):
-        for frame, separation in part:
-            for sink in sinks:
-                sink.write(frame, separation)
-
     straight, killed, resumed = make(tmp_path / "straight"), make(tmp_path / "torn"), make(tmp_path / "torn")
-    go(straight, stream)
-    go(killed, stream[:cut])
+    write(stream, *straight)
+    write(stream[:cut], *killed)
     states = json.loads(json.dumps([sink.checkpoint() for sink in killed], allow_nan=False))
-    go(killed, stream[cut : cut + 5])
+    write(stream[cut : cut + 5], *killed)
     for sink in killed:
         sink.abort()
     for sink, state in zip(resumed, states, strict=True):
         sink.resume(state)
-    go(resumed, stream[cut:])
-    for sink in (*straight, *resumed):
-        sink.close()
+    write(stream[cut:], *resumed)
+    close([*straight, *resumed])
     names = sorted(path.name for path in (tmp_path / "straight").iterdir())
     assert names == ["events.csv", "objects.json", "regions.csv", "timeline.png"]
     for name in names:
@@ -171,9 +157,6 @@ def test_what_is_asked_for_is_created(tmp_path):
     assert [type(sink) for sink in sinks] == [EventSink, TimelineSink]
     assert sinks[0].paths == [tmp_path / "x-events.csv"]
     assert sinks[1].path == tmp_path / "x-timeline.png"
-    for frame, separation in pairs(together(walk((0, 10), (3, 0), 12)), rate=None):
-        for sink in sinks:
-            sink.write(frame, separation)
-    for sink in sinks:
-        sink.close()
+    write(pairs(together(walk((0, 10), (3, 0), 12)), rate=None), *sinks)
+    close(sinks)
     assert (tmp_path / "x-events.csv").read_text().splitlines()[1].startswith("object,1,0,11,,")

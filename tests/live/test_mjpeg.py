@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
+
+from live_fakes import beside
 
 from bgsub.live.mjpeg import LatestFrame, encode_part, multipart_headers
 
@@ -35,14 +36,10 @@ def test_put_and_close_wake_all_readers():
             sequence = newer[0]
         got.append(sequence)
 
-    readers = [threading.Thread(target=read) for _ in range(3)]
-    for reader in readers:
-        reader.start()
-    begin = time.monotonic()
-    box.put(b"a")
-    box.close()
-    for reader in readers:
-        reader.join(5)
+    with beside(read), beside(read), beside(read):
+        begin = time.monotonic()
+        box.put(b"a")
+        box.close()
     assert len(got) == 3
     assert time.monotonic() - begin < 5
     assert box.wait_newer(0) is None

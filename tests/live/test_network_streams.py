@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import shutil
-import socket
 import subprocess
 import threading
 import time
 
 import numpy as np
 import pytest
-from video_fakes import FakeCapture, make_frames
+from live_fakes import free_port
+from video_fakes import FakeCapture, make_frames, wait_first
 
 from bgsub._opencv import cv2
 from bgsub.live.stamp import age, milliseconds, read_stamp, stamp
@@ -49,9 +49,7 @@ class Sender:
 
 @pytest.fixture
 def port():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        return free.getsockname()[1]
+    return free_port()
 
 
 def connect(address, tries=20, **options):
@@ -79,8 +77,7 @@ def check(source, count):
 
 
 def test_mpeg_over_tcp_that_breaks_off(port, monkeypatch):
-    for module in ("camera_grabber", "camera_connection"):
-        monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", 0.1)
+    wait_first(monkeypatch, 0.1)
     address = f"tcp://127.0.0.1:{port}"
     with (
         Sender("-c:v", "mpeg2video", "-f", "mpegts", f"{address}?listen=1") as sender,

@@ -20,14 +20,7 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
 
-ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
+ARGUMENTS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
 # A folder to look at the pictures of the page, after a change of it.
 PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 
@@ -72,7 +65,7 @@ def running(**options):
 def browsing(refused: bool = False, **options):
     """A page of Chromium; whatever it complains about fails the test, but for refusals that the test is about."""
     with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=BROWSER, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=[*ARGUMENTS.split(), "--no-first-run"])
         try:
             page = browser.new_page(**options)
             page.set_default_timeout(15000)

@@ -7,7 +7,7 @@ import json
 import threading
 
 import pytest
-from live_fakes import wait_until
+from live_fakes import beside, wait_until
 from video_fakes import FakeDisplay, make_frames, write_video
 from walking_square import WalkingSquare
 
@@ -76,11 +76,7 @@ def display(monkeypatch):
 @pytest.fixture
 def cameras(monkeypatch):
     """Cameras that are there: "0" and "1", and "2", which breaks at its fifth frame."""
-    sources = {
-        "0": WalkingSquare("camera 0"),
-        "1": WalkingSquare("camera 1"),
-        "2": WalkingSquare("camera 2", fail_at=4),
-    }
+    sources = {name: WalkingSquare(f"camera {name}", fail_at=4 if name == "2" else None) for name in "012"}
 
     def open_source(name, **options):
         if name not in sources:
@@ -158,10 +154,8 @@ def test_keys_reach_all_cameras_and_pause_holds_them(cameras, display):
             wait_until(lambda: min(counter.count for counter in counters) > held + 2)
             display.keys.append(ord("q"))
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        outcomes = session.run()
-        thread.join()
+        with beside(work):
+            outcomes = session.run()
     assert [outcome.result.summary.stopped for outcome in outcomes] == ["user", "user"]
 
 
@@ -196,10 +190,8 @@ def test_changes_reach_the_subtractor_and_its_parameters_the_sliders(cameras):
             wait_until(lambda: made[0].get_params()["min_area"] == 0.01)
             session.quit()
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        session.run()
-        thread.join()
+        with beside(work):
+            session.run()
         assert made[0].get_params()["noise_factor"] == 4
         assert made[0].get_params()["threshold"] == 0.2
 
@@ -238,10 +230,8 @@ def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):
             wait_until(lambda: len(list(tmp_path.iterdir())) == 6)
             session.quit()
 
-        thread = threading.Thread(target=work)
-        thread.start()
-        session.run()
-        thread.join()
+        with beside(work):
+            session.run()
     names = {"-".join(path.stem.split("-")[:3]) for path in tmp_path.iterdir()}
     assert names == {"snapshot-camera-0", "snapshot-camera-1"}
 
@@ -268,18 +258,16 @@ def test_quit_does_not_wait_for_the_next_frame_of_a_slow_file(tmp_path):
 
 
 def test_what_does_not_go_together(display):
-    for described, message in (
-        ([], "at least one camera"),
-        ([camera("0"), camera("0")], "each camera can be given once, got camera 0 twice"),
-        ([camera("0"), camera("1", save_model="m.npz")], "a model file is for one camera"),
-        ([LiveCamera("0", parameters={"rank": 0})], "rank must be"),
+    for described, options, message in (
+        ([], {}, "at least one camera"),
+        ([camera("0"), camera("0")], {}, "each camera can be given once, got camera 0 twice"),
+        ([camera("0"), camera("1", save_model="m.npz")], {}, "a model file is for one camera"),
+        ([LiveCamera("0", parameters={"rank": 0})], {}, "rank must be"),
+        ([camera("0")], {"view": "masks"}, "view must be one of"),
+        ([camera("0")], {"backdrop": "#zz"}, "a backdrop is"),
     ):
         with pytest.raises(ParameterError, match=message):
-            LiveSession(described)
-    with pytest.raises(ParameterError, match="view must be one of"):
-        LiveSession([camera("0")], view="masks")
-    with pytest.raises(ParameterError, match="a backdrop is"):
-        LiveSession([camera("0")], backdrop="#zz")
+            LiveSession(described, **options)
     assert display.titles == []
 
 

@@ -106,18 +106,9 @@ def test_words_are_where_they_should_be(separation, controls):
 
 
 def test_bar_keeps_its_height_while_numbers_grow(separation):
-    numbers = {
-        "latency_ms": None,
-        "frames_per_second": 1.0,
-        "dropped": 0,
-        "foreground": 0.0,
-        "phase": "start",
-        "event": None,
-    }
-    large = {
-        "latency_ms": 12345.0, "frames_per_second": 123.4, "dropped": 99999, "foreground": 1.0, "phase": "tracking",
-        "event": "light-change",
-    }  # fmt: skip
+    names = ("latency_ms", "frames_per_second", "dropped", "foreground", "phase", "event")
+    numbers = dict(zip(names, (None, 1.0, 0, 0.0, "start", None), strict=True))
+    large = dict(zip(names, (12345.0, 123.4, 99999, 1.0, "tracking", "light-change"), strict=True))
     image = to_bgr8(separation.frame)
     shapes = {add_bar(image, statistics_words(words), text_scale(image)).shape for words in (numbers, large)}
     assert len(shapes) == 1

@@ -109,9 +109,7 @@ def test_blur_shows_the_background_without_the_foreground():
 
 @pytest.mark.parametrize("size", [(96, 64), (30, 90), (200, 20), (48, 32)])
 def test_an_image_covers_the_picture(tmp_path, size):
-    image = np.zeros((size[1], size[0], 3), np.uint8)
-    image[:] = (1, 2, 3)
-    cv2.imwrite(str(tmp_path / "wall.png"), image)
+    cv2.imwrite(str(tmp_path / "wall.png"), np.full((size[1], size[0], 3), (1, 2, 3), np.uint8))
     picture = make_backdrop(tmp_path / "wall.png")(separation())
     assert picture.shape == (HEIGHT, WIDTH, 3)
     np.testing.assert_array_equal(picture.reshape(-1, 3), [[1, 2, 3]] * (HEIGHT * WIDTH))
@@ -180,7 +178,7 @@ def test_a_whole_run(backend):
 def test_a_device_that_fails_is_told_in_one_line(backend):
     sink = VirtualCameraSink(device="/dev/video7", size=(WIDTH, HEIGHT))
     backend.fail = True
-    with pytest.raises(SinkError, match=r"^the virtual camera /dev/video7 takes no picture: device unplugged$"):
+    with says(SinkError, "the virtual camera /dev/video7 takes no picture: device unplugged"):
         sink.write(frame(), separation())
     sink.abort()
     assert backend.made[0].closed == 1
@@ -206,11 +204,8 @@ def test_no_package(monkeypatch):
 
 
 @pytest.mark.parametrize("spec", ["blurr", "#12345", "#gg0000", "missing.png"])
-def test_wrong_backdrops(spec):
+def test_wrong_backdrops_and_rates(spec):
     with says(ParameterError, f"a backdrop is 'blur', a colour such as '#00b140' or an image file, got '{spec}'"):
         make_backdrop(spec)
-
-
-def test_wrong_rate():
-    with pytest.raises(ParameterError, match=r"^fps must be a positive number of pictures per second, got 0$"):
+    with says(ParameterError, "fps must be a positive number of pictures per second, got 0"):
         VirtualCameraSink(fps=0)

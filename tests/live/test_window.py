@@ -105,10 +105,8 @@ def test_keys_command_all_cameras(controls):
     second = Controls("mask")
     keys = KeyCommands(controls, second)
     second.paused = True
-    for key in "p2+":
-        assert keys.press(ord(key))
-    assert controls.paused
-    assert second.paused
+    assert all(keys.press(ord(key)) for key in "p2+")
+    assert (controls.paused, second.paused) == (True, True)
     assert controls.view == second.view == "input"
     assert second.parameters["threshold"] == controls.parameters["threshold"] == 0.09
 
@@ -198,9 +196,10 @@ def test_state_is_shown_while_it_lasts(controls):
     np.testing.assert_array_equal(display.shown[3], display.shown[1])
 
 
-def test_quit_ends_a_pause():
-    summary = Pipeline(FakeSource(9), ThresholdSubtractor(), [WindowSink(display=FakeDisplay(["p", -1, "q"]))]).run()
-    assert (summary.stopped, summary.frames) == ("user", 1)
+@pytest.mark.parametrize(("display", "frames"), [(FakeDisplay(["p", -1, "q"]), 1), (FakeDisplay(cross=4), 4)])
+def test_quitting_in_a_pause_and_the_cross_end_the_pipeline(display, frames):
+    summary = Pipeline(FakeSource(COUNT), ThresholdSubtractor(), [WindowSink(display=display)]).run()
+    assert (summary.stopped, summary.frames) == ("user", frames)
 
 
 @pytest.mark.parametrize("keys", ["", "p"])
@@ -255,11 +254,6 @@ def test_keys_command_the_pipeline():
     assert subtractor.rates[0] == -1
     assert {-1, 0, 1} == set(subtractor.rates)
     assert subtractor.rates.count(1) == 1
-
-
-def test_cross_ends_the_pipeline():
-    summary = Pipeline(FakeSource(COUNT), ThresholdSubtractor(), [WindowSink(display=FakeDisplay(cross=4))]).run()
-    assert (summary.stopped, summary.frames) == ("user", 4)
 
 
 def test_wrong_view_opens_no_window():

@@ -25,6 +25,10 @@ def busiest(made: Scene) -> int:
     return int(np.argmax((made.masks() == MOVING).sum(axis=(1, 2))))
 
 
+def same(one, other) -> bool:
+    return all(map(np.array_equal, one, other))
+
+
 def differing(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return (a != b).any(axis=2)
 
@@ -33,13 +37,8 @@ def differing(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 def test_shapes_and_attributes(name):
     made = scene(name, size=SMALL, length=7)
     frame, mask = made[3]
-    assert frame.shape == (64, 80, 3)
-    assert frame.dtype == np.uint8
-    assert mask.shape == (64, 80)
-    assert mask.dtype == np.uint8
-    assert len(made) == 7
-    assert made.size == SMALL
-    assert made.rate == Fraction(25)
+    assert (frame.dtype, mask.dtype) == (np.uint8, np.uint8)
+    assert (len(made), made.size, made.rate) == (7, SMALL, Fraction(25))
     assert made.frames().shape == (7, 64, 80, 3)
     assert made.masks().shape == (7, 64, 80)
     assert scene(name, size=SMALL, length=2, channels=1).frames().shape == (2, 64, 80)
@@ -61,11 +60,8 @@ def test_same_seed_same_bytes_in_any_order_and_length(name):
     long = scene(name, length=9000, **options)
     for index, (frame, mask) in zip(range(70), short, strict=True):
         if index % 9 == 0:
-            assert np.array_equal(frame, long[index][0])
-            assert np.array_equal(mask, long[index][1])
-    again = short[-1]
-    assert np.array_equal(again[0], long[69][0])
-    assert np.array_equal(again[1], long[69][1])
+            assert same(long[index], (frame, mask))
+    assert same(long[69], short[-1])
 
 
 def test_bytes_do_not_change_with_the_machine():
@@ -74,9 +70,6 @@ def test_bytes_do_not_change_with_the_machine():
     assert masks == "5879a57194f3e49fbe8b8548d64b6e25efdbaffcf3b1a89b8ead55ec720f1cfe"
     frame = hashlib.sha256(made[60][0].tobytes()).hexdigest()
     assert frame == "cde79010c3064ff9ede393153958d9930f560688652babb02b022b29b3d086fd"
-
-
-def test_other_seed_other_picture():
     assert not np.array_equal(scene("lobby", size=SMALL)[0][0], scene("lobby", size=SMALL, seed=1)[0][0])
 
 
@@ -215,14 +208,12 @@ def test_low_rank_plus_sparse_has_the_parts_it_names():
     assert 4.5 < np.abs(sparse).max() <= 5
     assert observed.sum() == 6720
     again = low_rank_plus_sparse(80, 120, 4, 0.1, seed=3, observed_share=0.7)
-    assert all(np.array_equal(p, q) for p, q in zip(again, (x, low_rank, sparse, observed), strict=True))
+    assert same(again, (x, low_rank, sparse, observed))
 
 
 def test_low_rank_plus_sparse_at_the_limits():
     x, low_rank, sparse, observed = low_rank_plus_sparse(5, 4, 0, 0.0, seed=0)
-    assert not x.any()
-    assert not low_rank.any()
-    assert not sparse.any()
+    assert not any(part.any() for part in (x, low_rank, sparse))
     assert observed.all()
     for wrong in ({"rank": 5}, {"outlier_share": 1.5}, {"m": 0}, {"observed_share": -0.1}, {"seed": -1}):
         with pytest.raises(ParameterError):

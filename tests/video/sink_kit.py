@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import numpy as np
 from video_fakes import make_frames, separate
 
@@ -15,17 +20,51 @@ def feed(sink, images, first=0, rate=None):
         sink.write(Frame(index, f"in{index + 1:06d}", time, image), separate(image))
 
 
+def fed(sink, images, **options):
+    """Return a sink that has taken all images and is closed."""
+    with sink:
+        feed(sink, images, **options)
+    return sink
+
+
+def run(sinks, source):
+    """Send a source to all sinks and close them."""
+    for frame in source:
+        for sink in sinks:
+            sink.write(frame, separate(frame.image))
+    for sink in sinks:
+        sink.close()
+
+
 def feed_and_raise(sink, images, error):
     feed(sink, images)
     raise error
 
 
+def starved(kind, folder, limit, count, checked=False):
+    """Run a process that writes `count` frames of noise while no file can grow beyond `limit` bytes."""
+    script = f"""
+        import resource, sys
+        sys.path.insert(0, {str(Path(__file__).parent)!r})
+        from pathlib import Path
+        import numpy as np
+        from sink_kit import fed, make
+        from bgsub.errors import SinkError
+        noise = np.random.default_rng(0).integers(0, 256, ({count}, 64, 64), dtype=np.uint8)
+        sink = make({kind!r}, Path({str(folder)!r}))
+        {"sink.checkpoint()" if checked else ""}
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
+        try:
+            fed(sink, noise)
+        except SinkError as error:
+            print("SinkError", error)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+
 def files(folder):
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
-
-
-def contents(folder):
-    return {name: (folder / name).read_bytes() for name in files(folder)}
 
 
 def read_images(folder):

@@ -44,10 +44,15 @@ def test_the_oldest_are_dropped_and_counted(items, size):
     assert channel.dropped == max(0, len(items) - size)
 
 
-def test_put_waits_for_room():
+def full():
+    """A channel without room, and who waits for some."""
     channel, answers = Channel(1), []
     channel.put(1)
-    thread = in_thread(lambda: answers.append(channel.put(2)))
+    return channel, answers, in_thread(lambda: answers.append(channel.put(2)))
+
+
+def test_put_waits_for_room():
+    channel, answers, thread = full()
     thread.join(0.05)
     assert answers == []
     assert next(channel) == 1
@@ -87,9 +92,7 @@ def test_only_the_first_end_counts():
 
 
 def test_cancel_wakes_a_waiting_sender():
-    channel, answers = Channel(1), []
-    channel.put(1)
-    thread = in_thread(lambda: answers.append(channel.put(2)))
+    channel, answers, thread = full()
     channel.cancel()
     thread.join()
     assert answers == [False]

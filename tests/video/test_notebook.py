@@ -10,6 +10,7 @@ from types import ModuleType
 import cv2
 import numpy as np
 import pytest
+from saying import says
 
 import bgsub
 from bgsub.errors import DependencyError, ParameterError
@@ -62,12 +63,12 @@ def test_a_film_updates_one_picture(frames, handles):
 
 
 def test_wrong_use(frames, monkeypatch):
-    with pytest.raises(ParameterError, match=r"^every must be at least 1, got 0$"):
+    with says(ParameterError, "every must be at least 1, got 0"):
         notebook.play([], every=0)
     with pytest.raises(ParameterError, match=r"^view must be one of"):
         notebook.play([], view="halo")
     monkeypatch.setitem(sys.modules, "IPython.display", None)
-    with pytest.raises(DependencyError, match=r"^play needs a notebook: pip install notebook$"):
+    with says(DependencyError, "play needs a notebook: pip install notebook"):
         notebook.play([])
 
 

@@ -18,6 +18,7 @@ from bgsub.video.sources.base import Frame, number_name
 from bgsub.video.timecode import Timecode
 
 RATE = 25
+SYNTAX = "a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5)"
 
 
 def indices(source):
@@ -86,11 +87,8 @@ def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_secon
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (
-            {"start": "abc"},
-            "start must be a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5), got 'abc'",
-        ),
-        ({"start": -1}, "start must be a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5), got -1"),
+        ({"start": "abc"}, f"start must be {SYNTAX}, got 'abc'"),
+        ({"start": -1}, f"start must be {SYNTAX}, got -1"),
         ({"end": 5, "duration": 5}, "end and duration exclude each other: give one of them"),
         ({"end": 0}, "end must lie behind start (frame 0), got frame 0"),
         ({"end": "0.0"}, "end must lie behind start (0 s), got 0 s"),
@@ -163,14 +161,11 @@ def test_a_live_source_ends_when_the_part_does(frames):
     assert fake.closed == 1
 
 
-def test_nothing_is_asked_of_the_source_before_it_is_iterated():
-    fake = FakeSource(fail_at=0)
-    source = SelectedSource(fake, start=3)
+def test_nothing_is_asked_of_the_source_before_it_is_iterated_and_an_empty_one_is_no_wrong_part():
+    source = SelectedSource(FakeSource(fail_at=0), start=3)
     with pytest.raises(RuntimeError, match="the source broke"):
         list(source)
 
-
-def test_an_empty_source_is_no_wrong_part():
     class Empty(FakeSource):
         def _frames(self):
             yield from ()
@@ -226,12 +221,12 @@ def same(frame: Frame, other: Frame) -> bool:
 
 
 STYLES = {
-    "b-frames": {"options": {"bf": "3", "g": "20", "refs": "4", "x264-params": "b-pyramid=normal:scenecut=0"}},
-    "open-gop": {"options": {"bf": "3", "g": "20", "x264-params": "open-gop=1:scenecut=0"}},
-    "intra-refresh": {"options": {"g": "20", "x264-params": "intra-refresh=1:keyint=20:scenecut=0:bframes=0"}},
-    "variable": {"options": {"bf": "2", "g": "20"}, "variable": True},
-    "mpeg4": {"options": {"bf": "2", "g": "20"}, "codec": "mpeg4"},
-    "mjpeg": {"options": {}, "codec": "mjpeg", "pix_fmt": "yuvj420p"},
+    "b-frames": {"bf": "3", "g": "20", "refs": "4", "x264-params": "b-pyramid=normal:scenecut=0"},
+    "open-gop": {"bf": "3", "g": "20", "x264-params": "open-gop=1:scenecut=0"},
+    "intra-refresh": {"g": "20", "x264-params": "intra-refresh=1:keyint=20:scenecut=0:bframes=0"},
+    "variable": {"bf": "2", "g": "20"},
+    "mpeg4": {"bf": "2", "g": "20", "codec": "mpeg4"},
+    "mjpeg": {"codec": "mjpeg", "pix_fmt": "yuvj420p"},
 }
 
 
@@ -242,13 +237,9 @@ def long_video(request, tmp_path_factory):
     from av_files import film, write_av  # noqa: PLC0415
 
     style, suffix = request.param
-    settings = dict(STYLES[style])
-    options = settings.pop("options")
-    count = 160
-    stamps = None
-    if settings.pop("variable", False):
-        stamps = np.cumsum([0, *np.random.default_rng(3).integers(5, 90, count - 1)]).tolist()
-    path = write_av(tmp_path_factory.mktemp("long") / f"clip.{suffix}", film(count), stamps, **settings, **options)
+    uneven = np.cumsum([0, *np.random.default_rng(3).integers(5, 90, 159)]).tolist()
+    stamps = uneven if style == "variable" else None
+    path = write_av(tmp_path_factory.mktemp("long") / f"clip.{suffix}", film(160), stamps, **STYLES[style])
     with open_source(path, backend="pyav") as source:
         return style, path, list(source)
 
@@ -283,10 +274,10 @@ def test_the_shorter_way_is_taken(long_video):
 
 def test_behind_the_end_of_a_video(long_video):
     _, path, frames = long_video
-    with open_source(path, backend="pyav", start="1:00:00") as source, pytest.raises(SourceError) as caught:
-        list(source)
     place = f"{frames[-1].time:.3f} s (frame 159)"
-    assert str(caught.value) == f"nothing between 3600 s and the end: video '{path}' ends at {place}"
+    told = f"nothing between 3600 s and the end: video '{path}' ends at {place}"
+    with open_source(path, backend="pyav", start="1:00:00") as source, says(SourceError, told):
+        list(source)
 
 
 def test_a_given_rate_moves_the_part(long_video):

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import subprocess
 import sys
-import textwrap
 from collections import namedtuple
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from saying import says
-from sink_kit import feed, feed_and_raise, files, read_images
+from sink_kit import fed, feed, feed_and_raise, files, read_images, starved
 from video_fakes import make_frames, read_video, separate
 
 from bgsub._opencv import cv2
@@ -25,6 +22,14 @@ from bgsub.video.views import VIEWS, to_bgr8
 
 def make_sink(target, view="mask"):
     return VideoSink(target, view) if target.suffix else ImageSequenceSink(target, view)
+
+
+def write(sink, image, *names, close=True):
+    """Write one picture under several names."""
+    for name in names:
+        sink.write(Frame(0, name, None, image), separate(image))
+    if close:
+        sink.close()
 
 
 def read(target):
@@ -38,8 +43,7 @@ def read(target):
 def test_all_kinds_of_frames(tmp_path, name, view, shape, dtype):
     full = 1 if dtype == np.float32 else np.iinfo(dtype).max
     images = (np.random.default_rng(3).random((3, *shape)) * full).astype(dtype)
-    with make_sink(tmp_path / name, view) as sink:
-        feed(sink, images)
+    fed(make_sink(tmp_path / name, view), images)
     got = read(tmp_path / name)
     assert len(got) == 3
     scale = 2 if view == "panel" else 1
@@ -55,8 +59,7 @@ def test_all_kinds_of_frames(tmp_path, name, view, shape, dtype):
 @pytest.mark.parametrize("shape", [(32, 48), (33, 47), (1, 1)])
 def test_masks_come_back_exactly(tmp_path, suffix, shape):
     images = (np.random.default_rng(5).random((4, *shape)) * 255).astype(np.uint8)
-    with VideoSink(tmp_path / f"mask.{suffix}") as sink:
-        feed(sink, images)
+    sink = fed(VideoSink(tmp_path / f"mask.{suffix}"), images)
     for got, image in zip(read_video(sink.path), images, strict=True):
         mask = separate(image).mask
         np.testing.assert_array_equal(got[: shape[0], : shape[1]], to_bgr8(mask))
@@ -67,18 +70,15 @@ def test_masks_come_back_exactly(tmp_path, suffix, shape):
 
 @pytest.mark.parametrize("suffix", ["mkv", "mp4"])
 def test_colours_come_back_about(tmp_path, suffix):
-    image = np.zeros((32, 48, 3), np.uint8)
-    image[:] = (40, 120, 250)
-    with VideoSink(tmp_path / f"foreground.{suffix}", "foreground") as sink:
-        feed(sink, [image] * 3)
+    image = np.full((32, 48, 3), (40, 120, 250), np.uint8)
+    sink = fed(VideoSink(tmp_path / f"foreground.{suffix}", "foreground"), [image] * 3)
     assert np.abs(read_video(sink.path)[2].astype(int) - image).max() < 12
 
 
 @pytest.mark.parametrize("suffix", ["mkv", "avi", "mp4", "mov"])
 @pytest.mark.parametrize("rate", [None, 10, 29.97, Fraction(30000, 1001), Fraction(1, 2)])
 def test_rate_is_kept(tmp_path, frames, suffix, rate):
-    with VideoSink(tmp_path / f"mask.{suffix}", rate=rate) as sink:
-        feed(sink, frames)
+    sink = fed(VideoSink(tmp_path / f"mask.{suffix}", rate=rate), frames)
     with open_source(sink.path) as source:
         assert float(source.rate) == pytest.approx(float(rate or 25), rel=1e-4)
 
@@ -117,24 +117,7 @@ def test_disk_that_fills_up(tmp_path, frames, monkeypatch):
 @pytest.mark.skipif(sys.platform == "win32", reason="no limits on the size of files")
 @pytest.mark.parametrize("suffix", ["mkv", "avi", "mp4"])
 def test_file_that_could_not_grow_is_not_passed_off_as_whole(tmp_path, suffix):
-    script = f"""
-        import resource, sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        import numpy as np
-        from sink_kit import feed
-        from bgsub.errors import SinkError
-        from bgsub.video import VideoSink
-        noise = np.random.default_rng(0).integers(0, 256, (200, 64, 64), dtype=np.uint8)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
-        try:
-            with VideoSink({str(tmp_path)!r} + "/mask.{suffix}") as sink:
-                feed(sink, noise)
-        except SinkError as error:
-            print("SinkError", error)
-    """
-    result = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False, timeout=60
-    )
+    result = starved(f"mask.{suffix} opencv", tmp_path, 20_000, 200)
     assert result.stdout.startswith(f"SinkError '{tmp_path}/mask.{suffix}' is incomplete"), result
     assert files(tmp_path) == [f"mask.partial.{suffix}"]
 
@@ -156,22 +139,18 @@ def test_file_that_could_not_grow_is_not_passed_off_as_whole(tmp_path, suffix):
 )
 def test_names_of_images(tmp_path, view, prefix, name, expected):
     image = make_frames(1)[0]
-    with ImageSequenceSink(tmp_path, view, prefix) as sink:
-        sink.write(Frame(0, name, None, image), separate(image))
+    write(ImageSequenceSink(tmp_path, view, prefix), image, name)
     assert files(tmp_path) == [expected]
 
 
 def test_equal_numbers_do_not_overwrite_each_other(tmp_path, frames):
-    with ImageSequenceSink(tmp_path) as sink:
-        for name in ("a_01", "b_01", "b_01", "b_01"):
-            sink.write(Frame(0, name, None, frames[0]), separate(frames[0]))
+    write(ImageSequenceSink(tmp_path), frames[0], "a_01", "b_01", "b_01", "b_01")
     assert files(tmp_path) == ["bin01.png", "bin_b_01.png", "bin_b_01_2.png", "bin_b_01_3.png"]
 
 
 def test_depth_is_kept(tmp_path):
     images = (np.random.default_rng(0).random((2, 5, 7, 3)) * 65535).astype(np.uint16)
-    with ImageSequenceSink(tmp_path, "foreground") as sink:
-        feed(sink, images)
+    fed(ImageSequenceSink(tmp_path, "foreground"), images)
     for got, image in zip(read_images(tmp_path), images, strict=True):
         np.testing.assert_array_equal(got, separate(image).foreground)
 
@@ -194,8 +173,7 @@ def test_image_that_cannot_be_written_leaves_nothing(tmp_path, frames):
 
 @pytest.mark.parametrize("ending", [".png", ".tif", ".webp", ".jpg"])
 def test_kinds_of_images(tmp_path, frames, ending):
-    with ImageSequenceSink(tmp_path, "foreground", ending=ending) as sink:
-        feed(sink, frames[:2])
+    fed(ImageSequenceSink(tmp_path, "foreground", ending=ending), frames[:2])
     assert files(tmp_path) == [f"foreground000001{ending}", f"foreground000002{ending}"]
     found = cv2.imread(str(tmp_path / f"foreground000002{ending}"), cv2.IMREAD_UNCHANGED).astype(int)
     difference = np.abs(found - separate(frames[1]).foreground).max()
@@ -206,8 +184,7 @@ def test_kinds_of_images(tmp_path, frames, ending):
 @pytest.mark.parametrize("view", ["mask", "cutout"])
 def test_labels_and_alpha_come_back_exactly(tmp_path, ending, view):
     image = np.random.default_rng(2).integers(0, 256, (31, 45, 3), dtype=np.uint8)
-    with ImageSequenceSink(tmp_path, view, ending=ending) as sink:
-        feed(sink, [image])
+    fed(ImageSequenceSink(tmp_path, view, ending=ending), [image])
     found = cv2.imread(str(next(tmp_path.iterdir())), cv2.IMREAD_UNCHANGED)
     expected = VIEWS[view](separate(image))
     if ending == ".webp":
@@ -231,8 +208,7 @@ def test_jpeg_is_refused_for_labels_and_alpha(tmp_path, view):
 
 
 def test_images_of_an_older_run_are_removed_at_the_end(tmp_path, frames):
-    with ImageSequenceSink(tmp_path) as sink:
-        feed(sink, frames)
+    sink = fed(ImageSequenceSink(tmp_path), frames)
     others = ["bin.png", "bin_lobby.png", "bin000099.tif", "cabin000009.png", "bin000009.png.txt", "panel000009.png"]
     for name in others:
         (tmp_path / name).write_bytes(b"not ours")
@@ -242,23 +218,19 @@ def test_images_of_an_older_run_are_removed_at_the_end(tmp_path, frames):
     with pytest.raises(RuntimeError), ImageSequenceSink(tmp_path, clean=True) as sink:
         feed_and_raise(sink, frames[:2], RuntimeError())
     assert "bin000012.png" in files(tmp_path)  # given up
-    with ImageSequenceSink(tmp_path, clean=True) as sink:
-        feed(sink, frames[:3])
+    fed(ImageSequenceSink(tmp_path, clean=True), frames[:3])
     assert files(tmp_path) == sorted([*others, "bin000001.png", "bin000002.png", "bin000003.png"])
 
 
 def test_names_go_on_after_a_checkpoint(tmp_path, frames):
     names = ["a_01", "b_01", "b_01", "in0002", "in0003", "lobby"]
     sink = ImageSequenceSink(tmp_path)
-    for name in names:
-        sink.write(Frame(0, name, None, frames[0]), separate(frames[0]))
+    write(sink, frames[0], *names, close=False)
     state = json.loads(json.dumps(sink.checkpoint()))
     assert len(state["names"]) == 5  # numbers in a row are one range
     (tmp_path / "bin0007.png").write_bytes(b"from after the checkpoint")
     resumed = ImageSequenceSink(tmp_path, clean=True)
     resumed.resume(state)
-    for name in ("b_01", "in0004"):
-        resumed.write(Frame(0, name, None, frames[0]), separate(frames[0]))
-    resumed.close()
+    write(resumed, frames[0], "b_01", "in0004")
     expected = ["bin0002.png", "bin0003.png", "bin0004.png", "bin01.png", "bin_b_01.png", "bin_b_01_2.png"]
     assert files(tmp_path) == [*expected, "bin_b_01_6.png", "bin_lobby.png"]

@@ -8,7 +8,7 @@ import zipfile
 import numpy as np
 import pytest
 from saying import says
-from sink_kit import feed, files
+from sink_kit import fed, feed, files
 from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
@@ -27,8 +27,7 @@ def load(path):
 def test_views_come_back_exactly(tmp_path, view, dtype):
     full = 1 if dtype == np.float32 else np.iinfo(dtype).max
     images = (np.random.default_rng(3).random((4, 9, 7, 3)) * full).astype(dtype)
-    with ArraySink(tmp_path / "a.npz", view) as sink:
-        feed(sink, images)
+    sink = fed(ArraySink(tmp_path / "a.npz", view), images)
     found = load(sink.path)[view]
     expected = np.stack([VIEWS[view](separate(image)) for image in images])
     assert found.dtype == expected.dtype
@@ -55,25 +54,15 @@ def test_what_is_known_of_each_frame(tmp_path):
     np.testing.assert_array_equal(data["coefficients"], [[nan, nan], [1.5, -2e-30], [1 / 3, nan]])
     np.testing.assert_array_equal(data["event"], ["", "light-change", "covered"])
     assert data["event"].dtype.kind == "U"
-    assert {name: data[name].dtype for name in ("index", "time", "share", "coefficients")} == {
-        "index": np.int64,
-        "time": np.float64,
-        "share": np.float64,
-        "coefficients": np.float64,
-    }
+    kinds = {"index": np.int64, "time": np.float64, "share": np.float64, "coefficients": np.float64}
+    assert {name: data[name].dtype for name in kinds} == kinds
 
 
-def test_no_coefficients_and_no_events(tmp_path, frames):
-    with ArraySink(tmp_path / "mask.npz") as sink:
-        feed(sink, frames)
+def test_no_coefficients_no_events_and_no_time_of_the_file(tmp_path, frames):
+    sink = fed(ArraySink(tmp_path / "mask.npz"), frames)
     data = load(sink.path)
     assert data["coefficients"].shape == (len(frames), 0)
     assert list(data["event"]) == [""] * len(frames)
-
-
-def test_the_file_says_nothing_of_its_time(tmp_path, frames):
-    with ArraySink(tmp_path / "mask.npz") as sink:
-        feed(sink, frames)
     with zipfile.ZipFile(sink.path) as archive:
         assert archive.testzip() is None
         assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}

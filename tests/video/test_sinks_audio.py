@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from sink_kit import contents
-from video_fakes import FakeSource, separate, write_images
+from sink_kit import fed, run
+from video_fakes import FakeSource, content, separate, write_images
 
 from bgsub.video import AvVideoSink, Frame, create_sinks, open_source
 
@@ -74,6 +74,11 @@ def look(path):
     with av.open(str(path)) as container:
         seen = [(frame.time, frame.to_ndarray(format="gray").max()) for frame in container.decode(video=0)]
     return next(time for time, level in seen if level > 200), seen[-1][0]
+
+
+def sounds(path):
+    with av.open(str(path)) as container:
+        return bool(container.streams.audio)
 
 
 def take(source, sink, first=0.0, last=SECONDS):
@@ -159,14 +164,14 @@ def test_a_file_whose_clock_does_not_begin_at_zero(tmp_path, suffix):
 
 def test_a_resumed_video_has_the_same_sound(tmp_path):
     source = write_flash(tmp_path / "in.mp4")
-    for name in ("whole", "checked"):
-        sink = AvVideoSink(tmp_path / name / "foreground.mp4", "foreground", RATE, audio_from=source)
-        if name == "checked":
-            state = sink.checkpoint()
-            sink = AvVideoSink(tmp_path / name / "foreground.mp4", "foreground", RATE, audio_from=source)
-            sink.resume(state)
+    whole, checked, resumed = (
+        AvVideoSink(tmp_path / name / "foreground.mp4", "foreground", RATE, audio_from=source)
+        for name in ("whole", "checked", "checked")
+    )
+    resumed.resume(checked.checkpoint())
+    for sink in (whole, resumed):
         take(source, sink)
-    assert contents(tmp_path / "whole") == contents(tmp_path / "checked")
+    assert content(tmp_path / "whole") == content(tmp_path / "checked")
     assert listen(tmp_path / "checked" / "foreground.mp4")[0] == "aac"
 
 
@@ -185,9 +190,8 @@ def test_no_sound_is_no_failure(tmp_path, frames, caplog):
     for source, suffix, reason in reasons:
         caplog.clear()
         sink = AvVideoSink(tmp_path / f"out.{suffix}", "panel", audio_from=source)
-        with caplog.at_level(logging.WARNING, "bgsub"), sink:
-            for index, frame in enumerate(frames):
-                sink.write(Frame(index, "a", None, frame), separate(frame))
+        with caplog.at_level(logging.WARNING, "bgsub"):
+            fed(sink, frames)
         assert len(caplog.messages) == 1
         assert caplog.messages[0].startswith(f"no sound of '{source}' in the video: ")
         assert reason in caplog.messages[0]
@@ -201,17 +205,14 @@ def test_pictures_have_the_sound_and_masks_none(tmp_path):
     views = ["mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel"]
     with open_source(source) as opened:
         sinks = create_sinks(tmp_path / "out", views, opened)
-        for frame in opened:
-            for sink in sinks:
-                sink.write(frame, separate(frame.image))
-        for sink in sinks:
-            sink.close()
-    sounding = set()
-    for sink in sinks:
-        with av.open(str(sink.path)) as container:
-            if container.streams.audio:
-                sounding.add(sink.path.stem)
-    assert sounding == {"foreground", "cutout", "overlay", "contours", "panel"}
+        run(sinks, opened)
+    assert {sink.path.stem for sink in sinks if sounds(sink.path)} == {
+        "foreground",
+        "cutout",
+        "overlay",
+        "contours",
+        "panel",
+    }
 
 
 @pytest.mark.parametrize(("rate", "kept"), [(RATE, True), (float(RATE), True), (RATE * 2, False)])
@@ -219,14 +220,8 @@ def test_a_rate_that_the_file_has_not_takes_the_sound_away(tmp_path, caplog, rat
     path = write_flash(tmp_path / "in.mp4")
     with open_source(path, rate=rate, start=2) as source:
         sinks = create_sinks(tmp_path / "out", ["panel.mp4", "overlay.mov", "mask"], source)
-        for frame in source:
-            for sink in sinks:
-                sink.write(frame, separate(frame.image))
-        for sink in sinks:
-            sink.close()
-    for sink, sounds in zip(sinks, (kept, kept, False), strict=True):
-        with av.open(str(sink.path)) as container:
-            assert bool(container.streams.audio) is sounds
+        run(sinks, source)
+    assert [sounds(sink.path) for sink in sinks] == [kept, kept, False]
     warning = f"no sound of video '{path}' in the output: the given frame rate is not that of the file"
     assert caplog.messages == ([] if kept else [warning])
 

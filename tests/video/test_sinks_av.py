@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
-import textwrap
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 import pytest
 from saying import says
-from sink_kit import feed, feed_and_raise, files
+from sink_kit import fed, feed, feed_and_raise, files, starved
 from video_fakes import read_video, separate
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
@@ -50,8 +47,7 @@ def codec(path):
 @pytest.mark.parametrize("shape", [(32, 48), (33, 47), (1, 1), (2, 300), (90, 130)])
 def test_masks_come_back_exactly(tmp_path, suffix, shape):
     images = (np.random.default_rng(5).random((4, *shape)) * 255).astype(np.uint8)
-    with AvVideoSink(tmp_path / f"mask.{suffix}") as sink:
-        feed(sink, images)
+    sink = fed(AvVideoSink(tmp_path / f"mask.{suffix}"), images)
     assert codec(sink.path) == "ffv1"
     expected = np.stack([separate(image).mask for image in images])
     np.testing.assert_array_equal(np.stack(pixels(sink.path, "gray")), expected)
@@ -62,8 +58,7 @@ def test_masks_come_back_exactly(tmp_path, suffix, shape):
 @pytest.mark.parametrize(("suffix", "colours"), [("mkv", 0), ("mov", 20), ("webm", None)])
 def test_cutouts(tmp_path, suffix, colours, shape):
     images = np.random.default_rng(5).integers(0, 256, (4, *shape), dtype=np.uint8)
-    with AvVideoSink(tmp_path / f"cutout.{suffix}", "cutout") as sink:
-        feed(sink, images)
+    sink = fed(AvVideoSink(tmp_path / f"cutout.{suffix}", "cutout"), images)
     expected = np.stack([VIEWS["cutout"](separate(image)) for image in images]).astype(int)
     found = np.stack(pixels(sink.path, "bgra"))[:, : shape[0], : shape[1]].astype(int)
     assert np.abs(found[..., 3] - expected[..., 3]).max() <= (60 if suffix == "webm" else 0)
@@ -77,8 +72,7 @@ def test_cutouts(tmp_path, suffix, colours, shape):
 def test_all_kinds_of_frames(tmp_path, suffix, view, shape, dtype):
     full = 1 if dtype == np.float32 else np.iinfo(dtype).max
     images = (np.random.default_rng(3).random((3, *shape)) * full).astype(dtype)
-    with AvVideoSink(tmp_path / f"out.{suffix}", view) as sink:
-        feed(sink, images)
+    sink = fed(AvVideoSink(tmp_path / f"out.{suffix}", view), images)
     found = pixels(sink.path, "bgr24")
     height, width = VIEWS[view](separate(images[0])).shape[:2]
     assert len(found) == 3
@@ -87,10 +81,8 @@ def test_all_kinds_of_frames(tmp_path, suffix, view, shape, dtype):
 
 @pytest.mark.parametrize("suffix", ENDINGS)
 def test_colours_come_back_about(tmp_path, suffix):
-    image = np.zeros((32, 48, 3), np.uint8)
-    image[:] = (40, 120, 250)
-    with AvVideoSink(tmp_path / f"foreground.{suffix}", "foreground") as sink:
-        feed(sink, [image] * 3)
+    image = np.full((32, 48, 3), (40, 120, 250), np.uint8)
+    sink = fed(AvVideoSink(tmp_path / f"foreground.{suffix}", "foreground"), [image] * 3)
     assert codec(sink.path) == {"avi": "mpeg4", "webm": "vp9"}.get(suffix, "h264")
     for found in (pixels(sink.path, "bgr24")[2], read_video(sink.path)[2]):
         assert np.abs(found.astype(int) - image).max() < 8
@@ -102,8 +94,9 @@ def test_colours_come_back_about(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", ENDINGS)
 @pytest.mark.parametrize("rate", [10, 25, Fraction(30000, 1001), Fraction(24000, 1001), Fraction(1, 2), 12.34])
 def test_constant_rates(tmp_path, frames, suffix, rate):
-    with AvVideoSink(tmp_path / f"panel.{suffix}", "panel", rate) as sink:
-        feed(sink, frames, rate=Fraction(rate).limit_denominator(2000))
+    sink = fed(
+        AvVideoSink(tmp_path / f"panel.{suffix}", "panel", rate), frames, rate=Fraction(rate).limit_denominator(2000)
+    )
     exact = [index / Fraction(rate).limit_denominator(2000) for index in range(len(frames))]
     error = max(abs(found - time) for found, time in zip(times(sink.path), exact, strict=True))
     assert error <= (Fraction(1, 2000) if suffix in ("mkv", "webm") else 0)
@@ -111,14 +104,20 @@ def test_constant_rates(tmp_path, frames, suffix, rate):
         assert float(container.streams.video[0].average_rate) == pytest.approx(float(rate), rel=1e-3)
 
 
+def timed(sink, frames, moments):
+    """Return a sink that has taken frames at their times and is closed."""
+    with sink:
+        for index, time in moments:
+            sink.write(Frame(index, "x", time, frames[index]), separate(frames[index]))
+    return sink
+
+
 UNEVEN = [5.0, 5.04, 5.0401, 5.3, 5.3, 5.2, 6.0, 16.0]
 
 
 @pytest.mark.parametrize(("suffix", "error"), [("mkv", 2e-3), ("webm", 2e-3), ("mp4", 1e-4), ("mov", 1e-4)])
 def test_variable_rates(tmp_path, frames, suffix, error):
-    with AvVideoSink(tmp_path / f"mask.{suffix}", rate=25) as sink:
-        for index, time in enumerate(UNEVEN):
-            sink.write(Frame(index, "x", time, frames[index]), separate(frames[index]))
+    sink = timed(AvVideoSink(tmp_path / f"mask.{suffix}", rate=25), frames, enumerate(UNEVEN))
     found = times(sink.path)
     assert all(before < after for before, after in itertools.pairwise(found))
     assert found[0] == 0
@@ -127,24 +126,21 @@ def test_variable_rates(tmp_path, frames, suffix, error):
 
 
 def test_avi_takes_the_nearest_frame_of_its_rate(tmp_path, frames):
-    with AvVideoSink(tmp_path / "mask.avi", rate=10) as sink:
-        for index, time in enumerate([0, 0.1, 0.33, 0.7]):
-            sink.write(Frame(index, "x", time, frames[index]), separate(frames[index]))
+    sink = timed(AvVideoSink(tmp_path / "mask.avi", rate=10), frames, enumerate([0, 0.1, 0.33, 0.7]))
     with av.open(str(sink.path)) as container:
         found = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
     assert [float(time) for time in found] == pytest.approx([0, 0.1, 0.3, 0.7])
 
 
 def test_frames_without_times_follow_their_index(tmp_path, frames):
-    with AvVideoSink(tmp_path / "mask.mp4", rate=20) as sink:
-        for index in (4, 5, 9):
-            sink.write(Frame(index, "x", None, frames[index]), separate(frames[index]))
+    sink = timed(AvVideoSink(tmp_path / "mask.mp4", rate=20), frames, [(4, None), (5, None), (9, None)])
     assert times(sink.path) == [0, Fraction(1, 20), Fraction(5, 20)]
 
 
 def test_segments_can_be_decoded_alone(tmp_path, frames):
-    with AvVideoSink(tmp_path / "panel.mp4", "panel", 25) as sink:
-        feed(sink, [frames[index % 12] for index in range(SEGMENT + 3)], rate=25)
+    sink = fed(
+        AvVideoSink(tmp_path / "panel.mp4", "panel", 25), [frames[index % 12] for index in range(SEGMENT + 3)], rate=25
+    )
     with av.open(str(sink.path)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
     assert packets[SEGMENT].is_keyframe
@@ -153,8 +149,7 @@ def test_segments_can_be_decoded_alone(tmp_path, frames):
 
 
 def test_mp4_can_start_before_it_is_loaded_whole(tmp_path, frames):
-    with AvVideoSink(tmp_path / "panel.mp4", "panel", 25) as sink:
-        feed(sink, frames)
+    sink = fed(AvVideoSink(tmp_path / "panel.mp4", "panel", 25), frames)
     data = sink.path.read_bytes()
     assert 0 < data.index(b"moov") < data.index(b"mdat")
 
@@ -171,26 +166,23 @@ def test_frames_that_change_their_size(tmp_path, frames):
 
 
 def test_unknown_endings(tmp_path):
-    with pytest.raises(ParameterError) as caught:
-        AvVideoSink(tmp_path / "mask.xyz")
     path = tmp_path / "mask.xyz"
-    assert str(caught.value) == f"a video file must end in .mkv, .avi, .mp4, .m4v, .mov, .webm, got '{path}'"
+    with says(ParameterError, f"a video file must end in .mkv, .avi, .mp4, .m4v, .mov, .webm, got '{path}'"):
+        AvVideoSink(path)
     with says(ParameterError, "a video of cutout must end in .mkv, .mov, .webm, got '.mp4' without alpha"):
         AvVideoSink(tmp_path / "cutout.mp4", "cutout")
 
 
 def test_without_the_package(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(DependencyError) as caught:
-        AvVideoSink(tmp_path / "mask.mkv")
     path = tmp_path / "mask.mkv"
-    assert str(caught.value) == f"writing '{path}' by PyAV needs the package av: pip install 'bgsub[av]'"
+    with says(DependencyError, f"writing '{path}' by PyAV needs the package av: pip install 'bgsub[av]'"):
+        AvVideoSink(path)
 
 
 def test_without_an_encoder(tmp_path, frames, monkeypatch):
     monkeypatch.setattr("bgsub.video.sinks._av_encoding._has_encoder", lambda name: False)
-    with AvVideoSink(tmp_path / "panel.mp4", "panel") as sink:
-        feed(sink, frames)
+    sink = fed(AvVideoSink(tmp_path / "panel.mp4", "panel"), frames)
     assert codec(sink.path) == "mpeg4"
     with pytest.raises(DependencyError, match=r"^this build of the package av has no VP9 encoder"):
         AvVideoSink(tmp_path / "panel.webm", "panel")
@@ -203,9 +195,8 @@ def test_place_that_is_taken(tmp_path, frames, checked):
         (tmp_path / name).mkdir()
     if checked:
         sink.checkpoint()
-    with pytest.raises(SinkError) as caught, sink:
-        feed(sink, frames)
-    assert str(caught.value) == f"'{sink.path}' cannot be written: Is a directory"
+    with says(SinkError, f"'{sink.path}' cannot be written: Is a directory"):
+        fed(sink, frames)
     sink.abort()
 
 
@@ -213,37 +204,13 @@ def test_place_that_is_taken(tmp_path, frames, checked):
 @pytest.mark.parametrize(
     ("name", "limit", "checked"),
     [
-        ("mask.mkv", 20_000, False),
-        ("mask.avi", 20_000, False),
-        ("mask.mp4", 20_000, False),
-        ("cutout.mov", 20_000, False),
-        ("panel.webm", 20_000, False),
-        ("mask.mkv", 600, False),
-        ("mask.mp4", 600, False),
+        *((name, 20_000, False) for name in ("mask.mkv", "mask.avi", "mask.mp4", "cutout.mov", "panel.webm")),
+        *((name, 600, False) for name in ("mask.mkv", "mask.mp4")),
         ("mask.mkv", 20_000, True),
     ],
 )
 def test_file_that_cannot_grow_is_not_passed_off_as_whole(tmp_path, name, limit, checked):
-    script = f"""
-        import resource, sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        import numpy as np
-        from sink_kit import feed
-        from bgsub.errors import SinkError
-        from bgsub.video import AvVideoSink
-        noise = np.random.default_rng(0).integers(0, 256, ({60 if limit > 1000 else 2}, 64, 64), dtype=np.uint8)
-        sink = AvVideoSink({str(tmp_path / name)!r}, {name.partition(".")[0]!r}, 25)
-        {"sink.checkpoint()" if checked else ""}
-        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-        try:
-            with sink:
-                feed(sink, noise)
-        except SinkError as error:
-            print("SinkError", error)
-        """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, check=False, timeout=60
-    )
+    done = starved(name, tmp_path, limit, 60 if limit > 1000 else 2, checked)
     assert done.stdout == f"SinkError '{tmp_path / name}' cannot be written: File too large\n", done
     assert done.stderr == ""
     assert name not in files(tmp_path)
@@ -265,15 +232,13 @@ def test_a_failure_is_told_once(tmp_path, monkeypatch, caplog):
 
 def test_the_library_is_silent(tmp_path, frames, capfd):
     for name in ("mask.mkv", "panel.mp4", "cutout.mov", "panel.webm"):
-        with AvVideoSink(tmp_path / name, name.partition(".")[0]) as sink:
-            feed(sink, frames)
+        fed(AvVideoSink(tmp_path / name, name.partition(".")[0]), frames)
     assert capfd.readouterr() == ("", "")
 
 
 def test_name_that_looks_like_an_address(tmp_path, frames, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with AvVideoSink("take1:2.avi") as sink:
-        feed(sink, frames)
+    fed(AvVideoSink("take1:2.avi"), frames)
     assert files(tmp_path) == ["take1:2.avi"]
 
 

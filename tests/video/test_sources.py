@@ -118,20 +118,12 @@ def test_printf_pattern_takes_what_printf_prints(tmp_path, frames):
     assert names(open_source(tmp_path / "img_%d.png")) == ["img_3", "img_12345"]
 
 
-def test_an_existing_name_is_no_pattern(tmp_path, frames):
-    folder = write_images(tmp_path / "in [1] %d", frames[:2])
-    assert names(open_source(str(folder))) == ["in000001", "in000002"]
-
-
-def test_one_image_is_a_sequence_of_one(tmp_path, frames):
-    folder = write_images(tmp_path / "input", frames[:1])
+def test_names_one_image_and_lists_are_taken_as_they_stand(tmp_path, frames):
+    folder = write_images(tmp_path / "in [1] %d", frames[:3])
+    assert names(open_source(str(folder))) == ["in000001", "in000002", "in000003"]
     source = open_source(folder / "in000001.png")
     assert isinstance(source, ImageSequenceSource)
     assert names(source) == ["in000001"]
-
-
-def test_a_list_is_taken_as_it_stands(tmp_path, frames):
-    folder = write_images(tmp_path / "input", frames[:3])
     assert names(open_source([folder / "in000003.png", str(folder / "in000001.png")])) == ["in000003", "in000001"]
 
 
@@ -143,13 +135,9 @@ def folder_with_broken_image(tmp_path, frames):
     return folder
 
 
-def test_broken_image_stops(folder_with_broken_image):
-    seen = []
+def test_broken_image_stops_or_is_skipped(folder_with_broken_image, caplog):
     with says(SourceError, f"image '{folder_with_broken_image / 'in000002.png'}' cannot be decoded"):
-        seen.extend(frame.name for frame in iter(open_source(folder_with_broken_image)))
-
-
-def test_broken_image_is_skipped(folder_with_broken_image, caplog):
+        list(open_source(folder_with_broken_image))
     source = open_source(folder_with_broken_image, on_error="skip")
     with caplog.at_level(logging.WARNING, "bgsub"):
         got = [(frame.index, frame.name) for frame in source]
@@ -166,13 +154,11 @@ def test_size_is_that_of_the_first_good_image(folder_with_broken_image):
 
 
 @pytest.mark.parametrize("on_error", ["stop", "skip"])
-def test_nothing_but_broken_images(tmp_path, on_error):
+@pytest.mark.parametrize("ask", [list, lambda source: source.size])
+def test_nothing_but_broken_images(tmp_path, on_error, ask):
     (tmp_path / "a.png").write_text("no image")
-    source = open_source(tmp_path, on_error=on_error)
     with pytest.raises(SourceError):
-        list(source)
-    with pytest.raises(SourceError):
-        _ = source.size
+        ask(open_source(tmp_path, on_error=on_error))
 
 
 def test_image_that_vanished(tmp_path, frames):
@@ -186,11 +172,14 @@ def test_image_that_vanished(tmp_path, frames):
 # Video files
 
 
-def test_truncated_file_is_reported_and_read_as_far_as_it_goes(tmp_path, caplog):
+@pytest.mark.parametrize("backend", ["opencv", "pyav"])
+def test_truncated_file_is_reported_and_read_as_far_as_it_goes(tmp_path, caplog, backend):
+    if backend == "pyav":
+        pytest.importorskip("av", reason="PyAV is not installed")
     path = write_video(tmp_path / "clip.avi", make_frames(40), codec="MJPG")
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path) as source:
+    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path, backend=backend) as source:
         count = len(list(source))
     assert 10 < count < 30
     assert len(caplog.messages) == 1
@@ -236,15 +225,10 @@ def fake_video(tmp_path, monkeypatch):
     return open_fake
 
 
-def test_an_announced_frame_or_two_too_many_is_no_damage(fake_video, frames, caplog):
-    with caplog.at_level(logging.WARNING, "bgsub"):
-        assert len(list(fake_video(frames, COUNT + 2))) == COUNT
-    assert caplog.messages == []
-
-
-def test_a_variable_rate_is_no_damage(fake_video, frames, caplog):
+def test_an_announced_frame_or_two_too_many_or_a_variable_rate_is_no_damage(fake_video, frames, caplog):
     times = list(np.linspace(0, 9.9, COUNT))
     with caplog.at_level(logging.WARNING, "bgsub"):
+        assert len(list(fake_video(frames, COUNT + 2))) == COUNT
         source = fake_video(frames, 100, times=list(times))
         assert [frame.time for frame in source] == pytest.approx(times)
     assert caplog.messages == []
@@ -255,14 +239,11 @@ def test_times_without_a_clock_follow_the_rate(fake_video, frames):
     assert [frame.time for frame in source] == pytest.approx(np.arange(COUNT) / 10)
 
 
-def test_frame_that_cannot_be_decoded_stops(fake_video, frames):
-    source = fake_video([*frames[:5], None, None, *frames[5:]], COUNT + 2)
+def test_frame_that_cannot_be_decoded(fake_video, frames, caplog):
+    damaged = [*frames[:5], None, None, *frames[5:]]
     with pytest.raises(SourceError, match=r"^frame 6 of video '.*clip.avi' cannot be decoded$"):
-        list(source)
-
-
-def test_frame_that_cannot_be_decoded_is_skipped(fake_video, frames, caplog):
-    source = fake_video([*frames[:5], None, None, *frames[5:]], COUNT + 2, on_error="skip")
+        list(fake_video(damaged, COUNT + 2))
+    source = fake_video(damaged, COUNT + 2, on_error="skip")
     with caplog.at_level(logging.WARNING, "bgsub"):
         indices = [frame.index for frame in source]
     assert indices == [0, 1, 2, 3, 4, *range(7, COUNT + 2)]
@@ -285,10 +266,13 @@ def test_gif_alone_is_a_video_and_in_a_folder_an_image(tmp_path):
     assert isinstance(open_source(tmp_path), ImageSequenceSource)
 
 
-def test_a_colon_in_a_name_is_no_protocol(tmp_path, frames, monkeypatch):
+@pytest.mark.parametrize("backend", ["opencv", "pyav", "auto"])
+def test_a_colon_in_a_name_is_no_protocol(tmp_path, frames, monkeypatch, backend):
+    if backend == "pyav":
+        pytest.importorskip("av", reason="PyAV is not installed")
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "plain.avi", frames).rename(tmp_path / "cam:1.avi")
-    assert len(list(open_source("cam:1.avi"))) == COUNT
+    assert len(list(open_source("cam:1.avi", backend=backend))) == COUNT
 
 
 # Cameras
@@ -305,7 +289,7 @@ def test_camera_by_index(monkeypatch, frames, spec):
     assert capture.released
 
 
-def test_camera_that_loses_a_frame(monkeypatch, frames, caplog):
+def test_camera_that_loses_a_frame_or_sends_none(monkeypatch, frames, caplog):
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
     source = CameraSource(0, on_error="skip")
     with caplog.at_level(logging.WARNING, "bgsub"):
@@ -314,13 +298,10 @@ def test_camera_that_loses_a_frame(monkeypatch, frames, caplog):
     assert source.skipped == 1
     assert caplog.messages == ["frame 2 of camera 0 cannot be read; skipped", "camera 0 ended after frame 3"]
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
-    with pytest.raises(SourceError, match=r"^frame 2 of camera 0 cannot be read$"), CameraSource(0) as source:
+    with says(SourceError, "frame 2 of camera 0 cannot be read"), CameraSource(0) as source:
         list(source)
-
-
-def test_camera_without_frames(monkeypatch):
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([]))
-    with pytest.raises(SourceError, match=r"^camera 0 sends no frame$"), CameraSource(0) as source:
+    with says(SourceError, "camera 0 sends no frame"), CameraSource(0) as source:
         list(source)
 
 
@@ -330,11 +311,10 @@ def test_network_address_that_never_answers_is_given_up():
         mute.listen()
         address = f"http://user:secret@127.0.0.1:{mute.getsockname()[1]}/stream.mjpg"
         begin = time.monotonic()
-        with pytest.raises(SourceError) as caught:
+        told = address.replace("user:secret@", "")
+        with says(SourceError, f"stream '{told}' does not answer within 0.3 s or sends no video"):
             CameraSource(address, open_timeout=0.3)
         assert time.monotonic() - begin < 5
-    expected = address.replace("user:secret@", "")
-    assert str(caught.value) == f"stream '{expected}' does not answer within 0.3 s or sends no video"
 
 
 # Arrays
@@ -353,14 +333,12 @@ def test_array_shapes(shape, dtype):
 @pytest.mark.parametrize(
     ("array", "message"),
     [
-        (np.zeros((4, 6), np.uint8), "array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got (4, 6)"),
-        (
-            np.zeros((0, 4, 6), np.uint8),
-            "array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got (0, 4, 6)",
-        ),
-        (
-            np.zeros((5, 4, 6, 2), np.uint8),
-            "array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got (5, 4, 6, 2)",
+        *(
+            (
+                np.zeros(shape, np.uint8),
+                f"array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got {shape}",
+            )
+            for shape in ((4, 6), (0, 4, 6), (5, 4, 6, 2))
         ),
         (np.zeros((5, 4, 6), np.int64), "array must be uint8, uint16 or floating, got int64"),
     ],
@@ -378,11 +356,7 @@ ALLOWED = "rtsp://, rtsps://, rtmp://, rtp://, http://, https://, udp://, tcp://
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("missing.avi", "no such file or folder: 'missing.avi'"),
         (Path("0"), "no such file or folder: '0'"),
-        ("text.mp4", "'text.mp4' is not a video that can be read, or it is damaged"),
-        ("text.txt", "'text.txt' is not a video that can be read, or it is damaged"),
-        ("empty.mp4", "video 'empty.mp4' is empty"),
         ("empty", "no images in folder 'empty'"),
         ("texts", "no images in folder 'texts'"),
         ("*.jpg", "no image matches '*.jpg'"),
@@ -401,9 +375,7 @@ def test_wrong_sources(spec, message, tmp_path, monkeypatch, capfd):
     monkeypatch.chdir(tmp_path)
     Path("empty").mkdir()
     Path("texts").mkdir()
-    for name in ("text.mp4", "text.txt", "texts/a.txt"):
-        Path(name).write_text("no video\n" * 50)
-    Path("empty.mp4").touch()
+    Path("texts/a.txt").write_text("no video\n" * 50)
     with says(SourceError, message):
         open_source(spec)
     assert capfd.readouterr() == ("", "")
@@ -419,13 +391,12 @@ def test_things_that_are_no_source(spec):
 
 @pytest.mark.parametrize("wrong", [1, np.zeros((4, 5), np.uint8)])
 def test_a_list_holds_paths(wrong):
-    told = f"a list of images holds paths, got {type(wrong).__name__}; frames go as one array"
-    with pytest.raises(ParameterError, match=f"^{told}$"):
+    with says(ParameterError, f"a list of images holds paths, got {type(wrong).__name__}; frames go as one array"):
         open_source([wrong])
 
 
 def test_wrong_camera_parameters():
-    with pytest.raises(ParameterError, match=r"^the index of a camera must be 0 or more, got -1$"):
+    with says(ParameterError, "the index of a camera must be 0 or more, got -1"):
         open_source(-1)
-    with pytest.raises(ParameterError, match=r"^read_timeout must be a positive number of seconds, got 0$"):
+    with says(ParameterError, "read_timeout must be a positive number of seconds, got 0"):
         CameraSource(0, read_timeout=0)

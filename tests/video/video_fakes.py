@@ -211,6 +211,12 @@ class FakeDisplay:
         self.is_open = False
 
 
+def wait_first(monkeypatch, seconds: float) -> None:
+    """Let lost cameras be tried again so soon."""
+    for module in ("camera_grabber", "camera_connection"):
+        monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", seconds)
+
+
 class MjpegServer(http.server.ThreadingHTTPServer):
     """Serves ``/stream.mjpg`` on the loopback: each frame as JPEG, then the end of the stream."""
 

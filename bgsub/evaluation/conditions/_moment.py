@@ -14,27 +14,13 @@ Rest = ParamSpec("Rest")
 
 @dataclass(frozen=True)
 class Moment:
-    """One frame, its mask and its time.
+    """One frame, its mask and its time."""
 
-    Attributes
-    ----------
-    number : int
-        Number of the frame in its sequence.
-    tick : int
-        Frames since the first scored one; 0 before it, so that timed events fall into the scored part.
-    frame : ndarray, (h, w, 3) BGR or (h, w), uint8 or uint16
-        The picture.
-    truth : ndarray, (h, w), uint8, or None
-        The mask in the codes of changedetection.net; None where the frame is not scored.
-    seed : int
-        Seed of the derived sequence.
-    """
-
-    number: int
-    tick: int
-    frame: np.ndarray
-    truth: np.ndarray | None
-    seed: int
+    number: int  # number of the frame in its sequence
+    tick: int  # frames since the first scored one; 0 before it, so that timed events fall into the scored part
+    frame: np.ndarray  # (h, w, 3) BGR or (h, w), uint8 or uint16
+    truth: np.ndarray | None  # (h, w), uint8, in the codes of changedetection.net; None where it is not scored
+    seed: int  # of the derived sequence
 
     @property
     def rng(self) -> np.random.Generator:
@@ -58,18 +44,7 @@ Transform = Callable[[Stream], Stream]
 
 
 def per_frame(change: Callable[Concatenate[Moment, Rest], Moment]) -> Callable[Rest, Transform]:
-    """Turn a change of one moment into a maker of transforms of whole streams.
-
-    Parameters
-    ----------
-    change : callable
-        ``change(moment, *args) -> moment``.
-
-    Returns
-    -------
-    callable
-        ``maker(*args)`` returns the transform that applies `change` with these arguments to every moment.
-    """
+    """Turn ``change(moment, *args) -> moment`` into a maker: ``maker(*args)`` is the change of a whole stream."""
 
     @wraps(change)
     def maker(*args: Rest.args, **kwargs: Rest.kwargs) -> Transform:

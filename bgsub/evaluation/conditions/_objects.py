@@ -11,8 +11,9 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.evaluation.conditions._moment import Moment, Stream, Transform
-from bgsub.evaluation.files import numbered, read_picture
+from bgsub.evaluation.files import numbered
 from bgsub.evaluation.metrics import MOVING, STATIC, UNKNOWN
+from bgsub.video.sources.images import read_image
 
 _CYCLE, _STOP = 400, 50
 _LEAST_SHARE = 0.005
@@ -20,21 +21,11 @@ _LEAST_SHARE = 0.005
 
 @dataclass(frozen=True)
 class _Patch:
-    """An object cut out of a frame.
+    """An object cut out of a frame."""
 
-    Attributes
-    ----------
-    frame : ndarray
-        The frame it was in.
-    truth : ndarray, (h, w), uint8
-        MOVING on the object, UNKNOWN on its edge, STATIC elsewhere.
-    until : int
-        Tick at which it is removed.
-    """
-
-    frame: np.ndarray
-    truth: np.ndarray
-    until: int
+    frame: np.ndarray  # the frame it was in
+    truth: np.ndarray  # (h, w), uint8: MOVING on the object, UNKNOWN on its edge, STATIC elsewhere
+    until: int  # tick at which it is removed
 
 
 def frozen(ticks: int) -> Transform:
@@ -156,4 +147,4 @@ def load_background(folder: str | Path, count: int | None = None) -> list[np.nda
     SourceError
         If the folder has no numbered pictures or one cannot be read.
     """
-    return [read_picture(path) for path in list(numbered(Path(folder)).values())[:count]]
+    return [read_image(path) for path in list(numbered(Path(folder)).values())[:count]]

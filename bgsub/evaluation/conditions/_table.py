@@ -18,21 +18,11 @@ from bgsub.synthetic.scenes import scene
 
 @dataclass(frozen=True)
 class Condition:
-    """One way to change a labelled sequence.
+    """One way to change a labelled sequence."""
 
-    Attributes
-    ----------
-    description : str
-        One line for the help.
-    transform : callable
-        What is done to the stream of moments.
-    every : int
-        Keep every so manieth frame only.
-    """
-
-    description: str
-    transform: Transform
-    every: int = 1
+    description: str  # one line for the help
+    transform: Transform  # what is done to the stream of moments
+    every: int = 1  # keep every so manieth frame only
 
 
 CONDITIONS = {
