@@ -4,42 +4,17 @@ import json
 import sys
 
 import pytest
+from batch_fakes import FakeRunner
 
 from bgsub.jobs.batch import run as batch_run
-from bgsub.jobs.batch.task import do_task
 
 QUICK = ("--start-frames", 10)
 
 
-class SerialRunner:
-    """Does one task after another in this process."""
-
-    def __init__(self, *_options):
-        self.ready = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_error):
-        pass
-
-    def slots(self):
-        return 1
-
-    def submit(self, key, task):
-        self.ready.append((key, task))
-
-    def wait(self, _seconds):
-        ready, self.ready = self.ready, []
-        return [(key, do_task(task)) for key, task in ready]
-
-    def cancel(self):
-        self.ready = []
-
-
 @pytest.fixture
 def serial(monkeypatch):
-    monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", SerialRunner)
+    """One task after another in this process."""
+    monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", lambda *_options: FakeRunner(slots=1))
     # Tests share this process: a worker has one for itself.
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
 
