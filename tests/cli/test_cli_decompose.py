@@ -277,13 +277,10 @@ def test_what_is_refused(cli, place, source, words, message):
     write_images(place / "frames", make_pictures()[0][:4])
     cv2.imwrite("small.png", np.zeros((4, 5), np.uint8))
     Path("table.csv").write_text("1,2\n" * 50)
-    np.save("line.npy", np.ones(9))
-    np.save("void.npy", np.ones((0, 3)))
-    np.save("words.npy", np.array([["a", "b"]]))
-    np.save("complex.npy", np.ones((3, 3), complex))
-    np.save("objects.npy", np.array([[None, 1]]), allow_pickle=True)
-    np.save("cube.npy", np.ones((2, 3, 4)))
-    np.save("gap.npy", np.array([[1.0, 2], [np.nan, np.nan], [3, 4]]))
+    arrays = {"line": np.ones(9), "void": np.ones((0, 3)), "words": [["a", "b"]], "complex": np.ones((3, 3), complex)}
+    arrays |= {"cube": np.ones((2, 3, 4)), "gap": [[1.0, 2], [np.nan, np.nan], [3, 4]], "objects": [[None, 1]]}
+    for name, array in arrays.items():
+        np.save(f"{name}.npy", np.array(array), allow_pickle=True)
     Path("new.mat").write_bytes(b"MATLAB 7.3 MAT-file".ljust(124) + struct.pack("<H", 0x0200) + b"IM" + b"x" * 400)
     refuse(cli("decompose", source, "-o", "out", *words), message)
 

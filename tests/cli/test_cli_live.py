@@ -64,17 +64,13 @@ def test_a_stream_that_ends_is_told_and_its_recording_kept(cli, tmp_path, mjpeg_
     assert len(read_video(out / "mask.mkv")) == count
 
 
-def test_a_camera_that_goes_away_is_told(cli, tmp_path, camera):
-    answer = cli("live", "--no-window", "-o", tmp_path, "--format", "images", *QUICK).ok()
+@pytest.mark.parametrize("words", [("live", "--no-window"), ("run", 0)])
+def test_a_camera_that_goes_away_is_told(cli, tmp_path, camera, words):
+    answer = cli(*words, "-o", tmp_path, "--format", "images", *QUICK).ok()
     assert answer.err == "bgsub: camera 0 ended after frame 30\n"
     assert answer.out.startswith("camera 0: ")
     assert "; the camera stopped sending; wrote" in answer.out
     assert (camera.device, camera.released) == (0, True)
-
-
-def test_run_takes_a_camera_too(cli, tmp_path, camera):
-    answer = cli("run", 0, "-o", tmp_path, "--format", "images", *QUICK).ok()
-    assert "; the camera stopped sending; wrote" in answer.out
 
 
 def test_the_window_shows_the_view_until_it_is_quit(cli, endless_stream, screen):
