@@ -30,7 +30,6 @@ class Program(click.Group):
     """The commands in the order of their use, not of the alphabet."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of the commands."""
         return list(self.commands)
 
 
@@ -68,15 +67,8 @@ for _command in (run, track, batch, live, camera, decompose, demo, evaluate, ben
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0 done, 1 failure, 2 wrong input.
+    """Run the command line, by default that of the process, and return its exit code: 0 done, 1 failure, 2 wrong input.
 
-    Parameters
-    ----------
-    arguments : sequence of str, optional
-        By default those of the process.
-
-    Notes
-    -----
     Whatever goes wrong is told in one line on standard error; the traceback only with ``--verbose``.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)

@@ -112,14 +112,12 @@ class _Progress:
         self._stack.close()
 
     def start(self, todo: int, skipped: int) -> None:
-        """Take note of how much there is to do."""
         self._total = todo
         self._bar.reset(todo)
         if skipped:
             self._say(f"{skipped} of {counted(todo + skipped)} done already")
 
     def __call__(self, entry: Entry) -> None:
-        """Tell of one file."""
         self._ended += 1
         self._failed += entry.state == "failed"
         if self._failed:

@@ -12,14 +12,7 @@ import click
 
 from bgsub.cli.options import MethodCommand, MethodParameter
 from bgsub.cli.origins import Setting, setting_of
-from bgsub.cli.settings import (
-    Command,
-    apply,
-    commands,
-    files,
-    load,
-    long_names,
-)
+from bgsub.cli.settings import Command, apply, commands, files, load, long_names
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
 from bgsub.errors import SinkError
 from bgsub.nearest import did_you_mean
@@ -39,7 +32,6 @@ class Row:
 
     @property
     def place(self) -> str:
-        """The file or the variable."""
         return "default" if self.setting is None else self.setting.place
 
 

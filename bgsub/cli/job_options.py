@@ -50,13 +50,7 @@ def make_job(
     kind: str = "auto",
     **options: Any,
 ) -> Job:
-    """Return the job that the options of `job_options` ask for; what else `options` hold of a job is its own.
-
-    Raises
-    ------
-    ParameterError
-        For parameters of the method beside a saved model.
-    """
+    """Return the job that the options of `job_options` ask for; what else `options` hold of a job is its own."""
     check_model(options, model)
     names = {field.name for field in dataclasses.fields(Job)}
     return Job(

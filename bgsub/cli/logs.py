@@ -23,27 +23,13 @@ PROGRESS = ("auto", "bar", "log", "none")
 
 @dataclass
 class Reporting:
-    """How much a command says, and where.
+    """How much a command says, and where."""
 
-    Attributes
-    ----------
-    verbose : bool
-        The log on the screen tells more than warnings.
-    quiet : bool
-        No progress and no summary.
-    progress : {"auto", "bar", "log", "none"}
-        How the progress is told; auto is a bar on a terminal and lines in the log elsewhere.
-    json : bool
-        The summary is one JSON object.
-    log : Path, optional
-        File for the log.
-    """
-
-    verbose: bool = False
-    quiet: bool = False
-    progress: str = "auto"
-    json: bool = False
-    log: Path | None = None
+    verbose: bool = False  # the log on the screen tells more than warnings
+    quiet: bool = False  # no progress and no summary
+    progress: str = "auto"  # one of `PROGRESS`; auto is a bar on a terminal and lines in the log elsewhere
+    json: bool = False  # the summary is one JSON object
+    log: Path | None = None  # its file
 
     @staticmethod
     def of(context: click.Context | None = None) -> Reporting:
@@ -61,7 +47,6 @@ class Screen(logging.StreamHandler):
         self.setFormatter(logging.Formatter("bgsub: %(message)s"))
 
     def filter(self, record: logging.LogRecord) -> Any:
-        """Return whether to tell a record."""
         wanted = self.verbose or record.levelno >= logging.WARNING or record.name == progress_logger.name
         return wanted and super().filter(record)
 
@@ -80,13 +65,7 @@ def is_verbose() -> bool:
 
 @contextmanager
 def logged(reporting: Reporting) -> Iterator[None]:
-    """Log as the options say inside the block; what ends it goes into the file as well.
-
-    Raises
-    ------
-    SinkError
-        When the file cannot be opened.
-    """
+    """Log as the options say inside the block; what ends it goes into the file as well, or SinkError without one."""
     if reporting.verbose and not is_verbose():
         log_to_screen(True)
     if reporting.log is None:

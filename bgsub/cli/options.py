@@ -36,7 +36,6 @@ class MethodCommand(Command):
         reconcile(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options in two sections."""
         own: list[tuple[str, str]] = []
         method: list[tuple[str, str]] = []
         for option in self.get_params(ctx):
@@ -99,10 +98,7 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
 def make_subtractor(options: dict[str, Any], model: Path | None = None, rate: Any = None) -> BackgroundSubtractor:
     """Return the subtractor that the options ask for: a new one for a source of that frame rate, or the saved `model`.
 
-    Raises
-    ------
-    ParameterError
-        For a bad combination of parameters, and for parameters given beside a saved model.
+    ParameterError for a bad combination of parameters, and for parameters given beside a saved model.
     """
     check_model(options, model)
     return jobs.make_subtractor(given(options), model, rate)

@@ -16,24 +16,12 @@ from bgsub.parameters import RENAMED
 
 @dataclass(frozen=True)
 class Setting:
-    """One value and where it stands.
+    """One value and where it stands."""
 
-    Attributes
-    ----------
-    value : bool, int, float, str, list or other TOML type
-        From a file, as it stands there; a text from the environment.
-    place : str
-        The file, or the variable.
-    key : str
-        The name as it stands in the file; empty for a variable.
-    table : str
-        The table that holds it; empty for the top of a file and for a variable.
-    """
-
-    value: Any
-    place: str
-    key: str = ""
-    table: str = ""
+    value: Any  # from a file as it stands there, in a type of TOML; a text from the environment
+    place: str  # the file, or the variable
+    key: str = ""  # as it stands in the file; empty for a variable
+    table: str = ""  # that holds it; empty for the top of a file and for a variable
 
     @property
     def name(self) -> str:

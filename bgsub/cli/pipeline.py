@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 class Observer(Protocol):
     """Looks at every frame and its separation, after the outputs."""
 
-    def __call__(self, frame: Frame, separation: Separation) -> None:
-        """Look at one frame."""
+    def __call__(self, frame: Frame, separation: Separation) -> None: ...
 
     def scores(self) -> dict[str, Any]:
         """Return what it found, for the summary in JSON."""
@@ -38,21 +37,11 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Telling:
-    """What is told of a run.
+    """What is told of a run."""
 
-    Attributes
-    ----------
-    quiet : bool
-        No progress and no sentence at the end.
-    limit : int, optional
-        Number of frames after which the run is over.
-    observer : Observer, optional
-        Sees every frame.
-    """
-
-    quiet: bool = False
-    limit: int | None = None
-    observer: Observer | None = None
+    quiet: bool = False  # no progress and no sentence at the end
+    limit: int | None = None  # number of frames after which the run is over
+    observer: Observer | None = None  # sees every frame
 
     def watch(self, controls: Controls) -> Watch:
         """Return what draws the bar, calls the observer and ends the run at the limit."""
@@ -76,7 +65,6 @@ class Telling:
         return watch
 
     def report(self, result: JobResult) -> None:
-        """Print the summary."""
         details = None if self.observer is None else self.observer.scores()
         limited = self.limit is not None and result.summary.frames >= self.limit
         report(result, quiet=self.quiet, limited=limited, details=details)
@@ -93,12 +81,7 @@ def run_pipeline(
 ) -> JobResult:
     """Run an opened source to its end or the limit, save the model and print the summary.
 
-    Ctrl-C and SIGTERM end the run as the end of the source does.
-
-    Raises
-    ------
-    SourceError, ParameterError, OutputError
-        As `execute` does.
+    Ctrl-C and SIGTERM end the run as the end of the source does; errors are those of `execute`.
     """
     controls = controls or Controls()
     with termination_as_interrupt():
@@ -126,7 +109,6 @@ def termination_as_interrupt() -> Iterator[None]:
         return
 
     def interrupt(number: int, frame: FrameType | None) -> None:
-        """Do what Ctrl-C would do now."""
         if interrupts.ask():
             return
         # Whatever Ctrl-C does at this moment; a process in the background may have been told to ignore it.

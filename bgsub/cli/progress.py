@@ -25,21 +25,7 @@ class Meter(Protocol):
 
 
 class Lines:
-    """Tells the progress in a line per interval.
-
-    Parameters
-    ----------
-    name : str
-        What is worked on.
-    length : int, optional
-        Number of its frames, if known.
-    interval : float
-        Seconds between two lines.
-    say : callable
-        Takes the lines.
-    unit : str
-        What is counted.
-    """
+    """Tells the progress of `name`, of that length if it is known, in a line every `interval` seconds."""
 
     def __init__(
         self, name: str, length: int | None, interval: float, say: Callable[[str], None], unit: str = "frames"
@@ -49,7 +35,6 @@ class Lines:
         self._told_at = time.monotonic()
 
     def update(self, n: int = 1) -> None:
-        """Count `n` more frames."""
         self._count += n
         passed = time.monotonic() - self._told_at
         if passed < self._interval:
@@ -73,7 +58,6 @@ class _Both:
         self._meters = meters
 
     def update(self, n: int = 1) -> None:
-        """Count `n` more frames."""
         for meter in self._meters:
             meter.update(n)
 
@@ -90,20 +74,9 @@ def kind_of_progress(quiet: bool = False) -> str:
 def progress_bar(
     name: str, length: int | None, quiet: bool = False, live: bool = False, unit: str = "frames"
 ) -> Iterator[Meter]:
-    """Tell the progress on standard error, as ``--progress`` wants it; warnings appear above the bar.
+    """Tell the progress of `name` on standard error, as ``--progress`` wants it; warnings appear above the bar.
 
-    Parameters
-    ----------
-    name : str
-        What is worked on.
-    length : int, optional
-        Number of its frames, if known.
-    quiet : bool
-        Tell nothing.
-    live : bool
-        Whether the frames come without an end.
-    unit : str
-        What is counted.
+    A `live` source has no end, and lines more rarely; `unit` is what is counted, `length` how many there are, if known.
     """
     kind = kind_of_progress(quiet)
     interval = INTERVAL_LIVE if live else INTERVAL
@@ -142,14 +115,13 @@ def _compilation_told(watched: bool) -> Iterator[None]:
         told = False
 
         def on_start(self, event: Any) -> None:
-            """Say that kernels are being compiled, once."""
             waiting = threading.current_thread().name != "kernel-loader"  # that one works beside the stream
             if waiting and not self.told and event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
                 self.told = True
                 (progress_logger if watched else logger).info(COMPILING)
 
         def on_end(self, event: Any) -> None:
-            """Do nothing."""
+            pass
 
     with event.install_listener("numba:compile", Once()):
         yield

@@ -17,18 +17,9 @@ if TYPE_CHECKING:
 def report(
     result: JobResult, *, quiet: bool = False, limited: bool = False, details: dict[str, Any] | None = None
 ) -> None:
-    """Print what a run did, as ``--json`` wants it; unless asked for in JSON, a quiet command says nothing.
+    """Print what a run did, as ``--json`` wants it, `details` besides; a quiet command says nothing but that.
 
-    Parameters
-    ----------
-    result : JobResult
-        Of the run.
-    quiet : bool
-        No sentence.
-    limited : bool
-        Whether the run stopped at the wanted number of frames.
-    details : dict, optional
-        Goes into the JSON object besides.
+    A run is `limited` where it stopped at the wanted number of frames.
     """
     sentence = summarise(result, limited)
     to_file(sentence)

@@ -47,7 +47,6 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command with its log."""
         with logged(Reporting.of(ctx)):
             found = [setting_of(ctx, option) for option in self.params if option.name in ctx.params]
             if places := {setting.place for setting in found if setting is not None}:

@@ -48,15 +48,7 @@ def find_files(named: Path | None = None) -> list[Path]:
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """Return the content of a TOML file.
-
-    Raises
-    ------
-    SourceError
-        When it cannot be read.
-    ParameterError
-        When it is no TOML, with the line.
-    """
+    """Return the content of a TOML file; SourceError when it cannot be read, ParameterError when it is no TOML."""
     try:
         text = path.read_text(encoding="utf-8")
         return tomllib.loads(text)
@@ -84,9 +76,9 @@ def read_settings(options: Options, files: Iterable[Path]) -> Settings:
     Raises
     ------
     ParameterError
-        For an unknown key or table, naming the nearest one, and for a file that is no TOML.
-    SourceError
-        For a file that cannot be read.
+        For an unknown key or table, naming the nearest one.
+    SourceError, ParameterError
+        As `read_file` does.
     """
     settings: Settings = {command: {} for command in options}
     for path in files:

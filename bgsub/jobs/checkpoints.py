@@ -48,42 +48,20 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run stands between two frames.
+    """Where a run stands between two frames."""
 
-    Attributes
-    ----------
-    identity : dict
-        What the run is of, see `bgsub.jobs.identity.JobIdentity.as_dict`.
-    version : str
-        Version of bgsub that made it.
-    started : str
-        When the first run began, in ISO format: names of outputs may tell.
-    frames : int
-        Frames written.
-    index : int
-        `Frame.index` of the last of them; -1 before the first.
-    skipped : int
-        Frames before it that could not be read.
-    sinks : list of dict
-        What the sinks need for `Sink.resume`, in their order; none before the first frame.
-    progress : dict
-        State of the statistics.
-    model : Snapshot, optional
-        The subtractor; None before the first frame.
-    """
-
-    identity: dict[str, Any]
-    version: str = __version__
-    started: str = ""
-    frames: int = 0
-    index: int = -1
-    skipped: int = 0
-    sinks: list[dict[str, Any]] | None = None
-    progress: dict[str, Any] | None = None
-    model: Snapshot | None = None
+    identity: dict[str, Any]  # what the run is of, see `bgsub.jobs.identity.JobIdentity.as_dict`
+    version: str = __version__  # of bgsub, that made it
+    started: str = ""  # when the first run began, in ISO format: names of outputs may tell
+    frames: int = 0  # written
+    index: int = -1  # `Frame.index` of the last of them; -1 before the first
+    skipped: int = 0  # frames before it that could not be read
+    sinks: list[dict[str, Any]] | None = None  # what they need for `Sink.resume`, in their order
+    progress: dict[str, Any] | None = None  # state of the statistics
+    model: Snapshot | None = None  # the subtractor; None before the first frame
 
     def write(self, path: Path) -> None:
-        """Write the checkpoint to a file, whole or not at all; OutputError when that cannot be done."""
+        """Write it to a file, whole or not at all; OutputError when that cannot be done."""
         header, state = self.model or ({}, {})
         run = {name: value for name, value in vars(self).items() if name != "model"}
         try:
@@ -132,11 +110,6 @@ class Checkpoints:
         Frames after which a checkpoint may be made; video sinks end their segments there.
     freeze : callable
         Returns the state of the subtractor as it is now, `BackgroundSubtractor.snapshot`.
-
-    Attributes
-    ----------
-    start : Checkpoint
-        As given.
     """
 
     def __init__(
@@ -158,13 +131,7 @@ class Checkpoints:
         self._time, self._freezing, self._storing = time.monotonic(), 0.0, 0.0
 
     def begin(self) -> None:
-        """Write the start down, before the first frame of a new run.
-
-        Raises
-        ------
-        OutputError
-            When the file cannot be written.
-        """
+        """Write the start down, before the first frame of a new run; OutputError when that cannot be done."""
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -15,17 +15,7 @@ from bgsub.parameters import SUBTRACTOR, check_live
 
 logger = logging.getLogger("bgsub")
 
-LIVE_VIEWS = (
-    "panel",
-    "input",
-    "mask",
-    "overlay",
-    "contours",
-    "foreground",
-    "background",
-    "residual",
-    "cutout",
-)
+LIVE_VIEWS = ("panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout")
 """What a window or a browser can show, in the order of the keys 1 to 9."""
 
 _NOTICE_SHOWN = 4.0  # seconds
@@ -33,35 +23,23 @@ _NOTICE_SHOWN = 4.0  # seconds
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter with a slider of its own: multiples of `step` from `low` to `high`.
-
-    Attributes
-    ----------
-    name : str
-        Name of the parameter.
-    low, high, step : float
-        Ends of the slider and its step; the parameter itself may lie beyond them.
-    keys : str
-        Keys for less and for more.
-    """
+    """A parameter with a slider of its own: multiples of `step` from `low` to `high`."""
 
     name: str
-    low: float
+    low: float  # ends of the slider; the parameter itself may lie beyond them
     high: float
     step: float
-    keys: str
+    keys: str  # for less and for more
 
     @property
     def positions(self) -> int:
-        """The last position; the first one is 0."""
+        """Number of the last position; the first one is 0."""
         return round(self.high / self.step)
 
     def position(self, value: float) -> int:
-        """Return the position nearest to a value."""
         return min(max(round(value / self.step), 0), self.positions)
 
     def value(self, position: int) -> float:
-        """Return the value at a position."""
         return max(round(position * self.step, 6), self.low)
 
 
@@ -82,23 +60,13 @@ class Controls:
         View that is shown first, one of `LIVE_VIEWS`.
     parameters : mapping, optional
         Parameters of the subtractor, those of `BackgroundSubtractor.get_params`; by default the defaults.
-
-    Attributes
-    ----------
-    frozen : bool
-        The model learns nothing (learning rate 0).
-    paused : bool
-        The run stands still; frames of a camera are dropped meanwhile.
-    show_help, show_statistics : bool
-        What lies over the picture in a window.
-    statistics : LiveStatistics
-        Numbers of the run, kept up to date by the pipeline.
     """
 
     def __init__(self, view: str = "panel", parameters: Mapping[str, Any] | None = None) -> None:
-        self.frozen = self.paused = self.show_help = False
-        self.show_statistics = True
-        self.statistics = LiveStatistics()
+        self.frozen = False  # the model learns nothing
+        self.paused = False  # the run stands still; frames of a camera are dropped meanwhile
+        self.show_help, self.show_statistics = False, True  # over the picture in a window
+        self.statistics = LiveStatistics()  # kept up to date by the pipeline
         self.view = view
         self._lock = threading.Lock()
         self._quit = threading.Event()

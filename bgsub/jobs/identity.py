@@ -22,24 +22,12 @@ _HOW = {"source", "output", "parameters", "resume", "overwrite", "checkpoint_sec
 
 @dataclass(frozen=True)
 class InputState:
-    """What tells one state of an input from another.
+    """What tells one state of an input from another."""
 
-    Attributes
-    ----------
-    path : str
-        Absolute, without links; of what is no file, its name.
-    size : int
-        Bytes; of a folder, those of all its images.
-    mtime_ns : int
-        Time of the last change in nanoseconds; of a folder, that of its newest image.
-    images : int
-        Of a folder, a checksum over names, sizes and times of its images.
-    """
-
-    path: str
-    size: int = 0
-    mtime_ns: int = 0
-    images: int = 0
+    path: str  # absolute, without links; of what is no file, its name
+    size: int = 0  # bytes; of a folder, those of all its images
+    mtime_ns: int = 0  # last change in nanoseconds; of a folder, that of its newest image
+    images: int = 0  # of a folder, a checksum over names, sizes and times of its images
 
     @classmethod
     def of(cls, path: Path, name: str | os.PathLike[str] | None = None) -> InputState:
@@ -68,22 +56,13 @@ def images_in(folder: Path) -> list[Path]:
 
 @dataclass(frozen=True)
 class JobIdentity:
-    """What decides about the bytes of the outputs of a job, in types that JSON knows.
+    """What decides about the bytes of the outputs of a job, in types that JSON knows."""
 
-    Attributes
-    ----------
-    source : InputState
-        What is read.
-    options : dict
-        Fields of the job and parameters of the method, the defaults among them. Paths are absolute, or relative to
-        the output folder when they lie in it.
-    files : dict
-        Size and time of change of the files that options name, by the option.
-    """
-
-    source: InputState
+    source: InputState  # what is read
+    # Fields of the job and parameters of the method, the defaults among them. Paths are absolute, or relative to the
+    # output folder when they lie in it.
     options: dict[str, Any]
-    files: dict[str, Any]
+    files: dict[str, Any]  # size and time of change of the files that options name, by the option
 
     @classmethod
     def of(cls, job: Job, source: InputState) -> JobIdentity:
@@ -97,7 +76,6 @@ class JobIdentity:
         return cls(source, json.loads(json.dumps(options, default=str)), files)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the identity in types that JSON knows."""
         return asdict(self)
 
     @classmethod

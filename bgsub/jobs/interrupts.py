@@ -19,15 +19,10 @@ class Interrupts:
     """Whether Ctrl-C asked for the end of a run.
 
     A flag and nothing else, as a signal comes in the middle of anything, be it with a lock in hand.
-
-    Attributes
-    ----------
-    asked : bool
-        Whether the run is to end after the frame at hand.
     """
 
     def __init__(self) -> None:
-        self.asked = False
+        self.asked = False  # whether the run is to end after the frame at hand
 
     @contextmanager
     def watched(self) -> Iterator[None]:

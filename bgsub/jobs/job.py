@@ -100,29 +100,16 @@ class Job:
 
 
 class Statistics:
-    """Adds up what the frames of a run were separated into; a callback of the pipeline.
-
-    Attributes
-    ----------
-    frames : int
-        Frames seen.
-    size : tuple of int
-        Width and height of the frames, (0, 0) before the first.
-    events : Counter of str
-        Events of the whole frame by name.
-    tracked : bool
-        Whether the start phase came to its end.
-    """
+    """Adds up what the frames of a run were separated into; a callback of the pipeline."""
 
     def __init__(self) -> None:
         self.frames = 0
-        self.size = (0, 0)
-        self.events: Counter[str] = Counter()
-        self.tracked = False
+        self.size = (0, 0)  # width and height of the frames
+        self.events: Counter[str] = Counter()  # of the whole frame, by name
+        self.tracked = False  # whether the start phase came to its end
         self._share = 0.0
 
     def __call__(self, frame: Frame, separation: Separation) -> None:
-        """Take one frame into account."""
         self.frames += 1
         self.size = (separation.mask.shape[1], separation.mask.shape[0])
         self._share += separation.share
@@ -131,11 +118,9 @@ class Statistics:
             self.events[separation.event] += 1
 
     def state(self) -> dict[str, Any]:
-        """Return what `set_state` needs, in types that JSON knows."""
         return {**vars(self), "size": list(self.size), "events": dict(self.events)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
         vars(self).update(state, size=tuple(state["size"]), events=Counter(state["events"]))
 
     @property

@@ -29,20 +29,11 @@ MakeSinks = Callable[[bool, datetime], list[Sink]]
 
 
 class Resumption(NamedTuple):
-    """A job ready to be begun or gone on with.
+    """A job ready to be begun or gone on with."""
 
-    Attributes
-    ----------
-    subtractor : BackgroundSubtractor
-        The new one, or the one of the checkpoint.
-    sinks : list of Sink
-        As they were at the checkpoint.
-    checkpoints : Checkpoints or None
-        For the pipeline; None when all outputs are there already and no checkpoint is: nothing is left to do.
-    """
-
-    subtractor: BackgroundSubtractor
-    sinks: list[Sink]
+    subtractor: BackgroundSubtractor  # the new one, or the one of the checkpoint
+    sinks: list[Sink]  # as they were at the checkpoint
+    # None when all outputs are there already and no checkpoint is: nothing is left to do
     checkpoints: Checkpoints | None
 
 

@@ -89,7 +89,6 @@ class BasisHalf:
         return gradient @ inverse_gram(self.Y.T, _FLOOR, float(np.finfo(self.Y.dtype).tiny))
 
     def curve(self, direction: np.ndarray) -> _BasisCurve:
-        """Return the retraction along `direction`, (m, k)."""
         return _BasisCurve(self, direction)
 
 
@@ -118,14 +117,7 @@ class _BasisCurve:
 class CoefficientHalf:
     """The cost as a function of the coefficients; U is orthonormal, so that a step length of one is natural.
 
-    Parameters
-    ----------
-    cost : RobustCost
-        Evaluated last at (U, Y).
-    U : ndarray, (m, k)
-        Orthonormal basis.
-    Y : ndarray, (k, n)
-        Coefficients, replaced step by step.
+    Parameters are those of `BasisHalf`; here Y is replaced step by step.
     """
 
     def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:
@@ -133,11 +125,9 @@ class CoefficientHalf:
 
     @property
     def Y(self) -> np.ndarray:
-        """The coefficients, (k, n)."""
         return self.point
 
     def evaluate(self, Y: np.ndarray) -> float:
-        """Return the cost at the coefficients `Y`, (k, n).  O(m n k)."""
         return self.cost.evaluate(self.U, Y)
 
     def gradient(self) -> np.ndarray:
@@ -149,5 +139,4 @@ class CoefficientHalf:
         return gradient
 
     def curve(self, direction: np.ndarray) -> Line:
-        """Return the straight line along `direction`, (k, n)."""
         return Line(self, direction)

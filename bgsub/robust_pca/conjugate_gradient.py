@@ -61,10 +61,7 @@ def fletcher_reeves(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.n
     return _ratio(np.vdot(z, g), np.vdot(z_old, g_old))
 
 
-CONJUGATE_RULES: dict[str, Rule] = {
-    "hestenes-stiefel": hestenes_stiefel,
-    "fletcher-reeves": fletcher_reeves,
-}
+CONJUGATE_RULES: dict[str, Rule] = {"hestenes-stiefel": hestenes_stiefel, "fletcher-reeves": fletcher_reeves}
 
 
 class LinearProblem(Protocol):
@@ -84,20 +81,16 @@ class Line:
         self._direction = direction
 
     def value(self, t: float) -> float:
-        """Return the objective at step length `t`."""
         self._point = self._problem.point + self._direction.dtype.type(t) * self._direction
         return self._problem.evaluate(self._point)
 
     def accept(self, t: float) -> None:
-        """Move to the step length evaluated last."""
         self._problem.point = self._point
 
     def transport(self, C: np.ndarray, t: float) -> np.ndarray:
-        """Return the tangent vector `C` itself."""
         return C
 
     def direction(self, t: float) -> np.ndarray:
-        """Return the search direction itself."""
         return self._direction
 
 
@@ -115,15 +108,10 @@ class ConjugateGradients:
     probing : bool
         What the next line search tries first: twice the accepted step length, or without probing the minimiser of the
         parabola through what is known of the last line, which saves most of the refused trials.
-
-    Attributes
-    ----------
-    step_length : float
-        Step length to try first next time.
     """
 
     def __init__(self, problem: Problem, rule: Rule, *, step_length: float = 1.0, probing: bool = True) -> None:
-        self.step_length = step_length
+        self.step_length = step_length  # to try first next time
         self._gradients: tuple[np.ndarray, np.ndarray] | None = None
         self._problem, self._rule, self._probing = problem, rule, probing
         self._last: tuple[Curve, float, np.ndarray, np.ndarray] | None = None
@@ -190,22 +178,9 @@ class ConjugateGradients:
 def minimise(
     problem: Problem, value: float, rule: Rule, *, steps: int, tolerance: float, step_length: float
 ) -> tuple[list[float], float]:
-    """Lower the objective of `problem` by at most `steps` conjugate gradient steps.
+    """Lower the objective of `problem` by at most `steps` steps, or until one lowers it by less than that share of it.
 
-    Parameters
-    ----------
-    problem : Problem
-        The objective with its present point, which is moved.
-    value : float
-        The objective at the present point, evaluated last.
-    rule : callable
-        One of `CONJUGATE_RULES`.
-    steps : int
-        Number of steps.
-    tolerance : float
-        End when a step lowers the objective by less than this share of it.
-    step_length : float
-        First trial of the first line search; later ones begin at twice the last accepted step length.
+    `value` is the objective at the present point, which is moved; the others are as for `ConjugateGradients`.
 
     Returns
     -------

@@ -48,15 +48,7 @@ class Ending(Enum):
 
 
 class Descent:
-    """One fit at one strength of the ridge.
-
-    Attributes
-    ----------
-    ending : Ending or None
-        None until there is one, and for a fit that was cut short.
-    mu : float
-        Smoothing parameter so far, that of ``log``.
-    """
+    """One fit at one strength of the ridge."""
 
     def __init__(self, task: Task, strength: float, A: np.ndarray, B: np.ndarray) -> None:
         self._task, self._cost, self._pace = task, task.cost, task.pace
@@ -74,8 +66,8 @@ class Descent:
         self._checked = np.inf
         self._floor = NoiseFloor()
         self._waited = self._rests = 0
-        self.ending: Ending | None = None
-        self.mu = np.inf
+        self.ending: Ending | None = None  # also of a fit that was cut short
+        self.mu = np.inf  # so far, that of ``log``
 
     def run(self) -> Iterator[Step]:
         """Yield each step down to the last width, the noise, or nothing left but outliers."""
@@ -155,14 +147,9 @@ class Descent:
         return is_noise(self._cost.influence, self._task.settings.rng)
 
     def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
-        """Yield the steps that are left at the last width with the surrogate of the result.
+        """Yield the steps that are left at the last width with the surrogate of the result; its own mu does not matter.
 
-        Parameters
-        ----------
-        surrogate : Surrogate
-            The cost of the result; its own mu does not matter.
-        repeated : bool
-            Other fits came after this one.
+        A fit is `repeated` where others came after it.
         """
         if np.isinf(self.mu):  # nothing but zeros
             self._cost.surrogate = surrogate

@@ -78,7 +78,6 @@ class FactorProblem:
         return z
 
     def curve(self, direction: np.ndarray) -> Line:
-        """Return the straight line along `direction`, (n + m, k)."""
         return Line(self, direction)
 
     def _penalty(self, point: np.ndarray) -> float:

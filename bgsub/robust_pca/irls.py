@@ -22,18 +22,10 @@ _AT_REST = 1e-9  # of the coefficients, in double precision
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of the rows from before: ``(Y - rows) moment (Y - rows)' / 2`` is added to the cost.
+    """What is known of the rows from before: ``(Y - rows) moment (Y - rows)' / 2`` is added to the cost."""
 
-    Parameters
-    ----------
-    rows : ndarray, (n, k)
-        Where the rows were.
-    moment : ndarray, (k, k)
-        How firmly they were known.
-    """
-
-    rows: np.ndarray
-    moment: np.ndarray
+    rows: np.ndarray  # (n, k), where the rows were
+    moment: np.ndarray  # (k, k), how firmly they were known
 
     def cost(self, Y: np.ndarray) -> float:
         """Return what being at `Y`, (n, k), costs."""

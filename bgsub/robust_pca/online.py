@@ -28,16 +28,9 @@ _LEAST_SHARE = 0.05  # of free entries per entry
 def continuation(settings: Settings, cost: RobustCost, past: Past, first: float) -> Iterator[Progress]:
     """Yield each round: the coefficients once, then the basis once, by reweighted least squares.
 
-    Parameters
-    ----------
-    settings : Settings
-        Without a last mu it ends where the residual is noise.
-    cost : RobustCost
-        The new samples; its mu does not matter.
-    past : Past
-        Orthonormal basis so far, (m, k), and moment of the coefficients, what is forgotten taken off.
-    first : float
-        The mu to begin with.
+    `cost` holds the new samples; its mu does not matter. `past` is the orthonormal basis so far, (m, k), and the moment
+    of the coefficients, what is forgotten taken off. It begins with the mu `first`, and without a last one in the
+    settings ends where the residual is noise.
     """
     X, observed, B = cost.X, cost.observed, past.rows
     scale = ResidualScale(X, observed, 0, settings.rng)

@@ -24,13 +24,7 @@ _STREAM = 0x62677375  # "bgsu": any constant that nobody else puts before a seed
 
 
 def checked(model: Any) -> Settings:
-    """Check what does not depend on the samples, and return it.
-
-    Raises
-    ------
-    ParameterError
-        For a parameter of the `RobustPCA` that is out of its range.
-    """
+    """Check the parameters of a `RobustPCA` as far as they do not depend on the samples, and return them."""
     _check_numbers(model)
     _check_words(model)
     first, last = _mus(model)
@@ -92,11 +86,7 @@ def _check_numbers(model: Any) -> None:
 
 
 def _check_words(model: Any) -> None:
-    for name, choices in (
-        ("surrogate", tuple(CODES)),
-        ("conjugate", tuple(CONJUGATE_RULES)),
-        ("quality", QUALITIES),
-    ):
+    for name, choices in (("surrogate", tuple(CODES)), ("conjugate", tuple(CONJUGATE_RULES)), ("quality", QUALITIES)):
         if getattr(model, name) not in choices:
             raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(model, name)!r}")
     state: Any = model.random_state

@@ -13,18 +13,10 @@ from bgsub.errors import ParameterError
 
 
 class Estimator:
-    """Base of an estimator whose constructor stores its parameters as they are.
-
-    Attributes
-    ----------
-    n_features_in_ : int
-        Number of features of a fit.
-    feature_names_in_ : ndarray of str
-        Their names; only after a fit to a data frame whose column names are all strings.
-    """
+    """Base of an estimator whose constructor stores its parameters as they are."""
 
     n_features_in_: int
-    feature_names_in_: np.ndarray
+    feature_names_in_: np.ndarray  # only after a fit to a data frame whose column names are all strings
 
     @classmethod
     def _parameters(cls) -> dict[str, Any]:
@@ -47,7 +39,6 @@ class Estimator:
         return self
 
     def __repr__(self) -> str:
-        """List the parameters that are not at their defaults."""
         changed = (
             f"{name}={getattr(self, name)!r}"
             for name, default in self._parameters().items()
@@ -77,7 +68,6 @@ class Estimator:
 
     @property
     def _n_features_out(self) -> int:
-        """Number of columns of what `transform` returns."""
         raise NotImplementedError
 
     def _check_fitted(self) -> None:

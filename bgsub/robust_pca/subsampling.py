@@ -20,18 +20,10 @@ _WORTH = 4  # times the part: from then on the whole is worth it
 
 @dataclass(frozen=True)
 class Part:
-    """Some features of all samples, or all features of some samples.
+    """Some features of all samples, or all features of some samples."""
 
-    Parameters
-    ----------
-    indices : ndarray, (s,)
-        Which, rising.
-    features : bool
-        Features, not samples.
-    """
-
-    indices: np.ndarray
-    features: bool
+    indices: np.ndarray  # (s,), rising
+    features: bool  # of features, not of samples
 
     def of(self, X: np.ndarray) -> np.ndarray:
         """Return the part of `X`, (n, m), contiguous."""

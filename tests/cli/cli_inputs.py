@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 import threading
+from pathlib import Path
 
 import numpy as np
+from video_fakes import write_images
 
 HEIGHT, WIDTH, SQUARE = 32, 48, 10
+# A shell that starts a process in the background may make it ignore Ctrl-C.
+PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bgsub.cli import main; main()"
 
 
 def make_scene(
@@ -31,6 +35,14 @@ def make_scene(
         frames[index, height // 4 : height // 4 + SQUARE, left : left + SQUARE] = 0.9
     frames = (frames.clip(0, 1) * top).astype(dtype)
     return frames[..., 0] if channels == 1 else frames
+
+
+def write_sequence(root: Path, frames: np.ndarray, scored: str) -> None:
+    """A sequence in the layout of changedetection.net, with the exact masks of a scene."""
+    root.mkdir(parents=True)
+    write_images(root / "input", frames)
+    write_images(root / "groundtruth", np.where(frames.min(axis=3) > 200, 255, 0).astype(np.uint8), "gt{:06d}.png")
+    (root / "temporalROI.txt").write_text(scored)
 
 
 class Endless:

@@ -30,11 +30,27 @@ class Answer:
     out: str
     err: str
 
+    def ok(self) -> Answer:
+        assert self.code == 0, self.err
+        return self
+
+    def clean(self) -> Answer:
+        """It went well, and nothing was said beside the result."""
+        assert (self.code, self.err) == (0, "")
+        return self
+
+    def refused(self, message: str, code: int = 2) -> None:
+        assert (self.code, self.out, self.err) == (code, "", f"bgsub: error: {message}\n")
+
+    def refused_with(self, start: str, end: str = "\n") -> None:
+        """One line, of which begin and end are looked at."""
+        assert (self.code, self.out, self.err.count("\n")) == (2, "", 1)
+        assert self.err.startswith(f"bgsub: error: {start}")
+        assert self.err.endswith(end)
+
 
 @pytest.fixture(autouse=True)
-def surroundings(monkeypatch):
-    monkeypatch.delenv("DISPLAY", raising=False)
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+def surroundings():
     yield
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("bgsub")]
     logger = logging.getLogger("bgsub")

@@ -4,42 +4,17 @@ import json
 import sys
 
 import pytest
+from batch_fakes import FakeRunner
 
 from bgsub.jobs.batch import run as batch_run
-from bgsub.jobs.batch.task import do_task
 
 QUICK = ("--start-frames", 10)
 
 
-class SerialRunner:
-    """Does one task after another in this process."""
-
-    def __init__(self, *_options):
-        self.ready = []
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_error):
-        pass
-
-    def slots(self):
-        return 1
-
-    def submit(self, key, task):
-        self.ready.append((key, task))
-
-    def wait(self, _seconds):
-        ready, self.ready = self.ready, []
-        return [(key, do_task(task)) for key, task in ready]
-
-    def cancel(self):
-        self.ready = []
-
-
 @pytest.fixture
 def serial(monkeypatch):
-    monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", SerialRunner)
+    """One task after another in this process."""
+    monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", lambda *_options: FakeRunner(slots=1))
     # Tests share this process: a worker has one for itself.
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
 
@@ -48,30 +23,25 @@ def test_good_and_bad_files(cli, tmp_path, video, folder, serial):
     bad = tmp_path / "video.mkv"
     bad.write_bytes(b"no video")
     out = tmp_path / "out"
-    answer = cli("batch", video, folder, bad, "-o", out, "--save", "mask,panel", "--save-model", "m.npz", *QUICK)
+    words = ("-o", out, "--save", "mask,panel", "--save-model", "m.npz", *QUICK)
+    answer = cli("batch", video, folder, bad, *words)
     assert answer.code == 1
     told = answer.err.splitlines()
     assert [line.split(": ")[1] for line in told[:3]] == [f"[1/3] {folder}", f"[2/3] {video}", f"[3/3] {bad}"]
     assert told[3].startswith(f"failed: {bad}: '{bad}' ")
     assert len(told) == 4
     assert answer.out.startswith("2 done, 1 failed, 0 done before, 0 left in ")
-    assert sorted(path.name for path in (out / "frames").iterdir()) == ["m.npz", "mask", "panel", "result.json"]
-    assert sorted(path.name for path in (out / "video.avi").iterdir()) == [
-        "m.npz",
-        "mask.mkv",
-        "panel.mp4",
-        "result.json",
-    ]
-    again = cli("batch", video, folder, bad, "-o", out, "--save", "mask,panel", "--save-model", "m.npz", *QUICK)
+    for name, made in (("frames", {"mask", "panel"}), ("video.avi", {"mask.mkv", "panel.mp4"})):
+        assert {path.name for path in (out / name).iterdir()} == {"m.npz", "result.json", *made}
+    again = cli("batch", video, folder, bad, *words)
     assert again.code == 1
     assert again.err.startswith("bgsub: 2 of 3 files done already\nbgsub: [1/1] ")
-    good = cli("batch", video, "-o", out, "--save", "mask,panel", "--save-model", "m.npz", *QUICK)
+    good = cli("batch", video, *words)
     assert (good.code, good.err) == (0, "bgsub: 1 of 1 file done already\n")
 
 
 def test_json_and_quiet(cli, tmp_path, video, serial):
-    answer = cli("batch", video, "-o", tmp_path / "out", "--json", *QUICK)
-    assert answer.code == 0
+    answer = cli("batch", video, "-o", tmp_path / "out", "--json", *QUICK).ok()
     told = json.loads(answer.out)
     assert [entry["result"]["frames"] for entry in told["done"]] == [30]
     assert (told["failed"], told["left"], told["stopped"]) == ([], 0, "end")
@@ -82,8 +52,7 @@ def test_json_and_quiet(cli, tmp_path, video, serial):
 
 def test_the_log_has_a_line_per_file(cli, tmp_path, video, serial):
     log = tmp_path / "log"
-    answer = cli("batch", video, "-o", tmp_path / "out", "--progress", "bar", "--log", log, *QUICK)
-    assert answer.code == 0
+    answer = cli("batch", video, "-o", tmp_path / "out", "--progress", "bar", "--log", log, *QUICK).ok()
     assert "1/1" in answer.err
     assert f"INFO [1/1] {video}: 30 frames in " in log.read_text()
     assert "INFO 1 done, 0 failed" in log.read_text()
@@ -91,8 +60,7 @@ def test_the_log_has_a_line_per_file(cli, tmp_path, video, serial):
 
 def test_warnings_of_a_job_name_the_file(cli, tmp_path, folder, serial):
     (folder / "in000003.png").write_bytes(b"no image")
-    answer = cli("batch", folder, "-o", tmp_path / "out", "--on-error", "skip", *QUICK)
-    assert answer.code == 0
+    answer = cli("batch", folder, "-o", tmp_path / "out", "--on-error", "skip", *QUICK).ok()
     assert f"bgsub: {folder}: " in answer.err
     assert "in000003.png" in answer.err
 
@@ -108,17 +76,13 @@ def test_warnings_of_a_job_name_the_file(cli, tmp_path, folder, serial):
 )
 def test_wrong_input_is_one_line(cli, tmp_path, video, monkeypatch, words, told):
     monkeypatch.chdir(tmp_path)
-    answer = cli("batch", *words, "-o", "out")
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith(f"bgsub: error: {told}")
-    assert answer.err.count("\n") == 1
+    cli("batch", *words, "-o", "out").refused_with(told)
     assert not (tmp_path / "out").exists()
 
 
 def test_without_dask(cli, tmp_path, video, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     answer = cli("batch", video, "-o", tmp_path / "out")
-    assert answer.code == 1
-    assert answer.err == "bgsub: error: batch needs the package distributed: pip install 'bgsub[batch]'\n"
+    answer.refused("batch needs the package distributed: pip install 'bgsub[batch]'", code=1)
     with pytest.raises(ImportError):
         batch_run.require_distributed()

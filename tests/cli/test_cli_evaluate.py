@@ -4,10 +4,8 @@ import csv
 import json
 import shutil
 
-import numpy as np
 import pytest
-from cli_inputs import make_scene
-from video_fakes import write_images
+from cli_inputs import make_scene, write_sequence
 
 from bgsub._opencv import cv2
 from bgsub.evaluation import Sheet, make_method
@@ -23,18 +21,8 @@ def dataset(tmp_path, monkeypatch):
     """Three sequences of 30 frames in two categories; nothing moves in the last one."""
     monkeypatch.chdir(tmp_path)
     for name, empty in (("busy/one", 12), ("busy/two", 20), ("calm/still", 30)):
-        frames = make_scene(30, empty=empty)
-        root = tmp_path / "dataset" / name
-        root.mkdir(parents=True)
-        write_images(root / "input", frames)
-        truths = np.where(frames.min(axis=3) > 200, 255, 0).astype(np.uint8)
-        write_images(root / "groundtruth", truths, "gt{:06d}.png")
-        (root / "temporalROI.txt").write_text("11 30")
+        write_sequence(tmp_path / "dataset" / name, make_scene(30, empty=empty), "11 30")
     return tmp_path / "dataset"
-
-
-def refuse(answer, message, code=2):
-    assert (answer.code, answer.out, answer.err) == (code, "", f"bgsub: error: {message}\n")
 
 
 def test_the_methods_are_there():
@@ -44,8 +32,7 @@ def test_the_methods_are_there():
 def test_a_tree_gives_videos_categories_overall_and_all_files(cli, dataset):
     answer = cli(
         "evaluate", dataset, *START, "--against", "mog2", "--json", "o.json", "--csv", "o.csv", "--sheet", "o.html"
-    )
-    assert (answer.code, answer.err) == (0, "")
+    ).clean()
     rows = [line.split("  ")[0] for line in answer.out.splitlines()]
     assert rows[1:7:2] == rows[2:7:2] == ["busy/one", "busy/two", "calm/still"]
     assert rows[7:13:2] == rows[8:13:2] == ["mean of busy", "mean of calm", "overall"]
@@ -107,39 +94,33 @@ def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
     monkeypatch.setattr("bgsub.evaluation.batch.score_results", lambda *_, **__: pytest.fail("a run began"))
     monkeypatch.setattr(cv2, "bgsegm", None, raising=False)
     (dataset / "empty").mkdir()
-    refuse(cli("evaluate", "gone"), "folder gone does not exist")
-    refuse(
-        cli("evaluate", "dataset/empty"),
-        "no sequence in dataset/empty: a sequence is a folder that holds input and groundtruth",
+    cli("evaluate", "gone").refused("folder gone does not exist")
+    cli("evaluate", "dataset/empty").refused(
+        "no sequence in dataset/empty: a sequence is a folder that holds input and groundtruth"
     )
-    refuse(
-        cli("evaluate", "dataset", "--json", "gone/o.json"),
-        "--json takes a file in a folder that exists, got 'gone/o.json'",
+    cli("evaluate", "dataset", "--json", "gone/o.json").refused(
+        "--json takes a file in a folder that exists, got 'gone/o.json'"
     )
-    refuse(cli("evaluate", "dataset", "--csv", "dataset"), "--csv takes a file, got the folder 'dataset'")
-    refuse(cli("evaluate", "dataset", "--sheet", "o.pdf"), "a sheet is a file .html or .png, got 'o.pdf'")
-    refuse(
-        cli("evaluate", "dataset", "--sheet", "o.png", "--worst", 100),
-        "a PNG sheet holds at most 200 frames, wanted are 300; use .html or fewer frames",
+    cli("evaluate", "dataset", "--csv", "dataset").refused("--csv takes a file, got the folder 'dataset'")
+    cli("evaluate", "dataset", "--sheet", "o.pdf").refused("a sheet is a file .html or .png, got 'o.pdf'")
+    cli("evaluate", "dataset", "--sheet", "o.png", "--worst", 100).refused(
+        "a PNG sheet holds at most 200 frames, wanted are 300; use .html or fewer frames"
     )
-    refuse(
-        cli("evaluate", "dataset", "--against", "magic"),
-        "--against takes " + ", ".join(OPENCV_METHODS) + ", got 'magic'",
+    cli("evaluate", "dataset", "--against", "magic").refused(
+        "--against takes " + ", ".join(OPENCV_METHODS) + ", got 'magic'"
     )
-    refuse(
-        cli("evaluate", "dataset", "--against", "gsoc"),
+    cli("evaluate", "dataset", "--against", "gsoc").refused(
         f"gsoc needs OpenCV's extra modules, which OpenCV {cv2.__version__} here lacks; "
         "install opencv-contrib-python in the place of opencv-python",
         code=1,
     )
-    refuse(cli("evaluate", "dataset", "--results", "gone"), "folder gone does not exist")
-    refuse(
-        cli("evaluate", "dataset", "--results", "dataset", "--rank", 2),
+    cli("evaluate", "dataset", "--results", "gone").refused("folder gone does not exist")
+    cli("evaluate", "dataset", "--results", "dataset", "--rank", 2).refused(
         "--results scores masks as they are, without --against, --masks and method parameters; "
-        "see bgsub evaluate --help",
+        "see bgsub evaluate --help"
     )
     shutil.rmtree(dataset / "calm" / "still" / "groundtruth")
-    refuse(cli("evaluate", "dataset"), "folder dataset/calm/still/groundtruth does not exist")
+    cli("evaluate", "dataset").refused("folder dataset/calm/still/groundtruth does not exist")
 
 
 def test_a_sheet_that_cannot_be_written_does_not_cost_the_scores(cli, dataset, monkeypatch):

@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from cli_inputs import PROGRAM
 from video_fakes import read_video
 
 import bgsub
@@ -16,8 +17,7 @@ def test_a_signal_in_the_middle_ends_the_run_well(cli, tmp_path, video, signal_a
     signal_after(7, number)
     handler = signal.getsignal(signal.SIGTERM)
     out, model = tmp_path / "out", tmp_path / "m.npz"
-    answer = cli("run", video, "-o", out, "--save-model", model)
-    assert (answer.code, answer.err) == (0, "")
+    answer = cli("run", video, "-o", out, "--save-model", model).clean()
     assert answer.out.endswith(f"; stopped by the user; wrote {out / 'mask.mkv'}, {model}\n")
     assert sorted(path.name for path in out.iterdir()) == [".resume", "mask.mkv"]  # for a later run with --resume
     assert len(read_video(out / "mask.mkv")) == 7
@@ -35,20 +35,11 @@ def test_ctrl_c_before_the_run_is_told(cli, folder, tmp_path, monkeypatch):
     assert answer.err == "\nbgsub: error: stopped by the user\n"  # the empty line ends the one with ^C
 
 
-# A shell that starts a process in the background may make it ignore Ctrl-C.
-_PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bgsub.cli import main; main()"
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_from_outside(tmp_path, endless_stream, number):
     words = ["run", endless_stream.address, "-o", "out", "--save", "mask,panel", "--start-frames", "1000"]
-    process = subprocess.Popen(
-        [sys.executable, "-c", _PROGRAM, *words],
-        cwd=tmp_path,
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    piped = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, **piped)
     partial, deadline = tmp_path / "out" / "panel.partial.mp4", time.monotonic() + 60
     while not partial.exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.02)

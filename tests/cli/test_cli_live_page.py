@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import threading
 import urllib.request
@@ -59,8 +60,7 @@ def test_a_stream_is_watched_and_tuned_in_a_browser(cli, endless_stream, page):
             controls.quit()
 
     page(visit)
-    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", *QUICK)
-    assert (answer.code, answer.err) == (0, "")
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", *QUICK).clean()
     first, second = answer.out.splitlines()
     assert re.fullmatch(r"watch at http://127\.0\.0\.1:\d+/", first)
     assert second.endswith("; stopped by the user")
@@ -73,14 +73,12 @@ def test_a_stream_is_watched_and_tuned_in_a_browser(cli, endless_stream, page):
 def test_a_token_stands_in_the_address(cli, endless_stream, page):
     page(lambda address, broadcasts: ask(address, "statistics"))
     options = ("--serve", "0", "--token", "correct-horse", "--frames", 3)
-    answer = cli("live", endless_stream.address, "--no-window", *options, *QUICK)
-    assert answer.code == 0
+    answer = cli("live", endless_stream.address, "--no-window", *options, *QUICK).ok()
     assert answer.out.splitlines()[0].endswith("/?token=correct-horse")
 
 
 def test_json_stays_alone_on_the_output(cli, endless_stream):
-    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", "--frames", 3, "--json", *QUICK)
-    assert answer.code == 0
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", "--frames", 3, "--json", *QUICK).ok()
     assert json.loads(answer.out)["frames"] == 3
     assert answer.err.startswith("watch at http://")
 
@@ -104,12 +102,8 @@ def test_several_cameras_write_a_folder_each_and_one_that_fails_is_told(cli, tmp
 
 
 def test_cameras_that_are_called_alike_get_different_folders(cli, tmp_path, video):
-    alike = video.parent / "video~avi"
-    alike.write_bytes(video.read_bytes())
-    other = video.parent / "video-avi"
-    other.write_bytes(video.read_bytes())
-    answer = cli("live", alike, other, "--no-window", "--fast", "-o", tmp_path / "out", "--event-files", "csv", *QUICK)
-    assert (answer.code, answer.err) == (0, "")
+    sources = [shutil.copy(video, video.parent / name) for name in ("video~avi", "video-avi")]
+    cli("live", *sources, "--no-window", "--fast", "-o", tmp_path / "out", "--event-files", "csv", *QUICK).clean()
     first, second = sorted((tmp_path / "out").iterdir())
     assert second.name == f"{first.name}~2"
     assert all((folder / "events.csv").exists() for folder in (first, second))
@@ -123,8 +117,7 @@ def test_several_cameras_have_a_window_each(cli, endless_stream, video, monkeypa
         return displays[-1]
 
     monkeypatch.setattr("bgsub.live.window.CvDisplay", display)
-    answer = cli("live", endless_stream.address, video, "--frames", 5, "--view", "input", *QUICK)
-    assert (answer.code, answer.err) == (0, "")
+    cli("live", endless_stream.address, video, "--frames", 5, "--view", "input", *QUICK).clean()
     assert len(displays) == 2
     for display in displays:
         assert not display.is_open
@@ -132,8 +125,7 @@ def test_several_cameras_have_a_window_each(cli, endless_stream, video, monkeypa
 
 
 def test_clips_are_recorded(cli, tmp_path, video):
-    answer = cli("live", video, "--no-window", "--fast", "--record", tmp_path / "clips", "--post-roll", 0, *QUICK)
-    assert (answer.code, answer.err) == (0, "")
+    cli("live", video, "--no-window", "--fast", "--record", tmp_path / "clips", "--post-roll", 0, *QUICK).clean()
     assert (tmp_path / "clips" / "clips.csv").exists()
 
 
@@ -165,18 +157,14 @@ def test_a_virtual_camera_that_is_not_there(cli, monkeypatch, video):
 )
 def test_what_does_not_go_together(cli, tmp_path, monkeypatch, words, message):
     monkeypatch.chdir(tmp_path)
-    answer = cli("live", "0", "--no-window", *words)
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith(f"bgsub: error: {message}")
-    assert answer.err.count("\n") == 1
+    cli("live", "0", "--no-window", *words).refused_with(message)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_port_in_use(cli, endless_stream):
     port = endless_stream.server_address[1]
     answer = cli("live", endless_stream.address, "--no-window", "--serve", port)
-    assert (answer.code, answer.out) == (2, "")
-    assert answer.err == f"bgsub: error: the page cannot be served at 127.0.0.1:{port}: the port is in use\n"
+    answer.refused(f"the page cannot be served at 127.0.0.1:{port}: the port is in use")
 
 
 def test_all_views_are_in_the_help(cli):

@@ -28,8 +28,8 @@ from bgsub.evaluation.methods import LIBRARY_METHODS
 
 @pytest.fixture
 def sequences(tmp_path, make_sequence):
-    make_sequence(tmp_path / "dataset" / "x" / "a", frames=4)
-    make_sequence(tmp_path / "dataset" / "y" / "b", frames=3, moving=0, masks=[2])
+    make_sequence(tmp_path / "dataset" / "x" / "a", moving=4)
+    make_sequence(tmp_path / "dataset" / "y" / "b", range(1, 4), moving=0, masks=[2])
     return find_sequences([tmp_path / "dataset"])
 
 
@@ -109,7 +109,7 @@ def test_the_sheet_gets_a_section_for_each_score_and_progress_is_told(tmp_path, 
 
 
 def test_gaps_in_the_temporal_region_are_told(tmp_path, make_sequence, caplog):
-    folder = make_sequence(tmp_path / "gaps", frames=6, masks=[1, 2, 5])
+    folder = make_sequence(tmp_path / "gaps", range(1, 7), masks=[1, 2, 5])
     Sequence(folder)
     assert not caplog.records
     (folder / "temporalROI.txt").write_text("\ufeff2 6\r\n", encoding="utf-8")
@@ -120,9 +120,8 @@ def test_gaps_in_the_temporal_region_are_told(tmp_path, make_sequence, caplog):
 def test_the_extra_methods_are_named_with_what_they_need(monkeypatch):
     monkeypatch.setattr(cv2, "bgsegm", None, raising=False)
     for name in METHODS[3:]:
-        with pytest.raises(
-            DependencyError, match=f"{name} needs OpenCV's extra modules.*install opencv-contrib-python"
-        ):
+        told = f"{name} needs OpenCV's extra modules.*install opencv-contrib-python"
+        with pytest.raises(DependencyError, match=told):
             make_method(name)
 
 
@@ -146,11 +145,9 @@ def test_frames_that_opencv_refuses(sequences):
         def apply(self, image):
             return cv2.cvtColor(image[..., 0], cv2.COLOR_BGR2GRAY)
 
-    with pytest.raises(
-        ParameterError, match=r"lsbp does not take the frames of a, uint8 of shape \(12, 16, 3\): "
-    ) as info:
+    told = r"^lsbp does not take the frames of a, uint8 of shape \(12, 16, 3\): [^\n]*\Z"
+    with pytest.raises(ParameterError, match=told):
         evaluate(sequences[0], Refusing(), name="lsbp")
-    assert "\n" not in str(info.value)
 
 
 def test_any_case_and_suffix_of_the_region_of_interest(tmp_path, make_sequence):

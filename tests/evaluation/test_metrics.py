@@ -67,11 +67,8 @@ def test_ratios_over_nothing_are_nan_and_silent():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nothing = confusion(np.zeros(SHAPE, np.uint8), np.zeros(SHAPE, np.uint8))
-        assert math.isnan(nothing.recall)
-        assert math.isnan(nothing.fnr)
-        assert math.isnan(nothing.precision)
-        assert math.isnan(nothing.f_measure)
-        assert math.isnan(nothing.shadow_fpr)
+        for name in ("recall", "fnr", "precision", "f_measure", "shadow_fpr"):
+            assert math.isnan(getattr(nothing, name))
         assert nothing.specificity == 1
         assert nothing.pwc == 0
         assert math.isnan(Confusion().pwc)

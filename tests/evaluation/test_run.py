@@ -26,32 +26,14 @@ from bgsub.synthetic import scene
 LENGTH, FIRST, LAST = 12, 4, 9
 
 
-class Recorder:
-    """A method that marks the left half and remembers what it was fed."""
-
-    def __init__(self):
-        self.seen = []
-
-    def apply(self, image):
-        self.seen.append(int(image[0, 0, 0]))
-        mask = np.zeros(image.shape[:2], np.uint8)
-        mask[:, :8] = 255
-        mask[:, 8:10] = 127
-        return mask
-
-
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, make_sequence):
     """Twelve frames of 16x12 whose left quarter moves; frames 4 to 9 are scored."""
-    for part in ("input", "groundtruth"):
-        (tmp_path / part).mkdir()
     mask = np.zeros((12, 16), np.uint8)
     mask[:, :4] = 255
     mask[0, :] = 170
     mask[1, 4:] = 50
-    for number in range(1, LENGTH + 1):
-        cv2.imwrite(str(tmp_path / "input" / f"in{number:06d}.png"), np.full((12, 16, 3), number, np.uint8))
-        cv2.imwrite(str(tmp_path / "groundtruth" / f"gt{number:06d}.png"), mask)
+    make_sequence(tmp_path, range(1, LENGTH + 1), truth=mask)
     (tmp_path / "temporalROI.txt").write_text(f"{FIRST} {LAST}")
     return tmp_path
 
@@ -59,42 +41,42 @@ def folder(tmp_path):
 PER_FRAME = Confusion(tp=44, fp=44, fn=0, tn=88, shadow=12, shadow_fp=4)
 
 
-def test_all_frames_are_fed_and_only_those_in_the_temporal_roi_scored(folder):
-    method = Recorder()
+def test_all_frames_are_fed_and_only_those_in_the_temporal_roi_scored(folder, left_half):
+    method = left_half()
     score = evaluate(Sequence(folder), method)
-    assert method.seen == list(range(1, LENGTH + 1))
+    assert method.seen == [10 * number for number in range(1, LENGTH + 1)]
     assert score.frames == LAST - FIRST + 1
     assert score.confusion == sum([PER_FRAME] * score.frames, Confusion())
-    assert score.method == "Recorder"
+    assert score.method == "LeftHalf"
     assert score.sequence == folder.name
     assert 0 < score.milliseconds < 1000
 
 
-def test_roi_restricts_the_score(folder):
+def test_roi_restricts_the_score(folder, left_half):
     roi = np.zeros((12, 16), np.uint8)
     roi[:, :4] = 255
     cv2.imwrite(str(folder / "ROI.bmp"), roi)
-    counts = evaluate(Sequence(folder), Recorder(), name="left").confusion
+    counts = evaluate(Sequence(folder), left_half(), name="left").confusion
     assert counts == sum([Confusion(tp=44)] * 6, Confusion())
 
 
-def test_on_frame_sees_every_frame(folder):
+def test_on_frame_sees_every_frame(folder, left_half):
     calls = []
-    evaluate(Sequence(folder), Recorder(), on_frame=lambda *args: calls.append(args))
+    evaluate(Sequence(folder), left_half(), on_frame=lambda *args: calls.append(args))
     assert [c[0] for c in calls] == list(range(1, LENGTH + 1))
     assert [c[3] is not None for c in calls] == [FIRST <= n <= LAST for n in range(1, LENGTH + 1)]
     assert calls[0][1].shape == (12, 16, 3)
     assert calls[0][2].shape == (12, 16)
 
 
-def test_written_masks_score_like_the_method_that_made_them(folder):
+def test_written_masks_score_like_the_method_that_made_them(folder, left_half):
     results = folder / "results"
     results.mkdir()
 
     def write(number, frame, mask, truth):
         cv2.imwrite(str(results / f"bin{number:06d}.png"), mask)
 
-    live = evaluate(Sequence(folder), Recorder(), on_frame=write)
+    live = evaluate(Sequence(folder), left_half(), on_frame=write)
     stored = score_results(Sequence(folder), results)
     assert stored.confusion == live.confusion
     assert stored.method == "results"
@@ -106,10 +88,10 @@ def test_written_masks_score_like_the_method_that_made_them(folder):
         score_results(Sequence(folder), folder / "nowhere")
 
 
-def test_mask_of_another_size_than_the_frame(folder):
+def test_mask_of_another_size_than_the_frame(folder, left_half):
     cv2.imwrite(str(folder / "groundtruth" / "gt000005.png"), np.zeros((6, 8), np.uint8))
     with pytest.raises(SourceError, match=r"mask of frame 5 .* is 8x6, the frame is 16x12"):
-        evaluate(Sequence(folder), Recorder())
+        evaluate(Sequence(folder), left_half())
 
 
 def test_unknown_method(folder):

@@ -17,16 +17,9 @@ CODES = np.array([[0, 50, 85], [170, 255, 0]], np.uint8)
 
 
 @pytest.fixture
-def folder(tmp_path):
+def folder(tmp_path, make_sequence):
     """A sequence of 5 frames of 8x6, all with masks."""
-    for part in ("input", "groundtruth"):
-        (tmp_path / part).mkdir()
-    for number in range(1, 6):
-        cv2.imwrite(str(tmp_path / "input" / f"in{number:06d}.jpg"), np.full((6, 8, 3), 9 * number, np.uint8))
-        mask = np.zeros((6, 8), np.uint8)
-        mask[:, :number] = 255
-        cv2.imwrite(str(tmp_path / "groundtruth" / f"gt{number:06d}.png"), mask)
-    return tmp_path
+    return make_sequence(tmp_path, range(1, 6), size=(6, 8), name="in{:06d}.jpg")
 
 
 def write_palette_png(path, codes, palette):
@@ -72,25 +65,18 @@ def test_broken_temporal_roi(folder, text):
         Sequence(folder)
 
 
-def test_sparse_masks_and_other_names(tmp_path):
-    for part in ("input", "groundtruth"):
-        (tmp_path / part).mkdir()
-    for number in (9, 10, 11):
-        cv2.imwrite(str(tmp_path / "input" / f"b{number:05d}.png"), np.zeros((6, 8, 3), np.uint8))
+def test_sparse_masks_and_other_names(tmp_path, make_sequence):
+    make_sequence(tmp_path, (9, 10, 11), masks=[10], name="b{:05d}.png")
     (tmp_path / "input" / "notes.txt").write_text("7")
-    cv2.imwrite(str(tmp_path / "groundtruth" / "gt00010.png"), np.zeros((6, 8), np.uint8))
+    (tmp_path / "groundtruth" / "gt000010.png").rename(tmp_path / "groundtruth" / "gt00010.png")
     sequence = Sequence(tmp_path)
     assert sequence.numbers == [9, 10, 11]
     assert sequence.scored == [10]
     assert sequence.truth(9) is None
 
 
-def test_numbers_order_frames_not_names(tmp_path):
-    for part in ("input", "groundtruth"):
-        (tmp_path / part).mkdir()
-    for number in (2, 10, 1):
-        cv2.imwrite(str(tmp_path / "input" / f"in{number}.png"), np.zeros((6, 8), np.uint8))
-    cv2.imwrite(str(tmp_path / "groundtruth" / "gt1.png"), np.zeros((6, 8), np.uint8))
+def test_numbers_order_frames_not_names(tmp_path, make_sequence):
+    make_sequence(tmp_path, (2, 10, 1), masks=[1], name="in{}.png")
     assert Sequence(tmp_path).numbers == [1, 2, 10]
 
 

@@ -31,6 +31,23 @@ def collect(wrongs, **options):
     return worst.frames()
 
 
+def only(frame, mask, truth=TRUTH, roi=None):
+    """What is kept of one frame."""
+    worst = WorstFrames(1, roi)
+    worst(1, frame, mask, truth)
+    (kept,) = worst.frames()
+    return kept
+
+
+def written(path, **sections):
+    """A sheet of those sections, on disk."""
+    sheet = Sheet(path)
+    for title, frames in sections.items():
+        sheet.add(title, frames)
+    sheet.write()
+    return path
+
+
 def test_the_frames_with_most_wrong_pixels_are_kept_worst_first():
     frames = collect([3, 50, 7, 0, 20, 50, 1], count=3)
     assert [(frame.number, frame.wrong) for frame in frames] == [(2, 50), (6, 50), (5, 20)]
@@ -52,9 +69,7 @@ def test_of_neighbours_only_the_worst_is_kept():
 def test_the_strip_shows_input_truth_mask_and_errors_inside_the_region():
     roi = np.ones(TRUTH.shape, bool)
     roi[20:, :2] = False
-    worst = WorstFrames(1, roi)
-    worst(1, FRAME, mask_with(5), TRUTH)
-    (frame,) = worst.frames()
+    frame = only(FRAME, mask_with(5), roi=roi)
     assert frame.wrong == 3
     first, truth, mask, errors = (frame.strip[:, x : x + 32] for x in (0, 36, 72, 108))
     assert frame.strip.shape == (24, 140, 3)
@@ -68,9 +83,7 @@ def test_the_strip_shows_input_truth_mask_and_errors_inside_the_region():
 
 
 def test_grey_frames_of_16_bit_and_boolean_masks_are_shown():
-    worst = WorstFrames(1)
-    worst(1, np.full(TRUTH.shape, 100 * 257, np.uint16), mask_with(5) > 0, TRUTH)
-    (frame,) = worst.frames()
+    frame = only(np.full(TRUTH.shape, 100 * 257, np.uint16), mask_with(5) > 0)
     assert (frame.strip[:, :32] == 100).all()
     assert np.array_equal(frame.strip[:, 72:104, 0], mask_with(5))
 
@@ -91,12 +104,9 @@ class Page(HTMLParser):
 
 
 def test_the_page_holds_its_pictures_and_escapes_names(tmp_path):
-    sheet = Sheet(tmp_path / "sheet.html")
     frames = collect([3, 50], count=2)
-    sheet.add('a <script>&"b', frames)
-    sheet.add("perfect", [])
-    sheet.write()
-    page = Page((tmp_path / "sheet.html").read_text(encoding="utf-8"))
+    path = written(tmp_path / "sheet.html", **{'a <script>&"b': frames, "perfect": []})
+    page = Page(path.read_text(encoding="utf-8"))
     assert "script" not in page.tags
     assert 'a <script>&"b' in page.text
     assert "No wrong pixel." in page.text
@@ -110,12 +120,8 @@ def test_the_page_holds_its_pictures_and_escapes_names(tmp_path):
 
 
 def test_the_picture_holds_all_strips_in_order(tmp_path):
-    sheet = Sheet(tmp_path / "sheet.png")
     frames = collect([3, 50], count=2)
-    sheet.add("first", frames)
-    sheet.add("perfect", [])
-    sheet.write()
-    image = cv2.imread(str(tmp_path / "sheet.png"))
+    image = cv2.imread(str(written(tmp_path / "sheet.png", first=frames, perfect=[])))
     assert image.shape[1] == 140
     heights = []
     for frame in frames:
@@ -127,13 +133,9 @@ def test_the_picture_holds_all_strips_in_order(tmp_path):
 
 
 def test_large_frames_are_made_smaller(tmp_path):
-    sheet = Sheet(tmp_path / "sheet.png")
-    worst = WorstFrames(1)
     large = cv2.resize(TRUTH, (1600, 1200), interpolation=cv2.INTER_NEAREST)
-    worst(1, np.zeros((1200, 1600, 3), np.uint8), np.zeros_like(large), large)
-    sheet.add("large", worst.frames())
-    sheet.write()
-    height, width = cv2.imread(str(tmp_path / "sheet.png")).shape[:2]
+    frame = only(np.zeros((1200, 1600, 3), np.uint8), np.zeros_like(large), large)
+    height, width = cv2.imread(str(written(tmp_path / "sheet.png", large=[frame]))).shape[:2]
     assert width == 1292
     assert 240 < height < 340
 

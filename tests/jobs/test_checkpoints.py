@@ -129,10 +129,8 @@ def test_slow_checkpoints_come_less_often(path, monkeypatch):
 
 def test_a_run_that_the_user_stops_keeps_its_outputs_open(path):
     sink, controls = NotingSink(), Controls()
-    progress = quit_after(controls, 6)
-    summary = Pipeline(
-        FakeSource(), Counting(), [sink], controls=controls, progress=progress, checkpoints=checkpoints(path)
-    ).run()
+    options = {"controls": controls, "progress": quit_after(controls, 6), "checkpoints": checkpoints(path)}
+    summary = Pipeline(FakeSource(), Counting(), [sink], **options).run()
     assert summary.stopped == "user"
     assert sink.calls == [("checkpoint", 4), "abort"]
 
@@ -163,17 +161,15 @@ def test_unreadable_frames_before_and_after_are_counted_once(path, tmp_path, fra
 def test_a_video_goes_on_with_the_very_frame(path, tmp_path, backend, part):
     noise = np.random.default_rng(0).integers(0, 255, (200, 32, 48, 3), np.uint8)
     video = write_video(tmp_path / "in.mp4", noise, codec="mp4v")  # with keyframes every twelve frames
-    expected = [
-        (frame.index, frame.name, frame.time, frame.image) for frame in open_source(video, backend=backend, **part)
-    ]
+    expected = list(open_source(video, backend=backend, **part))
     count = 40
-    start = Checkpoint({}, frames=count, index=expected[count - 1][0], sinks=[])
+    start = Checkpoint({}, frames=count, index=expected[count - 1].index, sinks=[])
     with open_source(video, backend=backend, **part) as source:
         rest = list(checkpoints(path, start).remaining(source))
     assert len(rest) == len(expected) - count > 0
-    for frame, (index, name, moment, image) in zip(rest, expected[count:], strict=True):
-        assert (frame.index, frame.name, frame.time) == (index, name, moment)
-        np.testing.assert_array_equal(frame.image, image)
+    for frame, whole in zip(rest, expected[count:], strict=True):
+        assert (frame.index, frame.name, frame.time) == (whole.index, whole.name, whole.time)
+        np.testing.assert_array_equal(frame.image, whole.image)
 
 
 def test_a_source_that_has_become_too_short_is_named(path):

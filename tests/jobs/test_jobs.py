@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import cv2
 import numpy as np
 import pytest
-from video_fakes import content
+from saying import says
+from video_fakes import content, quit_after, write_images, write_video
 
 from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.controls import Controls
@@ -36,11 +37,7 @@ def pictures():
 
 @pytest.fixture
 def folder(tmp_path, pictures):
-    place = tmp_path / "in"
-    place.mkdir()
-    for index, picture in enumerate(pictures):
-        cv2.imwrite(str(place / f"in{index:06d}.png"), picture)
-    return place
+    return write_images(tmp_path / "in", pictures)
 
 
 @pytest.fixture
@@ -51,16 +48,8 @@ def job(folder, tmp_path):
 def test_everything_at_once(job):
     pytest.importorskip("matplotlib", reason="the timeline needs matplotlib")
     outputs = ("mask.npz", "overlay.png", "background-image")
-    result = run_job(
-        replace(
-            job,
-            save=outputs,
-            name="{source}/{view}",
-            roi=("left=0,0,32,48", "right=32,0,32,48"),
-            event_files=("csv", "jsonl", "coco"),
-            plot=True,
-        )
-    )
+    more = {"roi": ("left=0,0,32,48", "right=32,0,32,48"), "event_files": ("csv", "jsonl", "coco"), "plot": True}
+    result = run_job(replace(job, save=outputs, name="{source}/{view}", **more))
     files = {path.name for path in result.outputs}
     events = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "timeline.png"}
     assert files == {"mask.npz", "overlay", "background-image.png"} | events
@@ -79,9 +68,8 @@ def test_a_job_is_plain_data(job):
 
 
 def test_texts_do_for_paths_and_for_one_of_several():
-    texts = Job(
-        "a.mp4", "out", "panel", roi="0,0,5,5", event_files="csv", record="r", model="m.npz", save_model="n.npz"
-    )
+    paths = {"record": "r", "model": "m.npz", "save_model": "n.npz"}
+    texts = Job("a.mp4", "out", "panel", roi="0,0,5,5", event_files="csv", **paths)
     whole = {"roi": ("0,0,5,5",), "event_files": ("csv",), "record": Path("r"), "model": Path("m.npz")}
     assert texts == Job("a.mp4", Path("out"), ("panel",), save_model=Path("n.npz"), **whole)
 
@@ -122,10 +110,9 @@ def test_results_are_not_replaced_unasked(job, wanted):
 def test_no_two_outputs_share_a_file(job, wanted, both):
     pytest.importorskip("matplotlib", reason="the timeline needs matplotlib")
     first, second, name = both
-    with pytest.raises(ParameterError) as caught:
+    clash = f"{first} and {second} would both be '{job.output / name}'"
+    with says(ParameterError, f"{clash}: the name needs the field {{view}}"):
         run_job(replace(job, name="{source}", **wanted))
-    target = job.output / name
-    assert str(caught.value) == f"{first} and {second} would both be '{target}': the name needs the field {{view}}"
     assert not any(path.is_file() for path in job.output.rglob("*"))
 
 
@@ -164,42 +151,25 @@ def test_what_is_wrong_leaves_nothing_behind(job, tmp_path):
 
 
 def test_a_model_does_not_replace_the_input(pictures, tmp_path):
-    video = tmp_path / "in.avi"
-    writer = cv2.VideoWriter(str(video), cv2.VideoWriter.fourcc(*"FFV1"), 25, (WIDTH, HEIGHT))
-    for picture in pictures:
-        writer.write(picture)
-    writer.release()
+    video = write_video(tmp_path / "in.avi", pictures)
     before = video.read_bytes()
     job = Job(str(video), tmp_path / "out", save_model=tmp_path / "out" / ".." / video.name, parameters=QUICK)
-    with pytest.raises(ParameterError, match=r"^the model cannot be saved as '.*': that is the input itself$"):
+    with says(ParameterError, f"the model cannot be saved as '{job.save_model}': that is the input itself"):
         run_job(job)
     assert video.read_bytes() == before
 
 
-def stop_after(controls, count):
-    """What watches a run and ends it after so many frames."""
-
-    @contextmanager
-    def watch(_source):
-        seen = 0
-
-        def after(_frame, _separation):
-            nonlocal seen
-            seen += 1
-            if seen == count:
-                controls.quit()
-
-        yield after
-
-    return watch
+def stop(job):
+    """Do a job that the user ends after 15 frames."""
+    controls = Controls()
+    return run_job(job, watch=lambda _source: nullcontext(quit_after(controls, 15)), controls=controls)
 
 
 def test_a_run_that_was_stopped_is_not_taken_for_finished(job, tmp_path):
     whole = replace(job, output=tmp_path / "whole", save=("mask.npz",))
     run_job(whole)
     stopped = replace(job, save=("mask.npz",))
-    controls = Controls()
-    result = run_job(stopped, watch=stop_after(controls, 15), controls=controls)
+    result = stop(stopped)
     assert result.summary.stopped == "user"
     assert len(np.load(job.output / "mask.npz")["mask"]) < COUNT
     resumed = run_job(replace(stopped, resume=True))
@@ -210,8 +180,7 @@ def test_a_run_that_was_stopped_is_not_taken_for_finished(job, tmp_path):
 
 def test_a_whole_run_takes_the_note_of_a_stopped_one_away(job):
     job = replace(job, save=("mask.npz",))
-    controls = Controls()
-    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    stop(job)
     note = job.output / ".resume" / "state"
     run_job(replace(job, save=("panel.npz",)))
     assert note.exists()  # of another job
@@ -223,9 +192,8 @@ def test_a_whole_run_takes_the_note_of_a_stopped_one_away(job):
 def test_another_region_is_another_job(job, tmp_path):
     region = tmp_path / "door.png"
     cv2.imwrite(str(region), np.full((HEIGHT, WIDTH), 255, np.uint8))
-    controls = Controls()
     job = replace(job, roi=(str(region),), save=("mask.npz",))
-    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    stop(job)
     cv2.imwrite(str(region), np.eye(HEIGHT, WIDTH, dtype=np.uint8))
     with pytest.raises(ParameterError, match=r"another content of the file of --roi\); --overwrite starts anew$"):
         run_job(replace(job, resume=True))
@@ -245,6 +213,5 @@ def test_the_note_of_an_interruption_leaves_a_checkpoint_alone(job):
     state = job.output / ".resume" / "state"
     state.parent.mkdir(parents=True)
     state.write_bytes(b"somebody else's")
-    controls = Controls()
-    run_job(job, watch=stop_after(controls, 15), controls=controls)
+    stop(job)
     assert state.read_bytes() == b"somebody else's"

@@ -9,7 +9,8 @@ from datetime import datetime
 
 import numpy as np
 import pytest
-from video_fakes import FakeSource, content, write_images, write_video
+from saying import says
+from video_fakes import content, write_images, write_video
 
 from bgsub.errors import OutputError, ParameterError, SinkError, SourceError, StoppedError
 from bgsub.jobs.checkpoints import Checkpoint
@@ -44,16 +45,16 @@ class Broken(Exception):
     """The interruption."""
 
 
-def breaking_at(number):
-    @contextlib.contextmanager
-    def watch(_source):
-        def after(frame, _separation):
-            if frame.index + 1 == number:
-                raise Broken
+def interrupt(job, number, error=Broken, raises=Broken):
+    """Do a job; the frame of that number brings an error."""
 
-        yield after
+    def after(frame, _separation):
+        if frame.index + 1 == number:
+            raise error
 
-    return watch
+    with pytest.raises(raises) as caught:
+        run_job(job, watch=lambda _source: contextlib.nullcontext(after))
+    return str(caught.value)
 
 
 def make_job(inputs, output, kind="video", **fields):
@@ -86,8 +87,7 @@ KINDS = [pytest.param("video", marks=needs_av), "images"]
 @pytest.mark.parametrize("number", [3, SEGMENT + 1, 2 * SEGMENT + 7])
 def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_path, kind, number):
     job = make_job(inputs, tmp_path, kind, save_model=tmp_path / "model.npz", resume=True)
-    with pytest.raises(Broken):
-        run_job(job, watch=breaking_at(number))
+    interrupt(job, number)
     assert (tmp_path / ".resume" / "state").exists()
     result = run_job(job)
     expected, outputs = uninterrupted(kind)
@@ -101,8 +101,7 @@ def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_p
 def test_a_run_may_be_interrupted_again_and_again(inputs, uninterrupted, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
     for number in (SEGMENT - 1, SEGMENT + 30, SEGMENT + 90, 2 * SEGMENT + 1, LENGTH):
-        with pytest.raises(Broken):
-            run_job(job, watch=breaking_at(number))
+        interrupt(job, number)
     result = run_job(job)
     assert result.summary.resumed == 2 * SEGMENT
     assert content(tmp_path) == uninterrupted("images")[1]
@@ -117,8 +116,7 @@ def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
     run_job(job("whole"))
     resumed = job("resumed", resume=True)
     for number in (SEGMENT + 40, 2 * SEGMENT + 8):
-        with pytest.raises(Broken):
-            run_job(resumed, watch=breaking_at(number))
+        interrupt(resumed, number)
     assert run_job(resumed).summary.resumed == 2 * SEGMENT
     assert content(tmp_path / "resumed") == content(tmp_path / "whole")
     assert {"events.csv", "events.jsonl", "objects.json", "regions.csv"} <= set(content(tmp_path / "resumed"))
@@ -128,8 +126,7 @@ def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
 @pytest.mark.large
 def test_names_with_the_time_are_those_of_the_first_run(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save=("background-image",), name="{date}-{time}/{view}", resume=True)
-    with pytest.raises(Broken):
-        run_job(job, watch=breaking_at(SEGMENT + 2))
+    interrupt(job, SEGMENT + 2)
     started = datetime.fromisoformat(Checkpoint.read(tmp_path / ".resume" / "state").started)
     state = Checkpoint.read(tmp_path / ".resume" / "state")
     dataclasses.replace(state, started="2001-02-03T04:05:06").write(tmp_path / ".resume" / "state")
@@ -152,15 +149,9 @@ def test_what_is_done_is_left_alone(inputs, uninterrupted, tmp_path):
 
 
 @pytest.mark.large
-def test_results_are_not_replaced_unasked(inputs, tmp_path):
-    short = inputs / "short"
-    if not short.exists():
-        write_images(short, np.zeros((3, 32, 48, 3), np.uint8))
-    job = Job(str(short), tmp_path)
+def test_a_part_of_the_outputs_is_not_gone_on_with(tmp_path):
+    job = Job(str(write_images(tmp_path / "short", np.zeros((3, 32, 48, 3), np.uint8))), tmp_path)
     run_job(job)
-    with pytest.raises(SinkError, match="exists already"):
-        run_job(job)
-    assert run_job(dataclasses.replace(job, overwrite=True)).summary.frames == 3
     with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts anew"):
         run_job(dataclasses.replace(job, save=("mask", "overlay"), resume=True))
     assert run_job(dataclasses.replace(job, resume=True, overwrite=True)).summary.frames == 3
@@ -178,23 +169,20 @@ def test_results_are_not_replaced_unasked(inputs, tmp_path):
 )
 def test_other_options_are_refused(inputs, tmp_path, fields, message):
     job = make_job(inputs, tmp_path, "images", resume=True)
-    with pytest.raises(Broken):
-        run_job(job, watch=breaking_at(SEGMENT + 2))
+    interrupt(job, SEGMENT + 2)
     before = content(tmp_path)
     other = dataclasses.replace(job, **fields)
     with pytest.raises(ParameterError, match=f"{message}.*--overwrite starts anew"):
         run_job(other)
     assert content(tmp_path) == before
-    with pytest.raises(Broken):
-        run_job(dataclasses.replace(other, overwrite=True), watch=breaking_at(2))
+    interrupt(dataclasses.replace(other, overwrite=True), 2)
 
 
 @pytest.mark.large
 def test_a_changed_source_is_refused(inputs, tmp_path):
     copy = shutil.copytree(inputs / "frames", tmp_path / "frames")
     job = dataclasses.replace(make_job(inputs, tmp_path / "out", "images"), source=str(copy), resume=True)
-    with pytest.raises(Broken):
-        run_job(job, watch=breaking_at(SEGMENT + 2))
+    interrupt(job, SEGMENT + 2)
     with pytest.raises(ParameterError, match=r"was made from .*frames.*--overwrite starts anew"):
         run_job(dataclasses.replace(job, source=str(inputs / "frames")))
     copy.rename(tmp_path / "renamed")
@@ -213,8 +201,7 @@ def test_a_changed_source_is_refused(inputs, tmp_path):
 @pytest.mark.large
 def test_a_damaged_checkpoint_is_refused(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", resume=True)
-    with pytest.raises(Broken):
-        run_job(job, watch=breaking_at(SEGMENT + 2))
+    interrupt(job, SEGMENT + 2)
     state = tmp_path / ".resume" / "state"
     state.write_bytes(state.read_bytes()[:-1])
     with pytest.raises(SourceError, match=r"damaged.*; --overwrite starts anew"):
@@ -226,8 +213,7 @@ def test_a_damaged_checkpoint_is_refused(inputs, tmp_path):
 @pytest.mark.parametrize("lost", ["mask.mkv.partial", "mask.npz.partial"])
 def test_a_job_begins_anew_where_an_unfinished_output_is_gone(inputs, uninterrupted, tmp_path, lost, caplog):
     job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
-    with pytest.raises(Broken):
-        run_job(job, watch=breaking_at(SEGMENT + 2))
+    interrupt(job, SEGMENT + 2)
     (tmp_path / lost).unlink()
     result = run_job(job)
     assert "starting anew" in caplog.text
@@ -265,16 +251,9 @@ def test_a_kill_while_outputs_are_finished_costs_only_the_rest(inputs, uninterru
 def test_the_user_may_stop_and_go_on(inputs, uninterrupted, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
 
-    @contextlib.contextmanager
-    def interrupted(_source):
-        def after(frame, _separation):
-            if frame.index == SEGMENT + 9:
-                raise KeyboardInterrupt
-
-        yield after
-
-    with pytest.raises(StoppedError, match=f"stopped after frame {SEGMENT + 10}.*goes on after frame {SEGMENT}"):
-        run_job(job, watch=interrupted)
+    said = interrupt(job, SEGMENT + 10, KeyboardInterrupt, StoppedError)
+    assert f"stopped after frame {SEGMENT + 10}" in said
+    assert said.endswith(f"goes on after frame {SEGMENT}")
     assert not (tmp_path / "model.npz").exists()
     run_job(job)
     assert content(tmp_path) == uninterrupted("images")[1]
@@ -301,28 +280,19 @@ def test_a_video_that_cannot_be_continued_is_told_before_the_work(inputs, tmp_pa
 def test_one_run_at_a_time_goes_on_in_a_folder(inputs, tmp_path):
     output = tmp_path / "new" / "out"
     job = make_job(inputs, output, save=("mask.npz",), resume=True, end="30")
-    refusals = []
 
     @contextlib.contextmanager
     def meanwhile(_source):
         for again in (job, dataclasses.replace(job, overwrite=True)):
-            with pytest.raises(SinkError) as caught:
+            with says(SinkError, f"another run with --resume works in '{output}'"):
                 run_job(again)
-            refusals.append(str(caught.value))
         yield lambda _frame, _separation: None
 
     run_job(job, watch=meanwhile)
-    assert refusals == [f"another run with --resume works in '{output}'"] * 2
     assert os.listdir(output) == ["mask.npz"]
     with pytest.raises(ParameterError):
         run_job(dataclasses.replace(job, output=tmp_path / "other" / "out", save=("mask.jpg",)))
     assert os.listdir(tmp_path) == ["new"]
-
-
-def test_a_live_source_cannot_be_resumed(tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.video.open_source", lambda *_args, **_options: FakeSource(live=True))
-    with pytest.raises(ParameterError, match="the source is live"):
-        run_job(Job("0", tmp_path, resume=True))
 
 
 @pytest.mark.large

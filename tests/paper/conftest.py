@@ -1,6 +1,19 @@
-"""The scripts of the paper import their siblings by name."""
+"""The scripts of the paper import their siblings by name; a planted subspace of their trackers."""
 
 import sys
 from pathlib import Path
 
+import numpy as np
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2] / "scripts" / "paper"))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(11)
+
+
+@pytest.fixture
+def planted(rng):
+    return np.linalg.qr(rng.standard_normal((100, 3)))[0]

@@ -4,15 +4,12 @@ import numpy as np
 import pytest
 from baselines import ealm, ialm
 from baselines._alm import SingularValueShrinkage
+from paper_kit import error
 
 from bgsub.errors import ParameterError
 from bgsub.synthetic import low_rank_plus_sparse
 
 METHODS = pytest.mark.parametrize("method", [ialm, ealm])
-
-
-def error(found, true):
-    return np.linalg.norm(found - true) / np.linalg.norm(true)
 
 
 @METHODS
@@ -46,26 +43,11 @@ def test_methods_agree_on_the_minimiser():
 
 
 @METHODS
-def test_callback_sees_every_step_and_stops(method):
+def test_callback_sees_every_step(method):
     X, L, _, _ = low_rank_plus_sparse(80, 60, 3, 0.05, seed=4)
     errors = []
     method(X, callback=lambda low_rank: errors.append(error(low_rank, L)))
     assert errors[-1] < 1e-6 < errors[0]
-    calls = []
-    stopped = method(X, callback=lambda low_rank: calls.append(low_rank.copy()) or len(calls) == 3)
-    assert len(calls) == 3
-    np.testing.assert_array_equal(stopped.low_rank, calls[-1])
-
-
-@METHODS
-def test_zero_matrix_and_data_left_alone(method):
-    found = method(np.zeros((7, 5)))
-    assert not found.low_rank.any()
-    assert not found.sparse.any()
-    X = low_rank_plus_sparse(40, 30, 2, 0.05, seed=5)[0]
-    before = X.copy()
-    method(X)
-    np.testing.assert_array_equal(X, before)
 
 
 @METHODS

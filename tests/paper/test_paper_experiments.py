@@ -1,22 +1,21 @@
 """The scripts of the experiments at tiny sizes: tables, figures, resuming, refusals, what is printed."""
 
-import csv
 import re
 
 import cells
-import cv2
 import grid
 import incomplete
 import large
 import methods
 import noise
 import numpy as np
+import paper_kit
 import phase_transitions
 import planted
 import pytest
 import race
 import rank_bound
-from click.testing import CliRunner
+from paper_kit import assert_picture
 
 from bgsub.errors import SinkError, SourceError
 
@@ -24,30 +23,18 @@ FAST = "IALM,GoDec,AccAltProj"
 
 
 def call(script, folder, *arguments):
-    result = CliRunner().invoke(script.main, ["--out", str(folder), *map(str, arguments)])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
+    return paper_kit.call(script, "--out", folder, *arguments)
 
 
 def read(path):
     """Return the settings and the rows of a table."""
     lines = path.read_text().splitlines()
-    settings = dict(line[2:].split(": ", 1) for line in lines if line.startswith("# "))
-    return settings, list(csv.DictReader(line for line in lines if not line.startswith("#")))
+    return dict(line[2:].split(": ", 1) for line in lines if line.startswith("# ")), paper_kit.rows_of(path)
 
 
 def errors_of(path):
     """Return the rows of a table without what differs from run to run."""
     return [{name: value for name, value in row.items() if "seconds" not in name} for row in read(path)[1]]
-
-
-def assert_picture(path):
-    """A figure has been drawn: readable, wide enough and not empty."""
-    image = cv2.imread(str(path))
-    assert image is not None
-    assert image.shape[1] > 400
-    assert len(np.unique(image.reshape(-1, 3), axis=0)) > 20
 
 
 @pytest.fixture(scope="module")

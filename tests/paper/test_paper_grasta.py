@@ -4,35 +4,16 @@ import numpy as np
 import pytest
 from baselines import Grasta, grasta
 from baselines.grasta import l1_fit
-from scipy.linalg import expm
+from paper_kit import error, follow_rotation, largest_sine
 from scipy.optimize import linprog
 
 from bgsub.errors import ParameterError
 from bgsub.synthetic import low_rank_plus_sparse
 
 
-def error(found, true):
-    return np.linalg.norm(found - true) / np.linalg.norm(true)
-
-
-def largest_sine(B, U):
-    """Sine of the largest angle between the spans of two orthonormal bases."""
-    return np.linalg.norm(B - U @ (U.T @ B), 2)
-
-
 def corrupted(rng, B, share):
     x = np.sqrt(B.shape[0]) * (B @ rng.standard_normal(B.shape[1]))
     return x + np.where(rng.random(x.size) < share, rng.uniform(-5, 5, x.size), 0.0)
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(11)
-
-
-@pytest.fixture
-def planted(rng):
-    return np.linalg.qr(rng.standard_normal((100, 3)))[0]
 
 
 def test_l1_fit_is_the_linear_programme(rng, planted):
@@ -75,16 +56,7 @@ def test_finds_a_static_subspace(rng, planted, observed_share, columns):
 
 @pytest.mark.parametrize("settings", [{}, {"constant_step": 0.02, "admm_iterations": (20, 20)}])
 def test_follows_a_rotating_subspace(rng, planted, settings):
-    A = rng.standard_normal((100, 100))
-    turn = expm(2e-5 * (A - A.T))
-    tracker, B, errors = Grasta(3, 100, seed=1, **settings), planted, []
-    for _ in range(1500):
-        B = turn @ B
-        tracker.update(corrupted(rng, B, 0.1))
-        errors.append(largest_sine(B, tracker.U))
-    assert largest_sine(B, planted) > 0.2  # it has turned a good way
-    assert np.mean(errors[-300:]) < 0.05
-    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-11)
+    follow_rotation(Grasta(3, 100, seed=1, **settings), rng, planted, lambda B: [corrupted(rng, B, 0.1)])
 
 
 def test_columns_that_say_nothing_change_nothing(rng, planted):

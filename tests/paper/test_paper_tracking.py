@@ -1,7 +1,5 @@
 """Experiments 5 and 6 at tiny sizes: the lobby figures and the synthetic streams."""
 
-import csv
-
 import cv2
 import lobby
 import lobby_frames
@@ -9,29 +7,11 @@ import numpy as np
 import pytest
 import stream_trackers
 import streams
-from click.testing import CliRunner
+from paper_kit import assert_picture, call, rows_of
 
 from bgsub.errors import SourceError
 
 pytestmark = pytest.mark.large  # streams of some hundred vectors
-
-
-def call(script, *arguments):
-    result = CliRunner().invoke(script.main, [str(argument) for argument in arguments])
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def read(path):
-    return list(csv.DictReader(line for line in path.read_text().splitlines() if not line.startswith("#")))
-
-
-def assert_picture(path, least):
-    image = cv2.imread(str(path))
-    assert image is not None
-    assert min(image.shape[:2]) > least
-    assert len(np.unique(image[::5, ::5].reshape(-1, 3), axis=0)) > 20
 
 
 # -- lobby
@@ -46,19 +26,19 @@ def lobby_results(tmp_path_factory):
 
 
 def phase(folder, index, **wanted):
-    rows = [row for row in read(folder / "lobby.csv") if all(row[name] == value for name, value in wanted.items())]
+    rows = [row for row in rows_of(folder / "lobby.csv") if all(row[name] == value for name, value in wanted.items())]
     return {name: float(value) for name, value in rows[index].items() if name not in ("surrogate", "line_search")}
 
 
 def test_lobby_writes_tables_of_all_variants_and_three_figures(lobby_results):
-    rows = read(lobby_results / "lobby_frames.csv")
+    rows = rows_of(lobby_results / "lobby_frames.csv")
     variants = {(row["surrogate"], row["mu"], row["line_search"]) for row in rows}
     assert len(variants) == 3 * 2 * 3
     assert len(rows) == len(variants) * (97 - 50)
     assert all(0 <= float(row["share_above"]) <= 1 and float(row["residual_energy"]) > 0 for row in rows)
     for name in ("lobby_people", "lobby_lamp", "lobby_curves"):
-        assert_picture(lobby_results / f"{name}.png", 300)
-    phases = read(lobby_results / "lobby.csv")
+        assert_picture(lobby_results / f"{name}.png")
+    phases = rows_of(lobby_results / "lobby.csv")
     assert len(phases) == 2 * len(variants)  # before and after the lamps go out
     assert {int(row["first_frame"]) for row in phases} == {50, 83}
 
@@ -82,7 +62,7 @@ def test_a_bound_on_the_step_saves_the_printed_line_search(lobby_results):
     printed = phase(lobby_results, 0, surrogate="atan", mu="0.01", line_search="sample")
     assert bounded["step_length"] <= 1 < printed["step_length"]
     assert bounded["f_measure"] > printed["f_measure"]
-    rows = [row for row in read(lobby_results / "lobby_frames.csv") if row["line_search"] == lobby.BOUNDED]
+    rows = [row for row in rows_of(lobby_results / "lobby_frames.csv") if row["line_search"] == lobby.BOUNDED]
     assert max(float(row["step_length"]) for row in rows) <= 1
 
 
@@ -104,10 +84,10 @@ def test_a_folder_of_images_is_tracked_without_masks(tmp_path):
     (frames / "readme.txt").write_text("no image")
     result = call(lobby, "--frames", frames, "--start", 8, "--out", out)
     assert result.exit_code == 0
-    rows = read(out / "lobby.csv")
+    rows = rows_of(out / "lobby.csv")
     assert {(row["first_frame"], row["last_frame"]) for row in rows} == {("8", "13"), ("14", "21")}
     assert {row["f_measure"] for row in rows} == {""}
-    assert_picture(out / "lobby_lamp.png", 300)
+    assert_picture(out / "lobby_lamp.png")
 
 
 def test_frames_are_grey_intensities_in_natural_order(tmp_path):
@@ -197,7 +177,7 @@ def angles(folder, speed, observed, method, outliers=0.1, start="random"):
     wanted = {"speed": speed, "observed": observed, "outliers": outliers}
     rows = [
         row
-        for row in read(folder / "streams.csv")
+        for row in rows_of(folder / "streams.csv")
         if (row["method"], row["start"]) == (method, start) and all(float(row[n]) == v for n, v in wanted.items())
     ]
     assert rows
@@ -205,12 +185,12 @@ def angles(folder, speed, observed, method, outliers=0.1, start="random"):
 
 
 def test_streams_write_one_row_per_task_and_two_figures(stream_results):
-    rows = read(stream_results / "streams.csv")
+    rows = rows_of(stream_results / "streams.csv")
     shown, further = 2 * 2 * 2 * (len(streams.COLD) + len(streams.WARM)), 2 * len(streams.RACE)
     assert len(rows) == shown + further
     assert {row["speed"] for row in rows} == {"0", "0.001", "0.002"}
     for name in ("streams", "streams_speed"):
-        assert_picture(stream_results / f"{name}.png", 300)
+        assert_picture(stream_results / f"{name}.png")
 
 
 @pytest.mark.parametrize("method", ["bgsub", "bgsub, mu = 0.01"])

@@ -5,7 +5,7 @@ import logging
 import numpy as np
 import pytest
 import reference
-from rpca_planted import COMPILED, GRADUATED, RANK, RULES, SIZE, SURROGATES, needs_compiler, planted
+from rpca_planted import COMPILED, GRADUATED, RANK, RULES, SIZE, SURROGATES, error, needs_compiler, planted
 
 from bgsub import RobustPCA
 from bgsub.robust_pca.descent import Descent
@@ -180,3 +180,9 @@ def test_a_fit_cut_short_keeps_the_shape_of_its_bound(monkeypatch):
         assert model.components_.shape == (3 * RANK, X.shape[1])
         assert model.n_iter_ <= iterations
     assert not COMPILED or min(ranks) < 3 * RANK
+
+
+def test_a_small_matrix_is_recovered_without_the_compiler_too():
+    X, L, _ = planted(shape=(24, 24), rank=2, share=0.05)
+    assert error(RobustPCA(2).fit(X), L) < 1e-5
+    assert error(RobustPCA(2, quality="paper", iterations=30).fit(X), L) < 5e-3

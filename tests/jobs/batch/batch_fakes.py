@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from bgsub.errors import SinkError, SourceError
@@ -90,17 +90,3 @@ def visible(output):
 
 FULL = SinkError("'mask.txt' cannot be written: No space left on device")
 DAMAGED = SourceError("video 'x' is damaged")
-
-__all__ = [
-    "DAMAGED",
-    "FULL",
-    "FakeJobs",
-    "FakeResult",
-    "FakeRunner",
-    "do_task",
-    "lines",
-    "names",
-    "replace",
-    "run",
-    "visible",
-]

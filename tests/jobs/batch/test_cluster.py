@@ -80,13 +80,7 @@ def cluster(tmp_path, workers):
     """A scheduler and workers on the loopback; its address, and the workers by process."""
     file = tmp_path / "scheduler.json"
     here = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
-    worker = (
-        "distributed.cli.dask_worker",
-        *here,
-        "--nthreads",
-        1,
-        "--no-nanny",
-    )
+    worker = ("distributed.cli.dask_worker", *here, "--nthreads", 1, "--no-nanny")
     with ExitStack() as stack:
         stack.enter_context(started(tmp_path, "distributed.cli.dask_scheduler", *here, "--port", 0))
         until(lambda: file.exists() and file.stat().st_size)
@@ -272,9 +266,8 @@ def test_ctrl_c_frees_the_workers_of_a_cluster(tmp_path, videos):
         raise KeyboardInterrupt
 
     with cluster(tmp_path, workers=2) as (address, _processes):
-        result = run_batch(
-            [videos / "v0.avi", videos / "v1.avi"], output, scheduler=address, make_job=quick, progress=interrupt
-        )
+        files = [videos / "v0.avi", videos / "v1.avi"]
+        result = run_batch(files, output, scheduler=address, make_job=quick, progress=interrupt)
         with distributed.Client(address, set_as_default=False) as client:
             until(lambda: not any(client.run(eval, _BUSY).values()), seconds=15)
             threads = client.run(eval, "__import__('cv2').getNumThreads()")

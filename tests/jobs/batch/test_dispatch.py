@@ -7,13 +7,13 @@ import signal
 from dataclasses import replace
 
 import pytest
-from batch_fakes import DAMAGED, FULL, FakeResult, FakeRunner, do_task, lines, names, run, visible
+from batch_fakes import DAMAGED, FULL, FakeResult, FakeRunner, lines, names, run, visible
 
 import bgsub
 from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.batch.dispatch import RunnerLost
 from bgsub.jobs.batch.lock import Ticket, hold_folder
-from bgsub.jobs.batch.task import Outcome, Unwanted
+from bgsub.jobs.batch.task import Outcome, Unwanted, do_task
 from bgsub.jobs.job import Job
 
 

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
+from saying import says
 
 from bgsub.errors import SourceError
 from bgsub.jobs.batch.finding import find_inputs
@@ -83,13 +84,10 @@ def test_a_file_goes_before_its_links(tree):
 
 def test_a_folder_of_folders_says_where_to_look(tree):
     make(tree, "top/.hidden/a.mp4", "top/done/mask.mkv", "top/done/result.json", "top/day[1]/b/c.mp4", "void/x.txt")
-    with pytest.raises(SourceError) as caught:
-        find_inputs(["top"])
     below = os.path.join("top", "day[1]", "b")
-    assert str(caught.value) == (
-        f"no images and no videos in folder 'top' itself, only below it, as in '{below}'; "
-        "the pattern 'top/**' takes them all"
-    )
+    told = f"no images and no videos in folder 'top' itself, only below it, as in '{below}'; the pattern 'top/**' takes"
+    with says(SourceError, f"{told} them all"):
+        find_inputs(["top"])
     assert found(tree, "top/**") == ["top/day[1]/b/c.mp4"]
     with pytest.raises(SourceError, match=r"the pattern 'top/day\[\[\]1\]/\*\*' takes them all$"):
         find_inputs(["top/day[1]"])
@@ -136,9 +134,9 @@ def locked(tree, monkeypatch):
 
 
 def test_what_must_not_be_read_is_named_when_it_was_named(locked):
-    with pytest.raises(SourceError, match=r"^'locked.mp4' cannot be read: Permission denied$"):
+    with says(SourceError, "'locked.mp4' cannot be read: Permission denied"):
         find_inputs(["v2.mp4", "locked.mp4"])
-    with pytest.raises(SourceError, match=r"^'.*' cannot be read: File name too long$"):
+    with says(SourceError, f"'{'x' * 300}' cannot be read: File name too long"):
         find_inputs(["x" * 300])
 
 
@@ -169,12 +167,8 @@ def test_identity_changes_with_the_content(tree):
 
 
 def test_targets_follow_the_common_folder(tree):
-    assert targets(tree, "**") == {
-        "v2.mp4": "v2",
-        "v10.mp4": "v10",
-        "sub/deep/w.avi": "sub/deep/w",
-        "sub/seq": "sub/seq",
-    }
+    below = {"sub/deep/w.avi": "sub/deep/w", "sub/seq": "sub/seq"}
+    assert targets(tree, "**") == {"v2.mp4": "v2", "v10.mp4": "v10", **below}
     assert targets(tree, "sub/**") == {"sub/deep/w.avi": "deep/w", "sub/seq": "seq"}
     assert targets(tree, "sub/seq") == {"sub/seq": "seq"}
 
@@ -205,8 +199,5 @@ def test_a_source_keeps_its_target(tmp_path):
     make(tmp_path, "a.mp4")
     known = {source.state.path: "a" for source in find_inputs([tmp_path / "a.mp4"])}
     make(tmp_path, "a.avi", "sub/a.mp4")
-    assert targets(tmp_path, "a.mp4", "a.avi", "sub/a.mp4", known=known) == {
-        "a.mp4": "a",
-        "a.avi": "a.avi",
-        "sub/a.mp4": "sub/a",
-    }
+    chosen = targets(tmp_path, "a.mp4", "a.avi", "sub/a.mp4", known=known)
+    assert chosen == {"a.mp4": "a", "a.avi": "a.avi", "sub/a.mp4": "sub/a"}

@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from planted_parts import make_matrix, make_pictures, relative_error
+from saying import says
 from scipy.io import savemat
 from video_fakes import write_images
 
@@ -95,12 +96,9 @@ def test_what_the_system_tells_about_its_memory(tmp_path, monkeypatch):
 def test_too_little_memory_is_told_before_anything_is_read(tmp_path, monkeypatch):
     monkeypatch.setattr("bgsub.jobs.decomposition.memory.available_memory", lambda: 2_000_000)
     frames = np.zeros((30, 64, 48, 3), np.uint8)
-    with pytest.raises(ParameterError) as error:
+    told = "array, 30 frames of 48x64x3, needs about 8 MB of memory, 2 MB are available"
+    with says(ParameterError, f"{told}; less takes --scale, --grey, --every or --duration"):
         read_frames(ArraySource(frames), rank=3)
-    assert str(error.value) == (
-        "array, 30 frames of 48x64x3, needs about 8 MB of memory, 2 MB are available; "
-        "less takes --scale, --grey, --every or --duration"
-    )
     assert read_frames(ArraySource(frames), scale=0.25).X.shape == (30, 16 * 12 * 3)
     np.save(tmp_path / "x.npy", np.zeros((300, 200)))
     with pytest.raises(ParameterError, match="3 MB of memory, 2 MB are available; less takes --float32 or a part of"):
@@ -160,13 +158,8 @@ def test_masks_of_frames(tmp_path):
     np.save(tmp_path / "colours.npy", colours)
     write_images(tmp_path / "folder", 255 * colours)
     expected = colours.reshape(24, -1) > 0
-    for name, key in (
-        ("one.png", None),
-        ("same.npy", None),
-        ("many.npz", "each"),
-        ("colours.npy", None),
-        ("folder", None),
-    ):
+    for name in ("one.png", "same.npy", "many.npz", "colours.npy", "folder"):
+        key = "each" if name == "many.npz" else None
         np.testing.assert_array_equal(read_frame_masks(tmp_path / name, samples, key), expected)
     part = read_frames(ArraySource(frames), scale=0.5, grey=True)
     known = read_frame_masks(tmp_path / "colours.npy", part, scale=0.5).reshape(24, *part.format.shape)
@@ -216,9 +209,8 @@ def test_the_singular_values_of_the_input(monkeypatch):
 def test_damaged_files(tmp_path, content):
     for name in ("x.npy", "x.npz", "x.mat"):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(SourceError) as error:
+        with says(SourceError, f"'{tmp_path / name}' is no {name[1:]} file of numbers, or it is damaged"):
             read_matrix(tmp_path / name)
-        assert str(error.value) == f"'{tmp_path / name}' is no {name[1:]} file of numbers, or it is damaged"
 
 
 def written(target, samples=None, parts=None):
@@ -233,11 +225,12 @@ def test_outputs_appear_together_or_not_at_all(tmp_path):
             (place / "a.txt").write_text("half")
             raise error
         assert not folder.parent.exists()
-    with (
-        pytest.raises(OutputError, match="out' cannot be written: No such file"),
-        output_folder(folder, targets, None, False),
-    ):
-        pass  # nothing was made
+
+    def refused(error, message, overwrite=True, source=None):
+        with pytest.raises(error, match=message), output_folder(folder, targets, source, overwrite):
+            pass  # nothing is made
+
+    refused(OutputError, "out' cannot be written: No such file", overwrite=False)
     assert not folder.parent.exists()
     for _ in range(2):
         with output_folder(folder, targets, None, True) as place:
@@ -246,16 +239,8 @@ def test_outputs_appear_together_or_not_at_all(tmp_path):
             (place / "b" / "1.png").write_text("new")
         assert sorted(path.name for path in folder.rglob("*")) == ["1.png", "a.txt", "b"]
     (folder / "b" / "notes.txt").write_text("mine")
-    with (
-        pytest.raises(SinkError, match=r"out/b' holds more than images and is not replaced: '.*notes.txt'"),
-        output_folder(folder, targets, None, True),
-    ):
-        pass
-    with (
-        pytest.raises(SinkError, match=r"out/a.txt' is the input itself"),
-        output_folder(folder, targets, folder / "a.txt", True),
-    ):
-        pass
+    refused(SinkError, r"out/b' holds more than images and is not replaced: '.*notes.txt'")
+    refused(SinkError, r"out/a.txt' is the input itself", source=folder / "a.txt")
     assert (folder / "a.txt").read_text() == "new"
 
 
