@@ -10,9 +10,9 @@ from reference_tracking import separate
 
 from bgsub.numerics.surrogates import CODES, Surrogate
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _sweep_kernels
-from bgsub.scene._sweep_kernels import FrameArrays, Outputs
-from bgsub.scene._sweep_kernels import Look as KernelLook
+from bgsub.scene import _engine_kernels
+from bgsub.scene._engine_kernels import FrameArrays, Outputs
+from bgsub.scene._engine_kernels import Look as KernelLook
 from bgsub.scene.background import TrackedBackground
 from bgsub.scene.engine import Canvas, NumbaEngine, Shot
 from bgsub.scene.engine import Swept as EngineSwept
@@ -136,7 +136,7 @@ class Case:
             frame = FrameArrays(self.pixels, self.sigma, self.hidden, self.before, self.kept)
             limits = KernelLook(F(look.scale), look.channels, F(look.full), F(look.top), *LIMITS)
             cost, out = Cost(s.code, F(s.mu), F(s.p)), Outputs(d, picture, over)
-            _sweep_kernels.sweep(begin, end, visit, cost, frame, limits, out, work, products)
+            _engine_kernels.sweep(begin, end, visit, cost, frame, limits, out, work, products)
         return stack, products.sum(axis=0), d, picture, over
 
     def expected(self):

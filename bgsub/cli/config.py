@@ -14,8 +14,7 @@ from bgsub.cli.options import MethodCommand, MethodParameter
 from bgsub.cli.origins import Setting, setting_of
 from bgsub.cli.settings import Command, apply, commands, files, load, long_names
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
-from bgsub.errors import SinkError
-from bgsub.nearest import did_you_mean
+from bgsub.errors import SinkError, did_you_mean
 from bgsub.parameters import SUBTRACTOR
 
 _SECRET = "***"  # in place of what nobody should read over the shoulder

@@ -14,8 +14,7 @@ from bgsub.cli.blocks import PATH, Decorator, choice
 from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
 from bgsub.cli.settings import Command
-from bgsub.errors import ParameterError
-from bgsub.nearest import did_you_mean
+from bgsub.errors import ParameterError, did_you_mean
 from bgsub.parameters import SUBTRACTOR, Parameter
 from bgsub.video.output_names import STILL, VIEWS, parse_outputs
 

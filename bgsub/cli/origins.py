@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bgsub.nearest import did_you_mean
+from bgsub.errors import did_you_mean
 from bgsub.parameters import RENAMED
 
 

@@ -17,8 +17,7 @@ from typing import Any
 import click
 
 from bgsub.cli.origins import Setting, hint, inside
-from bgsub.errors import ParameterError, SourceError
-from bgsub.nearest import did_you_mean
+from bgsub.errors import ParameterError, SourceError, did_you_mean
 
 FILE_NAME = "bgsub.toml"
 METHOD = "method"

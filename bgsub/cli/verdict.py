@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from bgsub.cli.origins import hint, setting_of
-from bgsub.errors import BgsubError, BrokenSourceError, DependencyError, OutputError, StoppedError
-from bgsub.nearest import did_you_mean
+from bgsub.errors import BgsubError, BrokenSourceError, DependencyError, OutputError, StoppedError, did_you_mean
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 

@@ -21,7 +21,7 @@ from bgsub.live.snapshots import SnapshotSink
 from bgsub.live.viewer import Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.live.worker import TICK, Outcome, Worker, join
-from bgsub.video.background import in_background
+from bgsub.video.in_background import in_background
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource

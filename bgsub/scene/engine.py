@@ -11,8 +11,8 @@ import numpy as np
 
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
-from bgsub.scene import _sweep_kernels
-from bgsub.scene._sweep_kernels import FrameArrays, Look, Outputs
+from bgsub.scene import _engine_kernels
+from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking.basis import Sweep
 
@@ -175,7 +175,7 @@ class NumbaEngine:
 
         def in_band(begin: int, end: int, band: int) -> None:
             work = self._work[band], self._products
-            _sweep_kernels.sweep(begin, end, sweep.visit, sweep.cost, frame, look, out, *work)
+            _engine_kernels.sweep(begin, end, sweep.visit, sweep.cost, frame, look, out, *work)
 
         in_bands(in_band, shot.sigma.size, self._bands, self.block)
         products = self._products.sum(axis=0)
@@ -184,7 +184,7 @@ class NumbaEngine:
     def compare(self, low_rank: np.ndarray, shot: Shot, canvas: Canvas) -> int:
         """Do what `SweepEngine.compare` says; O(m)."""
         frame = self._arrays(shot, False, canvas)
-        return _sweep_kernels.compare(0, shot.sigma.size, low_rank, *frame, self._work[0])
+        return _engine_kernels.compare(0, shot.sigma.size, low_rank, *frame, self._work[0])
 
     def _arrays(self, shot: Shot, kept: bool, canvas: Canvas) -> tuple[FrameArrays, Look, Outputs]:
         """Return the arguments of the kernels."""

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.numerics.state import State, array_of
-from bgsub.scene import _light_kernels
+from bgsub.scene import _illumination_kernels
 
 _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
 _QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three looks at a frame ...
@@ -111,7 +111,7 @@ class _Look:
     def _values(self, picture: np.ndarray, scale: float) -> np.ndarray:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
         values = np.empty((len(self._index), self._channels), np.float32)
-        _light_kernels.gather(_plain(picture), self._index, np.float32(scale), values)
+        _illumination_kernels.gather(_plain(picture), self._index, np.float32(scale), values)
         return values
 
     def _refined(self, x: np.ndarray, light: Light) -> Light:
@@ -119,10 +119,10 @@ class _Look:
         rows = self._grid[0]
         base, unknowns = self._values(light.base, light.scale), self._unknowns(light)
         sites = x, base, self._corners, self._cells, rows
-        _light_kernels.fit(*sites, self._penalty, self._first, _RIDGE, self._mus, unknowns, *self._work)
+        _illumination_kernels.fit(*sites, self._penalty, self._first, _RIDGE, self._mus, unknowns, *self._work)
         explained = 0.0
-        if _light_kernels.rises(unknowns, _FALLS):
-            _light_kernels.residuals(*sites, unknowns, self._residuals)
+        if _illumination_kernels.rises(unknowns, _FALLS):
+            _illumination_kernels.residuals(*sites, unknowns, self._residuals)
             explained = float(np.mean(self._residuals < self.threshold))
         grid = unknowns[:, :-_KNOTS].reshape(self._channels, -1, rows).transpose(2, 1, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
@@ -168,7 +168,7 @@ class Illumination:
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
-        return float(_light_kernels.contrast(_plain(picture), self._few, self._shape[2])) * scale
+        return float(_illumination_kernels.contrast(_plain(picture), self._few, self._shape[2])) * scale
 
     def explain(self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, enough: float = 0.0) -> Light:
         """Return the best explanation of a frame by `backgrounds` and the remembered ones.
@@ -198,7 +198,9 @@ class Illumination:
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` is the frame as it stands, both times `scale` in [0, 1]."""
         pixels = _plain(x), _plain(base)
-        return float(_light_kernels.alike(*pixels, self._index, self._shape[2], np.float32(scale), self._threshold))
+        return float(
+            _illumination_kernels.alike(*pixels, self._index, self._shape[2], np.float32(scale), self._threshold)
+        )
 
     def state(self) -> State:
         """Return the remembered backgrounds, copied."""
@@ -221,7 +223,7 @@ class Illumination:
         """Return the background of an explanation, (m,), float32."""
         out = np.empty(light.base.size, np.float32)
         h, w, _ = self._shape
-        _light_kernels.relight(_plain(light.base), np.float32(light.scale), light.grid, light.tone, h, w, out)
+        _illumination_kernels.relight(_plain(light.base), np.float32(light.scale), light.grid, light.tone, h, w, out)
         return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.threads import in_bands
-from bgsub.scene import _shadow_kernels
+from bgsub.scene import _shadows_kernels
 
 _DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factor; a black object is darker than shadows are
 _COLOUR = np.float32(0.02)  # joint distance from the background times the factor
@@ -55,7 +55,7 @@ class ShadowDetector:
         inputs = x, background, np.float32(scale), mask
 
         def classify(begin: int, end: int, band: int) -> None:
-            _shadow_kernels.classify(begin, end, *inputs, *limits, dark, other, boxes[band])
+            _shadows_kernels.classify(begin, end, *inputs, *limits, dark, other, boxes[band])
 
         in_bands(classify, height, self._bands)
         box = np.where([True, False, True, False], boxes.min(axis=0), boxes.max(axis=0))
@@ -65,7 +65,7 @@ class ShadowDetector:
         def vote(begin: int, end: int, band: int) -> None:
             part = np.array([box[0] + begin, box[0] + end, box[2], box[3]])
             work = self._columns[band], self._counts[band]
-            _shadow_kernels.outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)
+            _shadows_kernels.outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)
 
         in_bands(vote, int(box[1] - box[0]), self._bands)
         return dark

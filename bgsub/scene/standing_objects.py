@@ -16,7 +16,7 @@ from bgsub._opencv import cv2
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _object_kernels
+from bgsub.scene import _standing_objects_kernels
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.separation import FOREGROUND
 
@@ -150,7 +150,7 @@ class StandingObjects:
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            oldest[band] = _object_kernels.grow_old(begin, end, pixels, flat, *numbers, *maps)
+            oldest[band] = _standing_objects_kernels.grow_old(begin, end, pixels, flat, *numbers, *maps)
 
         in_bands(grow, flat.size, self._bands)
         self._oldest = max(oldest)

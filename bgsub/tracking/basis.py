@@ -17,7 +17,7 @@ _SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from w
 
 
 class Visit(NamedTuple):
-    """What a kernel needs of the basis for its one pass (`bgsub.scene._sweep_kernels.sweep`).
+    """What a kernel needs of the basis for its one pass (`bgsub.scene._engine_kernels.sweep`).
 
     Attributes
     ----------

@@ -1,8 +1,8 @@
 """Batch start of the subspace for tall matrices: few frames, very many pixels.
 
 The row space of the frames is found by robust PCA on a random subset of the pixels; given the coefficients, every
-pixel's row of U is a small robust problem of its own (`bgsub.tracking._row_kernels.fit_rows`). The cost is O(m n k^2)
-with one pass over the frames, on all cores.
+pixel's row of U is a small robust problem of its own (`bgsub.tracking._batch_start_kernels.fit_rows`). The cost is
+O(m n k^2) with one pass over the frames, on all cores.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.numerics.threads import cores, one_blas_thread
 from bgsub.robust_pca.estimator import RobustPCA
-from bgsub.tracking import _row_kernels
+from bgsub.tracking import _batch_start_kernels
 
 _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
@@ -52,7 +52,7 @@ def batch_start(
         mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
         U = np.empty((Y.shape[1], X.shape[1]), np.float32)
         p = np.float32(surrogate.p)
-        _row_kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, p, U, cores())
+        _batch_start_kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, p, U, cores())
         return orthonormalise(U, Y, rank)
 
 

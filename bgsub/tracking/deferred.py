@@ -1,7 +1,7 @@
 """A basis whose last steps are not yet carried out, so that one look at a part of it per frame is enough.
 
 The pixels come in blocks; of every `period` blocks a frame steps and visits one. The basis is ``U = (V + D(e) G) N``:
-V, the tall matrix, is touched only where the frame is read anyway (`bgsub.scene._sweep_kernels.sweep`); e holds for
+V, the tall matrix, is touched only where the frame is read anyway (`bgsub.scene._engine_kernels.sweep`); e holds for
 every block the influence at its last visit, and row i of G how the blocks of number i are to be stepped along it. The
 step that a frame asks for, ``U_new = U M + e h'`` with the e of the blocks visited, changes the small matrices N and
 G alone; the tall rank-one term waits for the next visit. O(k^3) per step.

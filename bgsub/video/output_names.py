@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-from bgsub.errors import ParameterError
-from bgsub.nearest import did_you_mean
+from bgsub.errors import ParameterError, did_you_mean
 
 # Those of bgsub.video.views; written out because importing that would import NumPy and OpenCV.
 VIEWS = ("mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel")

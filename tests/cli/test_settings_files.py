@@ -9,8 +9,7 @@ from saying import says
 
 from bgsub.cli.origins import Setting
 from bgsub.cli.settings_files import find_files, read_file, read_settings, user_file
-from bgsub.errors import ParameterError, SourceError
-from bgsub.nearest import did_you_mean, nearest
+from bgsub.errors import ParameterError, SourceError, did_you_mean, nearest
 
 OPTIONS = {
     "method": ["rank", "start-frames"],

@@ -6,7 +6,7 @@ import reference_scene as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.scene import _light_kernels as kernels
+from bgsub.scene import _illumination_kernels as kernels
 from bgsub.scene.illumination import Illumination, Light
 
 F = np.float32

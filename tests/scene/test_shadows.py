@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.scene import _shadow_kernels
+from bgsub.scene import _shadows_kernels
 from bgsub.scene.shadows import ShadowDetector
 
 F = np.float32
@@ -42,7 +42,7 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
     dark, other = np.ones_like(mask), np.ones_like(mask)
     box = np.array([h, 0, w, 0])
     limits = F(0.35), F(0.97), F(0.05), F(0.04)
-    _shadow_kernels.classify(0, h, x, l, F(1), mask, *limits, dark, other, box)
+    _shadows_kernels.classify(0, h, x, l, F(1), mask, *limits, dark, other, box)
     wide = x.astype(float), l.astype(float)
     assert np.mean(dark != darkened(*wide, mask, 0.35, 0.97, 0.05)) < 0.02
     assert np.mean(other != disagrees(*wide, mask, dark, 0.04)) < 0.02
@@ -51,7 +51,7 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
     np.testing.assert_array_equal(box, expected)
     half = np.float32(0.5)  # a frame in another unit is the same frame
     again = np.zeros_like(mask), np.zeros_like(mask), box.copy()
-    _shadow_kernels.classify(0, h, x / half, l / half, half, mask, *limits, *again)
+    _shadows_kernels.classify(0, h, x / half, l / half, half, mask, *limits, *again)
     assert np.mean(again[0] != dark) < 0.02
 
 
@@ -71,7 +71,7 @@ def test_the_vote_is_its_twin(h, w, half, seed):
     if dark.any():
         box = np.array([rows.min(), rows.max() + 1, columns.min(), columns.max() + 1])
         work = np.empty((2, w + side - 1), np.uint16), np.empty((2, w), np.uint16)
-        _shadow_kernels.outvoted(box, mask, other, dark, side, F(0.5), *work)
+        _shadows_kernels.outvoted(box, mask, other, dark, side, F(0.5), *work)
     np.testing.assert_array_equal(dark, expected)
 
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from bgsub import BackgroundSubtractor
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.scene import _sweep_kernels
-from bgsub.scene._sweep_kernels import FrameArrays, Look, Outputs
+from bgsub.scene import _engine_kernels
+from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
 from bgsub.scene.engine import Shot
 from bgsub.synthetic import scene
 from bgsub.tracking import _kernels, _step_kernels
@@ -89,7 +89,7 @@ def test_compare_is_a_sweep_that_steps_nothing(dtype, n, block, channels, seed):
     look = Look(F(case.look.scale), channels, F(case.look.full), F(case.look.top), *dense.LIMITS)
     frame = FrameArrays(case.pixels, case.sigma, case.hidden, case.before, False)
     work = np.empty((2, channels * block), F)
-    count = _sweep_kernels.compare(0, n, low_rank, frame, look, Outputs(d, picture, over), work)
+    count = _engine_kernels.compare(0, n, low_rank, frame, look, Outputs(d, picture, over), work)
     assert count == products[-1] == np.count_nonzero(over)
     np.testing.assert_allclose(d, expected[0], atol=1e-6)
     np.testing.assert_allclose(picture.astype(float), expected[1], atol=1 if dtype == np.uint8 else 1e-6)

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError, did_you_mean
 from bgsub.jobs.decomposition.memory import Tell, check_memory, needed_memory, tell_memory
 from bgsub.jobs.decomposition.samples import MatrixSamples
-from bgsub.nearest import did_you_mean
 from bgsub.video.sources.base import logger
 
 MATRIX_ENDINGS = (".npy", ".npz", ".mat")

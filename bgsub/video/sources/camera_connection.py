@@ -13,7 +13,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.video._quiet import quiet
-from bgsub.video.background import in_background
+from bgsub.video.in_background import in_background
 
 logger = logging.getLogger("bgsub")
 
