@@ -108,7 +108,7 @@ class Checkpoints:
         long, come less often.
     every : int
         Frames after which a checkpoint may be made; video sinks end their segments there.
-    freeze : callable
+    take : callable
         Returns the state of the subtractor as it is now, `BackgroundSubtractor.snapshot`.
     """
 
@@ -119,16 +119,16 @@ class Checkpoints:
         *,
         seconds: float = 15.0,
         every: int = SEGMENT,
-        freeze: Callable[[Any], Snapshot] = lambda subtractor: subtractor.snapshot(),
+        take: Callable[[Any], Snapshot] = lambda subtractor: subtractor.snapshot(),
     ) -> None:
         self.path = path
         self.start = start
-        self._seconds, self._every, self._freeze = seconds, every, freeze
+        self._seconds, self._every, self._take = seconds, every, take
         self._progress: Progress | None = None
         self._after: _After | None = None
         self._skipped: dict[int, int] = {}
         self._tracked = start.frames
-        self._time, self._freezing, self._storing = time.monotonic(), 0.0, 0.0
+        self._time, self._taking, self._storing = time.monotonic(), 0.0, 0.0
 
     def begin(self) -> None:
         """Write the start down, before the first frame of a new run; OutputError when that cannot be done."""
@@ -203,18 +203,18 @@ class Checkpoints:
         """Return how many frames of a source could not be read so far, from its beginning on."""
         return self.start.skipped + source.skipped - (0 if self._after is None else self._after.skipped)
 
-    def frozen(self, subtractor: Any) -> Snapshot | None:
+    def snapshot(self, subtractor: Any) -> Snapshot | None:
         """Return the subtractor after one more frame, in the tracking thread, if a checkpoint is due; else None."""
         self._tracked += 1
         now = time.monotonic()
         if self._tracked % self._every or now - self._time < self._interval():
             return None
-        frozen = self._freeze(subtractor)
-        self._time, self._freezing = now, time.monotonic() - now
-        return frozen
+        snapshot = self._take(subtractor)
+        self._time, self._taking = now, time.monotonic() - now
+        return snapshot
 
     def _interval(self) -> float:
-        return max(self._seconds, (self._freezing + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
+        return max(self._seconds, (self._taking + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
 
     def store(self, model: Snapshot, frame: Frame, count: int, sinks: Sequence[Sink]) -> None:
         """Keep the state after a frame, the `count`-th one, that all sinks have, in the writing thread.

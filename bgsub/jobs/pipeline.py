@@ -84,7 +84,7 @@ class _Result(NamedTuple):
 
     frame: Frame
     separation: Separation
-    frozen: Snapshot | None
+    snapshot: Snapshot | None
 
 
 class Pipeline:
@@ -214,9 +214,9 @@ class Pipeline:
                 self._controls.tune_subtractor(self._subtractor)
                 rate = self._controls.take_learning_rate()
                 separation = self._separate(frame, rate)
-                frozen = None if self._checkpoints is None else self._checkpoints.frozen(self._subtractor)
+                snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)
                 self._seconds["track"] += time.perf_counter() - begin
-                if not self._results.put(_Result(frame, separation, frozen)):
+                if not self._results.put(_Result(frame, separation, snapshot)):
                     return
         except BaseException as error:
             self._results.fail(error)
@@ -231,7 +231,7 @@ class Pipeline:
 
     def _write(self) -> None:
         """Last stage, in the calling thread: separations into the sinks."""
-        for frame, separation, frozen in self._arriving():
+        for frame, separation, snapshot in self._arriving():
             begin = time.perf_counter()
             self._controls.statistics.update(frame, separation, self._frames.dropped + self._source.dropped)
             for sink in self._sinks:
@@ -239,8 +239,8 @@ class Pipeline:
             self._count += 1
             if self._progress is not None:
                 self._progress(frame, separation)
-            if frozen is not None and self._checkpoints is not None:
-                self._checkpoints.store(frozen, frame, self._count, self._sinks)
+            if snapshot is not None and self._checkpoints is not None:
+                self._checkpoints.store(snapshot, frame, self._count, self._sinks)
             self._seconds["write"] += time.perf_counter() - begin
             self._hold()
             if self._quitting:

@@ -132,8 +132,8 @@ def _checkpoints(
 ) -> tuple[Checkpoints, list[Sink]]:
     """Return the checkpoints of a run, and the sinks ready to go on; all of them are aborted when one cannot."""
     # The pipeline may have something around this subtractor, such as regions of interest.
-    freeze = lambda _around: subtractor.snapshot()  # noqa: E731
-    checkpoints = Checkpoints(path, start, seconds=job.checkpoint_seconds, freeze=freeze)
+    take = lambda _around: subtractor.snapshot()  # noqa: E731
+    checkpoints = Checkpoints(path, start, seconds=job.checkpoint_seconds, take=take)
     # A kill while the outputs were being finished leaves some of them finished, and newer than the run.
     begun = datetime.fromisoformat(start.started).timestamp()
     try:

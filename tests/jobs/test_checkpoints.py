@@ -64,7 +64,7 @@ def thawed(stored):
 
 
 def checkpoints(path, start=None, every=4, seconds=0.0):
-    result = Checkpoints(path, start or Checkpoint({"a": 1}), every=every, seconds=seconds, freeze=snapshot)
+    result = Checkpoints(path, start or Checkpoint({"a": 1}), every=every, seconds=seconds, take=snapshot)
     result.path.parent.mkdir(exist_ok=True)
     return result
 
@@ -113,16 +113,16 @@ def test_slow_checkpoints_come_less_often(path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
 
-    def freeze(_subtractor):
+    def take(_subtractor):
         now[0] += 1.0
         return {}, {}
 
-    made = Checkpoints(path, Checkpoint({}), seconds=15.0, every=1, freeze=freeze)
+    made = Checkpoints(path, Checkpoint({}), seconds=15.0, every=1, take=take)
     made.begin()
     times = []
     for _ in range(100):
         now[0] += 1.0
-        if made.frozen(None) is not None:
+        if made.snapshot(None) is not None:
             times.append(now[0])
     assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
 
