@@ -14,6 +14,8 @@ from bgsub.numerics.threads import cores, one_blas_thread
 from bgsub.robust_pca.estimator import RobustPCA
 from bgsub.tracking import _batch_start_kernels
 
+_ALTERNATIONS_STILL = 20
+_ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at most (root mean square)
 _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
 _MOST = 0.7  # share of the entries that a still picture must explain to be believed
@@ -79,19 +81,26 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
         Columns of norm ``sqrt(n)``; directions below a hundred-thousandth of the first are left out.
     """
 
-    def fit(data: np.ndarray, k: int, mu: float) -> RobustPCA:
-        name, p = surrogate.name, surrogate.p
-        return RobustPCA(k, quality="fast", surrogate=name, p=p, mu_start=mu, mu_end=surrogate.mu).fit(data)
+    def fit(data: np.ndarray, k: int, mu: float, alternations: int) -> RobustPCA:
+        return RobustPCA(
+            k,
+            quality="paper",
+            surrogate=surrogate.name,
+            p=surrogate.p,
+            mu_start=mu,
+            mu_end=surrogate.mu,
+            iterations=alternations,
+        ).fit(data)
 
     if not np.ptp(sample, axis=0).any():  # exactly still: every line search would end in the rounding of its cost
         return np.ones((len(sample), int(sample.any())))
     rank = min(rank, *sample.shape)
-    still = fit(sample, 1, first_mu(surrogate)).low_rank_
+    still = fit(sample, 1, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
     deviation = sample - still
     if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
-        model = fit(still + surrogate.influence(deviation).astype(np.float32), rank, surrogate.mu)
+        model = fit(still + surrogate.influence(deviation).astype(np.float32), rank, surrogate.mu, _ALTERNATIONS)
     else:
-        model = fit(sample, rank, first_mu(surrogate))
+        model = fit(sample, rank, first_mu(surrogate), _ALTERNATIONS_STILL)
     P, s, _ = np.linalg.svd(model.coefficients_.astype(np.float64), full_matrices=False)
     return P[:, s > _NEGLIGIBLE * max(s[0], np.finfo(float).tiny)] * np.sqrt(sample.shape[0])
 
