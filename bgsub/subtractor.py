@@ -318,11 +318,10 @@ class BackgroundSubtractor:
         O(model), see the class; during the start `start_frames` frames besides.
         """
         header: dict[str, Any] = {"parameters": self.get_params(), "format": None}
-        if self.format is None or self._scenes is None:
+        background = self._newest_background()
+        if self.format is None or self._scenes is None or background is None:  # no frame yet, or none that went well
             return header, {}
-        frames, background = self.format, self._newest_background()
-        header["format"] = frames.as_dict()
-        assert background is not None
+        header["format"] = self.format.as_dict()
         return header, {"scenes": self._scenes.state(), "background": background.copy()}
 
     @classmethod
