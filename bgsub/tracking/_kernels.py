@@ -3,7 +3,7 @@
 Arrays are component-major: a stack of vectors has shape (rows, m), so that every inner loop runs over contiguous
 float32 entries and vectorises. Kernels validate nothing and allocate nothing that grows with the frame. `kind`,
 `mu` and `p` select the surrogate (`bgsub.numerics.surrogates`); `mu` and `p` are float32. The dense twins of all
-kernels are in ``tests/reference.py``.
+kernels are in ``tests/reference*.py``.
 """
 
 from __future__ import annotations
