@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.jit import kernel
+from bgsub.numerics.jit import kernel, part
 
 
 @kernel
@@ -42,20 +42,38 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
     bool
         Whether the step was accepted; only then anything but `out` and `T` has changed.  O(k^3).
     """
-    k = y.size
-    inside, energy = products[:k], products[k]
-    rest = energy - np.dot(inside, inside)
-    if not rest > in_span * energy:
-        return False
-    rho = np.sqrt(rest)
+    z = np.empty(y.size)
     moment = (1 - w) * C + w * np.outer(y, y)
+    if not least_kept(moment, y, floor, z) or not try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):
+        return False
+    C[:] = moment
+    return True
+
+
+@part
+def least_kept(moment, y, floor, z):  # type: ignore[no-untyped-def]
+    """Write ``moment^-1 y`` into `z`, (k,), its eigenvalues kept above `floor` of its trace; return whether it is one."""
+    k = y.size
+    z[:] = 0.0
     values, vectors = np.linalg.eigh(moment)
     if not values[k - 1] > 0:
         return False
     least = floor * np.sum(values)
-    z = np.zeros(k)
     for j in range(k):
         z += vectors[:, j] * (np.dot(vectors[:, j], y) / max(values[j], least))
+    return True
+
+
+@part
+def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type: ignore[no-untyped-def]
+    """Do what `full_step` says but for C, which stays; z is ``moment^-1 y``."""
+    k = y.size
+    inside, energy = products[:k], products[k]
+    out[:] = w * cost
+    rest = energy - np.dot(inside, inside)
+    if not rest > in_span * energy:
+        return False
+    rho = np.sqrt(rest)
     kappa = -w * rho * z
     L = np.linalg.cholesky(np.eye(k) + np.outer(kappa, kappa))
     inverse = np.linalg.solve(L, np.eye(k))  # its transpose is L^-T
@@ -68,11 +86,9 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
     square = np.dot(d[:k], d[:k]) + 2 * d[k] * np.dot(d[:k], inside) + d[k] * d[k] * energy
     past = (1 - w) * 0.5 * np.dot(kappa, C @ kappa)
     slope = w * rho * np.dot(y, kappa)
-    out[0] = w * cost
     out[1] = w * (cost - np.dot(products, d) + square / 2) + past
     if not out[1] <= out[0] + armijo * slope:
         return False
-    C[:] = moment
     y[:] = turned
     return True
 

@@ -1,0 +1,358 @@
+"""The passes of the tracker that tunes itself, and its small matrices in one call.
+
+The stack has rows ``[U V e]``: the basis, its velocity and the influence, (2 k + 1, >= m). The subspace that a vector
+is compared with is the predicted one, ``P [U V]`` with P (k, 2 k). `kind`, `mu`, `p` select the surrogate for
+residuals in units of their own scale. The dense twin is `tests.reference_tracking.SelfTuned`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.surrogates import LOG, LP, atan_pair, log_influence, log_value, lp_influence, lp_value
+from bgsub.tracking._kernels import BLOCK, combine, difference, dot, normal_equations, solve_spd, weight_of
+from bgsub.tracking._step_kernels import least_kept, try_full_step
+
+_ZERO = np.float32(0)
+_ONE = np.float32(1)
+
+
+@kernel
+def predicted_rows(stack, index, P, rows):  # type: ignore[no-untyped-def]
+    """Write the columns `index`, (n,), of ``P [U V]`` into `rows`, (k, n) float32; `P` (k, 2 k) float32.  O(n k^2)."""
+    k, both = P.shape
+    for i in range(k):
+        rows[i, :] = _ZERO
+    for j in range(both):
+        for i in range(k):
+            factor = P[i, j]
+            if factor != _ZERO:
+                for q in range(index.size):
+                    rows[i, q] += factor * stack[j, index[q]]
+
+
+@part
+def reweight(rows, x, a, scale, widening, kind, mu, p, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
+    """Improve `y` by one weighted least squares; return the change of y relative to y, squared.
+
+    Weights are those of ``r / (widening * scale)``; they stay in ``work[2]``, the residual before in ``work[1]``.
+    """
+    low_rank, r, omega, z = work[0], work[1], work[2], work[3]
+    for i in range(y.size):
+        y32[i] = y[i]
+    combine(rows, 0, y32, low_rank)
+    difference(x, low_rank, a, r)
+    factor = _ONE / np.float32(widening)
+    for i in range(r.size):
+        z[i] = r[i] * (factor / scale[i])
+    weight_of(z, omega, kind, mu, p)
+    normal_equations(rows, r, omega, a, gram, right)
+    solve_spd(gram, right)
+    change, size = 0.0, 0.0
+    for i in range(y.size):
+        y[i] += right[i]
+        change += right[i] * right[i]
+        size += y[i] * y[i]
+    return change / max(size, 1e-300)
+
+
+@part
+def least_squares(rows, x, a, y, work, gram, right):  # type: ignore[no-untyped-def]
+    """Write the least squares coefficients into `y`, (k,)."""
+    omega = work[2]
+    omega[:] = _ONE
+    normal_equations(rows, x, omega, a, gram, right)
+    solve_spd(gram, right)
+    y[:] = right
+
+
+@part
+def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
+    """Return the median of ``|r| / scale`` over the observed entries, 0 when there are none; `ratio` (n,) workspace."""
+    count = 0
+    for i in range(r.size):
+        if a.size == 0 or a[i] > _ZERO:
+            ratio[count] = abs(r[i]) / scale[i]
+            count += 1
+    return np.median(ratio[:count]) if count > 0 else 0.0
+
+
+@kernel
+def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
+    """Find ``argmin_y sum_i s_i^2 h(r_i / s_i)``, ``r = A(x - U y)``, by reweighted least squares from far to near.
+
+    Least squares first; then the scales are widened so that half of the residuals would be inliers, and narrowed in
+    stages to what they are, lest outliers hold y in a local minimum.
+
+    Parameters
+    ----------
+    rows : ndarray, (k, n), float32
+        The basis on the subset.
+    x, a, scale : ndarray, (n,), float32
+        The vector, the observed entries (may be empty), the scales s.
+    kind, mu, p : int, float32, float32
+        Surrogate for residuals in units of their scale.
+    limits : tuple (int, int, float)
+        Stages, most iterations at the end, change of y relative to y at which they stop.
+    y : ndarray, (k,), float64, output
+        Coefficients.
+    e : ndarray, (n,), float32, output
+        Influence ``s psi(r / s)``; ``work[1]`` holds r then, ``work[2]`` the weights.
+    work : ndarray, (4, n), float32
+    small : tuple
+        Workspaces (k,) float32, (k, k), (k,) float64.
+
+    Returns
+    -------
+    share : float
+        Sum of the weights of the observed entries over n.
+    ratio : float
+        Median of ``|r| / s``.  O(n k^2) per iteration.
+    """
+    y32, gram, right = small
+    low_rank, r, omega, z = work[0], work[1], work[2], work[3]
+    stages, iterations, tolerance = limits
+    least_squares(rows, x, a, y, work, gram, right)
+    for i in range(y.size):
+        y32[i] = y[i]
+    combine(rows, 0, y32, low_rank)
+    difference(x, low_rank, a, r)
+    first = max(2.0 * median_ratio(r, a, scale, z), 1.0)
+    for stage in range(stages if first > 1.0 else 0):
+        widening = first ** (1.0 - (stage + 1.0) / stages)
+        reweight(rows, x, a, scale, widening, kind, mu, p, y, work, y32, gram, right)
+    for _ in range(iterations):
+        if reweight(rows, x, a, scale, 1.0, kind, mu, p, y, work, y32, gram, right) <= tolerance * tolerance:
+            break
+    for i in range(y.size):
+        y32[i] = y[i]
+    combine(rows, 0, y32, low_rank)
+    difference(x, low_rank, a, r)
+    ratio = median_ratio(r, a, scale, z)
+    for i in range(r.size):
+        z[i] = r[i] / scale[i]
+    weight_of(z, omega, kind, mu, p)
+    share = 0.0
+    for i in range(r.size):
+        if a.size > 0:
+            omega[i] *= a[i]
+        e[i] = omega[i] * r[i]
+        share += omega[i]
+    return share / r.size, ratio
+
+
+@part
+def scaled_influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``s psi(r / s)`` into `e` and return the sum of ``s^2 h(r / s)``; all (n,)."""
+    total = _ZERO
+    if kind == LP:
+        for i in range(r.size):
+            s, z = scale[i], r[i] / scale[i]
+            e[i] = s * lp_influence(z, mu, p)
+            total += s * s * lp_value(z, mu, p)
+    elif kind == LOG:
+        for i in range(r.size):
+            s, z = scale[i], r[i] / scale[i]
+            e[i] = s * log_influence(z, mu, p)
+            total += s * s * log_value(z, mu, p)
+    else:
+        for i in range(r.size):
+            s = scale[i]
+            h, psi = atan_pair(r[i] / s, mu)
+            e[i] = s * psi
+            total += s * s * h
+    return total
+
+
+@part
+def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
+    """Let the scales follow the median of ``|r|`` by steps of their logarithm; see `self_tuned_sweep` for `follow`."""
+    inflation, up, down, common, floor = follow
+    for i in range(r.size):
+        step = up if inflation * abs(r[i]) > scale[i] else down
+        if a.size > 0:
+            step = step if a[i] > _ZERO else _ONE
+        scale[i] = max(scale[i] * step * common, floor)
+
+
+@kernel
+def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, work):  # type: ignore[no-untyped-def]
+    """Find influence, cost and inner products of one vector, and let the scales follow, in one pass over the model.
+
+    Parameters
+    ----------
+    stack : ndarray, (> 2 k, >= m), float32
+        Rows ``[U V]``; row 2 k receives the influence ``e = s psi(A(x - l) / s)``.
+    k : int
+        Rank.
+    c : ndarray, (2 k,), float32
+        Coefficients of the low-rank part l in the rows.
+    x, a : ndarray, (m,), float32
+        The vector and the observed entries (1) and missing ones (0); `a` is empty when all are observed.
+    scale : ndarray, (m,), float32
+        The scales s; changed after they have been used.
+    follow : tuple of float32
+        What a residual is multiplied by before it is compared with its scale; the factor of a scale that is below it
+        and of one that is not; a factor of all; the least scale.
+    kind, mu, p : int, float32, float32
+        Surrogate for residuals in units of their scale.
+    products : ndarray, (2 k + 1,), float64, output
+        Inner products of e with the rows and with itself.
+    work : ndarray, (>= 2, BLOCK), float32
+
+    Returns
+    -------
+    float
+        ``sum_i s_i^2 h(r_i / s_i)``.  O(m k).
+    """
+    products[:] = 0.0
+    cost = 0.0
+    for begin in range(0, x.size, BLOCK):
+        end = min(begin + BLOCK, x.size)
+        low_rank, r = work[0, : end - begin], work[1, : end - begin]
+        e, s = stack[2 * k, begin:end], scale[begin:end]
+        combine(stack, begin, c, low_rank)
+        difference(x[begin:end], low_rank, a[begin:end], r)
+        cost += scaled_influence_and_value(r, s, e, kind, mu, p)
+        follow_median(r, a[begin:end], follow, s)
+        for j in range(2 * k + 1):
+            products[j] += dot(stack[j, begin:end], e)
+    return cost
+
+
+@kernel
+def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
+    """Move the subspace on by its velocity: coordinates of the predicted U and V in the rows ``[U V]``.
+
+    ``P = L^-1 [I momentum]`` with L the Cholesky factor that makes ``P [U V]`` orthonormal; Q is the velocity there,
+    ``L^-1 V`` without its part in the span.
+
+    Parameters
+    ----------
+    gram : ndarray, (2 k, 2 k), float64
+        Inner products of the rows.
+    momentum : float
+        Share of the velocity to move by.
+    C : ndarray, (k, k), float64
+        Moment of the coefficients; in the new coordinates afterwards, ``L' C L``.
+    P, Q : ndarray, (k, 2 k), float64, output
+        Coordinates.  O(k^3).
+    """
+    k = C.shape[0]
+    moved = np.zeros((k, 2 * k))
+    velocity = np.zeros((k, 2 * k))
+    for i in range(k):
+        moved[i, i] = 1.0
+        moved[i, k + i] = momentum
+        velocity[i, k + i] = 1.0
+    L = np.linalg.cholesky(moved @ gram @ moved.T)
+    inverse = np.linalg.solve(L, np.eye(k))
+    P[:] = inverse @ moved
+    Q[:] = inverse @ velocity
+    Q -= (Q @ gram @ P.T) @ P
+    C[:] = L.T @ C @ L
+
+
+@kernel
+def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limits, T, objective, z):  # type: ignore[no-untyped-def]
+    """Take the full step from the predicted subspace, and let the velocity learn from it.
+
+    Parameters
+    ----------
+    gram : ndarray, (2 k, 2 k), float64
+        Inner products of the rows ``[U V]``, of the new ones afterwards.
+    P, Q : ndarray, (k, 2 k), float64
+        Coordinates of the predicted U and V.
+    products : ndarray, (2 k + 1,), float64
+        Inner products of e with the rows and with itself.
+    C, y : ndarray, (k, k), (k,), float64
+        Moment and coefficients; in the new basis and with this vector afterwards.
+    weights : tuple (float, float)
+        Forgetting factor w, and the mean weight of the vector's entries, by which it counts in C.
+    cost : float
+        Of the vector.
+    keep, gain : float
+        The new velocity is `keep` times the old one plus `gain` times the step.
+    limits : tuple (float, float, float)
+        As in `bgsub.tracking._step_kernels.full_step`.
+    T : ndarray, (2 k, 2 k + 1), float64, output
+        The new rows ``[U V]`` are T times the old ones and e.
+    objective : ndarray, (2,), float64, output
+        Before and after.
+    z : ndarray, (k,), float64, output
+        ``M^-1 y``, M the moment with this vector: the step is along ``w e z'``.
+
+    Returns
+    -------
+    bool
+        Whether the step was taken; else U is the predicted one and the velocity goes on.  O(k^3).
+    """
+    k = y.size
+    w, share = weights
+    inner = np.append(P @ products[: 2 * k], products[2 * k])
+    moment = (1 - w) * C + w * np.outer(y, y)
+    least_kept(moment, y, limits[1], z)
+    small = np.zeros((k, k + 1))
+    seen = y.copy()
+    taken = try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], small, objective)
+    C[:] = (1 - w) * C + (w * share) * np.outer(seen, seen)
+    inverse = np.eye(k)
+    if taken:
+        inverse = small[:, :k] + np.outer(small[:, k], inner[:k])
+    else:
+        small[:] = 0.0
+        for i in range(k):
+            small[i, i] = 1.0
+    T[:k, : 2 * k] = np.ascontiguousarray(small[:, :k]) @ P
+    T[:k, 2 * k] = small[:, k]
+    T[k:, : 2 * k] = keep * (inverse @ Q) + gain * ((small[:, :k] - inverse) @ P)
+    T[k:, 2 * k] = gain * small[:, k]
+    whole = np.empty((2 * k + 1, 2 * k + 1))
+    whole[: 2 * k, : 2 * k] = gram
+    whole[2 * k, : 2 * k] = products[: 2 * k]
+    whole[:, 2 * k] = products
+    gram[:] = T @ whole @ T.T
+    return taken
+
+
+@kernel
+def sense(Z, rows, e, omega, y, z, inside, w):  # type: ignore[no-untyped-def]
+    """Return what a larger w would have gained at this vector, and carry the sensitivity on, on the pixel subset.
+
+    Z is ``dU / d(log w)``: the newest vector's cost falls by ``e' Z'y`` per unit of log w.
+
+    Parameters
+    ----------
+    Z : ndarray, (k, n), float32
+        Sensitivity; ``Z - w z (omega Z'y)' + w z p'`` afterwards, p the part of e outside the span.
+    rows : ndarray, (k, n), float32
+        The basis.
+    e, omega : ndarray, (n,), float32
+        Influence and weights.
+    y, z, inside : ndarray, (k,), float64
+        Coefficients, ``M^-1 y``, and the inner products of e with the whole basis.
+    w : float
+        Forgetting factor; 0 when no step was taken.
+
+    Returns
+    -------
+    float
+        ``e' Z'y / e'e``.  O(n k).
+    """
+    along, energy = 0.0, 0.0
+    k = y.size
+    for begin in range(0, e.size, BLOCK):
+        end = min(begin + BLOCK, e.size)
+        moved, p = np.empty(end - begin, np.float32), np.empty(end - begin, np.float32)
+        combine(Z, begin, y.astype(np.float32), moved)
+        along += dot(moved, e[begin:end])
+        energy += dot(e[begin:end], e[begin:end])
+        combine(rows, begin, inside.astype(np.float32), p)
+        for i in range(end - begin):
+            p[i] = e[begin + i] - p[i] - omega[begin + i] * moved[i]
+        for j in range(k):
+            factor = np.float32(w * z[j])
+            for i in range(end - begin):
+                Z[j, begin + i] += factor * p[i]
+    return along / max(energy, 1e-30)

@@ -1,0 +1,168 @@
+"""A subspace that tunes itself: a scale of every entry's own, a forgetting factor and a momentum that follow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.tracking import _kernels, _self_tuned_kernels
+from bgsub.tracking.basis import Basis
+from bgsub.tracking.line_search import ARMIJO
+from bgsub.tracking.pace import Pace
+from bgsub.tracking.step import FLOOR, IN_SPAN
+
+_FIT = 6, 8, 1e-6  # stages of the continuation, iterations at the end, change at which they stop
+_STEP = float(np.exp(0.05))  # by which a scale follows the median of its residual
+_CALM = 2.0  # ratio of residuals to scales, either way, up to which the entries follow one by one
+_TOGETHER = 0.1  # power of what is beyond that, by which all scales follow at once
+_FEWEST = 0.1  # share of the degrees of freedom that is taken to be left, at least
+_ROUNDING = 1e-7  # least scale, of the size of the vectors
+_FIRST_FITS = 3  # of the first vector, for a scale where none is known
+_HYGIENE = 100  # vectors between two looks at the inner products of the rows
+_DRIFTED = 0.05  # from an orthonormal basis, beyond what rounding does
+
+
+class SelfTunedSubspace:
+    """A subspace that follows a stream of vectors, and the pace and the scale of the stream with it.
+
+    Parameters
+    ----------
+    basis : Basis
+        U, orthonormal; the rows after it hold the velocity V.
+    surrogate : Surrogate
+        Cost of residuals in units of their scale.
+    index : ndarray, (s,), int64
+        Entries that the coefficients are estimated from.
+    coefficients : ndarray, (n, k)
+        Of past vectors: their mean moment is C, the last row is the first y. May have no rows.
+    forgetting : float or None
+        Fixed weight of the newest vector; None adapts it.
+    scale : ndarray, (m,), or None
+        Scales of the entries, fixed when `is_scale_fixed`; None finds them from the first vector.
+
+    Attributes
+    ----------
+    basis : Basis
+    scale : ndarray, (m,), float32
+        The median of each entry's residual, 0 before the first vector that is not zero.
+    pace : Pace
+        Forgetting factor and momentum.
+    step_length, objective : float, tuple of float
+        1 for a step that lowered the objective, else 0; the objective before and after it.
+    updates : int
+        Vectors learned from.
+    """
+
+    def __init__(
+        self,
+        basis: Basis,
+        surrogate: Surrogate,
+        index: np.ndarray,
+        coefficients: np.ndarray,
+        forgetting: float | None,
+        scale: np.ndarray | None = None,
+        is_scale_fixed: bool = False,
+    ) -> None:
+        k, n = basis.k, index.size
+        self.basis, self._surrogate, self._index = basis, surrogate, index
+        moments = np.asarray(coefficients, np.float64)
+        self._C = moments.T @ moments / len(moments) if len(moments) else np.zeros((k, k))
+        self._y = moments[-1].copy() if len(moments) else np.zeros(k)
+        self.scale = np.zeros(basis.m, np.float32) if scale is None else scale.astype(np.float32)
+        self.pace, self._is_scale_fixed = Pace(k, n, forgetting), is_scale_fixed
+        self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
+        self._gram = np.zeros((2 * k, 2 * k))
+        self._gram[:k, :k] = np.eye(k)
+        self._rows, self._e, self._work = np.empty((k, n), np.float32), np.empty(n, np.float32), np.empty((4, n), np.float32)
+        self._small = np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
+        self._newest: tuple[np.ndarray, np.ndarray] | None = None
+
+    @property
+    def y(self) -> np.ndarray:
+        """Coefficients of the newest vector in the newest basis, (k,), float64."""
+        if self._newest is not None:
+            P = np.eye(self.basis.k, 2 * self.basis.k, dtype=np.float32)
+            self._y, _, _ = self._fit(P, *self._newest)
+            self._newest = None
+        return self._y
+
+    def learn(self, x: np.ndarray, a: np.ndarray) -> None:
+        """Take one vector into account.
+
+        Parameters
+        ----------
+        x : ndarray, (m,), float32
+            The vector.
+        a : ndarray, (m,) or (0,), float32
+            Observed entries, 0 or 1; empty observes all. With fewer than k of them nothing is learned.
+        """
+        self.updates += 1
+        seen = int(np.count_nonzero(a)) if a.size else x.size
+        if seen < self.basis.k or not (self.scale[0] or self._find_scale(x, a, seen)):
+            return
+        self._step(x, a)
+        if self.updates % _HYGIENE == 0:
+            self._gram = _kernels.gram_of(self.basis.stack, 2 * self.basis.k, self.basis.m)
+
+    def _step(self, x: np.ndarray, a: np.ndarray) -> None:
+        """Predict, fit the coefficients, pass over the vector, step."""
+        k, pace, s = self.basis.k, self.pace, self._surrogate
+        P, Q, T = np.empty((k, 2 * k)), np.empty((k, 2 * k)), np.empty((2 * k, 2 * k + 1))
+        _self_tuned_kernels.predict(self._gram, pace.momentum, self._C, P, Q)
+        values, seen = x[self._index], a[self._index] if a.size else a
+        y, share, ratio = self._fit(P.astype(np.float32), values, seen)
+        follow, surprise = self._following(share, ratio, P.T @ y)
+        products, objective, z = np.empty(2 * k + 1), np.empty(2), np.empty(k)
+        arguments = s.code, np.float32(s.mu), np.float32(s.p)
+        c = (P.T @ y).astype(np.float32)
+        cost = _self_tuned_kernels.self_tuned_sweep(
+            self.basis.stack, k, c, x, a, self.scale, follow, *arguments, products, self.basis.work
+        )
+        movement = Q.T @ y
+        length = np.sqrt(max(products[2 * k] * (movement @ self._gram @ movement), 0.0))
+        agreement = float(movement @ products[: 2 * k] / length) if length > 0 else 0.0
+        inside, at = P @ products[: 2 * k], y.copy()
+        weights, limits = (pace.w, share), (IN_SPAN, FLOOR, ARMIJO)
+        taken = _self_tuned_kernels.self_tuned_step(
+            self._gram, P, Q, products, self._C, y, weights, cost, *pace.velocity_rates, limits, T, objective, z
+        )
+        self.basis.transform(T)
+        self.step_length, self.objective = float(taken), (float(objective[0]), float(objective[1]))
+        pace.adapt((self._rows, self._e, self._work[2]), (at, z, inside), agreement, surprise, taken)
+        self._y, self._newest = y, (values, seen)
+
+    def _fit(self, P: np.ndarray, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, float, float]:
+        """Fit the coefficients on the subset in the basis ``P [U V]``: y, mean weight, median of ``|r| / s``."""
+        s, y = self._surrogate, np.empty(self.basis.k)
+        _self_tuned_kernels.predicted_rows(self.basis.stack, self._index, P, self._rows)
+        share, ratio = _self_tuned_kernels.own_scale_coefficients(
+            self._rows, values, a, self.scale[self._index], s.code, np.float32(s.mu), np.float32(s.p), _FIT,
+            y, self._e, self._work, self._small,
+        )  # fmt: skip
+        return y, float(share), float(ratio)
+
+    def _following(self, share: float, ratio: float, c: np.ndarray) -> tuple[tuple[np.float32, ...], float]:
+        """Return how the scales follow this vector, see `self_tuned_sweep`, and how much all of them grow at once."""
+        if self._is_scale_fixed:
+            return tuple(np.float32(v) for v in (1, 1, 1, 1, 0)), 1.0
+        k = self.basis.k
+        inflation = 1 / np.sqrt(max(1 - k / max(share * self._index.size, 1.0), _FEWEST))
+        beyond = max(ratio * inflation / _CALM, 1.0) * min(max(ratio * inflation, 1e-3) * _CALM, 1.0)
+        common = beyond**_TOGETHER
+        floor = _ROUNDING * np.sqrt(max(c @ self._gram @ c, 0.0) / self.basis.m) + 1e-30
+        return tuple(np.float32(v) for v in (inflation, _STEP, 1 / _STEP, common, floor)), max(common, 1.0)
+
+    def _find_scale(self, x: np.ndarray, a: np.ndarray, seen: int) -> bool:
+        """Give all entries the scale of the first vector's residual; return whether there is one."""
+        size = float(np.sqrt(np.sum(x.astype(np.float64) ** 2) / seen))
+        if size == 0.0:
+            return False
+        self.scale[:] = size
+        P = np.eye(self.basis.k, 2 * self.basis.k, dtype=np.float32)
+        for _ in range(_FIRST_FITS):
+            _, _, ratio = self._fit(P, x[self._index], a[self._index] if a.size else a)
+            self.scale *= np.float32(max(ratio, _ROUNDING))
+        self.scale[:] = max(self.scale[0], _ROUNDING * size)
+        return True
