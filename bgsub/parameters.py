@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from functools import cache
 from inspect import Signature, signature
-from types import NoneType
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, get_args, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from bgsub.errors import ParameterError
 
@@ -21,6 +21,7 @@ SurrogateName = Literal["lp", "log", "atan"]
 Metric = Literal["scaled", "canonical"]
 LineSearch = Literal["objective", "sample"]
 GradientCarry = Literal["model", "unchanged"]
+Auto = Literal["auto"]
 
 P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
@@ -46,7 +47,7 @@ class Parameter:
     may_be_infinite : bool
         Whether "inf" is a value.
     choices : tuple of str
-        Allowed words.
+        Allowed words; for a number those beside it.
     symbol : str
         Name in the paper, if it has one.
     live : bool
@@ -67,7 +68,7 @@ class Parameter:
     @property
     def allowed(self) -> str:
         """The allowed values in words, for messages and help."""
-        if self.choices:
+        if self.choices and self.kind is str:
             return f"one of {', '.join(self.choices)}"
         if self.kind is bool:
             return "true or false"
@@ -77,12 +78,12 @@ class Parameter:
         else:
             left, right = ("(", ")") if self.is_open else ("[", "]")
             words = f"{noun} in {left}{self.low:g}, {self.high:g}{right}"
-        return f"{words} or None" if self.default is None else words
+        return " or ".join([words, *self.choices, *(["None"] if self.default is None else [])])
 
     def check(self, name: str, value: Any) -> Any:
         """Return `value` in the parameter's own type, or raise ParameterError with `name`, range and value."""
-        if value is None and self.default is None:
-            return None
+        if (value is None and self.default is None) or (isinstance(value, str) and value in self.choices):
+            return value
         good = {
             int: isinstance(value, numbers.Integral) and not isinstance(value, bool),
             float: isinstance(value, numbers.Real) and not isinstance(value, bool),
@@ -93,9 +94,7 @@ class Parameter:
             inside = self.low < value < self.high if self.is_open else self.low <= value <= self.high
             is_finite = self.kind is int or math.isfinite(value)
             good = inside and (is_finite or (self.may_be_infinite and value > 0))
-        elif good and self.choices:
-            good = value in self.choices
-        if not good:
+        if not good or (self.choices and self.kind is str):
             raise ParameterError(f"{name} must be {self.allowed}, got {value!r}")
         return self.kind(value)
 
@@ -143,17 +142,19 @@ def table_of(cls: Any) -> dict[str, Parameter]:
 def _table_of(cls: Any) -> dict[str, Parameter]:
     hints, table = get_type_hints(cls), {}
     for entry in fields(cls):
-        kinds = [kind for kind in get_args(hints[entry.name]) or (hints[entry.name],) if kind is not NoneType]
-        words = tuple(kind for kind in kinds if isinstance(kind, str))
-        table[entry.name] = Parameter(entry.default, kind=str if words else kinds[0], choices=words, **entry.metadata)
+        hint = hints[entry.name]
+        parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+        kinds = [part for part in parts if isinstance(part, type) and part is not NoneType]
+        words = tuple(word for part in parts for word in get_args(part))
+        table[entry.name] = Parameter(entry.default, kind=(*kinds, str)[0], choices=words, **entry.metadata)
     return table
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrackerParameters(_Parameters):
-    """Parameters of `SubspaceTracker`."""
+class SubspaceParameters(_Parameters):
+    """What the tracker of a stream of vectors and that of a video have in common."""
 
-    rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
+    rank: int | Auto = _parameter(3, "dimension of the background subspace", 1, symbol="k")
     surrogate: SurrogateName = _parameter("atan", "l0-surrogate cost", symbol="h")
     mu: float | None = _parameter(
         None,
@@ -163,7 +164,7 @@ class TrackerParameters(_Parameters):
         symbol="mu",
     )
     p: float = _parameter(0.5, "exponent of the surrogate lp", 0, 1, is_open=True, symbol="p")
-    forgetting: float = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
+    forgetting: float | Auto = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w")
     metric: Metric = _parameter("scaled", "step direction: scaled by the coefficients' moment or not")
     line_search: LineSearch = _parameter(
         "objective", "step length on the whole objective or, as algorithm 6 prints it, on the newest sample"
@@ -173,6 +174,21 @@ class TrackerParameters(_Parameters):
     )
     subset: int = _parameter(4000, "pixels used for the coefficients", 1)
     random_state: int = _parameter(0, "seed of the pixel subset", 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrackerParameters(SubspaceParameters):
+    """Parameters of `SubspaceTracker`."""
+
+    mu: float | None = _parameter(
+        None,
+        "smoothing of the cost; by default in proportion to a scale of each entry's own",
+        0,
+        is_open=True,
+        symbol="mu",
+    )
+    forgetting: float | Auto = _parameter("auto", "weight of the newest vector", 0, 1, is_open=True, symbol="w")
+    max_rank: int = _parameter(10, "the largest rank that rank='auto' may find", 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,9 +212,11 @@ class SegmenterParameters(_Parameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SubtractorParameters(SegmenterParameters, TrackerParameters):
+class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     """Parameters of `BackgroundSubtractor`."""
 
+    rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
+    forgetting: float = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
     start_frames: int = _parameter(50, "frames of the batch start", 1, 1000)
     fps: float = _parameter(
         25.0, "frames per second of the stream, for all that is set in seconds", 0, 10000, is_open=True
@@ -230,7 +248,7 @@ class SubtractorParameters(SegmenterParameters, TrackerParameters):
 
     def tracker(self, size: int) -> TrackerParameters:
         """Return those of the tracker, for frames of `size` entries, which limit the rank."""
-        return replace(self.part(TrackerParameters), rank=min(self.rank, size))
+        return TrackerParameters(**{**self.part(SubspaceParameters).as_dict(), "rank": min(self.rank, size)})
 
 
 TRACKER = table_of(TrackerParameters)

@@ -14,7 +14,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics.state import State, array_of, part_of
-from bgsub.parameters import SUBTRACTOR, SubtractorParameters, TrackerParameters, check_live, takes
+from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
@@ -94,7 +94,7 @@ class BackgroundSubtractor:
     @takes(SubtractorParameters)
     def __init__(self, **parameters: Any) -> None:
         self._parameters = SubtractorParameters.of(parameters)
-        SubspaceTracker(**self._parameters.part(TrackerParameters).as_dict())  # a bad combination shows now
+        SubspaceTracker(**self._parameters.part(SubspaceParameters).as_dict())  # a bad combination shows now
         self.clear()
 
     def __repr__(self) -> str:

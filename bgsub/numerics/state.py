@@ -14,6 +14,7 @@ from bgsub.errors import ParameterError
 
 State: TypeAlias = "dict[str, np.ndarray | State]"
 _MOST = float(1 << 53)  # integers up to it are exact in a state
+_ROUNDING = 1e-6  # of the trace of a matrix of moments, which has no negative eigenvalue but for it
 
 
 def array_of(state: State, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
@@ -53,6 +54,14 @@ def numbers_of(state: State, name: str, count: int) -> list[float]:
     if not ((numbers >= 0) & (numbers < _MOST)).all():
         raise ParameterError(f"{name} must hold numbers in [0, 2^53), got {numbers}")
     return [float(number) for number in numbers]
+
+
+def moment_of(state: State, name: str, size: int) -> np.ndarray:
+    """Return a matrix of moments, (size, size); ParameterError when it has a negative eigenvalue."""
+    moment = array_of(state, name, (size, size), "float64")
+    if not np.linalg.eigvalsh(moment)[0] >= -_ROUNDING * max(float(np.trace(moment)), 1.0):
+        raise ParameterError(f"{name} must be a matrix of moments, with no negative eigenvalue")
+    return moment
 
 
 def part_of(state: State, name: str) -> State:

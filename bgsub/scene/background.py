@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.engine import Canvas, Shot, make_engine
@@ -14,6 +16,7 @@ from bgsub.scene.start_buffer import StartBuffer
 from bgsub.tracking.subspace import Influence
 from bgsub.tracking.tracker import SubspaceTracker
 
+_FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
 _EVERYTHING = np.empty(0, np.float32)
 _PERIOD = 2  # frames in which every block of the basis is visited once
 _CALM = 0.003  # root mean square change of the background up to which it is kept where it is not visited
@@ -105,11 +108,13 @@ class TrackedBackground:
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         values = parameters.tracker(frames.size)
+        if values.mu is None:
+            values = replace(values, mu=Surrogate.flattening_at(_FLATTENS_AT, values.surrogate, values.p).mu)
         self._frames = frames
         self.tracker = SubspaceTracker(**values.as_dict())
         self._index = self.tracker.subset_of(frames.size)
         self._values, self._seen = np.empty((2, self._index.size), np.float32)
-        self._engine = make_engine(frames, values.rank, parameters.threads)
+        self._engine = make_engine(frames, min(parameters.rank, frames.size), parameters.threads)
         self._scale = np.float32(1 / frames.pixels_full)
         blocks = self._index // frames.channels // self._engine.block
         self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
@@ -148,7 +153,7 @@ class TrackedBackground:
 
     def learn(self, influence: Influence, rate: float | None) -> None:
         """Learn from the newest frame; `rate` replaces the forgetting factor when given."""
-        self.tracker.subspace_.update(influence, self.tracker.forgetting if rate is None else rate)
+        self.tracker.subspace_.update(influence, self.tracker.forgetting_ if rate is None else rate)
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background where `due`, (h, w) bool."""

@@ -52,7 +52,7 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
 
 @part
 def least_kept(moment, y, floor, z):  # type: ignore[no-untyped-def]
-    """Write ``moment^-1 y`` into `z`, (k,), its eigenvalues kept above `floor` of its trace; return whether it is one."""
+    """Write ``moment^-1 y`` into `z`, (k,), no eigenvalue below `floor` of the trace; return whether there is one."""
     k = y.size
     z[:] = 0.0
     values, vectors = np.linalg.eigh(moment)

@@ -20,6 +20,8 @@ _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
 _MOST = 0.7  # share of the entries that a still picture must explain to be believed
 _COLUMNS = 8192  # of a block of the tall products
+_FULL_SCALE = 4.0  # of data whose range nobody tells, in units of the median of its entries
+_START_FLATTENS_AT = 0.06  # of that full scale
 _FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any residual is an outlier
 
 
@@ -56,6 +58,40 @@ def batch_start(
         p = np.float32(surrogate.p)
         _batch_start_kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, p, U, cores())
         return orthonormalise(U, Y, rank)
+
+
+def scaled_start(
+    X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Fit a subspace to the first vectors of any range, and the scale of each entry's residual.
+
+    Parameters
+    ----------
+    X, scale, rank, index
+        As for `batch_start`.
+    surrogate : Surrogate
+        Cost; its smoothing is not used, for it is in units of scales that are not known yet.
+
+    Returns
+    -------
+    U : ndarray, (k, m), float32
+        Orthonormal rows.
+    Y : ndarray, (n, k), float64
+        Coefficients: ``scale * X ~ Y U``.
+    s : ndarray, (m,), float32
+        Median of ``|scale * X - Y U|`` over the vectors, by the share of the degrees of freedom that Y leaves.
+    """
+    sample = np.abs(X[:, index].astype(np.float32))
+    full = scale * _FULL_SCALE * float(np.median(sample)) or scale * float(sample.max()) or 1.0
+    cost = Surrogate.flattening_at(_START_FLATTENS_AT, surrogate.name, surrogate.p)
+    U, Y = batch_start(X, scale / full, rank, cost, index)
+    Y, n, m = Y * full, *X.shape
+    s = np.empty(m, np.float32)
+    for first in range(0, m, _COLUMNS):
+        block = np.s_[:, first : first + _COLUMNS]
+        s[block[1]] = np.median(np.abs(X[block] * np.float32(scale) - Y.astype(np.float32) @ U[block]), axis=0)
+    s /= np.float32(np.sqrt(max(1 - rank / n, 1 / n)))
+    return U, Y, np.maximum(s, np.float32(1e-6 * full))
 
 
 def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:

@@ -49,7 +49,18 @@ class Pace:
         self._most = min(1 / (_SAMPLES * k), _MOST)
         self.w = self._most / 2 if forgetting is None else forgetting
         self.momentum = 0.0
-        self._Z = np.zeros((k, n), np.float32) if self.is_adaptive else np.zeros((k, 0), np.float32)
+        self._Z = np.zeros((k, n), np.float32)
+
+    def fix(self, forgetting: float) -> None:
+        """Adapt no more."""
+        self.is_adaptive, self.w, self.momentum = False, forgetting, 0.0
+
+    def turned(self, turn: np.ndarray) -> Pace:
+        """Return the pace of the subspace ``turn U'``, turn (k_new, k), of another rank."""
+        other = Pace(len(turn), self._Z.shape[1], None if self.is_adaptive else self.w)
+        other.w, other.momentum = min(self.w, other._most) if self.is_adaptive else self.w, self.momentum
+        other._Z = (turn @ self._Z).astype(np.float32)
+        return other
 
     @property
     def velocity_rates(self) -> tuple[float, float]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State, array_of, numbers_of, part_of
+from bgsub.numerics.state import State, array_of, moment_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels, _self_tuned_kernels
 from bgsub.tracking.basis import Basis
 from bgsub.tracking.line_search import ARMIJO
 from bgsub.tracking.pace import Pace
+from bgsub.tracking.rank_search import RankSearch
 from bgsub.tracking.step import FLOOR, IN_SPAN
 
 _FIT = 6, 8, 1e-6  # stages of the continuation, iterations at the end, change at which they stop
@@ -21,7 +24,25 @@ _FEWEST = 0.1  # share of the degrees of freedom that is taken to be left, at le
 _ROUNDING = 1e-7  # least scale, of the size of the vectors
 _FIRST_FITS = 3  # of the first vector, for a scale where none is known
 _HYGIENE = 100  # vectors between two looks at the inner products of the rows
-_DRIFTED = 0.05  # from an orthonormal basis, beyond what rounding does
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What a subspace finds by itself.
+
+    Attributes
+    ----------
+    surrogate : Surrogate
+        Cost of residuals, in units of their scale.
+    forgetting : float or None
+        Fixed weight of the newest vector; None adapts it.
+    has_own_scales : bool
+        Whether every entry has a scale of its own; else that of all is 1, but for a cold start.
+    """
+
+    surrogate: Surrogate
+    forgetting: float | None
+    has_own_scales: bool
 
 
 class SelfTunedSubspace:
@@ -31,16 +52,13 @@ class SelfTunedSubspace:
     ----------
     basis : Basis
         U, orthonormal; the rows after it hold the velocity V.
-    surrogate : Surrogate
-        Cost of residuals in units of their scale.
+    tuning : Tuning
     index : ndarray, (s,), int64
         Entries that the coefficients are estimated from.
     coefficients : ndarray, (n, k)
         Of past vectors: their mean moment is C, the last row is the first y. May have no rows.
-    forgetting : float or None
-        Fixed weight of the newest vector; None adapts it.
-    scale : ndarray, (m,), or None
-        Scales of the entries, fixed when `is_scale_fixed`; None finds them from the first vector.
+    search : RankSearch, optional
+        Finds the rank.
 
     Attributes
     ----------
@@ -58,24 +76,26 @@ class SelfTunedSubspace:
     def __init__(
         self,
         basis: Basis,
-        surrogate: Surrogate,
+        tuning: Tuning,
         index: np.ndarray,
         coefficients: np.ndarray,
-        forgetting: float | None,
-        scale: np.ndarray | None = None,
-        is_scale_fixed: bool = False,
+        search: RankSearch | None = None,
     ) -> None:
         k, n = basis.k, index.size
-        self.basis, self._surrogate, self._index = basis, surrogate, index
+        self.basis, self._tuning, self._index, self._search = basis, tuning, index, search
         moments = np.asarray(coefficients, np.float64)
         self._C = moments.T @ moments / len(moments) if len(moments) else np.zeros((k, k))
         self._y = moments[-1].copy() if len(moments) else np.zeros(k)
-        self.scale = np.zeros(basis.m, np.float32) if scale is None else scale.astype(np.float32)
-        self.pace, self._is_scale_fixed = Pace(k, n, forgetting), is_scale_fixed
+        self.scale = np.zeros(basis.m, np.float32)
+        self.pace = Pace(k, n, tuning.forgetting)
         self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
         self._gram = np.zeros((2 * k, 2 * k))
         self._gram[:k, :k] = np.eye(k)
-        self._rows, self._e, self._work = np.empty((k, n), np.float32), np.empty(n, np.float32), np.empty((4, n), np.float32)
+        self._rows, self._e, self._work = (
+            np.empty((k, n), np.float32),
+            np.empty(n, np.float32),
+            np.empty((4, n), np.float32),
+        )
         self._small = np.empty(k, np.float32), np.empty((k, k)), np.empty(k)
         self._newest: tuple[np.ndarray, np.ndarray] | None = None
 
@@ -83,8 +103,7 @@ class SelfTunedSubspace:
     def y(self) -> np.ndarray:
         """Coefficients of the newest vector in the newest basis, (k,), float64."""
         if self._newest is not None:
-            P = np.eye(self.basis.k, 2 * self.basis.k, dtype=np.float32)
-            self._y, _, _ = self._fit(P, *self._newest)
+            self._y, _, _ = self._fit(self._here(), *self._newest)
             self._newest = None
         return self._y
 
@@ -108,7 +127,7 @@ class SelfTunedSubspace:
 
     def _step(self, x: np.ndarray, a: np.ndarray) -> None:
         """Predict, fit the coefficients, pass over the vector, step."""
-        k, pace, s = self.basis.k, self.pace, self._surrogate
+        k, pace, s = self.basis.k, self.pace, self._tuning.surrogate
         P, Q, T = np.empty((k, 2 * k)), np.empty((k, 2 * k)), np.empty((2 * k, 2 * k + 1))
         _self_tuned_kernels.predict(self._gram, pace.momentum, self._C, P, Q)
         values, seen = x[self._index], a[self._index] if a.size else a
@@ -132,10 +151,12 @@ class SelfTunedSubspace:
         self.step_length, self.objective = float(taken), (float(objective[0]), float(objective[1]))
         pace.adapt((self._rows, self._e, self._work[2]), (at, z, inside), agreement, surprise, taken)
         self._y, self._newest = y, (values, seen)
+        if self._search is not None:
+            self._search.look(self.basis, at, share)
 
     def _fit(self, P: np.ndarray, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Fit the coefficients on the subset in the basis ``P [U V]``: y, mean weight, median of ``|r| / s``."""
-        s, y = self._surrogate, np.empty(self.basis.k)
+        s, y = self._tuning.surrogate, np.empty(self.basis.k)
         _self_tuned_kernels.predicted_rows(self.basis.stack, self._index, P, self._rows)
         share, ratio = _self_tuned_kernels.own_scale_coefficients(
             self._rows, values, a, self.scale[self._index], s.code, np.float32(s.mu), np.float32(s.p), _FIT,
@@ -145,8 +166,8 @@ class SelfTunedSubspace:
 
     def _following(self, share: float, ratio: float, c: np.ndarray) -> tuple[tuple[np.float32, ...], float]:
         """Return how the scales follow this vector, see `self_tuned_sweep`, and how much all of them grow at once."""
-        if self._is_scale_fixed:
-            return tuple(np.float32(v) for v in (1, 1, 1, 1, 0)), 1.0
+        if not self._tuning.has_own_scales:
+            return tuple(np.float32(v) for v in (1, 1, 1, 1 / _STEP, 1)), 1.0
         k = self.basis.k
         inflation = 1 / np.sqrt(max(1 - k / max(share * self._index.size, 1.0), _FEWEST))
         beyond = max(ratio * inflation / _CALM, 1.0) * min(max(ratio * inflation, 1e-3) * _CALM, 1.0)
@@ -159,10 +180,71 @@ class SelfTunedSubspace:
         size = float(np.sqrt(np.sum(x.astype(np.float64) ** 2) / seen))
         if size == 0.0:
             return False
+        if not self._tuning.has_own_scales:
+            self.scale[:] = max(2 * size / self._tuning.surrogate.scale, 1.0)
+            return True
         self.scale[:] = size
-        P = np.eye(self.basis.k, 2 * self.basis.k, dtype=np.float32)
         for _ in range(_FIRST_FITS):
-            _, _, ratio = self._fit(P, x[self._index], a[self._index] if a.size else a)
+            _, _, ratio = self._fit(self._here(), x[self._index], a[self._index] if a.size else a)
             self.scale *= np.float32(max(ratio, _ROUNDING))
         self.scale[:] = max(self.scale[0], _ROUNDING * size)
         return True
+
+    def _here(self) -> np.ndarray:
+        """The coordinates of U in the rows ``[U V]``."""
+        return np.eye(self.basis.k, 2 * self.basis.k, dtype=np.float32)
+
+    # -- rank ----------------------------------------------------------------------------------------------------
+
+    def of_better_rank(self) -> SelfTunedSubspace:
+        """Return the subspace with a direction more or less where the stream asks for it, else itself."""
+        search = self._search
+        verdict = 0 if search is None else search.verdict
+        if search is None or not verdict:
+            return self
+        k, m = self.basis.k, self.basis.m
+        turn = np.eye(k + 1, k) if verdict > 0 else search.weakest()[:-1]
+        rows, velocity = turn @ self.basis.stack[:k, :m], turn @ self.basis.stack[k : 2 * k, :m]
+        C = turn @ self._C @ turn.T
+        if verdict > 0:
+            rows[k], C[k, k] = search.spare, search.strength
+        other = SelfTunedSubspace(Basis(rows), self._tuning, self._index, np.zeros((0, len(turn))))
+        other.basis.stack[len(turn) : 2 * len(turn), :m] = velocity
+        other._search = RankSearch(other.basis, search.most)
+        other._gram = _kernels.gram_of(other.basis.stack, 2 * len(turn), m)
+        other._C, other._y, other.scale, other.pace = C, turn @ self.y, self.scale, self.pace.turned(turn)
+        other.step_length, other.objective, other.updates = self.step_length, self.objective, self.updates
+        return other
+
+    # -- files ---------------------------------------------------------------------------------------------------
+
+    def state(self) -> State:
+        """Return everything that the next vector depends on, copied."""
+        search = {} if self._search is None else {"search": self._search.state()}
+        return {
+            "basis": self.basis.state(2 * self.basis.k + 1),
+            "scale": self.scale.copy(),
+            "C": self._C.copy(),
+            "gram": self._gram.copy(),
+            "coefficients": self.y.copy(),
+            "objective": np.array(self.objective, np.float64),
+            "counters": np.array([self.updates, self.step_length], np.float64),
+            "pace": self.pace.state(),
+            **search,
+        }
+
+    def set_state(self, state: State) -> None:
+        """Take over all but the basis, which the constructor was given; ParameterError when it does not fit."""
+        k = self.basis.k
+        self.scale = array_of(state, "scale", (self.basis.m,), "float32")
+        if not (self.scale >= 0).all():
+            raise ParameterError("scale must hold no negative numbers")
+        self._C, self._gram = moment_of(state, "C", k), moment_of(state, "gram", 2 * k)
+        self._y, self._newest = array_of(state, "coefficients", (k,), "float64"), None
+        before, after = numbers_of(state, "objective", 2)
+        self.objective = before, after
+        updates, self.step_length = numbers_of(state, "counters", 2)
+        self.updates = int(updates)
+        self.pace.set_state(part_of(state, "pace"))
+        if self._search is not None:
+            self._search.set_state(part_of(state, "search"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State, array_of, numbers_of, part_of
+from bgsub.numerics.state import State, array_of, moment_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import TrackerParameters
 from bgsub.tracking import _kernels, _step_kernels
@@ -17,10 +17,9 @@ from bgsub.tracking.coefficients import Fit, PixelSubset
 from bgsub.tracking.line_search import ARMIJO, SampleCost, search
 from bgsub.tracking.step import FLOOR, IN_SPAN, carried, make_step
 
-_USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
+USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
 EVERYTHING = np.empty(0, np.float32)
 _HYGIENE = 150  # updates between two re-orthonormalisations
-_ROUNDING = 1e-6  # of the trace of C, which has no negative eigenvalue but for it
 _NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
 
@@ -221,7 +220,7 @@ class Subspace:
     def _full_step(self, influence: Influence, w: float) -> bool:
         """Take the full step of the usual case if it can be accepted at once; return whether it was."""
         p = self.parameters
-        if len(self._R) or (p.metric, p.line_search, p.gradient_carry) != _USUAL:
+        if len(self._R) or (p.metric, p.line_search, p.gradient_carry) != USUAL:
             return False
         k = self.basis.k
         y, T, objective = influence.fit.y.copy(), np.empty((k, k + 1)), np.empty(2)
@@ -352,9 +351,7 @@ class Subspace:
         k = self.basis.k
         rows = len(array_of(part_of(state, "basis"), "stack", (None, None), "float32"))
         self._R = array_of(state, "R", (rows - k - 1, k), "float64")
-        self._C = array_of(state, "C", (k, k), "float64")
-        if not np.linalg.eigvalsh(self._C)[0] >= -_ROUNDING * max(float(np.trace(self._C)), 1.0):
-            raise ParameterError("C must be a moment of coefficients, with no negative eigenvalue")
+        self._C = moment_of(state, "C", k)
         self.y = array_of(state, "coefficients", (k,), "float64")
         before, after = numbers_of(state, "objective", 2)
         self.objective = before, after

@@ -8,15 +8,18 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State, part_of
+from bgsub.numerics.state import State, array_of, part_of
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.parameters import GradientCarry, LineSearch, Metric, SurrogateName, TrackerParameters
+from bgsub.parameters import Auto, GradientCarry, LineSearch, Metric, SurrogateName, TrackerParameters
 from bgsub.tracking.basis import Basis
-from bgsub.tracking.batch_start import batch_start
-from bgsub.tracking.subspace import EVERYTHING, Subspace
+from bgsub.tracking.batch_start import batch_start, scaled_start
+from bgsub.tracking.rank_search import RankSearch
+from bgsub.tracking.self_tuned import SelfTunedSubspace, Tuning
+from bgsub.tracking.subspace import EVERYTHING, USUAL, Subspace
 
 _MOVED = "separate", "update", "retarget", "orthonormalise"
-_FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
+_FLATTENS_AT = 4.0  # residual, in units of its own scale, at which the cost flattens when mu is not given
+_LITERAL_MU, _LITERAL_FORGETTING = 0.06, 0.05  # of the variants that do not tune themselves: intensity, weight
 _LARGEST = 1e12  # beyond it squares leave the range of float32
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
@@ -24,21 +27,22 @@ _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 class SubspaceTracker:
     """Track the dominant subspace of a stream of vectors in the presence of outliers.
 
-    Minimises ``F(P) = (1 - w) F_old(P) + w h(x - A(P l))`` by one Grassmann step per vector. The past is kept as
-    a thin factor ``Q R`` of its gradient and the moment C of its coefficients.
+    Minimises ``F(P) = (1 - w) F_old(P) + w h(x - A(P l))`` by one Grassmann step per vector, and finds by itself how
+    large residuals are and how fast the subspace moves.
 
     Parameters
     ----------
-    rank : int, default 3
-        Dimension k of the subspace.
+    rank : int or "auto", default 3
+        Dimension k of the subspace; "auto" takes directions up and drops them as the stream demands.
     surrogate : {"atan", "log", "lp"}, default "atan"
         Cost h of the residual.
     mu : float > 0, optional
-        Smoothing parameter in the surrogate's unit; by default the cost flattens at an intensity of 0.06.
+        Smoothing parameter in the surrogate's unit. By default the cost of every entry has a scale of its own: it
+        flattens at four times the median of that entry's residual.
     p : float in (0, 1), default 0.5
         Exponent of ``lp``.
-    forgetting : float in (0, 1), default 0.05
-        Weight w of the newest vector.
+    forgetting : float in (0, 1) or "auto", default "auto"
+        Weight w of the newest vector; "auto" adapts it, and predicts where a turning subspace will be.
     metric : {"scaled", "canonical"}, default "scaled"
         Step along ``-G C^-1`` or along ``-G / lambda_max(C)``.
     line_search : {"objective", "sample"}, default "objective"
@@ -50,6 +54,8 @@ class SubspaceTracker:
         Number of randomly chosen entries from which the coefficients are estimated.
     random_state : int, default 0
         Seed of the subset and of a cold start.
+    max_rank : int, default 10
+        The largest rank that ``rank="auto"`` may find.
 
     Attributes
     ----------
@@ -59,6 +65,12 @@ class SubspaceTracker:
         Coefficients y of the newest vector.
     low_rank_ : ndarray, (m,), float32
         ``l = U y``.
+    rank_ : int
+        The rank k now.
+    forgetting_, momentum_ : float
+        The weight w now, and the share of the velocity by which the subspace moves before the next vector.
+    scale_ : ndarray, (m,), float32
+        The scale s of every entry, where `mu` is not given.
     step_length_ : float
         The last accepted step length t; 0 when no step lowered the objective.
     objective_ : tuple of float
@@ -68,10 +80,27 @@ class SubspaceTracker:
 
     Notes
     -----
-    Paper, section 5, algorithms 5 and 6; the gradient is updated by a rank-one QR update, so that a vector costs
-    O(m (k + r)) for the residual and O(m (k + r)^2) for the step, r <= k the rank of the gradient factor, which is 0
-    after an accepted full step in the scaled metric. With surrogates of curvature one the full step decreases a
-    majorant of the objective and is nearly always accepted at once.
+    Paper, section 5, algorithms 5 and 6, with these changes where `mu` is None or `forgetting` is "auto":
+
+    *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one and flat from four on, s_i the running
+    median of ``|r_i|``, which sign steps of its logarithm follow; the degrees of freedom that y takes from the
+    residual are given back. An outlier moves s_i by one step, whatever its size; an entry whose row of U is wrong gets
+    a larger scale until its residual is learned from. Where all residuals grow at once, all scales do.
+
+    *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
+    entries of vector j: with missing entries and outliers the past binds the subspace less than complete vectors
+    would. The step of the newest vector, full in the metric of ``(1 - w) C + w y y'``, uses curvature one, which
+    majorises h: an accepted step never raises ``w h + (1 - w) past``. That is the guarantee that is left. Since s and
+    w change from vector to vector, it holds for each vector's objective, not for one function over all time.
+
+    *Pace.* See `bgsub.tracking.pace.Pace`: w follows the gradient of the cost with respect to log w, on a still
+    subspace as 2 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
+    influence and movement agree. The prediction changes the point around which the past is modelled, the step
+    after it lowers the objective there.
+
+    A vector costs O(m k) for the residual and O(m k^2) for the step. With `mu` and `forgetting` given, or another
+    metric, line search or carry (where they then are 0.06 and 0.05 by default), the past is kept as a thin factor
+    ``Q R`` of its gradient, updated by a rank-one QR, and C weighs all vectors alike.
 
     Examples
     --------
@@ -86,38 +115,47 @@ class SubspaceTracker:
 
     def __init__(
         self,
-        rank: int = 3,
+        rank: int | Auto = 3,
         surrogate: SurrogateName = "atan",
         mu: float | None = None,
         p: float = 0.5,
-        forgetting: float = 0.05,
+        forgetting: float | Auto = "auto",
         metric: Metric = "scaled",
         line_search: LineSearch = "objective",
         gradient_carry: GradientCarry = "model",
         subset: int = 4000,
         random_state: int = 0,
+        max_rank: int = 10,
     ) -> None:
         given = {name: value for name, value in locals().items() if name != "self"}
-        self._parameters = TrackerParameters(**given)
-        p = self._parameters.p
-        default = Surrogate.flattening_at(_FLATTENS_AT, surrogate, p)
-        self.surrogate_ = default if mu is None else replace(default, mu=float(mu))
-        self.mu = self.surrogate_.mu
-        self._subspace: Subspace | None = None
+        parameters = self._parameters = TrackerParameters(**given)
+        usual = (parameters.metric, parameters.line_search, parameters.gradient_carry) == USUAL
+        self._is_self_tuned = usual and (parameters.mu is None or parameters.forgetting == "auto")
+        default = Surrogate.flattening_at(_FLATTENS_AT if usual else _LITERAL_MU, surrogate, parameters.p)
+        self.surrogate_ = default if parameters.mu is None else replace(default, mu=parameters.mu)
+        self._model: Subspace | SelfTunedSubspace | None = None
 
     def set_forgetting(self, forgetting: float) -> None:
-        """Change the weight of the newest vector from the next one on."""
+        """Change the weight of the newest vector from the next one on, which then stays as it is."""
         self._parameters = replace(self._parameters, forgetting=forgetting)
+        if isinstance(self._model, SelfTunedSubspace):
+            self._model.pace.fix(forgetting)
 
     @property
-    def rank(self) -> int:
-        """Dimension k of the subspace."""
+    def rank(self) -> int | Auto:
+        """Dimension k of the subspace, as it was asked for."""
         return self._parameters.rank
 
     @property
-    def forgetting(self) -> float:
-        """Weight w of the newest vector."""
+    def forgetting(self) -> float | Auto:
+        """Weight w of the newest vector, as it was asked for."""
         return self._parameters.forgetting
+
+    @property
+    def _fixed_forgetting(self) -> float | None:
+        """The weight w where it does not adapt."""
+        given = self._parameters.forgetting
+        return given if isinstance(given, float) else None if self._is_self_tuned else _LITERAL_FORGETTING
 
     if not TYPE_CHECKING:  # a checker shall find wrong names itself
 
@@ -134,42 +172,73 @@ class SubspaceTracker:
 
     @property
     def subspace_(self) -> Subspace:
-        """The model itself; ParameterError while there is none."""
-        if self._subspace is None:
+        """The model itself, for one who takes its steps one by one; ParameterError while there is none."""
+        if not isinstance(self._known, Subspace):
+            raise ParameterError("subspace_ is there when mu and forgetting are given as numbers")
+        return self._known
+
+    @property
+    def _known(self) -> Subspace | SelfTunedSubspace:
+        if self._model is None:
             raise ParameterError("this SubspaceTracker has no model yet: call fit or partial_fit first")
-        return self._subspace
+        return self._model
 
     @property
     def components_(self) -> np.ndarray:
         """Orthonormal rows, (k, m), float32; a view of the model."""
-        basis = self.subspace_.basis
+        basis = self._known.basis
         basis.carry_out()
         return basis.stack[: basis.k, : basis.m]
 
     @property
     def coefficients_(self) -> np.ndarray:
         """Coefficients y of the newest vector, (k,), float64."""
-        return self.subspace_.y
+        return self._known.y
 
     @property
     def low_rank_(self) -> np.ndarray:
         """Low-rank part ``l = U y`` of the newest vector, (m,), float32."""
-        return self.subspace_.basis.low_rank(self.coefficients_)
+        return self._known.basis.low_rank(self.coefficients_)
+
+    @property
+    def rank_(self) -> int:
+        """Dimension k of the subspace now."""
+        return self._known.basis.k
+
+    @property
+    def forgetting_(self) -> float:
+        """Weight w of the next vector."""
+        model = self._known
+        return model.pace.w if isinstance(model, SelfTunedSubspace) else self._fixed_forgetting or _LITERAL_FORGETTING
+
+    @property
+    def momentum_(self) -> float:
+        """Share of the velocity by which the subspace moves before the next vector, in [0, 1]."""
+        model = self._known
+        return model.pace.momentum if isinstance(model, SelfTunedSubspace) else 0.0
+
+    @property
+    def scale_(self) -> np.ndarray:
+        """Scale of every entry, (m,), float32: the running median of its residual."""
+        model = self._known
+        if not isinstance(model, SelfTunedSubspace) or self._parameters.mu is not None:
+            raise ParameterError("scale_ is there when mu is not given")
+        return model.scale.copy()
 
     @property
     def step_length_(self) -> float:
         """The last accepted step length t."""
-        return self.subspace_.step_length
+        return self._known.step_length
 
     @property
     def objective_(self) -> tuple[float, float]:
         """The last objective before and after the step."""
-        return self.subspace_.objective
+        return self._known.objective
 
     @property
     def n_samples_seen_(self) -> int:
         """Number of updates."""
-        return 0 if self._subspace is None else self._subspace.updates
+        return 0 if self._model is None else self._model.updates
 
     def initialise(self, components: np.ndarray, coefficients: np.ndarray) -> SubspaceTracker:
         """Start from a known subspace.
@@ -186,21 +255,31 @@ class SubspaceTracker:
         SubspaceTracker
             The tracker itself.
         """
-        k, m = self.rank, components.shape[1]
-        if components.shape[0] != k or coefficients.shape[1:] != (k,):
+        components, moments = np.asarray(components), np.asarray(coefficients)
+        k, m = components.shape if components.ndim == 2 else (-1, -1)
+        if self.rank not in ("auto", k) or k < 1 or moments.ndim != 2 or moments.shape[1] != k:
+            wanted = "k" if self.rank == "auto" else self.rank
             raise ParameterError(
-                f"components and coefficients must have shapes ({k}, m) and (n, {k}), "
-                f"got {components.shape} and {coefficients.shape}"
+                f"components and coefficients must have shapes ({wanted}, m) and (n, {wanted}), "
+                f"got {components.shape} and {moments.shape}"
             )
         if m < k:
             raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")
-        basis = Basis(components)
-        self._subspace = Subspace(self._parameters, self.surrogate_, self.subset_of(m), basis, coefficients)
+        self._model = self._modelled(Basis(components), moments)
         return self
+
+    def _modelled(self, basis: Basis, coefficients: np.ndarray) -> Subspace | SelfTunedSubspace:
+        """Return the model that the parameters ask for."""
+        index, given = self.subset_of(basis.m), self._parameters
+        if not self._is_self_tuned:
+            return Subspace(given, self.surrogate_, index, basis, coefficients)
+        tuning = Tuning(self.surrogate_, self._fixed_forgetting, given.mu is None)
+        search = RankSearch(basis, min(given.max_rank, basis.m)) if given.rank == "auto" else None
+        return SelfTunedSubspace(basis, tuning, index, coefficients, search)
 
     def state(self) -> State:
         """Return everything that the next vector depends on, copied; see `bgsub.numerics.state`."""
-        return self.subspace_.state()
+        return self._known.state()
 
     def set_state(self, state: State, size: int | None = None) -> SubspaceTracker:
         """Go on bit for bit where the tracker stood whose `state` it was.
@@ -218,13 +297,13 @@ class SubspaceTracker:
             When it does not fit.
         """
         arrays = part_of(state, "basis")
-        basis = Basis.from_state(arrays, self.rank, size)
-        if not Basis.from_state(arrays, self.rank, size).is_orthonormal():  # another one: the question changes it
+        k = self.rank if self.rank != "auto" else len(array_of(arrays, "N", (None, None), "float64"))
+        basis = Basis.from_state(arrays, k, size)
+        if not Basis.from_state(arrays, k, size).is_orthonormal():  # another one: the question changes it
             raise ParameterError("the saved basis is not orthonormal")
-        none = np.zeros((0, self.rank))
-        subspace = Subspace(self._parameters, self.surrogate_, self.subset_of(basis.m), basis, none)
-        subspace.set_state(state)
-        self._subspace = subspace
+        model = self._modelled(basis, np.zeros((0, k)))
+        model.set_state(state)
+        self._model = model
         return self
 
     def subset_of(self, m: int) -> np.ndarray:
@@ -253,12 +332,18 @@ class SubspaceTracker:
             raise ParameterError(
                 f"the batch must hold real numbers, none beyond {_LARGEST:g}, got {X.dtype} with others"
             )
-        if X.ndim != 2 or min(X.shape) < self.rank:
-            raise ParameterError(
-                f"the batch must have shape (n, m) with n and m at least the rank {self.rank}, got {X.shape}"
-            )
-        components, coefficients = batch_start(X, scale, self.rank, self.surrogate_, self.subset_of(X.shape[1]))
-        return self.initialise(components, coefficients)
+        k = self._parameters.max_rank if self.rank == "auto" else self.rank
+        k = min(k, *X.shape) if self.rank == "auto" and X.ndim == 2 and X.size else k
+        if X.ndim != 2 or min(X.shape) < k:
+            raise ParameterError(f"the batch must have shape (n, m) with n and m at least the rank {k}, got {X.shape}")
+        index = self.subset_of(X.shape[1])
+        if self._is_self_tuned and self._parameters.mu is None:
+            components, coefficients, scales = scaled_start(X, scale, k, self.surrogate_, index)
+            self.initialise(components, coefficients)
+            assert isinstance(self._model, SelfTunedSubspace)
+            self._model.scale[:] = scales
+            return self
+        return self.initialise(*batch_start(X, scale, k, self.surrogate_, index))
 
     # -- one vector ----------------------------------------------------------------------------------------------
 
@@ -278,27 +363,36 @@ class SubspaceTracker:
             The tracker itself.
         """
         values, a = self._checked(x, observed)
-        if self._subspace is None:
-            rng = np.random.default_rng(self._parameters.random_state)
-            m = values.size
-            if m < self.rank:
-                raise ParameterError(f"rank must be at most the length {m} of the vectors, got {self.rank}")
-            start = np.linalg.qr(rng.standard_normal((m, self.rank)))[0]
-            self.initialise(start.T, np.zeros((0, self.rank)))
-            self.subspace_.cold_scale = _UNKNOWN
-        subspace = self.subspace_
-        if subspace.cold_scale == _UNKNOWN and np.any(values):
+        if self._model is None:
+            self._begin_cold(values.size)
+        model = self._known
+        if isinstance(model, SelfTunedSubspace):
+            model.learn(values, a)
+            self._model = model.of_better_rank()
+            return self
+        if model.cold_scale == _UNKNOWN and np.any(values):
             count = float(a.sum()) if a.size else float(values.size)
-            subspace.cold_scale = 2 * float(np.sqrt(np.sum(values.astype(np.float64) ** 2) / count))
-        seen = subspace.separate(values, a)
-        subspace.update(seen, self.forgetting)
-        subspace.fit(seen.fit.values, seen.fit.a)
+            model.cold_scale = 2 * float(np.sqrt(np.sum(values.astype(np.float64) ** 2) / count))
+        seen = model.separate(values, a)
+        model.update(seen, self.forgetting_)
+        model.fit(seen.fit.values, seen.fit.a)
         return self
+
+    def _begin_cold(self, m: int) -> None:
+        """Begin with a random subspace."""
+        k = 1 if self.rank == "auto" else self.rank
+        if m < k:
+            raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")
+        rng = np.random.default_rng(self._parameters.random_state)
+        start = np.linalg.qr(rng.standard_normal((m, k)))[0]
+        self.initialise(start.T, np.zeros((0, k)))
+        if isinstance(self._model, Subspace):
+            self._model.cold_scale = _UNKNOWN
 
     def _checked(self, x: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """Return `x` as float32 and the observed entries as 0/1 float32; missing entries of x become 0."""
         values = np.asarray(x)
-        expected = (values.size,) if self._subspace is None else (self._subspace.basis.m,)
+        expected = (values.size,) if self._model is None else (self._model.basis.m,)
         if values.ndim != 1 or values.shape != expected or values.size == 0:
             raise ParameterError(f"x must be a vector of shape {expected}, got shape {values.shape}")
         with np.errstate(over="ignore"):
