@@ -110,9 +110,9 @@ class Results:
         return float(np.median(ends)) if ends.size else float("nan")
 
     def curves(self, cell: Stream, method: str, column: str = "curve") -> np.ndarray:
-        """Return the angles, or another column of that kind, (seeds, counts)."""
+        """Return the angles, or another column of that kind, (seeds, counts); empty where it was not run."""
         found = [[float(value) for value in row[column].split()] for row in self.runs(cell, method)]
-        return np.array(found).reshape(len(found), -1)
+        return np.array(found)
 
     def milliseconds(self, method: str, dimension: int) -> float:
         """Return the median processor time per sample over all streams of m = `dimension`, nan where there is none."""

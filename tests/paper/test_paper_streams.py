@@ -1,4 +1,4 @@
-"""The synthetic streams of experiment 6 and the trackers that are given them."""
+"""The synthetic streams of experiment 6, and the trackers that are given them."""
 
 from itertools import islice
 
