@@ -118,7 +118,7 @@ def tasks_of(asked: Iterable[Question], seeds: dict[int, range]) -> list[grid.Ta
     found: dict[tuple[Stream, str], grid.Task] = {}
     for question in asked:
         for cell in question.cells.values():
-            for name in question.methods:
+            for name in (one for one in question.methods if METHODS[one].takes(cell)):
                 for seed in seeds[cell.dimension]:
                     stream = replace(cell, seed=seed)
                     found[stream, name] = {**asdict(stream), "method": name}

@@ -37,11 +37,11 @@ def times(stream: Stream, names: tuple[str, ...], each: int) -> tuple[dict[str, 
     each : int
         Samples per turn.
     """
-    trackers = {name: METHODS[name].make(stream) for name in names}
+    trackers = {name: METHODS[name].make(stream) for name in names if METHODS[name].takes(stream)}
     samples = ((x, observed) for _, x, observed in stream)
     x, observed = next(samples)
     first = {name: timing.timed(tracker.update, x, observed).seconds for name, tracker in trackers.items()}
-    rounds: dict[str, list[float]] = {name: [] for name in names}
+    rounds: dict[str, list[float]] = {name: [] for name in trackers}
     while taken := list(islice(samples, each)):
         for name, tracker in trackers.items():
             spent = [timing.timed(tracker.update, x, observed).cpu_seconds for x, observed in taken]

@@ -5,7 +5,9 @@ from itertools import islice
 import numpy as np
 import pytest
 from stream import MAGNITUDE, Stream, angle
-from stream_trackers import COMPARED, METHODS, OURS, YARDSTICK
+from stream_trackers import COMPARED, METHODS, OURS, YARDSTICK, batch
+
+from bgsub.errors import ParameterError
 
 pytestmark = pytest.mark.large  # streams of some hundred vectors
 SMALL = {"dimension": 60, "rank": 2, "length": 400}
@@ -101,19 +103,30 @@ def test_the_angle_to_what_is_not_finite_is_a_right_one():
 
 @pytest.mark.parametrize("name", COMPARED)
 def test_every_tracker_begins_where_it_should(name):
-    stream, method = made(seed=3), METHODS[name]
+    stream, method = made(seed=3, rank_after=3), METHODS[name]
     tracker = method.make(stream)
-    if not method.start:
-        tracker.update(np.zeros(60))
+    tracker.update(np.zeros(60))
+    if method.start:
+        assert angle(tracker.U, next(iter(stream))[0]) < 0.05
+    else:
         assert angle(tracker.U, stream.first_basis()) < 1e-5
 
 
-@pytest.mark.parametrize("name", COMPARED)
 @pytest.mark.parametrize("observed", [1.0, 0.5])
+def test_the_batch_start_is_near(observed):
+    stream = made(observed=observed)
+    assert angle(batch(stream, 100), next(iter(stream))[0]) < 0.02
+
+
+@pytest.mark.parametrize(("name", "observed"), [(name, share) for share in (1.0, 0.5) for name in COMPARED])
 def test_every_tracker_finds_a_still_subspace_without_outliers(name, observed):
-    stream = made(outliers=0.0, observed=observed, length=1500)
-    tracker, truth = METHODS[name].make(stream), next(iter(stream))[0]
-    for _, x, mask in stream:
+    stream, method = made(outliers=0.0, observed=observed, length=1500), METHODS[name]
+    if not method.takes(stream):
+        with pytest.raises(ParameterError, match="missing"):
+            method.make(stream).update(np.ones(60), np.arange(60) > 0)
+        return
+    tracker, truth = method.make(stream), next(iter(stream))[0]
+    for _, x, mask in islice(stream, method.spent(stream), None):
         tracker.update(x, mask)
     assert tracker.U.shape == (60, 2)
     np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(2), atol=1e-5)
