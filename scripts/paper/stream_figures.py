@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import figures
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
 from stream_questions import Question, counts
 from stream_results import Results
 from stream_trackers import METHODS
@@ -56,6 +57,7 @@ def _with_ranks(question: Question, results: Results) -> figures.Figure:
         for name in question.methods:
             _plot(lower, name, after, results.curves(cell, name, "ranks").T)
         lower.set_xlabel("samples")
+        lower.yaxis.set_major_locator(MaxNLocator(integer=True))
     panels[0, 0].set_ylabel("largest principal angle, rad")
     panels[1, 0].set_ylabel("rank (grey: the true one)")
     return _finished(figure, panels[0])

@@ -61,7 +61,8 @@ def _varied(name: str, base: Stream, field: str, values: Iterable[float], axis: 
         title: tuple(replace(base, speed=speed, **{field: value}) for value in values)
         for title, speed in MOTIONS.items()
     }
-    return Question(name, panels, axis, tuple(map(form.format, values)))
+    labels = ("none" if value == np.inf else form.format(value) for value in values)
+    return Question(name, panels, axis, tuple(labels))
 
 
 def _each(base: Stream) -> dict[str, tuple[Stream, ...]]:
@@ -99,7 +100,7 @@ def questions(base: Stream, large: Stream) -> dict[str, Question]:
         "a": Question("streams_speed", turned, "rad per sample", tuple(f"{speed:g}" for speed in SPEEDS)),
         "b": _varied("streams_outliers", base, "outliers", OUTLIERS, "outliers", "{:.0%}"),
         "c": _varied("streams_observed", base, "observed", OBSERVED, "observed", "{:.0%}"),
-        "d": _varied("streams_noise", base, "noise", NOISE, "signal to noise in dB", "{:g}"),
+        "d": _varied("streams_noise", base, "noise", NOISE, "noise", "{:g} dB"),
         "e": _varied("streams_block", base, "block", BLOCKS, "object covers", "{:.0%}"),
         "f": Question("streams_change", {seen: (replace(changing, observed=s),) for seen, s in SHARES.items()}),
         "g": Question("streams_large", _each(large)),
@@ -113,13 +114,13 @@ def shown_cells(base: Stream, large: Stream) -> frozenset[Stream]:
     return frozenset(cell for question in found for cell in question.cells.values())
 
 
-def tasks_of(asked: Iterable[Question], seeds: dict[int, range]) -> list[grid.Task]:
-    """Return one task per cell, method and seed, without duplicates; `seeds` by the dimension m."""
+def tasks_of(asked: Iterable[Question], seeds: range) -> list[grid.Task]:
+    """Return one task per cell, method and seed, without duplicates."""
     found: dict[tuple[Stream, str], grid.Task] = {}
     for question in asked:
         for cell in question.cells.values():
             for name in (one for one in question.methods if METHODS[one].takes(cell)):
-                for seed in seeds[cell.dimension]:
+                for seed in seeds:
                     stream = replace(cell, seed=seed)
                     found[stream, name] = {**asdict(stream), "method": name}
     return list(found.values())

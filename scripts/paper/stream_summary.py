@@ -58,6 +58,11 @@ class Line:
         """Say whether the ratio to a method is above its bar by more than a share `tolerance`."""
         return self.ratio(method) > self.bars.get(method, inf) * (1 + tolerance)
 
+    def stays(self, tolerance: float) -> bool:
+        """Say whether bgsub stays above the bar of still subspaces without noise."""
+        of_this_kind = self.cell.speed == self.cell.change == 0 and self.cell.noise == inf
+        return of_this_kind and self.ends.get(OURS, nan) > STILL_BAR * (1 + tolerance)
+
     def missed(self, tolerance: float) -> list[str]:
         """Return the bars that bgsub misses here, in words."""
         found = [
@@ -65,8 +70,7 @@ class Line:
             for name, bar in self.bars.items()
             if self.misses(name, tolerance)
         ]
-        still_without_noise = self.cell.speed == self.cell.change == 0 and self.cell.noise == inf
-        if still_without_noise and self.ends.get(OURS, nan) > STILL_BAR * (1 + tolerance):
+        if self.stays(tolerance):
             found.append(f"{self.ends[OURS]:.2g} rad (bar {STILL_BAR:g})")
         return found
 
@@ -87,6 +91,7 @@ def as_markdown(found: Iterable[Line], tolerance: float) -> str:
     body = [header, ["---"] * len(header)]
     for line in found:
         angles = [_text(line.ends.get(name, nan), ".1e") for name in names]
+        angles[names.index(OURS)] = _bold(angles[names.index(OURS)], line.stays(tolerance))
         ratios = [
             _bold(_text(line.ratio(name), ".3g"), line.misses(name, tolerance))
             for name in (line.best_rival, BEFORE_NAME, YARDSTICK)

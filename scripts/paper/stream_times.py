@@ -17,7 +17,7 @@ import options
 import timing
 from stream import Stream
 from stream_questions import SHARES
-from stream_trackers import COMPARED, METHODS, OURS
+from stream_trackers import COMPARED, METHODS, OURS, START
 from streams import names_of
 from tqdm import tqdm
 
@@ -25,7 +25,9 @@ KEYS, VALUES = ("rank", "observed", "method"), ("ms", "lowest_ms", "highest_ms",
 ENTERED = tuple(name for name, method in COMPARED.items() if not method.clean)
 
 
-def times(stream: Stream, names: tuple[str, ...], each: int) -> tuple[dict[str, float], dict[str, list[float]]]:
+def times(
+    stream: Stream, names: tuple[str, ...], rounds: int, each: int
+) -> tuple[dict[str, float], dict[str, list[float]]]:
     """Return the seconds of the first sample on the wall clock, and the processor time per sample of every round.
 
     Parameters
@@ -34,24 +36,24 @@ def times(stream: Stream, names: tuple[str, ...], each: int) -> tuple[dict[str, 
         What all are given.
     names : tuple of str
         Methods.
-    each : int
-        Samples per turn.
+    rounds, each : int
+        Turns of every tracker, and samples per turn.
     """
     trackers = {name: METHODS[name].make(stream) for name in names if METHODS[name].takes(stream)}
     samples = ((x, observed) for _, x, observed in stream)
     x, observed = next(samples)
     first = {name: timing.timed(tracker.update, x, observed).seconds for name, tracker in trackers.items()}
-    rounds: dict[str, list[float]] = {name: [] for name in trackers}
-    while taken := list(islice(samples, each)):
+    found: dict[str, list[float]] = {name: [] for name in trackers}
+    for taken in (list(islice(samples, each)) for _ in range(rounds)):
         for name, tracker in trackers.items():
             spent = [timing.timed(tracker.update, x, observed).cpu_seconds for x, observed in taken]
-            rounds[name].append(statistics.fmean(spent))
-    return first, {name: spent[len(spent) // 2 :] for name, spent in rounds.items()}
+            found[name].append(statistics.fmean(spent))
+    return first, {name: spent[len(spent) // 2 :] for name, spent in found.items()}
 
 
-def rows_of(stream: Stream, names: tuple[str, ...], each: int) -> list[grid.Row]:
+def rows_of(stream: Stream, names: tuple[str, ...], rounds: int, each: int) -> list[grid.Row]:
     """Return one row per method; ``ratio``: to the time of bgsub."""
-    first, found = times(stream, names, each)
+    first, found = times(stream, names, rounds, each)
     middle = {name: 1e3 * statistics.median(spent) for name, spent in found.items()}
     return [
         {
@@ -82,8 +84,8 @@ def main(dimension, ranks, rounds, each, names, folder) -> None:
     with timing.threads(1):
         for rank in tqdm(ranks, unit="rank"):
             for observed in SHARES.values():
-                stream = Stream(dimension, rank, 1 + rounds * each, observed=observed)
-                rows += rows_of(stream, names, each)
+                stream = Stream(dimension, rank, max(5 * START, 1 + rounds * each), observed=observed)
+                rows += rows_of(stream, names, rounds, each)
     for row in rows:
         click.echo("k = {rank:>3s}, {observed:>4s} observed, {method:24s}{ms:>8s} ms{ratio:>8s} x bgsub".format(**row))
     grid.make_folder(folder)

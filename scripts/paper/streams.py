@@ -68,7 +68,6 @@ def names_of(known: Iterable[str]) -> Callable[..., tuple[str, ...]]:
 @click.option("--large-dimension", default=20_000, show_default=True, type=click.IntRange(8), help="m of (g).")
 @click.option("--large-length", default=1000, show_default=True, type=click.IntRange(20), help="Samples of (g).")
 @click.option("--seeds", default=10, show_default=True, type=click.IntRange(1), help="Streams per cell.")
-@click.option("--large-seeds", default=3, show_default=True, type=click.IntRange(1), help="Streams per cell of (g).")
 @click.option("--seed", default=0, show_default=True, type=click.IntRange(0), help="The first seed.")
 @click.option("--tolerance", default=0.0, show_default=True, type=click.FloatRange(0), help="Share above a bar.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a bar is missed.")
@@ -76,16 +75,15 @@ def names_of(known: Iterable[str]) -> Callable[..., tuple[str, ...]]:
 @click.option("--resume/--fresh", default=True, show_default=True, help="Keep what the table holds, or begin anew.")
 @options.out
 @options.one_line_errors
-def main(letters, names, again, seeds, large_seeds, seed, tolerance, check, jobs, resume, folder, **sizes) -> None:
+def main(letters, names, again, seeds, seed, tolerance, check, jobs, resume, folder, **sizes) -> None:
     """Experiment 6: the angle to the true subspace for eight questions; tables and figures."""
     base = Stream(sizes["dimension"], sizes["rank"], sizes["length"])
     large = Stream(sizes["large_dimension"], sizes["rank"], sizes["large_length"])
-    if 4 * base.rank > min(base.dimension, large.dimension) or base.dimension == large.dimension:
-        raise click.UsageError("four times --rank must be at most the dimensions, and these must differ")
+    if 4 * base.rank > min(base.dimension, large.dimension):
+        raise click.UsageError("four times --rank must be at most the dimensions")
     known = stream_questions.questions(base, large)
     asked = {letter: known[letter] for letter in letters}
-    ranges = {base.dimension: range(seed, seed + seeds), large.dimension: range(seed, seed + large_seeds)}
-    tasks = stream_questions.tasks_of(asked.values(), ranges)
+    tasks = stream_questions.tasks_of(asked.values(), range(seed, seed + seeds))
     table = grid.Table(folder / "streams.csv", {"experiment": "streams"}, KEYS, VALUES)
     compute = partial(evaluate, shown=stream_questions.shown_cells(base, large))
     ours = [task for task in tasks if task["method"] in names]
