@@ -13,7 +13,7 @@ _GAP = 4  # pixels between pictures
 _LEAST = {"share_above": 2e-5, "outside": 2e-5, "step_length": 1e-3}  # what stands for none on a logarithmic axis
 _SHOWN = 200  # points of a curve; of more frames, medians of neighbours are drawn
 _PANELS = {
-    "background_error": "error of the background\n(grey levels, root mean square)",
+    "background_error": "error of the background\n(grey levels, rms)",
     "share_above": "share of pixels\nabove the threshold",
     "residual_energy": "residual energy\n(mean square)",
     "step_length": "step length",
