@@ -14,6 +14,9 @@ Subspace tracking with k = 2 and w = 0.05 after a batch start on the first 50 fr
 ``self-tuned``
     ``SubspaceTracker(rank=2)``: whatever the tracker does when it is told nothing but the rank; mu, w and the
     surrogate are its own.
+``median of the light``
+    No tracker: the median of all frames under the same lamps, to come ones included. It says how much of the people
+    differs from the room behind them at all.
 
 The background is ``l = U y`` after the step, the foreground the residual ``x - l``.
 
@@ -51,12 +54,14 @@ from lobby_tracking import (
     RANK,
     SCORES,
     SELF_TUNED,
+    STILL_LIGHT,
     SURROGATES,
     VARIANTS,
     Row,
     Track,
     Variant,
     persons,
+    still,
     summary,
     track,
 )
@@ -134,6 +139,7 @@ def report(
     """Track with every variant, write tables and figures whose paths begin with `stem`, and say each phase."""
     make_folder(stem.parent)
     tracks = {variant: track(material, people, variant, start, threshold) for variant in VARIANTS}
+    tracks[STILL_LIGHT] = still(material, people, start, threshold)
     shown = {variant: found for variant, found in tracks.items() if variant.surrogate in (surrogate, "")}
     phase_rows = [row for found in tracks.values() for row in summary(material, found.rows, start)]
     tables = {"": (PHASE_KEYS, VALUES, phase_rows)}
@@ -161,6 +167,7 @@ def report(
 
 def draw_strips(material: Material, people: People, shown: dict[Variant, Track], stem: Path, start: int) -> None:
     """Draw people, the first ones in the table or else those before the lamp switch, and that switch."""
+    tracked = {variant: found for variant, found in shown.items() if variant != STILL_LIGHT}
     count = len(material.frames)
     lamp = next((begin for begin, _ in material.switches if begin > start), (start + count) // 2)
     known = sorted(i for i, boxes in people.items() if i >= start and len(boxes))[: len(BEFORE)]
@@ -169,7 +176,7 @@ def draw_strips(material: Material, people: People, shown: dict[Variant, Track],
         "lamp": pictured(AROUND, lamp, start, count),
     }
     for name, at in numbers.items():
-        save(strip(material, shown, at, start, lamp), stem.with_name(f"{stem.name}_{name}.png"))
+        save(strip(material, tracked, at, start, lamp), stem.with_name(f"{stem.name}_{name}.png"))
 
 
 if __name__ == "__main__":

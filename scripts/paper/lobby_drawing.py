@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 from figures import plt
 from lobby_frames import Material
-from lobby_tracking import SELF_TUNED, Track, Variant
+from lobby_tracking import SELF_TUNED, STILL, Track, Variant
 
-_LINES = {"sample": ":", "sample, t <= 1": "--", "objective": "-", SELF_TUNED: "-"}
-_MARKERS = {"sample": "x", "sample, t <= 1": "^", "objective": "s", SELF_TUNED: "o"}
+_LINES = {"sample": ":", "sample, t <= 1": "--", "objective": "-", SELF_TUNED: "-", STILL: "-"}
+_MARKERS = {"sample": "x", "sample, t <= 1": "^", "objective": "s", SELF_TUNED: "o", STILL: "_"}
+_COLOURS = {SELF_TUNED: "tab:green", STILL: "0.4"}
+_KNOWN_OF_SOME = ("found", "outside")  # of the frames whose people are known: points, no curve
 _GAP = 4  # pixels between pictures
 _LEAST = {"share_above": 2e-5, "outside": 2e-5, "step_length": 1e-3}  # what stands for none on a logarithmic axis
 _SHOWN = 200  # points of a curve; of more frames, medians of neighbours are drawn
@@ -23,7 +25,7 @@ _PANELS = {
 
 
 def _label(variant: Variant) -> str:
-    return SELF_TUNED if variant.variant == SELF_TUNED else f"$\\mu$ = {variant.mu:g}, {variant.variant}"
+    return variant.variant if variant.variant in _COLOURS else f"$\\mu$ = {variant.mu:g}, {variant.variant}"
 
 
 def strip(material: Material, tracks: dict[Variant, Track], at: list[int], start: int, lamp: int) -> plt.Figure:
@@ -74,9 +76,11 @@ def curves(material: Material, tracks: dict[Variant, Track]) -> plt.Figure:
 def _curve(axes: plt.Axes, variant: Variant, found: Track, name: str) -> None:
     """Draw one quantity of one variant."""
     points = np.array([(row["frame"], max(row[name], _LEAST.get(name, 0.0))) for row in found.rows if name in row])
-    tuned = variant.variant == SELF_TUNED
-    look = {"color": "tab:green" if tuned else "tab:red" if variant.mu > 1 else "tab:blue", "label": _label(variant)}
-    if len(points) < len(found.rows):
+    colour = _COLOURS.get(variant.variant) or ("tab:red" if variant.mu > 1 else "tab:blue")
+    look = {"color": colour, "label": _label(variant)}
+    if not len(points):
+        return
+    if name in _KNOWN_OF_SOME:
         axes.plot(*points.T, ls="none", marker=_MARKERS[variant.variant], ms=4, mew=0.9, fillstyle="none", **look)
         return
     groups = np.array_split(points, min(_SHOWN, len(points)))

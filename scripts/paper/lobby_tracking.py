@@ -24,6 +24,7 @@ SEARCHES = {
     "objective": {"metric": "scaled", "line_search": "objective", "gradient_carry": "model"},
 }
 SELF_TUNED = "self-tuned"
+STILL = "median of the light"  # no tracker: what can be found at all
 
 MEDIANS = ("residual_energy", "share_above", "background_error", "step_length", "found", "outside")
 SCORES = ("precision", "recall", "f_measure")
@@ -47,6 +48,7 @@ class Track(NamedTuple):
 
 SELF_TUNING = Variant("", "", SELF_TUNED)
 VARIANTS = (*(Variant(s, mu, search) for s in SURROGATES for mu in MUS for search in SEARCHES), SELF_TUNING)
+STILL_LIGHT = Variant("", "", STILL)
 
 
 def tracker_of(variant: Variant) -> SubspaceTracker:
@@ -90,6 +92,19 @@ def track(material: Material, people: People, variant: Variant, start: int, thre
         figures = _figures(material, people, i, backgrounds[i - start], threshold)
         rows.append({**variant._asdict(), "frame": material.numbers[i], **figures, "step_length": tracker.step_length_})
     return Track(backgrounds, rows)
+
+
+def still(material: Material, people: People, start: int, threshold: float) -> Track:
+    """Return what the median of all frames under the same lamps gives, as `track` does; nothing within a switch."""
+    count = len(material.frames)
+    edges = [0, *(edge for begin, end in material.switches for edge in (begin, end + 1)), count]
+    backgrounds = material.frames.copy()
+    rows: list[Row] = [{**STILL_LIGHT._asdict(), "frame": number} for number in material.numbers]
+    for a, b in zip(edges[::2], edges[1::2], strict=True):
+        backgrounds[a:b] = np.median(material.frames[a:b], axis=0)
+        for i in range(a, b):
+            rows[i] |= _figures(material, people, i, backgrounds[i], threshold)
+    return Track(backgrounds[start:], rows[start:])
 
 
 def _figures(material: Material, people: People, i: int, background: np.ndarray, threshold: float) -> Row:

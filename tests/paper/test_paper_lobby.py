@@ -13,7 +13,7 @@ from bgsub import SubspaceTracker
 from bgsub.errors import SourceError
 
 pytestmark = pytest.mark.large  # some hundred frames, by every variant
-VARIANTS = 3 * 2 * 3 + 1
+VARIANTS = 3 * 2 * 3 + 2
 
 
 # -- the made scene
@@ -44,8 +44,11 @@ def test_lobby_writes_tables_of_all_variants_and_three_figures(lobby_results):
     }
     rows = rows_of(lobby_results / "lobby_frames.csv")
     assert {row["surrogate"] for row in rows} == {"atan", ""}
-    assert len(rows) == (2 * 3 + 1) * (97 - 50)
-    assert all(0 <= float(row["share_above"]) <= 1 and float(row["residual_energy"]) > 0 for row in rows)
+    assert len(rows) == (2 * 3 + 2) * (97 - 50)
+    empty = [row for row in rows if not row["share_above"]]
+    assert [(row["variant"], row["frame"]) for row in empty] == [(lobby_tracking.STILL, "83")]  # its lamps switch
+    known = [row for row in rows if row["share_above"]]
+    assert all(0 <= float(row["share_above"]) <= 1 and float(row["residual_energy"]) > 0 for row in known)
     for name in ("lobby_people", "lobby_lamp", "lobby_curves"):
         assert_picture(lobby_results / f"{name}.png")
 
@@ -76,6 +79,16 @@ def test_the_self_tuned_tracker_is_told_the_rank_and_nothing_else(lobby_results)
     assert tracker.get_params() == SubspaceTracker(rank=2).get_params()
     tuned = phase(lobby_results, "before", "", "self-tuned", "")
     assert tuned["f_measure"] > phase(lobby_results, "before", mu="2")["f_measure"]
+
+
+def test_the_median_of_the_light_sees_each_light_by_itself(room):
+    material = lobby_frames.taken(room / "input")
+    people = lobby_people.read_people(room / "people.csv", material.numbers, (20, 24))
+    found = lobby_tracking.still(material, people, 8, 0.08)
+    np.testing.assert_allclose(found.backgrounds[:6].mean() * 255, 120.5, atol=1)
+    np.testing.assert_allclose(found.backgrounds[7:].mean() * 255, 60.5, atol=1)
+    assert [row.get("found") for row in found.rows[3:6]] == [1.0, None, 0.0]
+    assert [row.get("share_above") for row in found.rows] == [0, 0, 0, 72 / 480, 0, 0, None, *[0] * 7]
 
 
 # -- images
@@ -140,7 +153,8 @@ def test_boxes_say_how_much_of_each_person_is_found(room, monkeypatch):
     assert {row["outside"] for row in rows} == {"0"}
     before = [row for row in rows_of(out / "lobby_real.csv") if row["phase"] == "before"]
     assert len(before) == VARIANTS
-    assert before[-1]["found"] == "0.5"  # the median of one frame whose person is found and one where nobody is
+    assert before[-2]["variant"] == lobby_tracking.SELF_TUNED
+    assert before[-2]["found"] == "0.5"  # the median of one frame whose person is found and one where nobody is
     names = {path.name for path in out.iterdir()}  # nothing shows the frames
     assert names == {"lobby_real.csv", "lobby_real_boxes.csv", "lobby_real_curves.png"}
     assert_picture(out / "lobby_real_curves.png")
