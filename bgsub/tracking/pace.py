@@ -9,8 +9,8 @@ from bgsub.tracking import _self_tuned_kernels
 
 _SAMPLES = 4.0  # of every direction, that the shortest memory 1/w holds
 _MOST = 0.1  # the largest forgetting factor, whatever the rank
-_LEAST = 1e-4  # the smallest, and never below 1 / t, that of the mean of all t vectors
-_LIMIT = 0.2  # change of log w per vector
+_LEAST = 1e-4  # the smallest
+_LIMIT = 0.2  # rise of log w per vector
 _GAIN = 0.25  # of the velocity, per step and w: critically damped
 
 
@@ -21,6 +21,7 @@ class Pace:
     ``dU / d(log w)``, a vector whose cost a larger w would have made smaller, ``e' Z'y > 0``, raises it, and one
     that shows that the last steps went too far lowers it, by ``log w += e' Z'y / (k e'e)``. On a still subspace
     with noise that gives ``w = 2 / t``, a running mean; on one that turns, the w at which steps do not agree any more.
+    It falls no faster than ``1 / t``: in a cold start steps disagree as well, and a memory filled with it would last.
 
     The momentum, in [0, 1], is the share of the velocity V, the running mean of the steps, by which the subspace
     moves before a vector is seen. It rises while the influence points along the movement, and falls where it points
@@ -49,7 +50,6 @@ class Pace:
         self._most = min(1 / (_SAMPLES * k), _MOST)
         self.w = self._most / 2 if forgetting is None else forgetting
         self.momentum = 0.0
-        self._seen = 0
         self._Z = np.zeros((k, n), np.float32)
 
     def fix(self, forgetting: float) -> None:
@@ -60,7 +60,6 @@ class Pace:
         """Return the pace of the subspace ``turn U'``, turn (k_new, k), of another rank."""
         other = Pace(len(turn), self._Z.shape[1], None if self.is_adaptive else self.w)
         other.w, other.momentum = min(self.w, other._most) if self.is_adaptive else self.w, self.momentum
-        other._seen = self._seen
         other._Z = (turn @ self._Z).astype(np.float32)
         return other
 
@@ -97,17 +96,15 @@ class Pace:
             return
         gained = _self_tuned_kernels.sense(self._Z, *subset, *small, self.w if taken else 0.0)
         self.momentum = min(max(self.momentum + self.w / self._most * agreement, 0.0), 1.0)
-        change = min(max(gained / self._k, -_LIMIT), _LIMIT)
-        self._seen += 1
-        self.w = min(max(self.w * float(np.exp(change)) * surprise, _LEAST, 1 / self._seen), self._most)
+        change = min(max(gained / self._k, -self.w), _LIMIT)
+        self.w = min(max(self.w * float(np.exp(change)) * surprise, _LEAST), self._most)
 
     def state(self) -> State:
         """Return what the next vector depends on, copied."""
-        return {"sensitivity": self._Z.copy(), "pace": np.array([self.w, self.momentum, self._seen])}
+        return {"sensitivity": self._Z.copy(), "pace": np.array([self.w, self.momentum])}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when it does not fit."""
         self._Z = array_of(state, "sensitivity", self._Z.shape, "float32")
-        w, self.momentum, seen = numbers_of(state, "pace", 3)
-        self._seen = int(seen)
+        w, self.momentum = numbers_of(state, "pace", 2)
         self.w = w if self.is_adaptive else self.w
