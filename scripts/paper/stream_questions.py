@@ -104,7 +104,7 @@ def questions(base: Stream, large: Stream) -> dict[str, Question]:
         "e": _varied("streams_block", base, "block", BLOCKS, "object covers", "{:.0%}"),
         "f": Question("streams_change", {seen: (replace(changing, observed=s),) for seen, s in SHARES.items()}),
         "g": Question("streams_large", _each(large)),
-        "h": Question("streams_rank", ranks, methods=tuple(name for name in (OURS, AUTO) if name in METHODS)),
+        "h": Question("streams_rank", ranks, methods=(OURS, AUTO)),
     }
 
 
