@@ -158,7 +158,7 @@ class SubspaceParameters(_Parameters):
     surrogate: SurrogateName = _parameter("atan", "l0-surrogate cost", symbol="h")
     mu: float | None = _parameter(
         None,
-        "smoothing of the cost; by default it flattens at an intensity of 0.06 of full scale",
+        "smoothing of the cost; by default it flattens at three times a pixel's own noise, 0.02 to 0.06 of full scale",
         0,
         is_open=True,
         symbol="mu",

@@ -42,7 +42,8 @@ class BackgroundSubtractor:
     surrogate : {"atan", "log", "lp"}, default "atan"
         l0-surrogate cost h.
     mu : float > 0, optional
-        Smoothing of the cost, in its own unit; by default it flattens at an intensity of 0.06 of full scale.
+        Smoothing of the cost, in its own unit; by default it flattens at three times a pixel's
+        own noise, but between 0.02 and 0.06 of full scale.
     p : float in (0, 1), default 0.5
         Exponent of ``lp``.
     forgetting : float in (0, 1), default 0.05

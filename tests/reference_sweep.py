@@ -58,11 +58,11 @@ def numbers(m: int, block: int, period: int):
     return np.arange(m) // block % period
 
 
-def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, block, look: Look) -> Swept:
+def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, cost_scale, block, look: Look) -> Swept:
     """Step the blocks of number `turn` and compare a frame with ``V c``.
 
-    V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, sigma (n,); `block` in entries. Where `kept`, the
-    background of the other blocks is that of the frame before.
+    V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, sigma, cost_scale (n,); `block` in entries. Where
+    `kept`, the background of the other blocks is that of the frame before.
     """
     period = len(G)
     visited = numbers(len(V), block, period) == turn
@@ -72,8 +72,9 @@ def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, block, look: Lo
         low_rank = np.where(visited, low_rank, look.scale * before)
     r = look.scale * pixels - low_rank
     seen = np.repeat(1.0 - (hidden != 0), look.channels)
-    influence = period * visited * look.surrogate.influence(seen * r)
-    cost = period * np.sum(visited * look.surrogate.value(seen * r))
+    s = np.repeat(cost_scale, look.channels)
+    influence = period * visited * s * look.surrogate.influence(seen * r / s)
+    cost = period * np.sum(visited * s**2 * look.surrogate.value(seen * r / s))
     d = np.sqrt(np.sum(r.reshape(-1, look.channels) ** 2, axis=1))
     limit = np.maximum(look.threshold, look.factor * sigma)
     products = np.concatenate([V.T @ influence, [influence @ influence, cost, np.count_nonzero(d > limit)]])
@@ -122,6 +123,7 @@ class Case:
         self.pixels, self.before = (full * x).astype(dtype), (full * np.clip(l + 0.05, 0, 1)).astype(dtype)
         self.hidden = (rng.random(n) < 0.3).astype(np.uint8) if hides else NOTHING
         self.sigma = (0.05 * rng.random(n)).astype(F)
+        self.cost_scale = rng.uniform(0.3, 1, n).astype(F)
         self.look = Look(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
 
     def swept(self, *bands):
@@ -131,9 +133,9 @@ class Case:
         picture, products = np.zeros_like(self.pixels), np.full((-(-n // self.block), self.k + 3), 5.0)
         cuts = [0, *(min(band * self.block, n) for band in bands), n]
         for begin, end in itertools.pairwise(cuts):
-            work = np.empty((2, look.channels * self.block), F)
+            work = np.empty((3, look.channels * self.block), F)
             visit = Visit(stack, self.G, self.c, self.period, self.turn)
-            frame = FrameArrays(self.pixels, self.sigma, self.hidden, self.before, self.kept)
+            frame = FrameArrays(self.pixels, self.sigma, self.cost_scale, self.hidden, self.before, self.kept)
             limits = KernelLook(F(look.scale), look.channels, F(look.full), F(look.top), *LIMITS)
             cost, out = Cost(s.code, F(s.mu), F(s.p)), Outputs(d, picture, over)
             _engine_kernels.sweep(begin, end, visit, cost, frame, limits, out, work, products)
@@ -144,8 +146,9 @@ class Case:
         m, k, stack = self.pixels.size, self.k, self.stack.astype(float)
         hidden = self.hidden if self.hidden.size else np.zeros(self.n)
         model = stack[:k, :m].T, stack[k, :m], self.G.astype(float), self.c.astype(float), self.turn
-        frame = self.kept, self.before.astype(float), hidden, self.pixels.astype(float), self.sigma.astype(float)
-        return sweep(*model, *frame, self.block * self.look.channels, self.look)
+        frame = self.kept, self.before.astype(float), hidden, self.pixels.astype(float)
+        scales = self.sigma.astype(float), self.cost_scale.astype(float)
+        return sweep(*model, *frame, *scales, self.block * self.look.channels, self.look)
 
 
 class SmallStep:
@@ -266,13 +269,13 @@ class DenseEngine:
     def __init__(self, frames, rank, threads):
         self._frames, self.block = frames, NumbaEngine(frames, rank, threads).block
 
-    def sweep(self, sweep_, shot, kept, canvas):
+    def sweep(self, sweep_, shot, scale, kept, canvas):
         """Do what `SweepEngine.sweep` says."""
         stack, G, c, _, turn = sweep_.visit
         k, m, hidden = len(c), shot.pixels.size, np.zeros(shot.sigma.size) if shot.hidden is None else shot.hidden
         before = canvas.picture if canvas.before is None else canvas.before
         model = stack[:k, :m].T.astype(float), stack[k, :m].astype(float), G.astype(float), c.astype(float), turn
-        arrays = (np.asarray(a, float).reshape(-1) for a in (before, hidden, shot.pixels, shot.sigma))
+        arrays = (np.asarray(a, float).reshape(-1) for a in (before, hidden, shot.pixels, shot.sigma, scale))
         kind, mu, p = sweep_.cost
         surrogate = Surrogate({code: name for name, code in CODES.items()}[kind], float(mu), float(p))
         block = self.block * self._frames.channels

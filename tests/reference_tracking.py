@@ -7,18 +7,18 @@ import numpy as np
 from bgsub.numerics.surrogates import Surrogate
 
 
-def separate(U, y, x, a, surrogate: Surrogate):
-    """Return low-rank part, influence and cost of one vector; U (m, k), x and a (m,)."""
+def separate(U, y, x, a, surrogate: Surrogate, s=1.0):
+    """Return low-rank part, influence and cost ``sum s^2 h(r / s)`` of one vector; U (m, k), x, a and s (m,)."""
     low_rank = U @ y
-    residual = a * (x - low_rank)
-    return low_rank, surrogate.influence(residual), float(np.sum(surrogate.value(residual)))
+    z = a * (x - low_rank) / s
+    return low_rank, s * surrogate.influence(z), float(np.sum(s**2 * surrogate.value(z)))
 
 
-def robust_coefficients(U, x, a, y, surrogate: Surrogate, iterations: int):
-    """Iteratively reweighted least squares for ``argmin_y h(A(x - U y))`` with the whole weight matrix."""
+def robust_coefficients(U, x, a, y, surrogate: Surrogate, iterations: int, s=1.0):
+    """Iteratively reweighted least squares for ``argmin_y h(A(x - U y))`` with the whole weight matrix, s as above."""
     for _ in range(iterations):
         residual = a * (x - U @ y)
-        W = np.diag(a * surrogate.weight(residual))
+        W = np.diag(a * surrogate.weight(residual / s))
         y = y + np.linalg.solve(U.T @ W @ U, U.T @ W @ residual)
     return y
 

@@ -234,7 +234,7 @@ def test_model_files_that_are_none(tmp_path):
     with pytest.raises(SourceError, match="is not a bgsub model"):
         BackgroundSubtractor.load(tmp_path / "other.npz")
     np.savez(tmp_path / "old.npz", kind=np.array("bgsub model, version 3"), parameters=np.array("{}"))
-    with pytest.raises(SourceError, match="is not a bgsub model of version 4: another version of bgsub made it"):
+    with pytest.raises(SourceError, match="is not a bgsub model of version 5: another version of bgsub made it"):
         BackgroundSubtractor.load(tmp_path / "old.npz")
     with pytest.raises(SinkError, match="cannot be written to"):
         BackgroundSubtractor().save(tmp_path / "missing" / "model.npz")

@@ -27,6 +27,8 @@ class FrameArrays(NamedTuple):
         ``scale * pixels`` is in [0, 1].
     sigma : ndarray, (n,), float32
         Noise scale.
+    cost_scale : ndarray, (n,) or (0,), float32
+        Scales s of the pixels' costs ``s^2 h(r / s)``; empty where there are no costs.
     hidden : ndarray, (n,) or (0,), uint8
         Pixels that are not observed (non-zero); empty when all are.
     before : ndarray, (m,), type of `pixels`
@@ -38,6 +40,7 @@ class FrameArrays(NamedTuple):
 
     pixels: np.ndarray
     sigma: np.ndarray
+    cost_scale: np.ndarray
     hidden: np.ndarray
     before: np.ndarray
     kept: bool
@@ -125,6 +128,18 @@ def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
 
 
 @part
+def for_channels(values, channels, out):  # type: ignore[no-untyped-def]
+    """Write the value of every pixel, (n,), into `out`, (n * channels,), once per channel; both float32."""
+    if channels == 3:
+        for i in range(values.size):
+            out[3 * i], out[3 * i + 1], out[3 * i + 2] = values[i], values[i], values[i]
+    else:
+        for i in range(values.size):
+            for c in range(channels):
+                out[channels * i + c] = values[i]
+
+
+@part
 def judge(l, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyped-def]
     """Compare a block of a frame with its background `l`; return the number of candidates.
 
@@ -170,7 +185,7 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
     frame : FrameArrays
     look : Look
     out : Outputs
-    work : ndarray, (2, channels * pixels of a block), float32
+    work : ndarray, (3, channels * pixels of a block), float32
     products : ndarray, (blocks, k + 3), float64, output
         Of every block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number
         of candidates. Block by block, so that their sums do not depend on the number of bands.  O(m k).
@@ -182,7 +197,8 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
         sums = products[a // pixels_per_block]
         sums[:] = 0.0
         first, last = a * channels, b * channels
-        l, r, e = work[0, : last - first], work[1, : last - first], stack[k, first:last]
+        l, r, s = work[0, : last - first], work[1, : last - first], work[2, : last - first]
+        e = stack[k, first:last]
         is_visited = a // pixels_per_block % visit.period == visit.turn
         if is_visited:
             advance(stack, first, visit.G[visit.turn], e, c, l)
@@ -198,7 +214,8 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
             continue
         if frame.hidden.size > 0:
             hide(frame.hidden[a:b], channels, r)
-        sums[k + 1] = visit.period * influence_and_value(r, e, cost.kind, cost.mu, cost.p)
+        for_channels(frame.cost_scale[a:b], channels, s)
+        sums[k + 1] = visit.period * influence_and_value(r, s, e, cost.kind, cost.mu, cost.p)
         if visit.period > 1:
             multiply(e, np.float32(visit.period))
         for j in range(k + 1):

@@ -6,7 +6,7 @@ import numpy as np
 
 from bgsub.numerics.jit import kernel, part
 
-_ZERO = np.float32(0)
+_ZERO, _ONE = np.float32(0), np.float32(1)
 UNLEARNED = 2  # in a mask: known foreground
 CHUNK = 64  # pixels that are looked at together to find out whether any is set
 
@@ -80,6 +80,17 @@ def learn_noise(d, mask, displaced, rate, foreground_rate, clip, floor, sigma): 
         a = _ZERO if mask[i] == UNLEARNED else foreground_rate * np.float32(displaced[i])
         a = rate if mask[i] == 0 else a
         sigma[i] = max(sigma[i] + a * (min(d[i], clip) - sigma[i]), floor)
+
+
+@kernel
+def follow_median(d, limit, up, down, least, scale):  # type: ignore[no-untyped-def]
+    """Multiply `scale` by `up` where ``d > limit * scale`` and by `down` elsewhere, within [least, 1].
+
+    ``limit * scale`` follows the median of `d`; both (n,) float32, as are the numbers.
+    """
+    for i in range(scale.size):
+        step = up if d[i] > limit * scale[i] else down
+        scale[i] = min(max(scale[i] * step, least), _ONE)
 
 
 @part

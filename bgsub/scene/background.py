@@ -19,6 +19,9 @@ from bgsub.tracking.tracker import SubspaceTracker
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
 _EVERYTHING = np.empty(0, np.float32)
 _PERIOD = 2  # frames in which every block of the basis is visited once
+_INLIERS = 3.0  # residual of a channel at which its cost flattens, in units of the noise of the pixel
+_LEAST = 1 / 3  # of the common scale of the costs
+_PACE = 0.002  # of the logarithm of a scale, per frame
 _CALM = 0.003  # root mean square change of the background up to which it is kept where it is not visited
 
 
@@ -91,6 +94,12 @@ class StartBackground:
 class TrackedBackground:
     """The tracked subspace: one pass over the model per frame.
 
+    Every pixel has a cost of its own, ``s^2 h(r / s)``, with s in [1/3, 1]: it begins with the common one, and sign
+    steps of log s then follow the median of the joint residual, so that the cost flattens at three times the noise.
+    What a calm pixel suddenly shows is an outlier and hardly learned; a pixel that is noisy, moves or is wrong keeps
+    the common cost. The steps do not ask for the mask, and an object moves them by one step per frame however much
+    it differs. Above the common scale, or with the segmenter's noise scale, objects are learned with the noise.
+
     Parameters
     ----------
     frames : FrameFormat
@@ -102,6 +111,8 @@ class TrackedBackground:
     ----------
     tracker : SubspaceTracker
         The subspace.
+    scale : ndarray, (h, w), float32
+        The scales s; all one where `mu` is given.
     one_pass : bool
         False: every frame by the plain passes of the tracker, for comparison.
     """
@@ -113,11 +124,16 @@ class TrackedBackground:
         self._frames = frames
         self.tracker = SubspaceTracker(**values.as_dict())
         self._index = self.tracker.subset_of(frames.size)
-        self._values, self._seen = np.empty((2, self._index.size), np.float32)
+        self._values, self._seen, self._scales = np.empty((3, self._index.size), np.float32)
         self._engine = make_engine(frames, min(parameters.rank, frames.size), parameters.threads)
         self._scale = np.float32(1 / frames.pixels_full)
         blocks = self._index // frames.channels // self._engine.block
         self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
+        h, w, channels = frames.cube
+        self._pixels = self._index // channels
+        self.scale = np.ones((h, w), np.float32)
+        self._follows = parameters.mu is None
+        self._limit = np.float32(self.tracker.surrogate_.scale * np.sqrt(channels) / _INLIERS)
         self.one_pass = True
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
@@ -129,11 +145,12 @@ class TrackedBackground:
             seen = self._seen
             _pixel_kernels.seen_at(shot.hidden.reshape(-1), self._index, channels, seen)
         entries = self._engine.block * channels
-        sweep = subspace.begin(self._values, seen, _PERIOD, entries) if self.one_pass else None
+        _pixel_kernels.values_at(self.scale.reshape(-1), self._pixels, np.float32(1), self._scales)
+        sweep = subspace.begin(self._values, seen, self._scales, _PERIOD, entries) if self.one_pass else None
         if sweep is None:
             return self._separate_plainly(shot, canvas)
         kept = canvas.before is not None and sweep.fit.change < _CALM
-        swept = self._engine.sweep(sweep, shot, kept, canvas)
+        swept = self._engine.sweep(sweep, shot, self.scale, kept, canvas)
         influence = subspace.end(sweep, swept.products, swept.cost, self._weights[sweep.visit.turn])
         return Compared(swept.candidates, influence)
 
@@ -143,7 +160,8 @@ class TrackedBackground:
         weights = _EVERYTHING
         if shot.hidden is not None:
             weights = np.repeat(shot.hidden.reshape(-1) == 0, self._frames.channels).astype(np.float32)
-        influence = self.tracker.subspace_.separate(x, weights)
+        scale = np.repeat(self.scale.reshape(-1), self._frames.channels)
+        influence = self.tracker.subspace_.separate(x, weights, scale)
         assert influence.low_rank is not None
         return Compared(self._engine.compare(influence.low_rank, shot, canvas), influence)
 
@@ -154,6 +172,21 @@ class TrackedBackground:
     def learn(self, influence: Influence, rate: float | None) -> None:
         """Learn from the newest frame; `rate` replaces the forgetting factor when given."""
         self.tracker.subspace_.update(influence, self.tracker.forgetting_ if rate is None else rate)
+
+    def set_scale(self, scale: np.ndarray) -> None:
+        """Go on with the scales of another one, (h, w) float32."""
+        self.scale = np.clip(scale, np.float32(_LEAST), 1)
+
+    def follow(self, residual: np.ndarray, known: np.ndarray | None) -> None:
+        """Let the scales follow a residual, (h, w) float32, but not where foreground is `known`, (h, w) bool."""
+        if not self._follows or self.tracker.subspace_.basis.deferred.turn:  # once per period is enough
+            return
+        pace = _PERIOD * _PACE
+        kept = None if known is None else self.scale[known]
+        numbers = self._limit, np.float32(np.exp(pace)), np.float32(np.exp(-pace)), np.float32(_LEAST)
+        _pixel_kernels.follow_median(residual.reshape(-1), *numbers, self.scale.reshape(-1))
+        if kept is not None:
+            self.scale[known] = kept
 
     def absorb(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Make a frame, (h, w, c), the background where `due`, (h, w) bool."""

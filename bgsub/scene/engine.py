@@ -16,9 +16,9 @@ from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking.basis import Sweep
 
-_NOTHING = np.empty(0, np.uint8)
+_NOTHING, _ANY = np.empty(0, np.uint8), np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band of the sweep
-_BLOCK_BYTES = 147_456  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
+_BLOCK_BYTES = 73_728  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
 
 
 class Canvas:
@@ -127,7 +127,7 @@ class SweepEngine(Protocol):
 
     block: int
 
-    def sweep(self, sweep: Sweep, shot: Shot, kept: bool, canvas: Canvas) -> Swept:
+    def sweep(self, sweep: Sweep, shot: Shot, scale: np.ndarray, kept: bool, canvas: Canvas) -> Swept:
         """Step the blocks of the basis that are due, compare a frame with its background, and find its influence.
 
         Parameters
@@ -136,6 +136,8 @@ class SweepEngine(Protocol):
             The basis; its stack is changed in place as `Sweep` says.
         shot : Shot
             The frame.
+        scale : ndarray, (h, w), float32
+            Scales s of the pixels' costs ``s^2 h(r / s)``.
         kept : bool
             Whether the background of the blocks that are not visited is that of the frame before.
         canvas : Canvas
@@ -166,12 +168,12 @@ class NumbaEngine:
         full = frames.pixels_full
         top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0
         self._unit = np.float32(1 / full), channels, np.float32(full), np.float32(top)
-        self._work = np.empty((self._bands, 2, channels * self.block), np.float32)
+        self._work = np.empty((self._bands, 3, channels * self.block), np.float32)
         self._products = np.zeros((-(-frames.size // (channels * self.block)), rank + 3))
 
-    def sweep(self, sweep: Sweep, shot: Shot, kept: bool, canvas: Canvas) -> Swept:
+    def sweep(self, sweep: Sweep, shot: Shot, scale: np.ndarray, kept: bool, canvas: Canvas) -> Swept:
         """Do what `SweepEngine.sweep` says, in one pass over memory: O(m k)."""
-        frame, look, out = self._arrays(shot, kept, canvas)
+        frame, look, out = self._arrays(shot, scale, kept, canvas)
 
         def in_band(begin: int, end: int, band: int) -> None:
             work = self._work[band], self._products
@@ -183,15 +185,16 @@ class NumbaEngine:
 
     def compare(self, low_rank: np.ndarray, shot: Shot, canvas: Canvas) -> int:
         """Do what `SweepEngine.compare` says; O(m)."""
-        frame = self._arrays(shot, False, canvas)
+        frame = self._arrays(shot, _ANY, False, canvas)
         return _engine_kernels.compare(0, shot.sigma.size, low_rank, *frame, self._work[0])
 
-    def _arrays(self, shot: Shot, kept: bool, canvas: Canvas) -> tuple[FrameArrays, Look, Outputs]:
+    def _arrays(self, shot: Shot, scale: np.ndarray, kept: bool, canvas: Canvas) -> tuple[FrameArrays, Look, Outputs]:
         """Return the arguments of the kernels."""
         picture = canvas.picture.reshape(-1)
         before = picture if canvas.before is None else canvas.before.reshape(-1)
         hidden = _NOTHING if shot.hidden is None else shot.hidden.reshape(-1)
-        frame = FrameArrays(shot.pixels.reshape(-1), shot.sigma.reshape(-1), hidden, before, kept)
+        scales = shot.sigma.reshape(-1), scale.reshape(-1)
+        frame = FrameArrays(shot.pixels.reshape(-1), *scales, hidden, before, kept)
         look = Look(*self._unit, shot.threshold, shot.factor)
         return frame, look, Outputs(canvas.residual.reshape(-1), picture, canvas.over.reshape(-1))
 

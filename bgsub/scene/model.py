@@ -192,6 +192,7 @@ class SceneModel:
         self.segmenter.learn(self.canvas.residual, mask)
         if self.tracked is not None and seen.influence is not None:
             self.tracked.learn(seen.influence, rate)
+            self.tracked.follow(self.canvas.residual, seen.known)
         due = self.objects.released(seen.pixels, self.canvas.picture, mask)
         if due is not None:
             self._release(seen.pixels, due)
@@ -229,7 +230,9 @@ class SceneModel:
         }
         if self.start is not None:
             return {**state, "start": self.start.buffer.state()}
-        return state if self.tracked is None else {**state, "tracker": self.tracked.tracker.state()}
+        if self.tracked is None:
+            return state
+        return {**state, "tracker": self.tracked.tracker.state(), "cost_scale": self.tracked.scale.copy()}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:
@@ -249,6 +252,7 @@ class SceneModel:
             return model
         model.tracked = TrackedBackground(frames, parameters)
         model.tracked.tracker.set_state(part_of(state, "tracker"), frames.size)
+        model.tracked.set_scale(array_of(state, "cost_scale", frames.cube[:2], "float32"))
         model.start = None
         return model
 

@@ -12,7 +12,6 @@ import numpy as np
 
 from bgsub.numerics.jit import kernel, part
 from bgsub.numerics.surrogates import (
-    ATAN,
     LOG,
     LP,
     arctan,
@@ -27,6 +26,7 @@ from bgsub.numerics.surrogates import (
 BLOCK = 2048
 _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
+_ONE = np.float32(1)
 _TINY = np.float32(1e-12)
 
 
@@ -70,17 +70,34 @@ def value_of(r, kind, mu, p):  # type: ignore[no-untyped-def]
 
 
 @part
-def influence_and_value(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``psi(r)`` into `e`, which must not be `r`, and return the sum of ``h(r)`` over the block; both (n,)."""
-    if kind != ATAN:
+def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``s psi(r / s)`` into `e`, which must not be `r`, and return the sum of ``s^2 h(r / s)``.
+
+    `r`, `e` (n,); `scale`, (n,) or (0,), holds the scales s, and is empty when all are one.
+    """
+    if scale.size == 0:
         influence_of(r, e, kind, mu, p)
         return value_of(r, kind, mu, p)
     total = _ZERO
-    for i in range(r.size):
-        z = mu * arctan(r[i] / mu)  # the costly part, shared by both
-        e[i] = z * (mu * mu / (mu * mu + r[i] * r[i]))
-        total += z * z
-    return _HALF * total
+    if kind == LP:
+        for i in range(r.size):
+            s, z = scale[i], r[i] / scale[i]
+            e[i] = s * lp_influence(z, mu, p)
+            total += s * s * lp_value(z, mu, p)
+    elif kind == LOG:
+        for i in range(r.size):
+            s, z = scale[i], r[i] / scale[i]
+            e[i] = s * log_influence(z, mu, p)
+            total += s * s * log_value(z, mu, p)
+    else:
+        for i in range(r.size):
+            width = mu * scale[i]
+            t = r[i] / width  # once for both
+            z = width * arctan(t)
+            e[i] = z / (_ONE + t * t)
+            total += z * z
+        total *= _HALF
+    return total
 
 
 @part
@@ -141,7 +158,7 @@ def difference(x, l, a, r):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def residual_sweep(stack, k, y, x, a, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
+def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
     """Make background, influence and inner products of one vector in one pass over the model.
 
     Parameters
@@ -156,6 +173,8 @@ def residual_sweep(stack, k, y, x, a, kind, mu, p, low_rank, products, work):  #
         The vector.
     a : ndarray, (m,) or (0,), float32
         Observed entries (1) and missing ones (0); empty when all are observed.
+    scale : ndarray, (m,) or (0,), float32
+        Scales s of the entries' costs ``s^2 h(r / s)``; empty when all are one.
     kind, mu, p : int, float32, float32
         Surrogate.
     low_rank : ndarray, (m,), float32, output
@@ -179,18 +198,18 @@ def residual_sweep(stack, k, y, x, a, kind, mu, p, low_rank, products, work):  #
         combine(stack, begin, y, background)
         r = work[: end - begin]
         difference(x[begin:end], background, a[begin:end], r)
-        cost += value_of(r, kind, mu, p)
-        influence_of(r, e, kind, mu, p)
+        cost += influence_and_value(r, scale[begin:end], e, kind, mu, p)
         for j in range(last + 1):
             products[j] += dot(stack[j, begin:end], e)
     return cost
 
 
 @kernel
-def trial_cost(stack, c, x, a, kind, mu, p, work):  # type: ignore[no-untyped-def]
+def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-untyped-def]
     """Return ``h(A(x - sum_j c_j stack_j))``: the newest sample at a trial step length.
 
-    `stack` (n_rows, m), `c` (n_rows,), `x` (m,) float32, `a` (m,) or (0,), `work` (2, BLOCK) float32.  O(m n_rows).
+    `stack` (n_rows, m), `c` (n_rows,), `x` (m,) float32, `a`, `scale` (m,) or (0,), `work` (2, BLOCK) float32.
+    O(m n_rows).
     """
     cost = 0.0
     for begin in range(0, x.size, BLOCK):
@@ -198,7 +217,7 @@ def trial_cost(stack, c, x, a, kind, mu, p, work):  # type: ignore[no-untyped-de
         low_rank, r = work[0, : end - begin], work[1, : end - begin]
         combine(stack, begin, c, low_rank)
         difference(x[begin:end], low_rank, a[begin:end], r)
-        cost += value_of(r, kind, mu, p)
+        cost += influence_and_value(r, scale[begin:end], low_rank, kind, mu, p)
     return cost
 
 
@@ -281,15 +300,15 @@ def solve_spd(gram, right):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
+def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
     """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset by reweighted least squares.
 
     Parameters
     ----------
     rows : ndarray, (k, n), float32
         The basis on the subset.
-    x, a : ndarray, (n,), float32
-        The vector and the observed entries on the subset; `a` may be empty.
+    x, a, scale : ndarray, (n,), float32
+        The vector, the observed entries and the scales of the costs on the subset; `a` and `scale` may be empty.
     iterations, tolerance : int, float
         Limits; stops when the change of y is below `tolerance` relative to y.
     y : ndarray, (k,), float64
@@ -308,7 +327,13 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
             y32[i] = y[i]
         combine(rows, 0, y32, low_rank)
         difference(x, low_rank, a, r)
-        weight_of(r, omega, kind, mu, p)
+        if scale.size > 0:
+            z = low_rank
+            for i in range(r.size):
+                z[i] = r[i] / scale[i]
+            weight_of(z, omega, kind, mu, p)
+        else:
+            weight_of(r, omega, kind, mu, p)
         normal_equations(rows, r, omega, a, gram, right)
         solve_spd(gram, right)
         change, size = 0.0, 0.0
@@ -324,7 +349,8 @@ def subset_coefficients(rows, x, a, kind, mu, p, iterations, tolerance, y, work,
     difference(x, low_rank, a, r)
     cost = 0.0
     for begin in range(0, r.size, BLOCK):
-        cost += value_of(r[begin : begin + BLOCK], kind, mu, p)
+        part = slice(begin, begin + BLOCK)
+        cost += influence_and_value(r[part], scale[part], omega[part], kind, mu, p)
     return cost / max(r.size, 1)
 
 

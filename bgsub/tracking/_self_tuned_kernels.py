@@ -10,8 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.numerics.surrogates import LOG, LP, atan_pair, log_influence, log_value, lp_influence, lp_value
-from bgsub.tracking._kernels import BLOCK, combine, difference, dot, normal_equations, solve_spd, weight_of
+from bgsub.tracking._kernels import (
+    BLOCK,
+    combine,
+    difference,
+    dot,
+    influence_and_value,
+    normal_equations,
+    solve_spd,
+    weight_of,
+)
 from bgsub.tracking._step_kernels import least_kept, try_full_step
 
 _ZERO = np.float32(0)
@@ -156,29 +164,6 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
 
 
 @part
-def scaled_influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``s psi(r / s)`` into `e` and return the sum of ``s^2 h(r / s)``; all (n,)."""
-    total = _ZERO
-    if kind == LP:
-        for i in range(r.size):
-            s, z = scale[i], r[i] / scale[i]
-            e[i] = s * lp_influence(z, mu, p)
-            total += s * s * lp_value(z, mu, p)
-    elif kind == LOG:
-        for i in range(r.size):
-            s, z = scale[i], r[i] / scale[i]
-            e[i] = s * log_influence(z, mu, p)
-            total += s * s * log_value(z, mu, p)
-    else:
-        for i in range(r.size):
-            s = scale[i]
-            h, psi = atan_pair(r[i] / s, mu)
-            e[i] = s * psi
-            total += s * s * h
-    return total
-
-
-@part
 def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
     """Let the scales follow the median of ``|r|`` by steps of their logarithm; see `self_tuned_sweep` for `follow`."""
     inflation, up, down, common, floor = follow
@@ -227,7 +212,7 @@ def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, wo
         e, s = stack[2 * k, begin:end], scale[begin:end]
         combine(stack, begin, c, low_rank)
         difference(x[begin:end], low_rank, a[begin:end], r)
-        cost += scaled_influence_and_value(r, s, e, kind, mu, p)
+        cost += influence_and_value(r, s, e, kind, mu, p)
         follow_median(r, a[begin:end], follow, s)
         for j in range(2 * k + 1):
             products[j] += dot(stack[j, begin:end], e)

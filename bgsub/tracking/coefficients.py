@@ -28,6 +28,8 @@ class Fit:
     ----------
     values, a : ndarray, (s,), float32
         The vector there and what is observed of it, 0 or 1; `a` may be empty, then all is.
+    scale : ndarray, (s,) or (0,), float32
+        Scales of the costs of its entries; empty when all are one.
     y : ndarray, (k,), float64
         Its coefficients in the basis.
     change : float
@@ -36,6 +38,7 @@ class Fit:
 
     values: np.ndarray
     a: np.ndarray
+    scale: np.ndarray
     y: np.ndarray
     change: float
 
@@ -86,14 +89,14 @@ class PixelSubset:
         """
         s = self._surrogate
         low_rank, r = self._work[0], self._block[0]
-        arguments = s.code, np.float32(mu), np.float32(s.p)
+        seen, cost = (fit.values, fit.a, fit.scale), (s.code, np.float32(mu), np.float32(s.p))
         y = fit.y.astype(np.float32)
-        _kernels.residual_sweep(self._stack, self._k, y, fit.values, fit.a, *arguments, low_rank, self._products, r)
+        _kernels.residual_sweep(self._stack, self._k, y, *seen, *cost, low_rank, self._products, r)
         if weights is not None:
             self._stack[self._k] *= weights
         _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
 
-    def fit(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float, scale: float) -> Fit:
+    def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, y: np.ndarray, mu: float, widest: float) -> Fit:
         """Fit ``argmin_y h(A(x - U y))`` from a previous y, by reweighted least squares.
 
         Where y jumps or the fit is bad, the cost may have held it in a local minimum: then once more with
@@ -101,28 +104,30 @@ class PixelSubset:
 
         Parameters
         ----------
-        values, a : ndarray, (s,), float32
-            The vector on the subset and what is observed of it; `a` may be empty.
+        values, a, scale : ndarray, (s,), float32
+            The vector on the subset, what is observed of it and the scales of its costs; `a` and `scale` may be empty.
         y : ndarray, (k,), float64
             Previous coefficients.
         mu : float
             Smoothing parameter.
-        scale : float
+        widest : float
             Intensity where the continuation begins, at least half the full scale of an image.
         """
         np.copyto(self._before, self._low_rank)
         new = y.copy()
-        cost = self._reweight(values, a, new, mu)
-        if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > self._bad:
+        seen = values, a, scale
+        cost = self._reweight(seen, new, mu)
+        bad = self._bad * (float(scale @ scale) / scale.size if scale.size else 1.0)
+        if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > bad:
             other = new.copy()
-            for large in np.geomspace(first_mu(self._surrogate, scale), mu, _CONTINUATION):
-                again = self._reweight(values, a, other, large)
+            for large in np.geomspace(first_mu(self._surrogate, widest), mu, _CONTINUATION):
+                again = self._reweight(seen, other, large)
             new = other if again < cost else new
         _kernels.combine(self._stack[: self._k], 0, new.astype(np.float32), self._low_rank)
         d = self._low_rank - self._before
-        return Fit(values, a, new, float(np.sqrt(np.dot(d, d) / d.size)))
+        return Fit(*seen, new, float(np.sqrt(np.dot(d, d) / d.size)))
 
-    def _reweight(self, values: np.ndarray, a: np.ndarray, y: np.ndarray, mu: float) -> float:
+    def _reweight(self, seen: tuple[np.ndarray, np.ndarray, np.ndarray], y: np.ndarray, mu: float) -> float:
         s = self._surrogate
         arguments = s.code, np.float32(mu), np.float32(s.p), _ITERATIONS, _TOLERANCE
-        return _kernels.subset_coefficients(self._stack[: self._k], values, a, *arguments, y, self._work, *self._small)
+        return _kernels.subset_coefficients(self._stack[: self._k], *seen, *arguments, y, self._work, *self._small)

@@ -43,7 +43,8 @@ class Influence:
     weights : ndarray, (s,), float32, or None
         Weights of the entries of the subset in e and in the cost, where they are not one.
     vector : tuple of ndarray, or None
-        The vector and what is observed of it, where it is at hand: the line search may look at it again.
+        The vector, what is observed of it and the scales of its costs, where it is at hand: the line search may look
+        at it again.
     low_rank : ndarray, (m,), float32, or None
         ``l = U y``, where the pass wrote it; a buffer that the next pass overwrites.
     """
@@ -53,7 +54,7 @@ class Influence:
     cost: float
     number: int
     weights: np.ndarray | None = None
-    vector: tuple[np.ndarray, np.ndarray] | None = None
+    vector: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
     low_rank: np.ndarray | None = None
 
 
@@ -110,13 +111,13 @@ class Subspace:
 
     # -- one vector ----------------------------------------------------------------------------------------------
 
-    def fit(self, values: np.ndarray, a: np.ndarray) -> Fit:
-        """Fit the coefficients to a vector on the subset, step 1 of the algorithm; `a` tells what is observed of it."""
-        fit = self._subset.fit(values, a, self.y, self._current_mu(), self.cold_scale)
+    def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray = EVERYTHING) -> Fit:
+        """Fit the coefficients to a vector on the subset, step 1 of the algorithm; arguments as in `begin`."""
+        fit = self._subset.fit(values, a, scale, self.y, self._current_mu(), self.cold_scale)
         self.y = fit.y
         return fit
 
-    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING) -> Influence:
+    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING, scale: np.ndarray = EVERYTHING) -> Influence:
         """Split a vector by the subspace as it stands, with coefficients of its own; `update` can learn from it.
 
         Parameters
@@ -125,6 +126,8 @@ class Subspace:
             The vector.
         a : ndarray, (m,) or (0,), float32
             Observed entries, 0 or 1; empty observes all.
+        scale : ndarray, (m,) or (0,), float32
+            Scales s of the entries' costs ``s^2 h(r / s)``; empty for one everywhere.
 
         Returns
         -------
@@ -133,26 +136,27 @@ class Subspace:
         """
         basis = self.basis
         basis.carry_out()
-        fit = self.fit(x[self._subset.index], a[self._subset.index] if a.size else a)
+        index = self._subset.index
+        fit = self.fit(x[index], *(b[index] if b.size else b for b in (a, scale)))
         if not self._low_rank.size:
             self._low_rank = np.empty(basis.m, np.float32)
         rows = self._active()
         products = np.empty(len(rows))
         y = fit.y.astype(np.float32)
         outputs = self._low_rank, products, basis.work[0]
-        cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, *self._cost(), *outputs)
+        cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, scale, *self._cost(), *outputs)
         basis.newest = -1
         self._passes += 1
-        return Influence(fit, products, cost, self._passes, vector=(x, a), low_rank=self._low_rank)
+        return Influence(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
 
-    def begin(self, values: np.ndarray, a: np.ndarray, period: int, block: int) -> Sweep | None:
+    def begin(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, period: int, block: int) -> Sweep | None:
         """Fit the coefficients of a vector of which an engine will find everything else in its one pass.
 
         Parameters
         ----------
-        values, a : ndarray, (s,), float32
-            The vector on the subset of `subset_of` and what is observed of it; `a` may be empty. They must stay as
-            they are until `update`.
+        values, a, scale : ndarray, (s,), float32
+            The vector on the subset of `subset_of`, what is observed of it and the scales of its entries' costs; `a`
+            and `scale` may be empty. They must stay as they are until `update`.
         period, block : int
             Of every `period` blocks of so many entries, the pass visits one.
 
@@ -164,7 +168,7 @@ class Subspace:
         """
         if len(self._R):
             return None
-        fit = self.fit(values, a)
+        fit = self.fit(values, a, scale)
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
 

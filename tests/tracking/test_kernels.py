@@ -21,6 +21,11 @@ def arguments(surrogate):
     return surrogate.code, F(surrogate.mu), F(surrogate.p)
 
 
+def scales(m, scaled, seed):
+    """Return scales of the entries' costs, (m,) or, for one everywhere, (0,) float32."""
+    return np.random.default_rng(seed).uniform(0.3, 1, m).astype(F) if scaled else EVERYTHING
+
+
 def planted(m, k, seed, outliers=0.2):
     """Return U (m, k), y, x with outliers, and 0/1 observed entries."""
     rng = np.random.default_rng(seed)
@@ -34,19 +39,21 @@ def planted(m, k, seed, outliers=0.2):
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
 @pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("scaled", [True, False])
 @given(m=st.integers(1, 5000), k=st.integers(1, 9), r=st.integers(0, 3), seed=st.integers(0, 99))
 @sizes
-def test_residual_sweep_is_its_twin(surrogate, complete, m, k, r, seed):
+def test_residual_sweep_is_its_twin(surrogate, complete, scaled, m, k, r, seed):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((k + r + 1, m)) / np.sqrt(m)
     y, x = rng.standard_normal(k) * 0.3 * np.sqrt(m), rng.random(m)
     a = np.ones(m) if complete else (rng.random(m) < 0.7).astype(float)
+    s = scales(m, scaled, seed)
     stack, low_rank, products = rows.astype(F), np.empty(m, F), np.empty(k + r + 1)
     cost = _kernels.residual_sweep(
-        stack, k, y.astype(F), x.astype(F), EVERYTHING if complete else a.astype(F), *arguments(surrogate),
+        stack, k, y.astype(F), x.astype(F), EVERYTHING if complete else a.astype(F), s, *arguments(surrogate),
         low_rank, products, np.empty(_kernels.BLOCK, F),
     )  # fmt: skip
-    expected, e, h = reference.separate(rows[:k].T, y, x, a, surrogate)
+    expected, e, h = reference.separate(rows[:k].T, y, x, a, surrogate, s if scaled else 1.0)
     rows[-1] = e
     np.testing.assert_allclose(low_rank, expected, atol=2e-5)
     np.testing.assert_allclose(stack[-1], e, atol=2e-5)
@@ -55,20 +62,24 @@ def test_residual_sweep_is_its_twin(surrogate, complete, m, k, r, seed):
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
+@pytest.mark.parametrize("scaled", [True, False])
 @given(m=st.integers(1, 5000), n=st.integers(1, 10), seed=st.integers(0, 99))
 @sizes
-def test_trial_cost_is_its_twin(surrogate, m, n, seed):
+def test_trial_cost_is_its_twin(surrogate, scaled, m, n, seed):
     rng = np.random.default_rng(seed)
     rows, c, x = rng.standard_normal((n, m)) / np.sqrt(m), rng.standard_normal(n), rng.random(m)
+    s = scales(m, scaled, seed)
     cost = _kernels.trial_cost(
         rows.astype(F),
         c.astype(F),
         x.astype(F),
         EVERYTHING,
+        s,
         *arguments(surrogate),
         np.empty((2, _kernels.BLOCK), F),
     )
-    assert cost == pytest.approx(float(np.sum(surrogate.value(x - c @ rows))), rel=1e-4, abs=1e-7)
+    _, _, h = reference.separate(rows.T, c, x, 1.0, surrogate, s if scaled else 1.0)
+    assert cost == pytest.approx(h, rel=1e-4, abs=1e-7)
 
 
 @given(m=st.integers(1, 5000), n=st.integers(1, 12), seed=st.integers(0, 99), data=st.data())
@@ -85,17 +96,20 @@ def test_transform_rows_is_a_matrix_product(m, n, seed, data):
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
 @pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("scaled", [True, False])
 @given(m=st.integers(40, 3000), k=st.integers(1, 6), seed=st.integers(0, 99))
 @sizes
-def test_subset_coefficients_are_their_twin(surrogate, complete, m, k, seed):
+def test_subset_coefficients_are_their_twin(surrogate, complete, scaled, m, k, seed):
     U, truth, x, a = planted(m, k, seed)
-    start = truth + 0.01
+    start, s = truth + 0.01, scales(m, scaled, seed)
+    own = s.astype(float) if scaled else 1.0
     y = start.copy()
     work = (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
     cost = _kernels.subset_coefficients(
         U.T.astype(F).copy(),
         x.astype(F),
         EVERYTHING if complete else a.astype(F),
+        s,
         *arguments(surrogate),
         4,
         0.0,
@@ -103,10 +117,10 @@ def test_subset_coefficients_are_their_twin(surrogate, complete, m, k, seed):
         *work,
     )
     observed = np.ones(m) if complete else a
-    expected = reference.robust_coefficients(U, x, observed, start, surrogate, 4)
+    expected = reference.robust_coefficients(U, x, observed, start, surrogate, 4, own)
     np.testing.assert_allclose(y, expected, atol=2e-3 * np.abs(expected).max())
-    h = float(np.mean(surrogate.value(observed * (x - U @ y))))
-    assert cost == pytest.approx(h, rel=2e-2, abs=1e-6)
+    _, _, h = reference.separate(U, y, x, observed, surrogate, own)
+    assert cost == pytest.approx(h / m, rel=2e-2, abs=1e-6)
 
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)

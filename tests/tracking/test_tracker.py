@@ -225,7 +225,7 @@ def test_only_the_newest_influence_is_learned_and_only_once():
     subspace.update(new, 0.1)
     with pytest.raises(ParameterError, match="update must follow the pass"):
         subspace.update(new, 0.1)
-    first, _ = (subspace.begin(x, np.empty(0, np.float32), 2, 20) for _ in range(2))
+    first, _ = (subspace.begin(x, *np.empty((2, 0), np.float32), 2, 20) for _ in range(2))
     with pytest.raises(ParameterError, match="end must follow the begin"):
         subspace.end(first, np.zeros(3), 0.0, np.ones(60, np.float32))
     turned = subspace.separate(x)
