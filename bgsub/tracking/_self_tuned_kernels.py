@@ -16,6 +16,7 @@ from bgsub.tracking._step_kernels import least_kept, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_RIDGE = 1e-6  # of the trace
 
 
 @kernel
@@ -30,6 +31,18 @@ def predicted_rows(stack, index, P, rows):  # type: ignore[no-untyped-def]
             if factor != _ZERO:
                 for q in range(index.size):
                     rows[i, q] += factor * stack[j, index[q]]
+
+
+@part
+def solve_steadily(gram, right):  # type: ignore[no-untyped-def]
+    """Solve ``gram d = right`` in place, the diagonal raised above the rounding of sums in float32.
+
+    Where few weights matter, y would run away else; since d is the change of y, the ridge only makes it slower.
+    """
+    ridge = _RIDGE * np.trace(gram)
+    for i in range(right.size):
+        gram[i, i] += ridge
+    solve_spd(gram, right)
 
 
 @part
@@ -48,7 +61,7 @@ def reweight(rows, x, a, scale, widening, kind, mu, p, y, work, y32, gram, right
         z[i] = r[i] * (factor / scale[i])
     weight_of(z, omega, kind, mu, p)
     normal_equations(rows, r, omega, a, gram, right)
-    solve_spd(gram, right)
+    solve_steadily(gram, right)
     change, size = 0.0, 0.0
     for i in range(y.size):
         y[i] += right[i]
@@ -63,7 +76,7 @@ def least_squares(rows, x, a, y, work, gram, right):  # type: ignore[no-untyped-
     omega = work[2]
     omega[:] = _ONE
     normal_equations(rows, x, omega, a, gram, right)
-    solve_spd(gram, right)
+    solve_steadily(gram, right)
     y[:] = right
 
 
