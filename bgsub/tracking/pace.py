@@ -10,7 +10,7 @@ from bgsub.tracking import _self_tuned_kernels
 _SAMPLES = 2.0  # of every direction, that the shortest memory 1/w holds
 _MOST = 0.1  # the largest forgetting factor, whatever the rank
 _LEAST = 1e-4  # the smallest
-_LIMIT = 0.2  # change of log w per vector
+_LIMIT = 0.2  # rise of log w per vector
 _GAIN = 0.25  # of the velocity, per step and w: critically damped
 
 
@@ -21,6 +21,7 @@ class Pace:
     ``dU / d(log w)``, a vector whose cost a larger w would have made smaller, ``e' Z'y > 0``, raises it, and one
     that shows that the last steps went too far lowers it, by ``log w += e' Z'y / (k e'e)``. On a still subspace
     with noise that gives ``w = 2 / t``, a running mean; on one that turns, the w at which steps do not agree any more.
+    It falls no faster than ``1 / t``: in a cold start steps disagree as well, and a memory filled with it would last.
 
     The momentum, in [0, 1], is the share of the velocity V, the running mean of the steps, by which the subspace
     moves before a vector is seen. It rises while the influence points along the movement, and falls where it points
@@ -95,7 +96,7 @@ class Pace:
             return
         gained = _self_tuned_kernels.sense(self._Z, *subset, *small, self.w if taken else 0.0)
         self.momentum = min(max(self.momentum + self.w / self._most * agreement, 0.0), 1.0)
-        change = min(max(gained / self._k, -_LIMIT), _LIMIT)
+        change = min(max(gained / self._k, -self.w), _LIMIT)
         self.w = min(max(self.w * float(np.exp(change)) * surprise, _LEAST), self._most)
 
     def state(self) -> State:
