@@ -2,7 +2,7 @@
 
 The stack has rows ``[U V e]``: the basis, its velocity and the influence, (2 k + 1, >= m). The subspace that a vector
 is compared with is the predicted one, ``P [U V]`` with P (k, 2 k). `kind`, `mu`, `p` select the surrogate for
-residuals in units of their own scale. The dense twin is `tests.reference_tracking.SelfTuned`.
+residuals in units of their own scale. The dense twin is in ``tests/reference_self_tuned.py``.
 """
 
 from __future__ import annotations
