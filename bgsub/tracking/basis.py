@@ -13,6 +13,8 @@ from bgsub.tracking.coefficients import Fit
 from bgsub.tracking.deferred import DeferredStep
 
 _DRIFTED = 0.05  # from an orthonormal basis, beyond what rounding does
+_MANY = 16  # rows from which the BLAS is faster than a pass of our own
+_COLUMNS = 8192  # of a product of the BLAS, so that its result stays in the cache
 _SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from which it is carried out
 
 
@@ -189,7 +191,12 @@ class Basis:
     def transform(self, T: np.ndarray) -> None:
         """Replace the leading rows of the stack by `T`, (n_new, n_rows), times its leading rows."""
         T = np.ascontiguousarray(T, np.float32)
-        _kernels.transform_rows(self.stack[: T.shape[1]], T, self.work)
+        if len(T) < _MANY:
+            _kernels.transform_rows(self.stack[: T.shape[1]], T, self.work)
+            return
+        for first in range(0, self.m, _COLUMNS):
+            columns = self.stack[: T.shape[1], first : first + _COLUMNS]
+            columns[: len(T)] = T @ columns
 
     def gram(self) -> np.ndarray:
         """Return ``U'U``, (k, k) float64."""

@@ -7,7 +7,7 @@ import numpy as np
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.tracking import _self_tuned_kernels
 
-_SAMPLES = 2.0  # of every direction, that the shortest memory 1/w holds
+_SAMPLES = 4.0  # of every direction, that the shortest memory 1/w holds
 _MOST = 0.1  # the largest forgetting factor, whatever the rank
 _LEAST = 1e-4  # the smallest
 _LIMIT = 0.2  # rise of log w per vector

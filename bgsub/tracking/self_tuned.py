@@ -19,7 +19,7 @@ from bgsub.tracking.step import FLOOR, IN_SPAN
 _FIT = 6, 8, 1e-6  # stages of the continuation, iterations at the end, change at which they stop
 _STEP = float(np.exp(0.05))  # by which a scale follows the median of its residual
 _CALM = 2.0  # ratio of residuals to scales, either way, up to which the entries follow one by one
-_TOGETHER = 0.1  # power of what is beyond that, by which all scales follow at once
+_TOGETHER = 0.2  # power of what is beyond that, by which all scales follow at once
 _FEWEST = 0.1  # share of the degrees of freedom that is taken to be left, at least
 _ROUNDING = 1e-7  # least scale, of the size of the vectors
 _FIRST_FITS = 3  # of the first vector, for a scale where none is known

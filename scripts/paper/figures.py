@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
+from PIL import Image  # comes with matplotlib
 from planted import RECOVERED
 
 from bgsub.storage.atomic import write_whole
@@ -122,8 +123,9 @@ def phase_figure(panels: list[list[tuple[str, np.ndarray]]], shares: np.ndarray,
 
 
 def save(figure: Figure, path: Path) -> None:
-    """Write a figure as PNG so that it appears whole; SinkError where that cannot be done."""
-    file = io.BytesIO()
-    figure.savefig(file, format="png", dpi=110, metadata={"Software": None})
+    """Write a figure as PNG of 256 colours so that it appears whole; SinkError where that cannot be done."""
+    drawn, file = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=110)
     plt.close(figure)
+    Image.open(drawn).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, "PNG", optimize=True)
     write_whole(path, file.getvalue())

@@ -11,6 +11,12 @@ Subspace tracking with k = 2 and w = 0.05 after a batch start on the first 50 fr
 ``objective``
     The default of `bgsub.SubspaceTracker`: backtracking on the whole objective, scaled metric, gradient carried by
     its second-order model.
+``self-tuned``
+    ``SubspaceTracker(rank=2)``: whatever the tracker does when it is told nothing but the rank; mu, w and the
+    surrogate are its own.
+``median of the light``
+    No tracker: the median of all frames under the same lamps, to come ones included. It says how much of the people
+    differs from the room behind them at all.
 
 The background is ``l = U y`` after the step, the foreground the residual ``x - l``.
 
@@ -18,135 +24,82 @@ Units: intensities are scaled to [0, 1], and mu is in the unit of the surrogate,
 intensity for ``atan``. On this scale no residual reaches the bend of the cost at mu = 2 (intensity 1.4, or 2 for
 ``atan``), so that it is least squares, while mu = 0.01 bends at 0.1 = 25 grey levels (``atan``: 2.5), which is robust.
 On 0..255 both would bend at 2 grey levels or below, within the noise of a camera, and would differ in nothing: a
-residual beyond has hardly any influence. The pictures show one surrogate, the tables all three.
+residual beyond has hardly any influence. The pictures and the table of frames show one surrogate, the others all three.
 
-Frames: a folder of images (the I2R sequence "lobby" or any other; numbers in names count as numbers), or the scene
-``bgsub.synthetic.scene("lobby")`` with its exact masks and its empty room, from the lamp switch after which the light
-stays longest. Nothing else is done to the residual: one threshold, no median, no memory of lights.
+Frames: a folder of images (the I2R sequence "lobby" [1]_ or any other; numbers in names count as numbers), or the
+scene ``bgsub.synthetic.scene("lobby")`` with its exact masks and its empty room, from the lamp switch after which the
+light stays longest. Where lamps switch is found from the frames of a folder. A table of boxes of the people in some of
+them says how much of each box is found, and how much foreground there is elsewhere. Nothing else is done to the
+residual: one threshold, no median, no memory of lights.
+
+References
+----------
+.. [1] L. Li, W. Huang, I. Y.-H. Gu and Q. Tian, *Statistical modeling of complex backgrounds for foreground object
+   detection*, IEEE Transactions on Image Processing 13(11), 2004.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 
 import click
-import numpy as np
 from figures import save
-from grid import Table
+from grid import Table, make_folder
 from lobby_drawing import curves, strip
-from lobby_frames import GREY, Material, Track, made, taken
+from lobby_frames import Material, made, taken
+from lobby_people import People, read_people
+from lobby_tracking import (
+    FORGETTING,
+    MEDIANS,
+    RANK,
+    SCORES,
+    SELF_TUNED,
+    STILL_LIGHT,
+    SURROGATES,
+    VARIANTS,
+    Row,
+    Track,
+    Variant,
+    persons,
+    still,
+    summary,
+    track,
+)
 from options import RESULTS, one_line_errors
 
-from bgsub import SubspaceTracker
-from bgsub.evaluation import Confusion, confusion
-
-SURROGATES = ("atan", "log", "lp")
-MUS = (2.0, 0.01)
-LITERAL = {"metric": "canonical", "line_search": "sample", "gradient_carry": "unchanged"}
-BOUNDED = "sample, t <= 1"
-LINE_SEARCHES = {
-    "sample": LITERAL,
-    BOUNDED: LITERAL,
-    "objective": {"metric": "scaled", "line_search": "objective", "gradient_carry": "model"},
-}
 AROUND = (-2, 0, 1, 3, 10, 35)  # frames of the second figure, from the lamp switch
-BEFORE = (-26, -14, -2)  # frames of the first
+BEFORE = (-26, -14, -2)  # frames of the first, unless the people are known
+
+FRAME_KEYS = (*Variant._fields, "frame")
+PHASE_KEYS = (*Variant._fields, "phase", "first_frame", "last_frame")
+PERSON_KEYS = (*Variant._fields, "frame", "box")
+VALUES = (*MEDIANS, *SCORES)
+PERSON_VALUES = ("found", "outside")
 
 
-FRAME_KEYS = ("surrogate", "mu", "line_search", "frame")
-FRAME_VALUES = (
-    "residual_energy", "share_above", "precision", "recall", "f_measure", "background_error", "step_length",
-)  # fmt: skip
-PHASE_KEYS = ("surrogate", "mu", "line_search", "first_frame", "last_frame")
-
-
-def track(material: Material, surrogate: str, mu: float, line_search: str, start: int, threshold: float) -> Track:
-    """Track all frames after the first `start`, which are the batch start.
-
-    Parameters
-    ----------
-    material : Material
-        The frames.
-    surrogate, mu
-        Cost and its smoothing.
-    line_search : str
-        One of `LINE_SEARCHES`.
-    start : int
-        Number of frames of the batch start.
-    threshold : float
-        Residual, as an intensity, from which a pixel is foreground.
-
-    Returns
-    -------
-    Track
-        Its first frame is number `start`.
-    """
-    count, height, width = material.frames.shape
-    vectors = material.frames.reshape(count, -1)
-    tracker = SubspaceTracker(2, surrogate, mu, forgetting=0.05, **LINE_SEARCHES[line_search]).fit(vectors[:start])
-    backgrounds, rows = np.empty((count - start, height, width), np.float32), []
-    for i in range(start, count):
-        if line_search == BOUNDED:
-            subspace = tracker.subspace_
-            subspace.step_length = min(subspace.step_length or 0.5, 0.5)  # the search begins at twice this
-        tracker.partial_fit(vectors[i])
-        backgrounds[i - start] = tracker.low_rank_.reshape(height, width)
-        key = {"surrogate": surrogate, "mu": mu, "line_search": line_search, "frame": i}
-        figures = _figures(material, i, backgrounds[i - start], threshold)
-        rows.append({**key, **figures, "step_length": tracker.step_length_})
-    return Track(backgrounds, rows)
-
-
-def _figures(material: Material, i: int, background: np.ndarray, threshold: float) -> dict[str, object]:
-    """Return the figures of one frame; `confusion` is for sums and not written, errors are in grey levels."""
-    residual = material.frames[i] - background
-    above = np.abs(residual) > threshold
-    out: dict[str, object] = {
-        "residual_energy": float(np.mean(residual.astype(np.float64) ** 2)),
-        "share_above": float(above.mean()),
-    }
-    if material.masks is None or material.empty is None:
-        return out
-    found = confusion((above * 255).astype(np.uint8), material.masks[i])
-    error = GREY * float(np.sqrt(np.mean((background - material.empty[i]) ** 2)))
-    scores = {"precision": found.precision, "recall": found.recall, "f_measure": found.f_measure}
-    return {**out, **scores, "background_error": error, "confusion": found}
-
-
-def phases(material: Material, rows: list[dict[str, object]]) -> Iterator[dict[str, object]]:
-    """Yield the figures of one variant between two lamp switches: medians over frames, scores of all pixels."""
-    first, last = int(rows[0]["frame"]), int(rows[-1]["frame"])
-    cuts = [first, *(at for at in material.lamps if first < at <= last), last + 1]
-    for a, b in pairwise(cuts):
-        part = rows[a - first : b - first]
-        out = {**part[0], "first_frame": a, "last_frame": b - 1}
-        for name in ("residual_energy", "share_above", "background_error", "step_length"):
-            if name in part[0]:
-                out[name] = float(np.median([row[name] for row in part]))
-        if "confusion" in part[0]:
-            found = sum((row["confusion"] for row in part), Confusion())
-            out |= {"precision": found.precision, "recall": found.recall, "f_measure": found.f_measure}
-        yield out
-
-
-def written(rows: list[dict[str, object]], columns: tuple[str, ...]) -> list[dict[str, str]]:
+def written(rows: list[Row], columns: tuple[str, ...]) -> list[dict[str, str]]:
     """Return the columns of rows as text; what is not known is empty."""
     return [
-        {name: f"{row[name]:.6g}" if isinstance(row.get(name), float) else str(row.get(name, "")) for name in columns}
+        {name: f"{row[name]:.4g}" if isinstance(row.get(name), float) else str(row.get(name, "")) for name in columns}
         for row in rows
     ]
 
 
 def pictured(offsets: tuple[int, ...], lamp: int, start: int, count: int) -> list[int]:
-    """Return the numbers of tracked frames at `offsets` from the lamp switch, none twice."""
+    """Return the positions of tracked frames at `offsets` from the lamp switch, none twice."""
     return sorted({min(max(lamp + i, start), count - 1) for i in offsets})
 
 
 @click.command()
 @click.option("--frames", type=click.Path(exists=True, file_okay=False, path_type=Path), help="Folder of real frames.")
-@click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="Folder of the results.")
+@click.option(
+    "--people", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="Their boxes: frame,x0,y0,x1,y1."
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Folder of the results; without it, real frames leave no picture of themselves and no table of frames.",
+)
 @click.option(
     "--size", type=(int, int), default=(160, 128), show_default=True, help="Width and height of the made scene."
 )
@@ -158,6 +111,7 @@ def pictured(offsets: tuple[int, ...], lamp: int, start: int, count: int) -> lis
 @one_line_errors
 def main(
     frames: Path | None,
+    people: Path | None,
     out: Path | None,
     size: tuple[int, int],
     length: int,
@@ -166,43 +120,63 @@ def main(
     threshold: float,
     surrogate: str,
 ) -> None:
-    """Draw the two lobby figures and write their tables; real frames need a folder for the results, --out."""
-    if frames is not None and out is None:
-        raise click.UsageError("pictures of real frames do not belong into the repository: name a folder by --out")
-    folder = out or RESULTS
+    """Draw the lobby figures and write their tables, of the made scene or, as `lobby_real`, of real frames."""
+    if people is not None and frames is None:
+        raise click.UsageError("--people goes with --frames: the made scene has masks")
     material = made(size, length, seed) if frames is None else taken(frames)
-    if not 2 <= start < len(material.frames):
-        raise click.UsageError(f"--start must be in 2..{len(material.frames) - 1}, got {start}")
-    report(material, folder, start, threshold, surrogate)
+    count, *shape = material.frames.shape
+    if not 2 <= start < count:
+        raise click.UsageError(f"--start must be in 2..{count - 1}, got {start}")
+    boxes = {} if people is None else read_people(people, material.numbers, (shape[0], shape[1]))
+    stem = (out or RESULTS) / ("lobby" if frames is None else "lobby_real")
+    pictures = frames is None or out is not None  # those of real frames do not belong into the repository
+    report(material, boxes, stem, start, threshold, surrogate, pictures)
 
 
-def report(material: Material, folder: Path, start: int, threshold: float, surrogate: str) -> None:
-    """Track with every variant, write tables and figures into `folder` and say the figures of each phase."""
-    rows: list[dict[str, object]] = []
-    summary: list[dict[str, object]] = []
-    shown: dict[tuple[float, str], Track] = {}
-    for kind in SURROGATES:
-        for mu in MUS:
-            for line_search in LINE_SEARCHES:
-                found = track(material, kind, mu, line_search, start, threshold)
-                rows += found.rows
-                summary += phases(material, found.rows)
-                if kind == surrogate:
-                    shown[mu, line_search] = found
-    folder.mkdir(parents=True, exist_ok=True)
-    settings = {"frames": material.name, "start": start, "threshold": threshold, "rank": 2, "forgetting": 0.05}
-    for name, keys, part in (("lobby_frames", FRAME_KEYS, rows), ("lobby", PHASE_KEYS, summary)):
-        table = Table(folder / f"{name}.csv", settings, keys, FRAME_VALUES)
-        table.write(written(part, table.columns))
-    count = len(material.frames)
-    lamp = next((at for at in material.lamps if at > start), (start + count) // 2)
-    for name, offsets in (("lobby_people", BEFORE), ("lobby_lamp", AROUND)):
-        numbers = pictured(offsets, lamp, start, count)
-        save(strip(material, shown, numbers, start, lamp), folder / f"{name}.png")
-    save(curves(material, shown), folder / "lobby_curves.png")
-    columns = (*PHASE_KEYS, *FRAME_VALUES)
-    for row in (dict(zip(columns, columns, strict=True)), *written(summary, columns)):
+def report(
+    material: Material, people: People, stem: Path, start: int, threshold: float, surrogate: str, pictures: bool
+) -> None:
+    """Track with every variant, write tables and figures whose paths begin with `stem`, and say each phase."""
+    make_folder(stem.parent)
+    tracks = {variant: track(material, people, variant, start, threshold) for variant in VARIANTS}
+    tracks[STILL_LIGHT] = still(material, people, start, threshold)
+    shown = {variant: found for variant, found in tracks.items() if variant.surrogate in (surrogate, "")}
+    phase_rows = [row for found in tracks.values() for row in summary(material, found.rows, start)]
+    tables = {"": (PHASE_KEYS, VALUES, phase_rows)}
+    if people:
+        rows = [row for found in tracks.values() for row in persons(people, found.rows, start)]
+        tables["_boxes"] = (PERSON_KEYS, PERSON_VALUES, rows)
+    if pictures:
+        tables["_frames"] = (FRAME_KEYS, VALUES, [row for found in shown.values() for row in found.rows])
+        draw_strips(material, people, shown, stem, start)
+    settings = {
+        "frames": material.name,
+        "start": start,
+        "threshold": threshold,
+        "rank": RANK,
+        "forgetting": f"{FORGETTING:g}; {SELF_TUNED}: its own",
+    }
+    for ending, (keys, values, rows) in tables.items():
+        table = Table(stem.with_name(f"{stem.name}{ending}.csv"), settings, keys, values)
+        table.write(written(rows, table.columns))
+    save(curves(material, shown), stem.with_name(f"{stem.name}_curves.png"))
+    columns = (*PHASE_KEYS, *VALUES)
+    for row in (dict(zip(columns, columns, strict=True)), *written(phase_rows, columns)):
         click.echo("  ".join(f"{row[name][:14]:>14s}" for name in columns))
+
+
+def draw_strips(material: Material, people: People, shown: dict[Variant, Track], stem: Path, start: int) -> None:
+    """Draw people, the first ones in the table or else those before the lamp switch, and that switch."""
+    tracked = {variant: found for variant, found in shown.items() if variant != STILL_LIGHT}
+    count = len(material.frames)
+    lamp = next((begin for begin, _ in material.switches if begin > start), (start + count) // 2)
+    known = sorted(i for i, boxes in people.items() if i >= start and len(boxes))[: len(BEFORE)]
+    numbers = {
+        "people": known or pictured(BEFORE, lamp, start, count),
+        "lamp": pictured(AROUND, lamp, start, count),
+    }
+    for name, at in numbers.items():
+        save(strip(material, tracked, at, start, lamp), stem.with_name(f"{stem.name}_{name}.png"))
 
 
 if __name__ == "__main__":

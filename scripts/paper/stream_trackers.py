@@ -1,136 +1,184 @@
-"""Synthetic streams whose subspace is known, and the trackers of experiment 6 under one signature.
+"""The trackers of experiment 6 under one signature.
 
-A sample is ``x = U(t) c + s + n`` of length m: the low-rank part has entries of unit variance (c Gaussian), the
-outliers s are uniform in [-5, 5] on a share of the entries, as in the paper's experiments with matrices, and n is
-Gaussian with a standard deviation of 1e-3. All k principal angles between U(0) and U(t) grow by the same number of
-radians per sample.
+All begin from the same random basis, `Stream.first_basis`, but NORST, which is meant for a start by robust PCA of the
+first samples and has it here by `bgsub.RobustPCA`; these samples are then spent. Settings are the authors' (see
+`baselines`); where there is a choice:
+
+`bgsub before` has the constant mu and forgetting of earlier versions, which belong to data of full scale 1, and so the
+samples times 0.2. `GRASTA (constant step)` has the step with which its authors track what has been learnt. OR-PCA is
+given columns of norm one, to which its authors' weights belong. GROUSE has the rule of its authors' code on still
+subspaces, with a step that is as long at every m as theirs at 500, and on those that move the greedy step, which does
+not depend on the scale. GROUSE and PETRELS are not robust and do not claim to be; GROUSE without outliers and objects
+is the yardstick of what robustness costs. OR-PCA and incremental robust PCA know no missing entries and are asked about
+complete streams only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Protocol
 
 import numpy as np
-from baselines.grasta import Grasta
-from baselines.grouse import Grouse
+from baselines import Grasta, Grouse, IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels
+from stream import Stream
 
 from bgsub import RobustPCA, SubspaceTracker
+from bgsub.errors import ParameterError
 
-SCALE = 0.2  # of what SubspaceTracker is given: the outliers reach its full scale 1, where its defaults belong
-NOISE = 1e-3
-MAGNITUDE = 5.0
-AUTHORS_STEP = 1e-2  # GRASTA's constant angle for a subspace that is known already
-
-
-@dataclass(frozen=True)
-class Stream:
-    """A stream of samples.
-
-    Parameters
-    ----------
-    dimension, rank, length : int
-        m, k and the number of samples.
-    speed : float
-        Radians by which the subspace turns per sample; 0 for a static one.
-    observed : float
-        Share of the entries that are observed, each by itself at random.
-    outliers : float
-        Share of the entries with an outlier.
-    seed : int
-        Seed; low-rank part, noise, outliers and masks are drawn one by one, so that streams differ in nothing else.
-    """
-
-    dimension: int
-    rank: int
-    length: int
-    speed: float
-    observed: float
-    outliers: float
-    seed: int
-
-    def __iter__(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray | None]]:
-        """Yield U(t), (m, k), the sample, (m,), and which entries are observed, (m,) bool or None for all."""
-        m, k = self.dimension, self.rank
-        basis, low_rank, noise, outliers, masks = (np.random.default_rng([self.seed, part]) for part in range(5))
-        Q = np.linalg.qr(basis.standard_normal((m, 2 * k)))[0]
-        for t in range(self.length):
-            U = Q[:, :k] * np.cos(self.speed * t) + Q[:, k:] * np.sin(self.speed * t)
-            x = U @ low_rank.standard_normal(k) * np.sqrt(m / k) + NOISE * noise.standard_normal(m)
-            x += np.where(outliers.random(m) < self.outliers, outliers.uniform(-MAGNITUDE, MAGNITUDE, m), 0.0)
-            yield U, x, masks.random(m) < self.observed if self.observed < 1 else None
-
-    def first_basis(self) -> np.ndarray:
-        """Return the random U, (m, k), that every tracker begins from: the one SubspaceTracker draws by itself."""
-        return np.linalg.qr(np.random.default_rng(self.seed).standard_normal((self.dimension, self.rank)))[0]
-
-
-@lru_cache(maxsize=4)
-def batch(stream: Stream, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return U, (m, k), and coefficients, (count, k), that robust PCA finds in the first samples."""
-    samples = [(x, mask) for (_, x, mask), _ in zip(stream, range(count), strict=False)]
-    X = np.stack([x for x, _ in samples])
-    observed = None if samples[0][1] is None else np.stack([mask for _, mask in samples])
-    model = RobustPCA(stream.rank).fit(X if observed is None else np.where(observed, X, 0.0), observed=observed)
-    return model.components_.T, model.coefficients_
+BEFORE = {"mu": 0.06, "forgetting": 0.05}
+BEFORE_SCALE = 0.2  # the outliers reach 1
+GRASTA_STEP = 1e-2  # angle of a step, in radians
+GROUSE_STEP = 0.1 * 500
+START = 200  # samples
 
 
 class Tracker(Protocol):
     """What all trackers have."""
 
-    U: np.ndarray
+    @property
+    def U(self) -> np.ndarray:
+        """Orthonormal basis, (m, k)."""
 
     def update(self, x: np.ndarray, observed: np.ndarray | None = None) -> object:
         """Take a sample, (m,), and which of its entries are observed."""
 
 
 class Bgsub:
-    """`bgsub.SubspaceTracker` with its defaults but mu, on samples of scale `SCALE`."""
+    """`bgsub.SubspaceTracker`, which draws `Stream.first_basis` by itself."""
 
-    def __init__(self, stream: Stream, mu: float | None, start: tuple[np.ndarray, np.ndarray] | None) -> None:
-        self._tracker = SubspaceTracker(stream.rank, mu=mu, random_state=stream.seed)
-        if start is not None:
-            self._tracker.initialise(start[0].T, SCALE * start[1])
+    def __init__(self, stream: Stream, **settings: Any) -> None:
+        self._tracker = SubspaceTracker(**{"rank": stream.largest_rank, "random_state": stream.seed, **settings})
 
     def update(self, x: np.ndarray, observed: np.ndarray | None = None) -> None:
         """Take a sample, (m,), and which of its entries are observed."""
-        self._tracker.partial_fit(SCALE * x, observed)
+        self._tracker.partial_fit(x, observed)
+
+    @property
+    def U(self) -> np.ndarray:
+        """Orthonormal basis, (m, k), float64."""
+        return self._tracker.components_.T.astype(np.float64)
+
+
+class Scaled:
+    """A tracker that is given the samples times a factor."""
+
+    def __init__(self, tracker: Tracker, scale: float) -> None:
+        self._tracker, self._scale = tracker, scale
+
+    def update(self, x: np.ndarray, observed: np.ndarray | None = None) -> None:
+        """Take a sample, (m,), and which of its entries are observed."""
+        self._tracker.update(self._scale * x, observed)
 
     @property
     def U(self) -> np.ndarray:
         """Orthonormal basis, (m, k)."""
-        return self._tracker.components_.T.astype(np.float64)
+        return self._tracker.U
 
 
-def _bgsub(mu: float | None) -> Callable[[Stream, tuple[np.ndarray, np.ndarray] | None], Tracker]:
-    return lambda stream, start: Bgsub(stream, mu, start)
+@dataclass(frozen=True)
+class Method:
+    """A tracker and its part in the comparison.
+
+    Parameters
+    ----------
+    make : callable
+        Takes a stream, of which it may read the first samples to begin, and returns the tracker.
+    colour, line : str
+        How its curve looks.
+    robust : bool
+        Whether it claims to withstand outliers.
+    missing : bool
+        Whether it takes samples with missing entries.
+    clean : bool
+        It is given the stream without outliers and objects.
+    start : int
+        Number of samples that its own start spends, of short streams at most a fifth.
+    """
+
+    make: Callable[[Stream], Tracker]
+    colour: str
+    line: str = "-"
+    robust: bool = True
+    missing: bool = True
+    clean: bool = False
+    start: int = 0
+
+    def stream(self, stream: Stream) -> Stream:
+        """Return the stream that the method is given in place of `stream`."""
+        return replace(stream, outliers=0.0, block=0.0) if self.clean else stream
+
+    def takes(self, stream: Stream) -> bool:
+        """Say whether the method can be asked about a stream."""
+        return self.missing or stream.observed == 1
+
+    def spent(self, stream: Stream) -> int:
+        """Return the number of samples that are spent before the first update."""
+        return min(self.start, stream.length // 5)
 
 
-def _grasta(stream: Stream, start: tuple[np.ndarray, np.ndarray] | None, step: float | None = None) -> Tracker:
-    U = stream.first_basis() if start is None else start[0]
-    return Grasta(stream.rank, stream.dimension, constant_step=step, U=U)
+def batch(stream: Stream, count: int) -> np.ndarray:
+    """Return U, (m, k), that robust PCA finds in the first samples."""
+    samples = list(islice(((x, observed) for _, x, observed in stream), count))
+    X = np.stack([x for x, _ in samples])
+    if stream.observed == 1:
+        return RobustPCA(stream.largest_rank).fit(X).components_.T
+    observed = np.stack([mask for _, mask in samples])
+    return RobustPCA(stream.largest_rank).fit(np.where(observed, X, 0.0), observed=observed).components_.T
 
 
-def _grasta_constant(stream: Stream, start: tuple[np.ndarray, np.ndarray] | None) -> Tracker:
-    return _grasta(stream, start, AUTHORS_STEP)
+def _sizes(stream: Stream) -> dict[str, Any]:
+    return {"rank": stream.largest_rank, "dimension": stream.dimension}
 
 
-def _grouse(stream: Stream, start: tuple[np.ndarray, np.ndarray] | None) -> Tracker:
-    U = stream.first_basis() if start is None else start[0]
-    return Grouse(stream.rank, stream.dimension, rule="greedy" if stream.speed else "diminishing", U=U)
+def _from_first(tracker: Callable[..., Tracker], **settings: Any) -> Callable[[Stream], Tracker]:
+    return lambda stream: tracker(**_sizes(stream), U=stream.first_basis(), **settings)
 
 
-TRACKERS = {
-    "bgsub": _bgsub(None),
-    "bgsub, mu = 0.01": _bgsub(0.01),
-    "GRASTA": _grasta,
-    "GRASTA, constant step": _grasta_constant,
-    "GROUSE": _grouse,
+def _grouse(stream: Stream) -> Tracker:
+    if stream.speed or stream.change:
+        return _from_first(Grouse, rule="greedy")(stream)
+    return _from_first(Grouse, rule="diminishing", step=GROUSE_STEP / stream.dimension)(stream)
+
+
+def _norst(stream: Stream) -> Tracker:
+    return Norst(**_sizes(stream), U=batch(stream, METHODS["NORST"].spent(stream)))
+
+
+def _online(stream: Stream) -> Tracker:
+    return Scaled(_from_first(OnlineRobustPCA)(stream), stream.dimension**-0.5)
+
+
+def _before(stream: Stream) -> Tracker:
+    return Scaled(Bgsub(stream, **BEFORE), BEFORE_SCALE)
+
+
+def _auto(stream: Stream) -> Tracker:
+    return Bgsub(stream, rank="auto")
+
+
+def _finds_rank() -> bool:
+    """Say whether SubspaceTracker takes ``rank="auto"``."""
+    try:
+        SubspaceTracker(rank="auto")  # type: ignore[arg-type,unused-ignore]
+    except ParameterError:
+        return False
+    return True
+
+
+OURS, BEFORE_NAME, AUTO, YARDSTICK = "bgsub", "bgsub before", "bgsub (auto rank)", "GROUSE (no outliers)"
+COMPARED = {
+    OURS: Method(Bgsub, "tab:blue"),
+    BEFORE_NAME: Method(_before, "tab:cyan", "--"),
+    "GRASTA": Method(_from_first(Grasta), "tab:green"),
+    "GRASTA (constant step)": Method(_from_first(Grasta, constant_step=GRASTA_STEP), "tab:olive", "--"),
+    "NORST": Method(_norst, "tab:red", start=START),
+    "OR-PCA": Method(_online, "tab:purple", missing=False),
+    "incremental robust PCA": Method(_from_first(IncrementalRobustPCA), "tab:brown", missing=False),
+    "PETRELS": Method(_from_first(Petrels), "tab:gray", "--", robust=False),
+    "GROUSE": Method(_grouse, "tab:orange", "--", robust=False),
+    YARDSTICK: Method(_grouse, "tab:orange", ":", robust=False, clean=True),
 }
-
-
-def angle(U: np.ndarray, V: np.ndarray) -> float:
-    """Return the largest principal angle, in radians, between the spans of two orthonormal bases, (m, k)."""
-    return float(np.arcsin(min(np.linalg.norm(V - U @ (U.T @ V), 2), 1.0)))
+METHODS = COMPARED | ({AUTO: Method(_auto, "tab:pink")} if _finds_rank() else {})
+RIVALS = tuple(name for name, method in COMPARED.items() if method.robust and name not in (OURS, BEFORE_NAME))

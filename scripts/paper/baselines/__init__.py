@@ -7,6 +7,24 @@ from .godec import godec
 from .grasta import Grasta, grasta
 from .grouse import Grouse
 from .ialm import ialm
+from .incremental import IncrementalRobustPCA
+from .norst import Norst
+from .orpca import OnlineRobustPCA
+from .petrels import Petrels
 from .sparcs import sparcs
 
-__all__ = ["Decomposition", "Grasta", "Grouse", "accaltproj", "ealm", "godec", "grasta", "ialm", "sparcs"]
+__all__ = [
+    "Decomposition",
+    "Grasta",
+    "Grouse",
+    "IncrementalRobustPCA",
+    "Norst",
+    "OnlineRobustPCA",
+    "Petrels",
+    "accaltproj",
+    "ealm",
+    "godec",
+    "grasta",
+    "ialm",
+    "sparcs",
+]

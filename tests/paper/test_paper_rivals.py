@@ -1,0 +1,224 @@
+"""NORST, OR-PCA, PETRELS and incremental robust PCA: each where it must succeed, and the formulas that they are."""
+
+import numpy as np
+import pytest
+from baselines import IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels
+from baselines.norst import projected_sensing, without_support
+from baselines.orpca import descend, project
+from paper_kit import follow_rotation, largest_sine
+from scipy.optimize import linprog
+
+from bgsub.errors import ParameterError
+
+
+def column(rng, B, outliers=0.0, largest=5.0):
+    """Return a column of unit variance in the span of B, (m, k), with outliers uniform up to `largest`."""
+    x = np.sqrt(B.shape[0] / B.shape[1]) * (B @ rng.standard_normal(B.shape[1]))
+    return x + np.where(rng.random(x.size) < outliers, rng.uniform(-largest, largest, x.size), 0.0)
+
+
+def near(rng, B, distance):
+    return np.linalg.qr(B + distance * rng.standard_normal(B.shape))[0]
+
+
+class TestNorst:
+    @pytest.mark.parametrize("threshold", [None, 5.0])
+    @pytest.mark.parametrize(("observed_share", "bound"), [(1.0, 1e-8), (0.7, 1e-5)])
+    def test_detects_a_change_and_converges_again(self, rng, planted, threshold, observed_share, bound):
+        """The authors' simulation: large outliers in a block that moves, a rough start, a change at once."""
+        other = near(rng, planted, 0.03)
+        assert largest_sine(other, planted) > 0.2
+        tracker = Norst(3, 100, U=near(rng, planted, 1e-3), threshold=threshold, updates=17)
+        errors = []
+        for B in (planted, other):
+            for t in range(20 * 60):
+                x = column(rng, B)
+                x[np.arange(t // 10, t // 10 + 10) % 100] += rng.uniform(10, 25, 10)
+                observed = None if observed_share == 1 else rng.random(100) < observed_share
+                tracker.update(x if observed is None else np.where(observed, x, np.nan), observed)
+            errors.append(largest_sine(B, tracker.U))
+            assert tracker.resting
+        assert max(errors) < bound
+        np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
+
+    def test_projected_sensing_is_the_linear_programme(self, rng, planted):
+        """With bound 0: the least l1 norm of x - U w, entries without weight apart."""
+        x, weights = column(rng, planted, 0.2), (rng.random(100) < 0.7).astype(float)
+        x += 0.1 * rng.standard_normal(100)
+        s = projected_sensing(planted, x, weights, 0.0, tolerance=1e-12)
+        constraints = np.hstack([planted, np.eye(100), -np.eye(100)])
+        bounds = [(None, None)] * 3 + [(0, None)] * 200
+        programme = linprog(np.r_[np.zeros(3), weights, weights], A_eq=constraints, b_eq=x, bounds=bounds)
+        assert weights @ np.abs(s) == pytest.approx(programme.fun, rel=1e-5)
+        rest = x - s
+        np.testing.assert_allclose(planted @ (planted.T @ rest), rest, atol=1e-4)
+
+    def test_the_bound_is_used_up(self, rng, planted):
+        """What stays outside the subspace has the norm of the bound, and the l1 norm falls with it."""
+        x, ones = column(rng, planted, 0.2) + 0.1 * rng.standard_normal(100), np.ones(100)
+        norms = []
+        for bound in (0.5, 1.0, 2.0):
+            s = projected_sensing(planted, x, ones, bound, tolerance=1e-9)
+            rest = x - s
+            assert np.linalg.norm(rest - planted @ (planted.T @ rest)) == pytest.approx(bound, rel=1e-4)
+            norms.append(np.abs(s).sum())
+        assert norms[0] > norms[1] > norms[2]
+        assert not projected_sensing(planted, x, ones, 1e3).any()
+
+    def test_least_squares_on_the_support_is_exact(self, rng, planted):
+        """The two forms of the step agree, and with the right subspace and support nothing is left of the outliers."""
+        clean, support = column(rng, planted), rng.random(100) < 0.4
+        x = clean + np.where(support, 50 * rng.standard_normal(100), 0.0)
+        np.testing.assert_allclose(without_support(planted, x, support), clean, atol=1e-12)
+        x += 0.1 * rng.standard_normal(100)
+        P = np.eye(100) - planted @ planted.T
+        s = np.zeros(100)
+        s[support] = np.linalg.lstsq(P[:, support], P @ x, rcond=None)[0]
+        np.testing.assert_allclose(without_support(planted, x, support), x - s, atol=1e-10)
+
+    def test_a_start_is_kept_for_a_window_of_columns_that_say_something(self, rng, planted):
+        tracker = Norst(3, 100, U=planted)
+        start = tracker.U.copy()
+        low_rank, support = tracker.update(np.full(100, np.nan), np.arange(100) < 2)
+        assert not low_rank.any()
+        assert support.sum() == 98
+        tracker.update(np.zeros(100))
+        for _ in range(58):
+            tracker.update(column(rng, planted, 0.05, 20.0))
+        np.testing.assert_array_equal(tracker.U, start)
+        tracker.update(column(rng, planted))
+        assert (start != tracker.U).any()
+
+
+class TestOnlineRobustPCA:
+    def test_finds_a_static_subspace(self, rng, planted):
+        """Columns of norm 1, a tenth of outliers up to 50 times an entry; its long memory makes it slow."""
+        tracker, errors = OnlineRobustPCA(3, 100, seed=1), []
+        for _ in range(3):
+            for _ in range(600):
+                r, e = tracker.update(column(rng, planted, 0.1, 50.0) / 10)
+            errors.append(largest_sine(planted, tracker.U))
+        assert errors[0] > errors[1] > errors[2]
+        assert errors[2] < 0.05
+        np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
+        assert r.shape == (3,)
+        assert e.shape == (100,)
+
+    def test_the_projection_is_a_minimum(self, rng, planted):
+        """Optimality: the ridge's normal equations, and a subgradient of the l1 norm."""
+        L, x, lambda1, lambda2 = 2 * planted + 0.1, column(rng, planted, 0.2), 0.3, 0.2
+        r, e = project(L, x, lambda1, lambda2, 1e-12)
+        rest = x - L @ r - e
+        np.testing.assert_allclose(L.T @ rest, lambda1 * r, atol=1e-9)
+        np.testing.assert_allclose(rest[e != 0], lambda2 * np.sign(e[e != 0]), atol=1e-9)
+        assert np.abs(rest).max() <= lambda2 * (1 + 1e-12)
+        assert 10 < np.count_nonzero(e) < 100
+
+    def test_the_basis_descends_to_the_ridge_solution(self, rng):
+        R, B, L = rng.standard_normal((3, 20)), rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
+        A = R @ R.T + 5
+        values = []
+        for _ in range(200):
+            values.append(np.trace(L.T @ L @ (A + 0.1 * np.eye(3))) / 2 - np.trace(L.T @ B))
+            descend(L, A, B, 0.1)
+        assert (np.diff(values) < 1e-12).all()
+        np.testing.assert_allclose(L, B @ np.linalg.inv(A + 0.1 * np.eye(3)), atol=1e-10)
+
+    def test_zero_columns_change_nothing(self, planted):
+        tracker = OnlineRobustPCA(3, 100, U=planted)
+        tracker.update(np.zeros(100))
+        assert np.isfinite(tracker.U).all()
+        assert largest_sine(planted, tracker.U) < 1e-12
+
+
+class TestPetrels:
+    @pytest.mark.parametrize(("observed_share", "bound"), [(1.0, 1e-9), (0.3, 1e-5)])
+    def test_finds_a_static_subspace(self, rng, planted, observed_share, bound):
+        tracker = Petrels(3, 100, seed=1)
+        for _ in range(1200):
+            observed = None if observed_share == 1 else rng.random(100) < observed_share
+            x = column(rng, planted)
+            a, residual = tracker.update(x if observed is None else np.where(observed, x, np.nan), observed)
+        assert largest_sine(planted, tracker.U) < bound
+        assert np.linalg.norm(residual) < 100 * bound
+        assert a.shape == (3,)
+        assert observed is None or not residual[~observed].any()
+
+    @pytest.mark.parametrize("observed_share", [1.0, 0.3])
+    def test_follows_a_rotating_subspace(self, rng, planted, observed_share):
+        follow_rotation(
+            Petrels(3, 100, seed=1), rng, planted, lambda B: (column(rng, B), rng.random(100) < observed_share)
+        )
+
+    @pytest.mark.parametrize("forgetting", [1.0, 0.9])
+    @pytest.mark.parametrize("observed_share", [1.0, 0.5])
+    def test_every_row_is_weighted_least_squares(self, rng, forgetting, observed_share):
+        """Each row of the basis against its dense normal equations, first basis included."""
+        tracker = Petrels(3, 20, forgetting=forgetting, covariance=10.0, seed=2)
+        first, X = tracker.D.copy(), rng.standard_normal((40, 20))
+        masks = rng.random(X.shape) < observed_share if observed_share < 1 else np.ones(X.shape, bool)
+        coefficients = np.stack([tracker.update(x, mask)[0] for x, mask in zip(X, masks, strict=True)])
+        ages = forgetting ** np.arange(39, -1, -1.0)
+        for i in range(20):
+            weighted = coefficients * (ages * masks[:, i])[:, None]
+            prior = forgetting**40 / 10.0 * np.eye(3)
+            row = np.linalg.solve(weighted.T @ coefficients + prior, weighted.T @ X[:, i] + prior @ first[i])
+            np.testing.assert_allclose(tracker.D[i], row, atol=1e-8)
+
+    def test_long_runs_stay_stable(self, rng):
+        """Forgetting magnifies what rounding leaves of asymmetry in the covariances; 0.98^-3000 is 1e26."""
+        B = np.linalg.qr(rng.standard_normal((30, 3)))[0]
+        tracker = Petrels(3, 30)
+        for _ in range(3000):
+            tracker.update(column(rng, B) + 1e-3 * rng.standard_normal(30))
+        assert largest_sine(B, tracker.U) < 1e-3
+
+    def test_columns_that_say_nothing_change_nothing(self, rng, planted):
+        tracker = Petrels(3, 100, U=planted)
+        tracker.update(np.zeros(100))
+        tracker.update(rng.standard_normal(100), np.arange(100) < 2)
+        np.testing.assert_array_equal(tracker.D, np.linalg.qr(planted)[0])
+
+
+class TestIncrementalRobustPCA:
+    def test_outliers_pull_less_than_in_incremental_pca(self, rng, planted):
+        """Two hundredths of outliers up to 100 times an entry, a long memory, a rough start."""
+        start = near(rng, planted, 0.02)
+        robust, plain = (IncrementalRobustPCA(3, 100, decay=0.99, cutoff=c, U=start) for c in (2.3849, np.inf))
+        for _ in range(1500):
+            x = column(rng, planted, 0.02, 100.0)
+            weights, ones = robust.update(x), plain.update(x)
+        assert largest_sine(planted, robust.U) < 0.1
+        assert largest_sine(planted, plain.U) > 0.9
+        assert (ones == 1).all()
+        assert weights.min() > 0
+        assert weights.max() <= 1
+
+    def test_follows_a_rotating_subspace(self, rng, planted):
+        follow_rotation(IncrementalRobustPCA(3, 100, seed=1), rng, planted, lambda B: (column(rng, B),))
+
+    def test_with_weights_one_it_is_the_svd_of_the_columns(self, rng):
+        """Four columns, rank four: nothing is cut off, and the eigenspace is that of the weighted sum of squares."""
+        X, start = rng.standard_normal((4, 20)), np.eye(20)[:, :4]
+        tracker = IncrementalRobustPCA(4, 20, decay=0.8, cutoff=np.inf, U=start, eigenvalues=np.zeros(4))
+        for x in X:
+            tracker.update(x)
+        U, s, _ = np.linalg.svd(X.T * np.sqrt(0.2 * 0.8 ** np.arange(3, -1, -1.0)), full_matrices=False)
+        np.testing.assert_allclose(tracker.eigenvalues, s**2, rtol=1e-10)
+        np.testing.assert_allclose(np.abs(U.T @ tracker.U), np.eye(4), atol=1e-8)
+
+    def test_half_weight_at_the_cutoff(self, rng):
+        """By hand: one direction, whose spread at the entries is 3, 4 and 0."""
+        U = np.array([[0.6], [0.8], [0.0]])
+        tracker = IncrementalRobustPCA(1, 3, cutoff=2.0, U=U, eigenvalues=np.array([25.0]))
+        x = np.array([0.8, -0.6, 0.0]) * 7.5  # all residual: 6, -4.5, 0
+        weights = tracker.update(x + np.array([0.0, 0.0, 1e-9]))
+        np.testing.assert_allclose(weights, [0.5, 64 / (64 + 4.5**2), 0.0], atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("tracker", "name"), [(OnlineRobustPCA, "OR-PCA"), (IncrementalRobustPCA, "incremental robust PCA")]
+)
+def test_methods_without_missing_entries_say_so(tracker, name):
+    with pytest.raises(ParameterError, match=f"{name} needs complete columns, got missing entries"):
+        tracker(2, 5).update(np.ones(5), np.arange(5) > 0)
