@@ -74,10 +74,8 @@ def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: 
     after = w * (cost - e @ change + change @ change / 2) + (1 - w) / 2 * np.trace(H @ C @ H.T)
     slope = -(w**2) * (p @ p) * (y @ z)
     C = (1 - w) * C + w * share * np.outer(y, y)
-    if not p @ p > IN_SPAN * (e @ e):
+    if not (p @ p > IN_SPAN * (e @ e) and after <= before + ARMIJO * slope):
         return P, keep * V, C, z, (before, before), False
-    if not after <= before + ARMIJO * slope:
-        return P, keep * V, C, z, (before, after), False
     turned = np.linalg.solve(L, P.T).T
     return U, keep * np.linalg.solve(L, V.T).T + gain * (U - turned), C, z, (before, after), True
 

@@ -314,6 +314,7 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     if taken:
         inverse = small[:, :k] + np.outer(small[:, k], inner[:k])
     else:
+        objective[1] = objective[0]
         small[:] = 0.0
         for i in range(k):
             small[i, i] = 1.0

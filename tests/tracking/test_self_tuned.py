@@ -77,7 +77,7 @@ def test_a_step_is_its_twin(kind, m, k, w, seed):
     y, e, cost, share, keep, gain = rng.standard_normal(k), rng.standard_normal(m), 3.0, 0.8, 0.99, 0.01
     inside, outside = P @ (P.T @ e), e - P @ (P.T @ e)
     outside *= np.linalg.norm(y) / np.linalg.norm(outside)
-    e = {"taken": 0.02 * inside + 0.3 * outside, "refused": 1e5 * outside, "inside the span": inside}[kind]
+    e = {"taken": 0.02 * inside + 0.3 * outside, "refused": 1e9 * outside, "inside the span": inside}[kind]
     stack = np.column_stack([P, V, e]).T
     gram, products, moment, y_new = stack[:-1] @ stack[:-1].T, stack @ e, C.copy(), y.copy()
     T, objective, z = np.empty((2 * k, 2 * k + 1)), np.empty(2), np.empty(k)
