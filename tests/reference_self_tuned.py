@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.tracking import pace, self_tuned
+from bgsub.tracking import _self_tuned_kernels, pace, self_tuned
 from bgsub.tracking.line_search import ARMIJO
 from bgsub.tracking.step import FLOOR, IN_SPAN
 
@@ -66,6 +66,7 @@ def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: 
     """
     p = e - P @ (P.T @ e)
     z = scaled_inverse((1 - w) * C + w * np.outer(y, y), y, FLOOR)
+    z = z * min(_self_tuned_kernels._LONGEST / max(w * np.linalg.norm(p) * np.linalg.norm(z), 1e-300), 1.0)
     H = w * np.outer(p, z)
     L = np.linalg.cholesky(np.eye(len(y)) + H.T @ H)
     U = np.linalg.solve(L, (P + H).T).T

@@ -17,6 +17,7 @@ from bgsub.tracking._step_kernels import least_kept, try_full_step
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _RIDGE = 1e-6  # of the trace
+_LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
 
 
 @kernel
@@ -306,6 +307,8 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     inner = np.append(P @ products[: 2 * k], products[2 * k])
     moment = (1 - w) * C + w * np.outer(y, y)
     least_kept(moment, y, limits[1], z)
+    outside = max(inner[k] - np.dot(inner[:k], inner[:k]), 0.0)
+    z *= min(_LONGEST / max(w * np.sqrt(outside * np.dot(z, z)), 1e-300), 1.0)
     small = np.zeros((k, k + 1))
     seen = y.copy()
     taken = try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], small, objective)
