@@ -2,7 +2,7 @@
 
 The stack has rows ``[U V e]``: the basis, its velocity and the influence, (2 k + 1, >= m). The subspace that a vector
 is compared with is the predicted one, ``P [U V]`` with P (k, 2 k). `kind`, `mu`, `p` select the surrogate for
-residuals in units of their own scale. The dense twin is `tests.reference_tracking.SelfTuned`.
+residuals in units of their own scale. The dense twin is in ``tests/reference_self_tuned.py``.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from bgsub.tracking._step_kernels import least_kept, try_full_step
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _RIDGE = 1e-6  # of the trace
+_LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
 
 
 @kernel
@@ -291,6 +292,8 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     inner = np.append(P @ products[: 2 * k], products[2 * k])
     moment = (1 - w) * C + w * np.outer(y, y)
     least_kept(moment, y, limits[1], z)
+    outside = max(inner[k] - np.dot(inner[:k], inner[:k]), 0.0)
+    z *= min(_LONGEST / max(w * np.sqrt(outside * np.dot(z, z)), 1e-300), 1.0)
     small = np.zeros((k, k + 1))
     seen = y.copy()
     taken = try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], small, objective)
@@ -299,6 +302,7 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     if taken:
         inverse = small[:, :k] + np.outer(small[:, k], inner[:k])
     else:
+        objective[1] = objective[0]
         small[:] = 0.0
         for i in range(k):
             small[i, i] = 1.0

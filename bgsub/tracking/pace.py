@@ -52,9 +52,11 @@ class Pace:
         self.momentum = 0.0
         self._Z = np.zeros((k, n), np.float32)
 
-    def fix(self, forgetting: float) -> None:
-        """Adapt no more."""
-        self.is_adaptive, self.w, self.momentum = False, forgetting, 0.0
+    def fix(self, forgetting: float | None) -> None:
+        """Adapt no more, or, from None on, again."""
+        self.is_adaptive = forgetting is None
+        if forgetting is not None:
+            self.w, self.momentum = forgetting, 0.0
 
     def turned(self, turn: np.ndarray) -> Pace:
         """Return the pace of the subspace ``turn U'``, turn (k_new, k), of another rank."""

@@ -23,6 +23,7 @@ _TOGETHER = 0.2  # power of what is beyond that, by which all scales follow at o
 _FEWEST = 0.1  # share of the degrees of freedom that is taken to be left, at least
 _ROUNDING = 1e-7  # least scale, of the size of the vectors
 _FIRST_FITS = 3  # of the first vector, for a scale where none is known
+_DRIFTED = 1e-3  # of the inner products of the rows, beyond what rounding does between two such looks
 _HYGIENE = 100  # vectors between two looks at the inner products of the rows
 
 
@@ -240,6 +241,11 @@ class SelfTunedSubspace:
         if not (self.scale >= 0).all():
             raise ParameterError("scale must hold no negative numbers")
         self._C, self._gram = moment_of(state, "C", k), moment_of(state, "gram", 2 * k)
+        self.basis.carry_out()
+        if not np.allclose(
+            self._gram, _kernels.gram_of(self.basis.stack, 2 * k, self.basis.m), rtol=0.0, atol=_DRIFTED
+        ):
+            raise ParameterError("gram must be that of the saved basis")
         self._y, self._newest = array_of(state, "coefficients", (k,), "float64"), None
         before, after = numbers_of(state, "objective", 2)
         self.objective = before, after

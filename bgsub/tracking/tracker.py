@@ -135,11 +135,11 @@ class SubspaceTracker:
         self.surrogate_ = default if parameters.mu is None else replace(default, mu=parameters.mu)
         self._model: Subspace | SelfTunedSubspace | None = None
 
-    def set_forgetting(self, forgetting: float) -> None:
-        """Change the weight of the newest vector from the next one on, which then stays as it is."""
+    def set_forgetting(self, forgetting: float | Auto) -> None:
+        """Change the weight of the newest vector from the next one on, which then stays as it is, or adapts again."""
         self._parameters = replace(self._parameters, forgetting=forgetting)
         if isinstance(self._model, SelfTunedSubspace):
-            self._model.pace.fix(forgetting)
+            self._model.pace.fix(self._fixed_forgetting)
 
     @property
     def rank(self) -> int | Auto:

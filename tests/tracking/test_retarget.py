@@ -46,7 +46,7 @@ def trained(rank=3, seed=0, frames=12):
     mean, waves = rng.uniform(0.2, 0.8, M), rng.normal(0, 1, (2, M))
     level = rng.normal(0, 0.05, (frames + 6, 2))
     X = (mean + level @ waves + rng.normal(0, 0.005, (frames + 6, M))).astype(F)
-    tracker = SubspaceTracker(rank=rank, subset=100).fit(X[:frames])
+    tracker = SubspaceTracker(rank=rank, mu=0.06, forgetting=0.05, subset=100).fit(X[:frames])
     for x in X[frames:-1]:
         tracker.partial_fit(x)
     return tracker, X[-1], rng

@@ -1,4 +1,4 @@
-"""The tracker: laws of every step, drift, planted subspaces, all variants, bad input."""
+"""The tracker: laws of every step, drift, planted subspaces, all variants, tuning itself and with fixed parameters."""
 
 import itertools
 
@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from numba import config
 
 from bgsub import ParameterError, SubspaceTracker
+from bgsub.tracking.subspace import USUAL, Subspace
 
 VARIANTS = [
     {"metric": metric, "line_search": search, "gradient_carry": carry}
@@ -16,6 +17,9 @@ VARIANTS = [
         ("scaled", "canonical"), ("objective", "sample"), ("model", "unchanged")
     )
 ]
+FIXED = {"mu": 0.06, "forgetting": 0.05}
+VARIANTS[VARIANTS.index(dict(zip(VARIANTS[0], USUAL, strict=True)))] |= FIXED  # without them it tunes itself
+both = pytest.mark.parametrize("fixed", [{}, FIXED], ids=["tuned", "fixed"])
 UPDATES, STEPS = (60, 8) if config.DISABLE_JIT else (5000, 60)
 
 
@@ -37,11 +41,12 @@ def angle(components, U):
 
 
 def orthonormality(tracker):
-    rows = tracker.subspace_._active()[:-1]
+    is_fixed = isinstance(tracker._model, Subspace)
+    rows = tracker.subspace_._active()[:-1] if is_fixed else tracker.components_
     return float(np.abs(rows @ rows.T - np.eye(len(rows))).max())
 
 
-@pytest.mark.parametrize("variant", VARIANTS, ids=lambda v: "-".join(v.values()))
+@pytest.mark.parametrize("variant", [*VARIANTS, {}], ids=lambda v: "-".join(map(str, v.values())) or "tuned")
 @pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
 def test_every_step_keeps_the_laws(variant, surrogate):
     tracker = SubspaceTracker(3, surrogate, **variant)
@@ -51,13 +56,13 @@ def test_every_step_keeps_the_laws(variant, surrogate):
         assert after <= before + 1e-6 * abs(before)
         assert tracker.step_length_ >= 0
         assert orthonormality(tracker) < 1e-4
-        assert tracker.subspace_._R.shape[0] <= 3
+        assert not variant or tracker.subspace_._R.shape[0] <= 3
     assert tracker.n_samples_seen_ == STEPS
 
 
 def test_orthonormal_after_thousands_of_float32_updates():
-    for metric in ("scaled", "canonical"):
-        tracker = SubspaceTracker(4, metric=metric)
+    for parameters in ({}, FIXED, {"metric": "canonical"}):
+        tracker = SubspaceTracker(4, **parameters)
         worst = 0.0
         for x, _ in stream(300, 4, UPDATES, seed=2, turn=1e-3):
             tracker.partial_fit(x)
@@ -66,7 +71,7 @@ def test_orthonormal_after_thousands_of_float32_updates():
 
 
 def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
-    tracker, lengths = SubspaceTracker(3), []
+    tracker, lengths = SubspaceTracker(3, **FIXED), []
     for x, _ in stream(400, 3, 100, seed=3):
         tracker.partial_fit(x)
         lengths.append(tracker.step_length_)
@@ -75,37 +80,41 @@ def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
 
 
 @pytest.mark.large
+@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.05}], ids=["tuned", "fixed"])
 @given(k=st.integers(1, 5), seed=st.integers(0, 999))
 @settings(max_examples=8, deadline=None)
-def test_a_static_subspace_is_found_from_nothing(k, seed):
-    tracker = SubspaceTracker(k, mu=0.2, forgetting=0.05)
+def test_a_static_subspace_is_found_from_nothing(fixed, k, seed):
+    tracker = SubspaceTracker(k, **fixed)
     for x, U in stream(250, k, 600, seed=seed):  # noqa: B007
         tracker.partial_fit(x)
     assert angle(tracker.components_, U) < 0.05
 
 
 @pytest.mark.large
-def test_a_turning_subspace_is_followed():
-    tracker = SubspaceTracker(2, mu=0.2, forgetting=0.1)
+@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.1}], ids=["tuned", "fixed"])
+def test_a_turning_subspace_is_followed(fixed):
+    tracker = SubspaceTracker(2, **fixed)
     for x, U in stream(300, 2, 600, seed=4, turn=2e-3):  # noqa: B007
         tracker.partial_fit(x)
     assert angle(tracker.components_, U) < 0.1
 
 
 @pytest.mark.large
-def test_incomplete_vectors_suffice():
+@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.05}], ids=["tuned", "fixed"])
+def test_incomplete_vectors_suffice(fixed):
     rng = np.random.default_rng(5)
-    tracker = SubspaceTracker(2, mu=0.2, forgetting=0.05)
+    tracker = SubspaceTracker(2, **fixed)
     for x, U in stream(400, 2, 800, seed=5, outliers=0.05):  # noqa: B007
         observed = rng.random(400) < 0.25
         tracker.partial_fit(np.where(observed, x, np.nan), observed)
     assert angle(tracker.components_, U) < 0.1
 
 
-def test_missing_entries_have_no_influence():
+@both
+def test_missing_entries_have_no_influence(fixed):
     samples = [x for x, _ in stream(100, 2, 20, seed=6)]
     observed = np.arange(100) % 3 > 0
-    one, other = SubspaceTracker(2), SubspaceTracker(2)
+    one, other = SubspaceTracker(2, **fixed), SubspaceTracker(2, **fixed)
     for x in samples:
         one.partial_fit(x, observed)
         other.partial_fit(np.where(observed, x, 7.0), observed)
@@ -113,9 +122,10 @@ def test_missing_entries_have_no_influence():
 
 
 @pytest.mark.large
-def test_outliers_do_not_move_the_subspace():
+@both
+def test_outliers_do_not_move_the_subspace(fixed):
     clean = [x for x, _ in stream(500, 2, 60, seed=7, outliers=0.0)]
-    tracker = SubspaceTracker(2).fit(np.array(clean))
+    tracker = SubspaceTracker(2, **fixed).fit(np.array(clean))
     before = tracker.components_.copy()
     for x in clean[:20]:
         x[:150] = 1.0
@@ -124,19 +134,21 @@ def test_outliers_do_not_move_the_subspace():
 
 
 @pytest.mark.large
-def test_stream_and_batch_agree():
+@pytest.mark.parametrize("fixed", [{}, {"mu": 0.06, "forgetting": 0.02}], ids=["tuned", "fixed"])
+def test_stream_and_batch_agree(fixed):
     samples, bases = zip(*stream(300, 3, 120, seed=8), strict=True)
     U = bases[0]
-    batch = SubspaceTracker(3).fit(np.array(samples))
-    streamed = SubspaceTracker(3, forgetting=0.02)
+    batch = SubspaceTracker(3, **fixed).fit(np.array(samples))
+    streamed = SubspaceTracker(3, **fixed)
     for x in samples * 10:
         streamed.partial_fit(x)
     assert angle(batch.components_, U) < 0.02
     assert angle(streamed.components_, batch.components_.T) < 0.04
 
 
-def test_low_rank_is_the_basis_times_the_coefficients():
-    tracker = SubspaceTracker(3)
+@both
+def test_low_rank_is_the_basis_times_the_coefficients(fixed):
+    tracker = SubspaceTracker(3, **fixed)
     for x, _ in stream(150, 3, 30, seed=9):
         tracker.partial_fit(x)
     np.testing.assert_allclose(tracker.low_rank_, tracker.components_.T @ tracker.coefficients_, atol=1e-5)
@@ -146,17 +158,18 @@ def test_low_rank_is_the_basis_times_the_coefficients():
 def test_a_step_in_light_is_followed_by_the_coefficients_at_once():
     rng = np.random.default_rng(10)
     image = 0.2 + 0.6 * rng.random(5000)
-    tracker = SubspaceTracker(1).fit(np.array([image * g for g in rng.uniform(0.95, 1.05, 20)]))
+    tracker = SubspaceTracker(1, **FIXED).fit(np.array([image * g for g in rng.uniform(0.95, 1.05, 20)]))
     influence = tracker.subspace_.separate((0.4 * image).astype(np.float32))
     np.testing.assert_allclose(influence.low_rank, 0.4 * image, atol=5e-3)
 
 
-def test_state_goes_on_where_it_stood():
+@pytest.mark.parametrize("parameters", [{}, FIXED, {"metric": "canonical"}], ids=["tuned", "fixed", "canonical"])
+def test_state_goes_on_where_it_stood(parameters):
     samples = [x for x, _ in stream(120, 2, 40, seed=11)]
-    whole = SubspaceTracker(2, metric="canonical")
+    whole = SubspaceTracker(2, **parameters)
     for x in samples[:20]:
         whole.partial_fit(x)
-    copy = SubspaceTracker(2, metric="canonical").set_state(whole.state())
+    copy = SubspaceTracker(2, **parameters).set_state(whole.state())
     for x in samples[20:]:
         whole.partial_fit(x)
         copy.partial_fit(x)
@@ -164,9 +177,10 @@ def test_state_goes_on_where_it_stood():
     np.testing.assert_array_equal(whole.coefficients_, copy.coefficients_)
 
 
+@both
 @pytest.mark.parametrize("value", [0.0, 0.5])
-def test_constant_vectors_do_no_harm(value):
-    tracker = SubspaceTracker(2).fit(np.full((5, 60), value))
+def test_constant_vectors_do_no_harm(fixed, value):
+    tracker = SubspaceTracker(2, **fixed).fit(np.full((5, 60), value))
     for _ in range(10):
         tracker.partial_fit(np.full(60, value))
     assert np.isfinite(tracker.components_).all()
@@ -177,11 +191,11 @@ def test_constant_vectors_do_no_harm(value):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"rank": 0}, "rank must be an integer >= 1, got 0"),
-        ({"rank": 2.5}, "rank must be an integer >= 1, got 2.5"),
-        ({"forgetting": 0.0}, "forgetting must be a number in (0, 1), got 0.0"),
-        ({"forgetting": 1}, "forgetting must be a number in (0, 1), got 1"),
-        ({"forgetting": float("nan")}, "forgetting must be a number in (0, 1), got nan"),
+        ({"rank": 0}, "rank must be an integer >= 1 or auto, got 0"),
+        ({"rank": 2.5}, "rank must be an integer >= 1 or auto, got 2.5"),
+        ({"forgetting": 0.0}, "forgetting must be a number in (0, 1) or auto, got 0.0"),
+        ({"forgetting": 1}, "forgetting must be a number in (0, 1) or auto, got 1"),
+        ({"forgetting": float("nan")}, "forgetting must be a number in (0, 1) or auto, got nan"),
         ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
         ({"mu": -1}, "mu must be a number > 0 or None, got -1"),
         ({"metric": "flat"}, "metric must be one of scaled, canonical, got 'flat'"),
@@ -193,8 +207,9 @@ def test_bad_parameters_are_named(parameters, message):
     assert str(caught.value) == message
 
 
-def test_bad_vectors_are_named():
-    tracker = SubspaceTracker(2)
+@both
+def test_bad_vectors_are_named(fixed):
+    tracker = SubspaceTracker(2, **fixed)
     with pytest.raises(ParameterError, match="no model yet"):
         _ = tracker.components_
     with pytest.raises(ParameterError, match="rank must be at most the length 1 of the vectors, got 2"):
@@ -209,13 +224,13 @@ def test_bad_vectors_are_named():
     with pytest.raises(AttributeError, match=r"no attribute 'update'; it is subspace_\.update now"):
         tracker.update(0.1)
     with pytest.raises(ParameterError, match="the batch must hold real numbers"):
-        SubspaceTracker(2).fit(np.full((5, 10), np.nan))
+        SubspaceTracker(2, **fixed).fit(np.full((5, 10), np.nan))
     with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
-        SubspaceTracker(2).fit(np.zeros((1, 10)))
+        SubspaceTracker(2, **fixed).fit(np.zeros((1, 10)))
 
 
 def test_only_the_newest_influence_is_learned_and_only_once():
-    tracker = SubspaceTracker(2)
+    tracker = SubspaceTracker(2, **FIXED)
     for x, _ in stream(60, 2, 10, seed=13):
         tracker.partial_fit(x)
     subspace, x = tracker.subspace_, x.astype(np.float32)
@@ -239,8 +254,9 @@ def test_only_the_newest_influence_is_learned_and_only_once():
 
 
 @pytest.mark.large
-def test_a_first_vector_of_zeros_does_not_spoil_a_cold_start():
-    tracker = SubspaceTracker(2, mu=0.2)
+@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.05}], ids=["tuned", "fixed"])
+def test_a_first_vector_of_zeros_does_not_spoil_a_cold_start(fixed):
+    tracker = SubspaceTracker(2, **fixed)
     tracker.partial_fit(np.zeros(250))
     for x, U in stream(250, 2, 600, seed=12):  # noqa: B007
         tracker.partial_fit(x)

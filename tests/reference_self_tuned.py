@@ -1,0 +1,152 @@
+"""Dense float64 twin of the tracker that tunes itself: whole matrices with columns U and V, as in the formulas."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.tracking import _self_tuned_kernels, pace, self_tuned
+from bgsub.tracking.line_search import ARMIJO
+from bgsub.tracking.step import FLOOR, IN_SPAN
+
+
+def predict(U, V, momentum: float, C):
+    """Move U (m, k) by a share of its velocity; return it orthonormal, V tangent there, and C in its coordinates."""
+    moved = U + momentum * V
+    L = np.linalg.cholesky(moved.T @ moved)
+    P = np.linalg.solve(L, moved.T).T
+    turned = np.linalg.solve(L, V.T).T
+    return P, turned - P @ (P.T @ turned), L.T @ C @ L
+
+
+def weighted_fit(U, x, a, s, surrogate: Surrogate, widening: float, y):
+    """One weighted least squares for ``argmin_y sum_i a_i s_i^2 h(r_i / s_i)``, the scales widened."""
+    r = a * (x - U @ y)
+    W = np.diag(a * surrogate.weight(r / (widening * s)))
+    return y + np.linalg.solve(U.T @ W @ U, U.T @ W @ r)
+
+
+def own_scale_coefficients(U, x, a, s, surrogate: Surrogate, limits):
+    """Least squares, weighted fits from wide scales to what they are, then some more.
+
+    Returns y, the residual, the weights, their mean and the median of ``|r| / s`` of what is observed.
+    """
+    stages, iterations, tolerance = limits
+    seen = a > 0
+    y = np.linalg.lstsq(a[:, None] * U, a * x, rcond=None)[0]
+    first = max(2 * np.median(np.abs(x - U @ y)[seen] / s[seen]), 1.0)
+    for stage in range(stages if first > 1 else 0):
+        y = weighted_fit(U, x, a, s, surrogate, first ** (1 - (stage + 1) / stages), y)
+    for _ in range(iterations):
+        before, y = y, weighted_fit(U, x, a, s, surrogate, 1.0, y)
+        if np.linalg.norm(y - before) <= tolerance * np.linalg.norm(y):
+            break
+    r = a * (x - U @ y)
+    omega = a * surrogate.weight(r / s)
+    return y, r, omega, float(omega.mean()), float(np.median(np.abs(r[seen]) / s[seen]))
+
+
+def followed(s, r, a, follow):
+    """The scales after sign steps towards the median of ``|r|``; `follow` as in the kernel."""
+    inflation, up, down, common, floor = follow
+    step = np.where(a > 0, np.where(inflation * np.abs(r) > s, up, down), 1.0)
+    return np.maximum(s * step * common, floor)
+
+
+def scaled_inverse(M, y, floor: float):
+    """``M^-1 y``, no eigenvalue of M below a share of its trace."""
+    values, vectors = np.linalg.eigh(M)
+    return vectors @ (vectors.T @ y / np.maximum(values, floor * np.trace(M)))
+
+
+def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: float):
+    """One full step along ``w p z'`` from the predicted subspace, and the velocity that learns from it.
+
+    Returns U, V, C, z, the objective before and after, and whether the step was taken.
+    """
+    p = e - P @ (P.T @ e)
+    z = scaled_inverse((1 - w) * C + w * np.outer(y, y), y, FLOOR)
+    z = z * min(_self_tuned_kernels._LONGEST / max(w * np.linalg.norm(p) * np.linalg.norm(z), 1e-300), 1.0)
+    H = w * np.outer(p, z)
+    L = np.linalg.cholesky(np.eye(len(y)) + H.T @ H)
+    U = np.linalg.solve(L, (P + H).T).T
+    change = U @ np.linalg.solve(L, y) - P @ y
+    before = w * cost
+    after = w * (cost - e @ change + change @ change / 2) + (1 - w) / 2 * np.trace(H @ C @ H.T)
+    slope = -(w**2) * (p @ p) * (y @ z)
+    C = (1 - w) * C + w * share * np.outer(y, y)
+    if not (p @ p > IN_SPAN * (e @ e) and after <= before + ARMIJO * slope):
+        return P, keep * V, C, z, (before, before), False
+    turned = np.linalg.solve(L, P.T).T
+    return U, keep * np.linalg.solve(L, V.T).T + gain * (U - turned), C, z, (before, after), True
+
+
+def sense(Z, P, e, omega, y, z, inside, w: float):
+    """What a larger w would have gained, and the sensitivity ``dU / d(log w)``, (n, k), after the step."""
+    gained = e @ (Z @ y) / (e @ e)
+    return gained, Z + w * np.outer(e - P @ inside - omega * (Z @ y), z)
+
+
+class SelfTuned:
+    """`bgsub.tracking.self_tuned.SelfTunedSubspace` with dense matrices, U and V (m, k), Z (n, k).
+
+    `forgetting` None adapts it; without scales of their own all entries have one, for a cold start.
+    """
+
+    def __init__(self, U, index, surrogate: Surrogate, forgetting=None, own_scales: bool = True) -> None:
+        m, k = U.shape
+        self.U, self.V, self.Z = U, np.zeros((m, k)), np.zeros((len(index), k))
+        self.C, self.s = np.zeros((k, k)), np.zeros(m)
+        self.index, self.surrogate, self.forgetting, self.own_scales = index, surrogate, forgetting, own_scales
+        self.most = min(1 / (pace._SAMPLES * k), pace._MOST)
+        self.w = self.most / 2 if forgetting is None else forgetting
+        self.momentum, self.objective, self.taken = 0.0, (0.0, 0.0), False
+
+    def fit(self, U, x, a):
+        """Fit the coefficients on the subset."""
+        i = self.index
+        return own_scale_coefficients(U[i], x[i], a[i], self.s[i], self.surrogate, self_tuned._FIT)
+
+    def first_scale(self, x, a) -> None:
+        """The scale of the first vector's residual for all entries."""
+        size = np.sqrt(np.sum(x**2) / np.sum(a))
+        self.s[:] = size if self.own_scales else max(2 * size / self.surrogate.scale, 1.0)
+        for _ in range(self_tuned._FIRST_FITS if self.own_scales else 0):
+            self.s *= max(self.fit(self.U, x, a)[-1], self_tuned._ROUNDING)
+
+    def following(self, y, share: float, ratio: float):
+        """How the scales follow this vector, and by how much all of them grow at once."""
+        if not self.own_scales:
+            return (1, 1, 1, 1 / self_tuned._STEP, 1), 1.0
+        (m, k), n = self.U.shape, len(self.index)
+        inflation = 1 / np.sqrt(max(1 - k / max(share * n, 1), self_tuned._FEWEST))
+        calm, ratio = self_tuned._CALM, ratio * inflation
+        common = (max(ratio / calm, 1) * min(max(ratio, 1e-3) * calm, 1)) ** self_tuned._TOGETHER
+        floor = self_tuned._ROUNDING * np.linalg.norm(y) / np.sqrt(m)
+        return (inflation, self_tuned._STEP, 1 / self_tuned._STEP, common, floor), max(common, 1.0)
+
+    def learn(self, x, a) -> None:
+        """Predict, fit, step, follow."""
+        x = a * x
+        if not self.s.any():
+            self.first_scale(x, a)
+        w, s = self.w, self.s
+        P, V, C = predict(self.U, self.V, self.momentum, self.C)
+        y, r, omega, share, ratio = self.fit(P, x, a)
+        follow, surprise = self.following(y, share, ratio)
+        residual = a * (x - P @ y)
+        e = s * self.surrogate.influence(residual / s)
+        cost = float(np.sum(s**2 * self.surrogate.value(residual / s)))
+        self.s = followed(s, residual, a, follow)
+        along = V @ y
+        length = np.linalg.norm(e) * np.linalg.norm(along)
+        agreement = e @ along / length if length > 0 else 0.0
+        gain = pace._GAIN * w if self.forgetting is None else 0.0
+        keep = 1 - gain * (1 - self.momentum)
+        self.U, self.V, self.C, z, self.objective, self.taken = step(P, V, C, y, e, cost, w, share, keep, gain)
+        if self.forgetting is None:
+            i = self.index
+            gained, self.Z = sense(self.Z, P[i], omega * r, omega, y, z, P.T @ e, w if self.taken else 0.0)
+            self.momentum = float(np.clip(self.momentum + w / self.most * agreement, 0, 1))
+            change = np.clip(gained / len(y), -w, pace._LIMIT)
+            self.w = float(np.clip(w * np.exp(change) * surprise, pace._LEAST, self.most))

@@ -1,0 +1,271 @@
+"""The tracker that tunes itself: its parameters and states, and vectors of all kinds."""
+
+import copy
+
+import numpy as np
+import pytest
+from numba import config
+from saying import says
+
+from bgsub import ParameterError, SubspaceTracker
+from bgsub.tracking.self_tuned import SelfTunedSubspace
+
+FEW = 12 if config.DISABLE_JIT else 60
+both_ranks = pytest.mark.parametrize("rank", [2, "auto"])
+
+
+def vectors(n=FEW, m=40, k=2, seed=0, noise=0.01):
+    """Vectors of one subspace, (n, m), each with some entries that are not of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, k)) @ np.linalg.qr(rng.standard_normal((m, k)))[0].T * np.sqrt(m / k)
+    X += noise * rng.standard_normal(X.shape)
+    return np.where(rng.random(X.shape) < 0.1, rng.uniform(-3, 3, X.shape), X).astype(np.float32)
+
+
+def fed(tracker, X, observed=None):
+    for x in X:
+        tracker.partial_fit(x, observed)
+    return tracker
+
+
+def assert_sound(tracker):
+    U = tracker.components_.astype(float)
+    assert np.abs(U @ U.T - np.eye(len(U))).max() < 1e-5
+    assert np.isfinite(tracker.low_rank_).all()
+    assert np.isfinite(tracker.scale_).all()
+
+
+# -- laws of the data
+
+
+@both_ranks
+@pytest.mark.parametrize("power", [-20, 13])
+def test_the_unit_of_the_data_does_not_matter(rank, power):
+    one, other = (fed(SubspaceTracker(rank), unit * vectors()) for unit in (1.0, 2.0**power))
+    np.testing.assert_array_equal(one.components_, other.components_)
+    np.testing.assert_array_equal(one.scale_ * 2.0**power, other.scale_)
+    np.testing.assert_allclose(one.coefficients_ * 2.0**power, other.coefficients_, rtol=1e-12)
+    assert (one.forgetting_, one.momentum_) == (other.forgetting_, other.momentum_)
+
+
+def test_the_order_of_the_entries_does_not_matter():
+    X, rng = vectors(), np.random.default_rng(1)
+    U, order = np.linalg.qr(rng.standard_normal((40, 2)))[0].T, rng.permutation(40)
+    one = fed(SubspaceTracker(2).initialise(U, np.zeros((0, 2))), X)
+    other = fed(SubspaceTracker(2).initialise(U[:, order], np.zeros((0, 2))), X[:, order])
+    np.testing.assert_allclose(one.components_[:, order], other.components_, atol=1e-5)
+    np.testing.assert_allclose(one.scale_[order], other.scale_, rtol=1e-4)
+
+
+def test_what_is_not_observed_is_not_read():
+    X, observed = vectors(), np.arange(40) % 3 > 0
+    one = fed(SubspaceTracker(2), X, observed)
+    other = fed(SubspaceTracker(2), np.where(observed, X, np.nan), observed)
+    np.testing.assert_array_equal(one.components_, other.components_)
+    assert len(np.unique(one.scale_[~observed])) == 1  # none of its own was learned, all have followed together
+    with says(ParameterError, "x must be finite where it is observed and within 1e+12, got NaN or more"):
+        one.partial_fit(np.full(40, np.nan), observed)
+
+
+@pytest.mark.parametrize("seen", [0, 1])
+def test_fewer_entries_than_directions_teach_nothing(seen):
+    tracker = fed(SubspaceTracker(2), vectors())
+    before = tracker.state()
+    tracker.partial_fit(vectors()[0], np.arange(40) < seen)
+    after = tracker.state()
+    for name in ("scale", "C", "gram"):
+        np.testing.assert_array_equal(before[name], after[name])
+    np.testing.assert_array_equal(before["basis"]["stack"][:4], after["basis"]["stack"][:4])
+    assert tracker.n_samples_seen_ == FEW + 1
+
+
+# -- vectors of all kinds
+
+X, ZERO = vectors(), np.zeros((FEW, 40), np.float32)
+STREAMS = {
+    "zeros": ZERO,
+    "zeros first": np.vstack([ZERO, X]),
+    "zeros last": np.vstack([X, ZERO]),
+    "zeros between": np.vstack([ZERO, X]).reshape(2, -1, 40).swapaxes(0, 1).reshape(-1, 40),
+    "constant": ZERO + 3,
+    "one vector": np.tile(X[:1], (4 * FEW, 1)),
+    "two vectors": np.tile(X[:2], (2 * FEW, 1)),
+    "one entry": np.eye(40)[np.arange(2 * FEW) % 40],
+    "1e-8": 1e-8 * X,
+    "1e8": 1e8 * X,
+    "1e-30": 1e-30 * X,
+    "denormal": X.astype(np.float64) * 1e-310,
+    "grows": np.vstack([1e-6 * X, 1e6 * X]),
+    "shrinks": np.vstack([1e6 * X, 1e-6 * X]),
+    "bytes": (20 * X + 128).astype(np.uint8),
+    "integers": (100 * X).astype(np.int64),
+    "booleans": X > 0,
+    "lists": X.tolist(),
+}
+
+
+@both_ranks
+@pytest.mark.parametrize("name", STREAMS)
+def test_the_subspace_stays_sound(rank, name):
+    assert_sound(fed(SubspaceTracker(rank), STREAMS[name]))
+
+
+@both_ranks
+@pytest.mark.parametrize(
+    "start", [np.zeros((5, 40)), np.zeros((5, 40), np.uint8), np.ones((5, 40)), X[:8], 1e-8 * X[:8], X[:8] > 0, X[:2]]
+)
+def test_any_batch_is_a_start(rank, start):
+    tracker = SubspaceTracker(rank, max_rank=4).fit(start)
+    assert_sound(tracker)
+    assert (tracker.scale_ > 0).all()
+    assert_sound(fed(tracker, X))
+
+
+@pytest.mark.large
+def test_bytes_are_what_they_are_as_numbers():
+    X = np.clip(20 * vectors() + 128, 0, 255).astype(np.uint8)
+    bytes_, numbers = (SubspaceTracker(2).fit(batch) for batch in (X, X.astype(np.float32)))
+    np.testing.assert_allclose(bytes_.components_, numbers.components_, atol=1e-6)
+    np.testing.assert_allclose(bytes_.scale_, numbers.scale_, rtol=1e-4)
+
+
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 1), (2, 2), (5, 5), (5, "auto"), (1, "auto")])
+def test_few_entries(m, k):
+    tracker = fed(SubspaceTracker(k), np.random.default_rng(0).standard_normal((FEW, m)))
+    assert_sound(tracker)
+    assert tracker.rank_ <= m
+
+
+@pytest.mark.large
+def test_more_entries_than_the_subset():
+    rng, m = np.random.default_rng(0), 5000
+    U = np.linalg.qr(rng.standard_normal((m, 2)))[0]
+    tracker = SubspaceTracker(2)
+    for _ in range(200):
+        tracker.partial_fit(U @ rng.standard_normal(2) * np.sqrt(m) + 0.01 * rng.standard_normal(m))
+    assert_sound(tracker)
+    assert np.linalg.norm(U.T - (U.T @ tracker.components_.T) @ tracker.components_, 2) < 0.005  # 0.0015 measured
+
+
+@pytest.mark.parametrize("closeness", [1e-2, 1e-8, 0.0])
+def test_a_start_that_the_vectors_are_orthogonal_to(closeness):
+    tracker = SubspaceTracker(3).initialise(np.eye(3, 40), np.zeros((0, 3)))
+    assert_sound(fed(tracker, X * np.where(np.arange(40) < 3, closeness, 1)))
+
+
+# -- parameters
+
+
+@pytest.mark.parametrize(
+    ("parameters", "tunes", "adapts"),
+    [
+        ({}, True, True),
+        ({"mu": 0.5}, True, True),
+        ({"forgetting": 0.05}, True, False),
+        ({"mu": 0.5, "forgetting": 0.05}, False, False),
+        ({"metric": "canonical"}, False, False),
+        ({"line_search": "sample"}, False, False),
+        ({"gradient_carry": "unchanged"}, False, False),
+    ],
+    ids=str,
+)
+def test_what_is_given_is_not_tuned(parameters, tunes, adapts):
+    tracker = fed(SubspaceTracker(2, **parameters), vectors())
+    assert isinstance(tracker._model, SelfTunedSubspace) == tunes
+    assert (tracker.forgetting_ != 0.05) == adapts
+    assert adapts or tracker.momentum_ == 0
+    if tunes and "mu" not in parameters:
+        assert np.ptp(tracker.scale_) > 0
+    else:
+        with says(ParameterError, "scale_ is there when mu is not given"):
+            _ = tracker.scale_
+    if tunes:
+        with says(ParameterError, "subspace_ is there when mu and forgetting are given as numbers"):
+            _ = tracker.subspace_
+
+
+def test_a_forgetting_factor_that_is_set_stays():
+    tracker = fed(SubspaceTracker(2), vectors())
+    tracker.set_forgetting(0.02)
+    fed(tracker, vectors())
+    assert (tracker.forgetting, tracker.forgetting_, tracker.momentum_) == (0.02, 0.02, 0.0)
+    again = SubspaceTracker(**tracker.get_params()).set_state(tracker.state())
+    np.testing.assert_array_equal(fed(tracker, X).components_, fed(again, X).components_)
+    tracker.set_forgetting("auto")
+    assert fed(tracker, vectors()).forgetting_ != 0.02
+
+
+# -- states
+
+
+@pytest.mark.parametrize(
+    "parameters", [{"rank": 2}, {"rank": "auto"}, {"rank": 2, "mu": 0.5}, {"rank": 2, "forgetting": 0.05}], ids=str
+)
+def test_a_state_goes_on_bit_for_bit(parameters):
+    tracker = fed(SubspaceTracker(**parameters), vectors())
+    other = SubspaceTracker(**parameters).set_state(copy.deepcopy(tracker.state()))
+    for x in vectors(seed=1):
+        one, two = (t.partial_fit(x) for t in (tracker, other))
+        np.testing.assert_array_equal(one.components_, two.components_)
+        np.testing.assert_array_equal(one.coefficients_, two.coefficients_)
+        assert (one.forgetting_, one.momentum_, one.objective_) == (two.forgetting_, two.momentum_, two.objective_)
+    assert one.rank_ == two.rank_
+
+
+def test_a_state_is_a_copy():
+    tracker = fed(SubspaceTracker(2), vectors())
+    state = tracker.state()
+    before = copy.deepcopy(state)
+    fed(tracker, vectors(seed=1))
+    fed(SubspaceTracker(2).set_state(state), vectors(seed=2))
+    np.testing.assert_equal(state, before)
+
+
+def names_of(state, above=()):
+    for name, value in state.items():
+        yield from names_of(value, (*above, name)) if isinstance(value, dict) else [(*above, name)]
+
+
+DAMAGES = {
+    "missing": lambda value: None,
+    "of another type": lambda value: value.astype(np.int32),
+    "with another axis": lambda value: value[None],
+    "with NaN": lambda value: np.full_like(value, np.nan) if value.dtype.kind == "f" else None,
+}
+
+
+@both_ranks
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_state_is_refused_in_one_line(rank, damage):
+    state = fed(SubspaceTracker(rank), vectors()).state()
+    for *above, name in list(names_of(state)):
+        broken = copy.deepcopy(state)
+        part = broken
+        for other in above:
+            part = part[other]
+        part[name] = DAMAGES[damage](part[name])
+        with pytest.raises(ParameterError) as caught:
+            SubspaceTracker(rank).set_state(broken)
+        assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("scale", -1.0, "scale must hold no negative numbers"),
+        ("C", -1.0, "C must be a matrix of moments, with no negative eigenvalue"),
+        ("gram", 7.0, "gram must be that of the saved basis"),
+    ],
+)
+def test_a_state_that_cannot_be_is_refused(name, value, message):
+    state = fed(SubspaceTracker(2), vectors()).state()
+    state[name].flat[0] = value
+    with says(ParameterError, message):
+        SubspaceTracker(2).set_state(state)
+
+
+def test_another_subspaces_state_is_refused():
+    state = fed(SubspaceTracker(2), vectors()).state()
+    for parameters in ({"rank": 3}, {"rank": 2, "mu": 0.5, "forgetting": 0.05}, {"rank": "auto"}):
+        with pytest.raises(ParameterError):
+            SubspaceTracker(**parameters).set_state(state)
