@@ -114,7 +114,7 @@ class SelfTuned:
         for _ in range(self_tuned._FIRST_FITS if self.own_scales else 0):
             self.s *= max(self.fit(self.U, x, a)[-1], self_tuned._ROUNDING)
 
-    def following(self, y, share: float, ratio: float):
+    def following(self, C, y, share: float, ratio: float):
         """How the scales follow this vector, and by how much all of them grow at once."""
         if not self.own_scales:
             return (1, 1, 1, 1 / self_tuned._STEP, 1), 1.0
@@ -122,7 +122,9 @@ class SelfTuned:
         inflation = 1 / np.sqrt(max(1 - k / max(share * n, 1), self_tuned._FEWEST))
         calm, ratio = self_tuned._CALM, ratio * inflation
         common = (max(ratio / calm, 1) * min(max(ratio, 1e-3) * calm, 1)) ** self_tuned._TOGETHER
-        floor = self_tuned._ROUNDING * np.linalg.norm(y) / np.sqrt(m)
+        floor = self_tuned._ROUNDING * np.sqrt(((1 - self.w) * np.trace(C) + self.w * y @ y) / m)
+        if common < 1:
+            common = min(max(common, floor / np.median(self.s[self.index])), 1.0)
         return (inflation, self_tuned._STEP, 1 / self_tuned._STEP, common, floor), max(common, 1.0)
 
     def learn(self, x, a) -> None:
@@ -133,7 +135,7 @@ class SelfTuned:
         w, s = self.w, self.s
         P, V, C = predict(self.U, self.V, self.momentum, self.C)
         y, r, omega, share, ratio = self.fit(P, x, a)
-        follow, surprise = self.following(y, share, ratio)
+        follow, surprise = self.following(C, y, share, ratio)
         residual = a * (x - P @ y)
         e = s * self.surrogate.influence(residual / s)
         cost = float(np.sum(s**2 * self.surrogate.value(residual / s)))

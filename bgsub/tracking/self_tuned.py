@@ -173,7 +173,10 @@ class SelfTunedSubspace:
         inflation = 1 / np.sqrt(max(1 - k / max(share * self._index.size, 1.0), _FEWEST))
         beyond = max(ratio * inflation / _CALM, 1.0) * min(max(ratio * inflation, 1e-3) * _CALM, 1.0)
         common = beyond**_TOGETHER
-        floor = _ROUNDING * np.sqrt(max(c @ self._gram @ c, 0.0) / self.basis.m) + 1e-30
+        size = (1 - self.pace.w) * np.trace(self._C) + self.pace.w * max(c @ self._gram @ c, 0.0)
+        floor = _ROUNDING * np.sqrt(size / self.basis.m) + 1e-30
+        if common < 1:  # not below the floor: the scales of the few entries that are wrong could not grow there
+            common = min(max(common, floor / float(np.median(self.scale[self._index]))), 1.0)
         return tuple(np.float32(v) for v in (inflation, _STEP, 1 / _STEP, common, floor)), max(common, 1.0)
 
     def _find_scale(self, x: np.ndarray, a: np.ndarray, seen: int) -> bool:
