@@ -24,6 +24,7 @@ from bgsub.tracking._step_kernels import least_kept, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
 _RIDGE = 1e-6  # of the trace
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
 
@@ -296,7 +297,8 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     z *= min(_LONGEST / max(w * np.sqrt(outside * np.dot(z, z)), 1e-300), 1.0)
     small = np.zeros((k, k + 1))
     seen = y.copy()
-    taken = try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], small, objective)
+    objective[:] = w * cost
+    taken = inner[k] > _LEAST_ENERGY and try_full_step(inner, C, y, z, w, cost, limits[0], limits[2], small, objective)
     C[:] = (1 - w) * C + (w * share) * np.outer(seen, seen)
     inverse = np.eye(k)
     if taken:
