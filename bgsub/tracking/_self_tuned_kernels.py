@@ -12,6 +12,7 @@ import numpy as np
 from bgsub.numerics.jit import kernel, part
 from bgsub.tracking._kernels import (
     BLOCK,
+    add_scaled,
     combine,
     difference,
     dot,
@@ -30,17 +31,17 @@ _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis ortho
 
 
 @kernel
-def predicted_rows(stack, index, P, rows):  # type: ignore[no-untyped-def]
-    """Write the columns `index`, (n,), of ``P [U V]`` into `rows`, (k, n) float32; `P` (k, 2 k) float32.  O(n k^2)."""
+def predicted_rows(stack, index, P, rows, work):  # type: ignore[no-untyped-def]
+    """Write the columns `index`, (n,), of ``P [U V]`` into `rows`, (k, n); `P` (k, 2 k), `work` (n,).  O(n k^2)."""
     k, both = P.shape
     for i in range(k):
         rows[i, :] = _ZERO
     for j in range(both):
+        for q in range(index.size):
+            work[q] = stack[j, index[q]]
         for i in range(k):
-            factor = P[i, j]
-            if factor != _ZERO:
-                for q in range(index.size):
-                    rows[i, q] += factor * stack[j, index[q]]
+            if P[i, j] != _ZERO:
+                add_scaled(rows[i], P[i, j], work)
 
 
 @part

@@ -158,7 +158,7 @@ class SelfTunedSubspace:
     def _fit(self, P: np.ndarray, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Fit the coefficients on the subset in the basis ``P [U V]``: y, mean weight, median of ``|r| / s``."""
         s, y = self._tuning.surrogate, np.empty(self.basis.k)
-        _self_tuned_kernels.predicted_rows(self.basis.stack, self._index, P, self._rows)
+        _self_tuned_kernels.predicted_rows(self.basis.stack, self._index, P, self._rows, self._work[0])
         share, ratio = _self_tuned_kernels.own_scale_coefficients(
             self._rows, values, a, self.scale[self._index], s.code, np.float32(s.mu), np.float32(s.p), _FIT,
             y, self._e, self._work, self._small,
@@ -212,10 +212,10 @@ class SelfTunedSubspace:
         C = turn @ self._C @ turn.T
         if verdict > 0:
             rows[k], C[k, k] = search.spare, search.strength
-        other = SelfTunedSubspace(Basis(rows), self._tuning, self._index, np.zeros((0, len(turn))))
-        other.basis.stack[len(turn) : 2 * len(turn), :m] = velocity
-        other._search = RankSearch(other.basis, search.most)
-        other._gram = _kernels.gram_of(other.basis.stack, 2 * len(turn), m)
+        basis, none = Basis(rows), np.zeros((0, len(turn)))
+        basis.stack[len(turn) : 2 * len(turn), :m] = velocity
+        other = SelfTunedSubspace(basis, self._tuning, self._index, none, RankSearch(basis, search.most))
+        other._gram = _kernels.gram_of(basis.stack, 2 * len(turn), m)
         other._C, other._y, other.scale, other.pace = C, turn @ self.y, self.scale, self.pace.turned(turn)
         other.step_length, other.objective, other.updates = self.step_length, self.objective, self.updates
         return other
