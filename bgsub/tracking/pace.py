@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.tracking import _self_tuned_kernels
 
@@ -20,12 +21,14 @@ class Pace:
     w follows the gradient of the newest vector's cost with respect to log w ("hypergradient"): with Z the sensitivity
     ``dU / d(log w)``, a vector whose cost a larger w would have made smaller, ``e' Z'y > 0``, raises it, and one
     that shows that the last steps went too far lowers it, by ``log w += e' Z'y / (k e'e)``. On a still subspace
-    with noise that gives ``w = 2 / t``, a running mean; on one that turns, the w at which steps do not agree any more.
-    It falls no faster than ``1 / t``: in a cold start steps disagree as well, and a memory filled with it would last.
+    with noise w then falls about as ``4 / t``, as seen, nearly a running mean; on one that turns, it ends where steps
+    do not agree any more. It falls no faster than ``1 / t``: in a cold start steps disagree as well, and a memory
+    filled with it would last.
 
-    The momentum, in [0, 1], is the share of the velocity V, the running mean of the steps, by which the subspace
-    moves before a vector is seen. It rises while the influence points along the movement, and falls where it points
-    back: ``momentum += w / w_max cos(e, V'y)``. A subspace that turns steadily is then followed without a lag.
+    The momentum, in [0, 1], is the share of the velocity V by which the subspace moves before a vector is seen; V is
+    the running mean of all movement, prediction and step together. It rises while the influence points along the
+    movement ``V'y``, and falls where it points back: ``momentum += w / w_max cos(e, V'y)``. A subspace that turns
+    steadily is then followed without a lag.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ class Pace:
         gained = _self_tuned_kernels.sense(self._Z, *subset, *small, self.w if taken else 0.0)
         self.momentum = min(max(self.momentum + self.w / self._most * agreement, 0.0), 1.0)
         change = min(max(gained / self._k, -self.w), _LIMIT)
-        self.w = min(max(self.w * float(np.exp(change)) * surprise, _LEAST), self._most)
+        self.w = float(min(max(self.w * float(np.exp(change)) * surprise, _LEAST), self._most))
 
     def state(self) -> State:
         """Return what the next vector depends on, copied."""
@@ -109,4 +112,6 @@ class Pace:
         """Go on where another one stood; ParameterError when it does not fit."""
         self._Z = array_of(state, "sensitivity", self._Z.shape, "float32")
         w, self.momentum = numbers_of(state, "pace", 2)
+        if not (0 < w < 1 and self.momentum <= 1):
+            raise ParameterError(f"pace must hold a weight in (0, 1) and a share in [0, 1], got {w}, {self.momentum}")
         self.w = w if self.is_adaptive else self.w

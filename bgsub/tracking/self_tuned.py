@@ -69,7 +69,7 @@ class SelfTunedSubspace:
     pace : Pace
         Forgetting factor and momentum.
     step_length, objective : float, tuple of float
-        1 for a step that lowered the objective, else 0; the objective before and after it.
+        1 for a step that lowered the objective, else 0; the objective before and a bound of it after the step.
     updates : int
         Vectors learned from.
     """
@@ -133,12 +133,12 @@ class SelfTunedSubspace:
         _self_tuned_kernels.predict(self._gram, pace.momentum, self._C, P, Q)
         values, seen = x[self._index], a[self._index] if a.size else a
         y, share, ratio = self._fit(P.astype(np.float32), values, seen)
-        follow, surprise = self._following(share, ratio, P.T @ y)
+        c = P.T @ y
+        follow, surprise = self._following(share, ratio, c)
         products, objective, z = np.empty(2 * k + 1), np.empty(2), np.empty(k)
         arguments = s.code, np.float32(s.mu), np.float32(s.p)
-        c = (P.T @ y).astype(np.float32)
         cost = _self_tuned_kernels.self_tuned_sweep(
-            self.basis.stack, k, c, x, a, self.scale, follow, *arguments, products, self.basis.work
+            self.basis.stack, k, c.astype(np.float32), x, a, self.scale, follow, *arguments, products, self.basis.work
         )
         movement = Q.T @ y
         length = np.sqrt(max(products[2 * k] * (movement @ self._gram @ movement), 0.0))
@@ -241,8 +241,8 @@ class SelfTunedSubspace:
         """Take over all but the basis, which the constructor was given; ParameterError when it does not fit."""
         k = self.basis.k
         self.scale = array_of(state, "scale", (self.basis.m,), "float32")
-        if not (self.scale >= 0).all():
-            raise ParameterError("scale must hold no negative numbers")
+        if not ((self.scale > 0).all() or not self.scale.any()):
+            raise ParameterError("scale must hold positive numbers, or zeros before the first vector")
         self._C, self._gram = moment_of(state, "C", k), moment_of(state, "gram", 2 * k)
         self.basis.carry_out()
         if not np.allclose(

@@ -20,7 +20,9 @@ from bgsub.tracking.subspace import EVERYTHING, USUAL, Subspace
 _MOVED = "separate", "update", "retarget", "orthonormalise"
 _FLATTENS_AT = 4.0  # residual, in units of its own scale, at which the cost flattens when mu is not given
 _LITERAL_MU, _LITERAL_FORGETTING = 0.06, 0.05  # of the variants that do not tune themselves: intensity, weight
+_FIXED = "does not tune itself (mu and forgetting given, or another metric, line search or carry)"
 _LARGEST = 1e12  # beyond it squares leave the range of float32
+_NUMBERS = "buif"  # kinds of types
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
 
@@ -33,7 +35,8 @@ class SubspaceTracker:
     Parameters
     ----------
     rank : int or "auto", default 3
-        Dimension k of the subspace; "auto" takes directions up and drops them as the stream demands.
+        Dimension k of the subspace; "auto" takes directions up and drops them as the stream demands, from one in a
+        cold start and from `max_rank` after `fit`. It needs `mu` or `forgetting` to be left to the tracker.
     surrogate : {"atan", "log", "lp"}, default "atan"
         Cost h of the residual.
     mu : float > 0, optional
@@ -74,29 +77,35 @@ class SubspaceTracker:
     step_length_ : float
         The last accepted step length t; 0 when no step lowered the objective.
     objective_ : tuple of float
-        The last objective before and after the step, ``phi(0)`` and ``phi(t)``.
+        The last objective before and after the step, ``phi(0)`` and ``phi(t)``; of a full step phi(1) is a bound
+        from above. The past counts from its value at phi(0).
     n_samples_seen_ : int
-        Number of updates.
+        Number of vectors.
 
     Notes
     -----
     Paper, section 5, algorithms 5 and 6, with these changes where `mu` is None or `forgetting` is "auto":
 
-    *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one and flat from four on, s_i the running
-    median of ``|r_i|``, which sign steps of its logarithm follow; the degrees of freedom that y takes from the
-    residual are given back. An outlier moves s_i by one step, whatever its size; an entry whose row of U is wrong gets
-    a larger scale until its residual is learned from. Where all residuals grow at once, all scales do.
+    *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one at zero and at most one elsewhere, its
+    influence largest at four (atan: at three); s_i follows the median of ``|r_i|`` by sign steps of its logarithm,
+    the degrees of freedom that y takes from the residual given back. An outlier moves s_i by one step, whatever its
+    size; an entry whose row of U is wrong gets a larger scale until its residual is learned from. Where the median of
+    all ``|r_i| / s_i`` leaves [1/2, 2], all scales grow or shrink at once.
 
     *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
-    entries of vector j: with missing entries and outliers the past binds the subspace less than complete vectors
-    would. The step of the newest vector, full in the metric of ``(1 - w) C + w y y'``, uses curvature one, which
-    majorises h: an accepted step never raises ``w h + (1 - w) past``. That is the guarantee that is left. Since s and
-    w change from vector to vector, it holds for each vector's objective, not for one function over all time.
+    entries of vector j, 0 for missing ones: with missing entries and outliers the past binds the subspace less than
+    complete vectors would. The step of the newest vector is full in the metric of ``(1 - w) C + w y y'``.
+
+    *What is guaranteed.* ``s^2 h_mu(r / s)`` has a curvature of at most one whatever s is, so that
+    ``h(r - A d) <= h(r) - <psi(r), d> + |d|^2 / 2``. A step is accepted only where this bound, with the change d of the
+    low-rank part that the step makes, and the model of the past together fall: but for rounding it never raises
+    ``w h + (1 - w) past``. In that y is carried along, U y projected on the new subspace; s, w and C are as they
+    are at this vector; and the past is modelled around the subspace that it was predicted to be. A refused step
+    leaves that one. So every vector has an objective that falls; no function over all time is known to.
 
     *Pace.* See `bgsub.tracking.pace.Pace`: w follows the gradient of the cost with respect to log w, on a still
-    subspace as 2 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
-    influence and movement agree. The prediction changes the point around which the past is modelled, the step
-    after it lowers the objective there.
+    subspace about as 4 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
+    influence and movement agree.
 
     A vector costs O(m k) for the residual and O(m k^2) for the step. With `mu` and `forgetting` given, or another
     metric, line search or carry (where they then are 0.06 and 0.05 by default), the past is kept as a thin factor
@@ -131,12 +140,16 @@ class SubspaceTracker:
         parameters = self._parameters = TrackerParameters(**given)
         usual = (parameters.metric, parameters.line_search, parameters.gradient_carry) == USUAL
         self._is_self_tuned = usual and (parameters.mu is None or parameters.forgetting == "auto")
+        if parameters.rank == "auto" and not self._is_self_tuned:
+            raise ParameterError(f"rank must be an integer >= 1 where the tracker {_FIXED}, got 'auto'")
         default = Surrogate.flattening_at(_FLATTENS_AT if usual else _LITERAL_MU, surrogate, parameters.p)
         self.surrogate_ = default if parameters.mu is None else replace(default, mu=parameters.mu)
         self._model: Subspace | SelfTunedSubspace | None = None
 
     def set_forgetting(self, forgetting: float | Auto) -> None:
         """Change the weight of the newest vector from the next one on, which then stays as it is, or adapts again."""
+        if forgetting == "auto" and not self._is_self_tuned:
+            raise ParameterError(f"forgetting must be a number in (0, 1) where the tracker {_FIXED}, got 'auto'")
         self._parameters = replace(self._parameters, forgetting=forgetting)
         if isinstance(self._model, SelfTunedSubspace):
             self._model.pace.fix(self._fixed_forgetting)
@@ -265,7 +278,10 @@ class SubspaceTracker:
             )
         if m < k:
             raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")
-        self._model = self._modelled(Basis(components), moments)
+        basis = Basis(components)
+        if not (basis.is_orthonormal() and np.isfinite(moments).all()):
+            raise ParameterError("components must be orthonormal and coefficients finite")
+        self._model = self._modelled(basis, moments)
         return self
 
     def _modelled(self, basis: Basis, coefficients: np.ndarray) -> Subspace | SelfTunedSubspace:
@@ -328,10 +344,10 @@ class SubspaceTracker:
             The tracker itself.
         """
         X = np.asarray(X)
-        if X.dtype.kind not in "buif" or not _largest(X) * scale <= _LARGEST:  # a NaN is not <= either
-            raise ParameterError(
-                f"the batch must hold real numbers, none beyond {_LARGEST:g}, got {X.dtype} with others"
-            )
+        if X.dtype.kind not in _NUMBERS:
+            raise ParameterError(f"the batch must hold real numbers, got type {X.dtype}")
+        if not _largest(X) * scale <= _LARGEST:  # a NaN is not <= either
+            raise ParameterError(f"the batch must be finite and within {_LARGEST:g}, got NaN or more")
         k = self._parameters.max_rank if self.rank == "auto" else self.rank
         k = min(k, *X.shape) if self.rank == "auto" and X.ndim == 2 and X.size else k
         if X.ndim != 2 or min(X.shape) < k:
@@ -355,7 +371,7 @@ class SubspaceTracker:
         x : ndarray, (m,)
             The vector; entries that are not observed are ignored.
         observed : ndarray of bool, (m,), optional
-            The paper's A: which entries are observed.
+            The paper's A: which entries are observed. A tracker that tunes itself learns nothing from fewer than k.
 
         Returns
         -------
@@ -393,8 +409,11 @@ class SubspaceTracker:
         """Return `x` as float32 and the observed entries as 0/1 float32; missing entries of x become 0."""
         values = np.asarray(x)
         expected = (values.size,) if self._model is None else (self._model.basis.m,)
-        if values.ndim != 1 or values.shape != expected or values.size == 0:
-            raise ParameterError(f"x must be a vector of shape {expected}, got shape {values.shape}")
+        if values.shape != expected or values.size == 0:
+            words = "(m,)" if self._model is None else expected
+            raise ParameterError(f"x must be a vector of shape {words}, got shape {values.shape}")
+        if values.dtype.kind not in _NUMBERS:
+            raise ParameterError(f"x must hold real numbers, got type {values.dtype}")
         with np.errstate(over="ignore"):
             values = values.astype(np.float32)
         if observed is None:
@@ -413,7 +432,8 @@ class SubspaceTracker:
 
 
 def _largest(X: np.ndarray) -> float:
-    """Return the largest magnitude in a batch, (n, m), NaN when it holds one; for integers that of their type."""
-    if X.dtype.kind in "bui":
-        return 1.0 if X.dtype.kind == "b" else float(np.iinfo(X.dtype).max)
-    return max((float(np.abs(x).max(initial=0)) for x in X), default=0.0, key=lambda v: (np.isnan(v), v))
+    """Return the largest magnitude in a batch, (n, m), NaN when it holds one; for short integers that of their type."""
+    if X.dtype.kind in "ui" and X.dtype.itemsize <= 4:
+        return float(np.iinfo(X.dtype).max)
+    largest = (float(np.abs(x, dtype=np.float64).max(initial=0)) for x in np.atleast_1d(X))
+    return max(largest, default=0.0, key=lambda v: (np.isnan(v), v))

@@ -252,7 +252,8 @@ def test_a_damaged_state_is_refused_in_one_line(rank, damage):
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("scale", -1.0, "scale must hold no negative numbers"),
+        ("scale", -1.0, "scale must hold positive numbers, or zeros before the first vector"),
+        ("scale", 0.0, "scale must hold positive numbers, or zeros before the first vector"),
         ("C", -1.0, "C must be a matrix of moments, with no negative eigenvalue"),
         ("gram", 7.0, "gram must be that of the saved basis"),
     ],
@@ -261,6 +262,14 @@ def test_a_state_that_cannot_be_is_refused(name, value, message):
     state = fed(SubspaceTracker(2), vectors()).state()
     state[name].flat[0] = value
     with says(ParameterError, message):
+        SubspaceTracker(2).set_state(state)
+
+
+@pytest.mark.parametrize("pace", [(0.0, 0.0), (1.0, 0.0), (0.1, 1.5)])
+def test_a_pace_that_cannot_be_is_refused(pace):
+    state = fed(SubspaceTracker(2), vectors()).state()
+    state["pace"]["pace"] = np.array(pace)
+    with pytest.raises(ParameterError, match="pace must hold a weight in"):
         SubspaceTracker(2).set_state(state)
 
 

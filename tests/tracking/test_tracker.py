@@ -18,6 +18,10 @@ VARIANTS = [
     )
 ]
 FIXED = {"mu": 0.06, "forgetting": 0.05}
+FIXED_RANK = (
+    "rank must be an integer >= 1 where the tracker does not tune itself (mu and forgetting given, "
+    "or another metric, line search or carry), got 'auto'"
+)
 VARIANTS[VARIANTS.index(dict(zip(VARIANTS[0], USUAL, strict=True)))] |= FIXED  # without them it tunes itself
 both = pytest.mark.parametrize("fixed", [{}, FIXED], ids=["tuned", "fixed"])
 UPDATES, STEPS = (60, 8) if config.DISABLE_JIT else (5000, 60)
@@ -199,6 +203,9 @@ def test_constant_vectors_do_no_harm(fixed, value):
         ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
         ({"mu": -1}, "mu must be a number > 0 or None, got -1"),
         ({"metric": "flat"}, "metric must be one of scaled, canonical, got 'flat'"),
+        ({"max_rank": 0}, "max_rank must be an integer >= 1, got 0"),
+        ({"rank": "auto", "mu": 0.2, "forgetting": 0.05}, FIXED_RANK),
+        ({"rank": "auto", "line_search": "sample"}, FIXED_RANK),
     ],
 )
 def test_bad_parameters_are_named(parameters, message):
@@ -221,12 +228,35 @@ def test_bad_vectors_are_named(fixed):
         tracker.partial_fit(np.full(10, np.nan))
     with pytest.raises(ParameterError, match=r"observed must be a boolean mask of shape \(10,\), got int64 \(10,\)"):
         tracker.partial_fit(np.zeros(10), np.ones(10, np.int64))
+    with pytest.raises(ParameterError, match="x must hold real numbers, got type complex128"):
+        tracker.partial_fit(np.zeros(10, complex))
+    with pytest.raises(ParameterError, match=r"x must be a vector of shape \(m,\), got shape \(0,\)"):
+        SubspaceTracker(2, **fixed).partial_fit([])
+    with pytest.raises(ParameterError, match="components must be orthonormal and coefficients finite"):
+        SubspaceTracker(2, **fixed).initialise(np.ones((2, 10)), np.zeros((0, 2)))
+    with pytest.raises(ParameterError, match="components must be orthonormal and coefficients finite"):
+        SubspaceTracker(2, **fixed).initialise(np.eye(2, 10), np.full((1, 2), np.nan))
     with pytest.raises(AttributeError, match=r"no attribute 'update'; it is subspace_\.update now"):
         tracker.update(0.1)
     with pytest.raises(ParameterError, match="the batch must hold real numbers"):
+        SubspaceTracker(2, **fixed).fit(np.full((5, 10), "1"))
+    with pytest.raises(ParameterError, match=r"the batch must be finite and within 1e\+12, got NaN or more"):
         SubspaceTracker(2, **fixed).fit(np.full((5, 10), np.nan))
     with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
         SubspaceTracker(2, **fixed).fit(np.zeros((1, 10)))
+
+
+def test_a_batch_of_long_integers_is_a_start():
+    X = np.random.default_rng(0).integers(0, 256, (20, 30))
+    long, real = (SubspaceTracker(2).fit(batch).components_ for batch in (X.astype(np.int64), X.astype(np.float32)))
+    np.testing.assert_array_equal(long, real)
+    with pytest.raises(ParameterError, match=r"the batch must be finite and within 1e\+12"):
+        SubspaceTracker(2).fit(X - 10**13)
+
+
+def test_only_what_tunes_itself_adapts_again():
+    with pytest.raises(ParameterError, match=r"forgetting must be a number in \(0, 1\) where the tracker does not"):
+        SubspaceTracker(2, mu=0.2, forgetting=0.05).set_forgetting("auto")
 
 
 def test_only_the_newest_influence_is_learned_and_only_once():
