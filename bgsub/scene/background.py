@@ -97,8 +97,9 @@ class TrackedBackground:
     Every pixel has a cost of its own, ``s^2 h(r / s)``, with s in [1/3, 1]: it begins with the common one, and sign
     steps of log s then follow the median of the joint residual, so that the cost flattens at three times the noise.
     What a calm pixel suddenly shows is an outlier and hardly learned; a pixel that is noisy, moves or is wrong keeps
-    the common cost. The steps do not ask for the mask, and an object moves them by one step per frame however much
-    it differs. Above the common scale, or with the segmenter's noise scale, objects are learned with the noise.
+    the common cost. The mask has no say in it: an object raises s by one step at a time, however much it differs,
+    and only where foreground is known s stays. With s above one, or with the segmenter's noise scale in its place,
+    objects were learned with the noise.
 
     Parameters
     ----------
