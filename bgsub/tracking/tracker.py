@@ -85,7 +85,8 @@ class SubspaceTracker:
     *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one and flat from four on, s_i the running
     median of ``|r_i|``, which sign steps of its logarithm follow; the degrees of freedom that y takes from the
     residual are given back. An outlier moves s_i by one step, whatever its size; an entry whose row of U is wrong gets
-    a larger scale until its residual is learned from. Where all residuals grow at once, all scales do.
+    a larger scale until its residual is learned from. Where all residuals grow at once, all scales do. Entries whose
+    scale is above the median count less in the fit of y, as their variance demands.
 
     *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
     entries of vector j: with missing entries and outliers the past binds the subspace less than complete vectors
