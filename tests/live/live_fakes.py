@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import contextmanager
 
 
-def wait_until(condition: Callable[[], object], timeout: float = 10.0) -> None:
+def wait_until(condition: Callable[[], object], timeout: float = 30.0) -> None:
     end = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < end, "it did not happen in time"
