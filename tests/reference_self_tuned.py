@@ -20,9 +20,9 @@ def predict(U, V, momentum: float, C):
 
 
 def weighted_fit(U, x, a, s, surrogate: Surrogate, widening: float, y):
-    """One weighted least squares for ``argmin_y sum_i a_i s_i^2 h(r_i / s_i)``, the scales widened."""
+    """One weighted least squares for ``argmin_y sum_i a_i t_i^2 h(r_i / s_i)``, s widened, t at most its median."""
     r = a * (x - U @ y)
-    W = np.diag(a * surrogate.weight(r / (widening * s)))
+    W = np.diag(a * surrogate.weight(r / (widening * s)) * np.clip(np.median(s) / s, 0.1, 1) ** 2)
     return y + np.linalg.solve(U.T @ W @ U, U.T @ W @ r)
 
 

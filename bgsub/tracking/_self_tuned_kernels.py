@@ -25,6 +25,7 @@ from bgsub.tracking._step_kernels import least_kept, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
+_LEAST_SAY = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need just those that are wrong
 _LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
 _RIDGE = 1e-6  # of the trace
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
@@ -57,10 +58,11 @@ def solve_steadily(gram, right):  # type: ignore[no-untyped-def]
 
 
 @part
-def reweight(rows, x, a, scale, widening, kind, mu, p, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
+def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
     """Improve `y` by one weighted least squares; return the change of y relative to y, squared.
 
-    Weights are those of ``r / (widening * scale)``; they stay in ``work[2]``, the residual before in ``work[1]``.
+    Weights are those of ``r / (widening * scale)``, times ``(usual / scale)^2`` where the scale is above the usual one;
+    the residual before stays in ``work[1]``.
     """
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
     for i in range(y.size):
@@ -71,6 +73,8 @@ def reweight(rows, x, a, scale, widening, kind, mu, p, y, work, y32, gram, right
     for i in range(r.size):
         z[i] = r[i] * (factor / scale[i])
     weight_of(z, omega, kind, mu, p)
+    for i in range(r.size):
+        omega[i] *= min(max(usual / scale[i], _LEAST_SAY), _ONE) ** 2
     normal_equations(rows, r, omega, a, gram, right)
     solve_steadily(gram, right)
     change, size = 0.0, 0.0
@@ -104,7 +108,10 @@ def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
 
 @kernel
 def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
-    """Find ``argmin_y sum_i s_i^2 h(r_i / s_i)``, ``r = A(x - U y)``, by reweighted least squares from far to near.
+    """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)``, ``r = A(x - U y)``, by reweighted least squares from far to near.
+
+    With t_i the lesser of s_i and the usual scale, their median (but a tenth of s_i at least): what is noisier than
+    usual, or wrong, or behind an object that stays, has less say in y. Its row of U learns as any other.
 
     Least squares first; then the scales are widened so that half of the residuals would be inliers, and narrowed in
     stages to what they are, lest outliers hold y in a local minimum.
@@ -137,6 +144,7 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
     y32, gram, right = small
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
     stages, iterations, tolerance = limits
+    usual = np.float32(np.median(scale))
     least_squares(rows, x, a, y, work, gram, right)
     for i in range(y.size):
         y32[i] = y[i]
@@ -145,9 +153,9 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
     first = max(2.0 * median_ratio(r, a, scale, z), 1.0)
     for stage in range(stages if first > 1.0 else 0):
         widening = first ** (1.0 - (stage + 1.0) / stages)
-        reweight(rows, x, a, scale, widening, kind, mu, p, y, work, y32, gram, right)
+        reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram, right)
     for _ in range(iterations):
-        if reweight(rows, x, a, scale, 1.0, kind, mu, p, y, work, y32, gram, right) <= tolerance * tolerance:
+        if reweight(rows, x, a, scale, usual, 1.0, kind, mu, p, y, work, y32, gram, right) <= tolerance * tolerance:
             break
     for i in range(y.size):
         y32[i] = y[i]

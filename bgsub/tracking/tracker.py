@@ -90,7 +90,9 @@ class SubspaceTracker:
     influence largest at four (atan: at three); s_i follows the median of ``|r_i|`` by sign steps of its logarithm,
     the degrees of freedom that y takes from the residual given back. An outlier moves s_i by one step, whatever its
     size; an entry whose row of U is wrong gets a larger scale until its residual is learned from. Where the median of
-    all ``|r_i| / s_i`` leaves [1/2, 2], all scales grow or shrink at once.
+    all ``|r_i| / s_i`` leaves [1/2, 2], all scales grow or shrink at once. Entries whose scale is above the median
+    count less in the fit of y, as their variance demands. In a cold start a bound that shrinks presses the scales until
+    the subspace is found (`bgsub.tracking.cold_start.ColdStart`).
 
     *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
     entries of vector j, 0 for missing ones: with missing entries and outliers the past binds the subspace less than
