@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.tracking import _self_tuned_kernels, pace, self_tuned
+from bgsub.tracking import _self_tuned_kernels, cold_start, pace, self_tuned
 from bgsub.tracking.line_search import ARMIJO
 from bgsub.tracking.step import FLOOR, IN_SPAN
 
@@ -101,6 +101,7 @@ class SelfTuned:
         self.most = min(1 / (pace._SAMPLES * k), pace._MOST)
         self.w = self.most / 2 if forgetting is None else forgetting
         self.momentum, self.objective, self.taken = 0.0, (0.0, 0.0), False
+        self.size, self.seen = 0.0, 0.0
 
     def fit(self, U, x, a):
         """Fit the coefficients on the subset."""
@@ -110,6 +111,7 @@ class SelfTuned:
     def first_scale(self, x, a) -> None:
         """The scale of the first vector's residual for all entries."""
         size = np.sqrt(np.sum(x**2) / np.sum(a))
+        self.size = size if self.own_scales else 0.0
         self.s[:] = size if self.own_scales else max(2 * size / self.surrogate.scale, 1.0)
         for _ in range(self_tuned._FIRST_FITS if self.own_scales else 0):
             self.s *= max(self.fit(self.U, x, a)[-1], self_tuned._ROUNDING)
@@ -127,11 +129,23 @@ class SelfTuned:
             common = min(max(common, floor / np.median(self.s[self.index])), 1.0)
         return (inflation, self_tuned._STEP, 1 / self_tuned._STEP, common, floor), max(common, 1.0)
 
+    def press(self, share: float) -> None:
+        """Keep the scales below the bound of a cold start."""
+        self.seen += share
+        if self.size and self.seen < cold_start._HOLDS:
+            first, last = cold_start._FIRST, cold_start._LAST
+            bound = self.size * first * (last / first) ** min(self.seen / cold_start._SHRINKS, 1)
+            self.s = np.minimum(self.s, bound)
+            usual = np.median(self.s[self.index]) / bound
+            self.size *= usual >= cold_start._FOUND
+            self.momentum *= usual < cold_start._PRESSED
+
     def learn(self, x, a) -> None:
         """Predict, fit, step, follow."""
         x = a * x
         if not self.s.any():
             self.first_scale(x, a)
+        self.press(np.mean(a))
         w, s = self.w, self.s
         P, V, C = predict(self.U, self.V, self.momentum, self.C)
         y, r, omega, share, ratio = self.fit(P, x, a)
@@ -150,5 +164,5 @@ class SelfTuned:
             i = self.index
             gained, self.Z = sense(self.Z, P[i], omega * r, omega, y, z, P.T @ e, w if self.taken else 0.0)
             self.momentum = float(np.clip(self.momentum + w / self.most * agreement, 0, 1))
-            change = np.clip(gained / len(y), -w, pace._LIMIT)
+            change = np.clip(pace._HYPER * gained / len(y), -w, pace._LIMIT)
             self.w = float(np.clip(w * np.exp(change) * surprise, pace._LEAST, self.most))

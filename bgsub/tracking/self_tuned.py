@@ -11,6 +11,7 @@ from bgsub.numerics.state import State, array_of, moment_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels, _self_tuned_kernels
 from bgsub.tracking.basis import Basis
+from bgsub.tracking.cold_start import ColdStart
 from bgsub.tracking.line_search import ARMIJO
 from bgsub.tracking.pace import Pace
 from bgsub.tracking.rank_search import RankSearch
@@ -90,6 +91,7 @@ class SelfTunedSubspace:
         self.scale = np.zeros(basis.m, np.float32)
         self.pace = Pace(k, n, tuning.forgetting)
         self.step_length, self.objective, self.updates = 0.0, (0.0, 0.0), 0
+        self._cold = ColdStart()
         self._gram = np.zeros((2 * k, 2 * k))
         self._gram[:k, :k] = np.eye(k)
         self._rows, self._e, self._work = (
@@ -128,6 +130,7 @@ class SelfTunedSubspace:
 
     def _step(self, x: np.ndarray, a: np.ndarray) -> None:
         """Predict, fit the coefficients, pass over the vector, step."""
+        self._press(float(a.mean()) if a.size else 1.0)
         k, pace, s = self.basis.k, self.pace, self._tuning.surrogate
         P, Q, T = np.empty((k, 2 * k)), np.empty((k, 2 * k)), np.empty((2 * k, 2 * k + 1))
         _self_tuned_kernels.predict(self._gram, pace.momentum, self._C, P, Q)
@@ -154,6 +157,14 @@ class SelfTunedSubspace:
         self._y, self._newest = y, (values, seen)
         if self._search is not None:
             self._search.look(self.basis, at, share)
+
+    def _press(self, share: float) -> None:
+        """Keep the scales below the bound of a cold start; a subspace that is pressed has no velocity to go by."""
+        bound = self._cold.bound(share)
+        if bound is not None:
+            np.minimum(self.scale, np.float32(bound), out=self.scale)
+            if not self._cold.is_over(float(np.median(self.scale[self._index])) / bound):
+                self.pace.momentum = 0.0
 
     def _fit(self, P: np.ndarray, values: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, float, float]:
         """Fit the coefficients on the subset in the basis ``P [U V]``: y, mean weight, median of ``|r| / s``."""
@@ -187,6 +198,7 @@ class SelfTunedSubspace:
         if not self._tuning.has_own_scales:
             self.scale[:] = max(2 * size / self._tuning.surrogate.scale, 1.0)
             return True
+        self._cold.size = 0.0 if self._C.any() else size
         self.scale[:] = size
         for _ in range(_FIRST_FITS):
             _, _, ratio = self._fit(self._here(), x[self._index], a[self._index] if a.size else a)
@@ -217,6 +229,7 @@ class SelfTunedSubspace:
         other = SelfTunedSubspace(basis, self._tuning, self._index, none, RankSearch(basis, search.most))
         other._gram = _kernels.gram_of(basis.stack, 2 * len(turn), m)
         other._C, other._y, other.scale, other.pace = C, turn @ self.y, self.scale, self.pace.turned(turn)
+        other._cold = self._cold
         other.step_length, other.objective, other.updates = self.step_length, self.objective, self.updates
         return other
 
@@ -234,6 +247,7 @@ class SelfTunedSubspace:
             "objective": np.array(self.objective, np.float64),
             "counters": np.array([self.updates, self.step_length], np.float64),
             "pace": self.pace.state(),
+            **self._cold.state(),
             **search,
         }
 
@@ -255,5 +269,6 @@ class SelfTunedSubspace:
         updates, self.step_length = numbers_of(state, "counters", 2)
         self.updates = int(updates)
         self.pace.set_state(part_of(state, "pace"))
+        self._cold = ColdStart.from_state(state)
         if self._search is not None:
             self._search.set_state(part_of(state, "search"))

@@ -216,10 +216,11 @@ def test_laws_of_every_step(surrogate, observed):
         x, (a, _) = vector(basis, rng), mask(observed, m, rng)
         model, w = tracker._model, tracker.forgetting_
         rows = model.basis.stack[: 2 * k, :m].astype(float)
-        P, _, C = reference.predict(rows[:k].T, rows[k:].T, tracker.momentum_, model._C)
-        twin.s[:] = model.scale
+        twin.s, twin.momentum = model.scale.astype(float), tracker.momentum_
         if not twin.s.any():
             twin.first_scale(a * x, a)
+        twin.press(np.mean(a))
+        P, _, C = reference.predict(rows[:k].T, rows[k:].T, twin.momentum, model._C)
         s, y = twin.s.copy(), twin.fit(P, x.astype(float), a)[0]
         tracker.partial_fit(x, a > 0)
         U = tracker.components_.T.astype(float)
