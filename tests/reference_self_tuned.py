@@ -129,10 +129,11 @@ class SelfTuned:
             common = min(max(common, floor / np.median(self.s[self.index])), 1.0)
         return (inflation, self_tuned._STEP, 1 / self_tuned._STEP, common, floor), max(common, 1.0)
 
-    def press(self, share: float) -> None:
+    def press(self, x, share: float) -> None:
         """Keep the scales below the bound of a cold start."""
         self.seen += share
         if self.size and self.seen < cold_start._HOLDS:
+            self.size += cold_start._RATE * (np.sqrt(np.mean(x**2) / share) - self.size)
             first, last = cold_start._FIRST, cold_start._LAST
             bound = self.size * first * (last / first) ** min(self.seen / cold_start._SHRINKS, 1)
             self.s = np.minimum(self.s, bound)
@@ -145,7 +146,7 @@ class SelfTuned:
         x = a * x
         if not self.s.any():
             self.first_scale(x, a)
-        self.press(np.mean(a))
+        self.press(x, np.mean(a))
         w, s = self.w, self.s
         P, V, C = predict(self.U, self.V, self.momentum, self.C)
         y, r, omega, share, ratio = self.fit(P, x, a)

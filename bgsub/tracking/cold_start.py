@@ -8,11 +8,12 @@ import numpy as np
 
 from bgsub.numerics.state import State, numbers_of
 
-_FIRST, _LAST = 0.5, 0.05  # bound of the scales, of the size of the first vector
-_SHRINKS = 400.0  # complete vectors within which it falls from one to the other
-_HOLDS = 800.0  # after which it is gone
+_FIRST, _LAST = 0.5, 0.05  # bound of the scales, of the size of the vectors
+_SHRINKS = 200.0  # complete vectors within which it falls from one to the other
+_HOLDS = 400.0  # after which it is gone
 _FOUND = 0.25  # of the bound: scales below it are those of a subspace that is found
-_PRESSED = 0.999
+_PRESSED = 0.999  # of the bound: scales below it are free
+_RATE = 0.05  # of the running mean of the size
 
 
 @dataclass
@@ -22,12 +23,13 @@ class ColdStart:
     Scales follow the residuals, and residuals are large where a direction of the subspace is missing: a large object
     that moves can take its place, and the scales then never become small enough to make it an outlier. So they are
     pressed for some hundred vectors, as the paper's batch algorithm shrinks mu on a schedule of its own, and let go.
+    With a rank that is to be found there is no such bound: residuals are large for good reason while it is too small.
     Scales of a subspace that is found are far below the bound long before, which is the end of the cold start.
 
     Attributes
     ----------
     size : float
-        Root mean square of the first vector; 0 where the start was not a cold one, or is over.
+        Running mean of the vectors' root mean square; 0 where the start was not a cold one, or is over.
     seen : float
         Vectors so far, each counted by the share of it that was observed.
     """
@@ -35,12 +37,13 @@ class ColdStart:
     size: float = 0.0
     seen: float = 0.0
 
-    def bound(self, share: float) -> float | None:
-        """Return the bound of the scales for the next vector, of which a share is observed; None for none."""
+    def bound(self, x: np.ndarray, share: float) -> float | None:
+        """Return the bound of the scales for the next vector x, of which a share is observed; None for none."""
         self.seen += share
         if not self.size or self.seen >= _HOLDS:
             self.size = 0.0
             return None
+        self.size += _RATE * (float(np.linalg.norm(x)) / (share * x.size) ** 0.5 - self.size)
         return self.size * _FIRST * (_LAST / _FIRST) ** min(self.seen / _SHRINKS, 1.0)
 
     def is_over(self, scale: float) -> bool:

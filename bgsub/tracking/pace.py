@@ -12,7 +12,7 @@ _SAMPLES = 4.0  # of every direction, that the shortest memory 1/w holds
 _MOST = 0.1  # the largest forgetting factor, whatever the rank
 _LEAST = 1e-4  # the smallest
 _LIMIT = 0.2  # rise of log w per vector
-_HYPER = 1.5  # times the hypergradient: w = 4 / (3 t) on a still subspace
+_HYPER = 2.5  # times the hypergradient
 _GAIN = 0.25  # of the velocity, per step and w: critically damped
 
 
@@ -21,10 +21,10 @@ class Pace:
 
     w follows the gradient of the newest vector's cost with respect to log w ("hypergradient"): with Z the sensitivity
     ``dU / d(log w)``, a vector whose cost a larger w would have made smaller, ``e' Z'y > 0``, raises it, and one
-    that shows that the last steps went too far lowers it, by ``log w += 1.5 e' Z'y / (k e'e)``. On a still subspace
-    with noise that gives ``w = 4 / (3 t)``, nearly the mean of all vectors; on one that turns, the w at which steps do
-    not agree any more. It falls no faster than ``1 / t``: in a cold start steps disagree as well, and a memory filled
-    with it would last.
+    that shows that the last steps went too far lowers it, by ``log w += 2.5 e' Z'y / (k e'e)``. On a still subspace
+    with noise w then falls about as ``3.5 / t``, as seen, nearly a running mean; on one that turns, it ends where
+    steps do not agree any more. It falls no faster than ``1 / t``: in a cold start steps disagree as well, and a memory
+    filled with it would last.
 
     The momentum, in [0, 1], is the share of the velocity V by which the subspace moves before a vector is seen; V is
     the running mean of all movement, prediction and step together. It rises while the influence points along the

@@ -12,7 +12,7 @@ _SOMETHING = 30.0  # mean square of a coefficient, in units of that of noise, fr
 _MUCH = 0.1  # share of the energy of an influence outside the span that is something, however few entries are seen
 _UNEXPLAINED = 0.5  # share of it that y must not explain
 _NOTHING = 10.0  # below which it is dropped
-_LEAST = 1e-10  # share of the moment of all coefficients that is something, for streams without noise
+_LEAST = 1e-8  # share of the moment of all coefficients that is something, for streams without noise
 
 
 class RankSearch:

@@ -130,7 +130,7 @@ class SelfTunedSubspace:
 
     def _step(self, x: np.ndarray, a: np.ndarray) -> None:
         """Predict, fit the coefficients, pass over the vector, step."""
-        self._press(float(a.mean()) if a.size else 1.0)
+        self._press(x, float(a.mean()) if a.size else 1.0)
         k, pace, s = self.basis.k, self.pace, self._tuning.surrogate
         P, Q, T = np.empty((k, 2 * k)), np.empty((k, 2 * k)), np.empty((2 * k, 2 * k + 1))
         _self_tuned_kernels.predict(self._gram, pace.momentum, self._C, P, Q)
@@ -158,9 +158,9 @@ class SelfTunedSubspace:
         if self._search is not None:
             self._search.look(self.basis, at, share)
 
-    def _press(self, share: float) -> None:
+    def _press(self, x: np.ndarray, share: float) -> None:
         """Keep the scales below the bound of a cold start; a subspace that is pressed has no velocity to go by."""
-        bound = self._cold.bound(share)
+        bound = self._cold.bound(x, share)
         if bound is not None:
             np.minimum(self.scale, np.float32(bound), out=self.scale)
             if not self._cold.is_over(float(np.median(self.scale[self._index])) / bound):
@@ -198,7 +198,7 @@ class SelfTunedSubspace:
         if not self._tuning.has_own_scales:
             self.scale[:] = max(2 * size / self._tuning.surrogate.scale, 1.0)
             return True
-        self._cold.size = 0.0 if self._C.any() else size
+        self._cold.size = 0.0 if self._C.any() or self._search is not None else size
         self.scale[:] = size
         for _ in range(_FIRST_FITS):
             _, _, ratio = self._fit(self._here(), x[self._index], a[self._index] if a.size else a)

@@ -106,7 +106,7 @@ class SubspaceTracker:
     leaves that one. So every vector has an objective that falls; no function over all time is known to.
 
     *Pace.* See `bgsub.tracking.pace.Pace`: w follows the gradient of the cost with respect to log w, on a still
-    subspace about as 4 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
+    subspace about as 3.5 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
     influence and movement agree.
 
     A vector costs O(m k) for the residual and O(m k^2) for the step. With `mu` and `forgetting` given, or another
