@@ -15,14 +15,13 @@ from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import batch_start, scaled_start
 from bgsub.tracking.rank_search import RankSearch
 from bgsub.tracking.self_tuned import SelfTunedSubspace, Tuning
-from bgsub.tracking.subspace import EVERYTHING, USUAL, Subspace
+from bgsub.tracking.subspace import USUAL, Subspace
+from bgsub.tracking.validation import checked_batch, checked_vector
 
 _MOVED = "separate", "update", "retarget", "orthonormalise"
 _FLATTENS_AT = 4.0  # residual, in units of its own scale, at which the cost flattens when mu is not given
 _LITERAL_MU, _LITERAL_FORGETTING = 0.06, 0.05  # of the variants that do not tune themselves: intensity, weight
 _FIXED = "does not tune itself (mu and forgetting given, or another metric, line search or carry)"
-_LARGEST = 1e12  # beyond it squares leave the range of float32
-_NUMBERS = "buif"  # kinds of types
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
 
@@ -345,11 +344,7 @@ class SubspaceTracker:
         SubspaceTracker
             The tracker itself.
         """
-        X = np.asarray(X)
-        if X.dtype.kind not in _NUMBERS:
-            raise ParameterError(f"the batch must hold real numbers, got type {X.dtype}")
-        if not _largest(X) * scale <= _LARGEST:  # a NaN is not <= either
-            raise ParameterError(f"the batch must be finite and within {_LARGEST:g}, got NaN or more")
+        X = checked_batch(X, scale)
         k = self._parameters.max_rank if self.rank == "auto" else self.rank
         k = min(k, *X.shape) if self.rank == "auto" and X.ndim == 2 and X.size else k
         if X.ndim != 2 or min(X.shape) < k:
@@ -380,7 +375,7 @@ class SubspaceTracker:
         SubspaceTracker
             The tracker itself.
         """
-        values, a = self._checked(x, observed)
+        values, a = checked_vector(x, observed, None if self._model is None else self._model.basis.m)
         if self._model is None:
             self._begin_cold(values.size)
         model = self._known
@@ -406,36 +401,3 @@ class SubspaceTracker:
         self.initialise(start.T, np.zeros((0, k)))
         if isinstance(self._model, Subspace):
             self._model.cold_scale = _UNKNOWN
-
-    def _checked(self, x: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return `x` as float32 and the observed entries as 0/1 float32; missing entries of x become 0."""
-        values = np.asarray(x)
-        expected = (values.size,) if self._model is None else (self._model.basis.m,)
-        if values.shape != expected or values.size == 0:
-            words = "(m,)" if self._model is None else expected
-            raise ParameterError(f"x must be a vector of shape {words}, got shape {values.shape}")
-        if values.dtype.kind not in _NUMBERS:
-            raise ParameterError(f"x must hold real numbers, got type {values.dtype}")
-        with np.errstate(over="ignore"):
-            values = values.astype(np.float32)
-        if observed is None:
-            a = EVERYTHING
-        else:
-            seen = np.asarray(observed)
-            if seen.shape != expected or seen.dtype != np.bool_:
-                raise ParameterError(
-                    f"observed must be a boolean mask of shape {expected}, got {seen.dtype} {seen.shape}"
-                )
-            a = seen.astype(np.float32)
-            values = np.where(seen, values, np.float32(0))
-        if not np.abs(values).max() <= _LARGEST:
-            raise ParameterError(f"x must be finite where it is observed and within {_LARGEST:g}, got NaN or more")
-        return values, a
-
-
-def _largest(X: np.ndarray) -> float:
-    """Return the largest magnitude in a batch, (n, m), NaN when it holds one; for short integers that of their type."""
-    if X.dtype.kind in "ui" and X.dtype.itemsize <= 4:
-        return float(np.iinfo(X.dtype).max)
-    largest = (float(np.abs(x, dtype=np.float64).max(initial=0)) for x in np.atleast_1d(X))
-    return max(largest, default=0.0, key=lambda v: (np.isnan(v), v))

@@ -1,0 +1,69 @@
+"""Checks of the vectors that come in from outside."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.tracking.subspace import EVERYTHING
+
+_LARGEST = 1e12  # beyond it squares leave the range of float32
+_NUMBERS = "buif"  # kinds of types
+
+
+def checked_batch(X: np.ndarray, scale: float) -> np.ndarray:
+    """Return a batch as an array; ParameterError unless ``scale * X`` is finite and float32 can square it."""
+    X = np.asarray(X)
+    if X.dtype.kind not in _NUMBERS:
+        raise ParameterError(f"the batch must hold real numbers, got type {X.dtype}")
+    if not _largest(X) * scale <= _LARGEST:  # a NaN is not <= either
+        raise ParameterError(f"the batch must be finite and within {_LARGEST:g}, got NaN or more")
+    return X
+
+
+def checked_vector(x: np.ndarray, observed: np.ndarray | None, size: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return a vector and the observed entries, checked.
+
+    Parameters
+    ----------
+    x : ndarray, (m,)
+        The vector.
+    observed : ndarray of bool, (m,), or None
+        Observed entries; None for all.
+    size : int or None
+        Entries that it must have; None for any number.
+
+    Returns
+    -------
+    values : ndarray, (m,), float32
+        Missing entries are 0.
+    a : ndarray, (m,) or (0,), float32
+        0 or 1; empty when all are observed.
+    """
+    values = np.asarray(x)
+    expected = (values.size,) if size is None else (size,)
+    if values.shape != expected or values.size == 0:
+        words = "(m,)" if size is None else expected
+        raise ParameterError(f"x must be a vector of shape {words}, got shape {values.shape}")
+    if values.dtype.kind not in _NUMBERS:
+        raise ParameterError(f"x must hold real numbers, got type {values.dtype}")
+    with np.errstate(over="ignore"):
+        values = values.astype(np.float32)
+    a = EVERYTHING
+    if observed is not None:
+        seen = np.asarray(observed)
+        if seen.shape != expected or seen.dtype != np.bool_:
+            raise ParameterError(f"observed must be a boolean mask of shape {expected}, got {seen.dtype} {seen.shape}")
+        a = seen.astype(np.float32)
+        values = np.where(seen, values, np.float32(0))
+    if not np.abs(values).max() <= _LARGEST:
+        raise ParameterError(f"x must be finite where it is observed and within {_LARGEST:g}, got NaN or more")
+    return values, a
+
+
+def _largest(X: np.ndarray) -> float:
+    """Return the largest magnitude in a batch, (n, m), NaN when it holds one; for short integers that of their type."""
+    if X.dtype.kind in "ui" and X.dtype.itemsize <= 4:
+        return float(np.iinfo(X.dtype).max)
+    largest = (float(np.abs(x, dtype=np.float64).max(initial=0)) for x in np.atleast_1d(X))
+    return max(largest, default=0.0, key=lambda v: (np.isnan(v), v))
