@@ -81,10 +81,8 @@ class Norst:
 
         Parameters
         ----------
-        x : ndarray, (m,)
-            Column; what stands in entries that are not observed is not read.
-        observed : ndarray, (m,), bool, optional
-            Which entries are observed; a column with fewer than k of them changes nothing.
+        x, observed
+            As for `baselines.grasta.Grasta.update`.
 
         Returns
         -------
