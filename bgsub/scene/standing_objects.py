@@ -23,7 +23,7 @@ from bgsub.separation import FOREGROUND
 _SAME = 0.06  # joint distance up to which a pixel shows the same colour
 _SETTLING = 1.0  # seconds after a change of light in which new foreground that stands still is light
 _LEFT_OVER = 0.12  # seconds it must stand still for that
-_HELD = 0.5  # seconds after which a standing pixel no longer is learned, until it is absorbed
+_HELD = 0.0  # seconds after which a standing pixel no longer is learned, until it is absorbed
 _GHOST_AGE = 0.5  # seconds
 _INTERVAL = 0.2  # seconds between two looks
 _OLD_SHARE = 0.6  # of a region that must have stood still
@@ -102,7 +102,7 @@ class StandingObjects:
             self._held[:] = self.age >= self._ticks(_HELD)
 
     def _ticks(self, seconds: float) -> int:
-        return max(round(seconds * self._fps / self._tick), 2)
+        return max(round(seconds * self._fps / self._tick), 2 if seconds else 1)
 
     def light_changed(self, before: np.ndarray, after: np.ndarray) -> None:
         """Expect that what a change of light leaves behind stands still: foreground of `after` away from `before`.
