@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -12,6 +14,8 @@ from numpy.typing import NDArray
 BACKGROUND = 0
 SHADOW = 127
 FOREGROUND = 255
+_HALF = np.float32(0.5)
+_ABOVE_HALF = np.nextafter(_HALF, np.float32(1))
 
 
 Phase = Literal["start", "tracking"]
@@ -47,6 +51,8 @@ class Separation:
         Which model made the mask.
     event : FrameEvent or None
         Something that happened to the whole frame.
+    soft_vote : callable or None
+        Makes what `probability` is made of, (h, w) float32 in [0, 1]; not called unless somebody asks for that.
     """
 
     frame: np.ndarray
@@ -56,6 +62,7 @@ class Separation:
     coefficients: NDArray[np.float64]
     phase: Phase
     event: FrameEvent | None = None
+    soft_vote: Callable[[], NDArray[np.float32]] | None = field(default=None, repr=False)
 
     @property
     def foreground(self) -> np.ndarray:
@@ -64,6 +71,21 @@ class Separation:
         if self.frame.ndim == 3:
             keep = keep[:, :, np.newaxis]
         return np.where(keep, self.frame, 0).astype(self.frame.dtype, copy=False)
+
+    @cached_property
+    def probability(self) -> NDArray[np.float32]:
+        """How sure each pixel is to be foreground, (h, w) float32 in [0, 1]: for a threshold of one's own.
+
+        The mean over the square of the vote of how far residuals reach beyond their pixel's limit (none 0, at the
+        limit 0.5, far beyond 1; see `bgsub.scene.soft_vote`). The mask decides the side: above 0.5 where it says
+        foreground and nowhere else, whatever vote, shadows and least areas made of the residuals. It ranks pixels and
+        is not calibrated. Made at the first access; without a `soft_vote`, 1 on the foreground and 0 elsewhere.
+        """
+        foreground = self.mask == FOREGROUND
+        if self.soft_vote is None:
+            return foreground.astype(np.float32)
+        vote = self.soft_vote()
+        return np.where(foreground, np.maximum(vote, _ABOVE_HALF), np.minimum(vote, _HALF))
 
     @property
     def share(self) -> float:

@@ -193,6 +193,7 @@ class BackgroundSubtractor:
         if fgmask is not None:
             check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
         frame, view = self._see(image, learningRate, knownForegroundMask)
+        self._learn(view, learningRate)
         out = np.empty(frame.shape[:2], np.uint8) if fgmask is None else fgmask
         return self._mask(frame, view, knownForegroundMask, out)
 
@@ -204,21 +205,23 @@ class BackgroundSubtractor:
         Returns
         -------
         Separation
-            Mask, background, foreground, residual, coefficients, phase and event.
+            Mask, background, foreground, residual, probability, coefficients, phase and event.
         """
         frame, view = self._see(image, learningRate, knownForegroundMask)
+        residual = view.residual()
+        soft_vote = view.soft_vote(residual, self._reduction)
+        self._learn(view, learningRate)
         tracker = self.tracker if view.phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
         mask = self._mask(frame, view, knownForegroundMask, np.empty(frame.shape[:2], np.uint8))
-        residual = view.residual()
         if self._reduction is not None:
             residual = self._reduction.enlarge_residual(residual)
         background = self.getBackgroundImage()
         assert background is not None
-        return Separation(frame, mask, background, residual, y, view.phase, view.event)
+        return Separation(frame, mask, background, residual, y, view.phase, view.event, soft_vote)
 
     def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[np.ndarray, View]:
-        """Separate and learn the next frame; return it checked, and what is made of it."""
+        """Separate the next frame; return it checked, and what is made of it."""
         rate = _checked_rate(rate)
         frames = FrameFormat.of(image, self._parameters.max_value) if self.format is None else self.format
         frame = frames.check(image)
@@ -232,9 +235,6 @@ class BackgroundSubtractor:
             known = None if known is None else self._reduction.reduce_known(known)
         view = self._view = scenes.view(seen, known, rate == 0)
         self._background = None
-        if rate != 0:
-            self._learn(scenes, view, None if rate < 0 or rate == 1 else rate)
-        self._rehearse()
         return frame, view
 
     def _mask(self, frame: np.ndarray, view: View, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
@@ -255,13 +255,16 @@ class BackgroundSubtractor:
         assert self.format is not None
         load_in_background(self.format.pixels_dtype, self.format.channels, _rehearsal)
 
-    @staticmethod
-    def _learn(scenes: Scenes, view: View, rate: float | None) -> None:
-        try:
-            scenes.model.learn(view, rate)
-        except Exception:
-            scenes.restart()  # the stream can go on with a new start
-            raise
+    def _learn(self, view: View, rate: float) -> None:
+        """Learn from the newest frame at a checked rate."""
+        assert self._scenes is not None
+        if rate != 0:
+            try:
+                self._scenes.model.learn(view, None if rate < 0 or rate == 1 else rate)
+            except Exception:
+                self._scenes.restart()  # the stream can go on with a new start
+                raise
+        self._rehearse()
 
     def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray | None:
         """Return the background of the newest frame, shape and type of the frames; None before the first, as OpenCV's.

@@ -17,7 +17,7 @@ mask: np.ndarray = subtractor.apply(frame)
 result: bgsub.Separation = subtractor.process(frame, learningRate=0)
 share: float = result.share
 if result.event == bgsub.FrameEvent.COVERED or result.phase == "start":
-    print(result.residual.max(), result.coefficients @ result.coefficients)
+    print(result.residual.max(), result.probability.max(), result.coefficients @ result.coefficients)
 loaded: bgsub.BackgroundSubtractor = bgsub.BackgroundSubtractor.load("model.npz")
 for seen, separation in bgsub.separate("video.mp4", subtractor=loaded):
     print(seen.index, separation.mask.shape, bgsub.find_objects(separation, min_area=50).area)

@@ -52,7 +52,7 @@ screen_options = packed(
         "--view",
         of=LIVE_VIEWS,
         metavar="VIEW",
-        text=f"What is shown first; the keys 1 to 9 change it: {', '.join(LIVE_VIEWS)}.",
+        text=f"What is shown first; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
     ),
     click.option("--no-window", is_flag=True, help="Open no window; needs another output or --serve."),
     click.option(

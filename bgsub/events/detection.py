@@ -30,7 +30,7 @@ class Detections:
     area : ndarray, (n,), int64
         Pixels of each object.
     confidence : ndarray, (n,), float32
-        Mean residual of each object's pixels, at most 1 (full scale).
+        Mean `Separation.probability` of each object's pixels, above 0.5: how far beyond its own noise it is.
     labels : ndarray, (h, w), int32
         0 background, i + 1 for the pixels of object i.
     """
@@ -84,7 +84,7 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
     number = np.zeros(count, np.int32)
     number[kept] = np.arange(1, len(kept) + 1)
     corner = stats[kept, :2].astype(np.float32)
-    total = np.bincount(labels.reshape(-1), separation.residual.reshape(-1), count)[kept]
+    total = np.bincount(labels.reshape(-1), separation.probability.reshape(-1), count)[kept]
     return Detections(
         np.hstack([corner, corner + stats[kept, 2:4]]).astype(np.float32),
         centroids[kept].astype(np.float32),

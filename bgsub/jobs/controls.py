@@ -15,7 +15,9 @@ from bgsub.parameters import SUBTRACTOR, check_live
 
 logger = logging.getLogger("bgsub")
 
-LIVE_VIEWS = ("panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout")
+LIVE_VIEWS = (
+    "panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout", "probability",
+)  # fmt: skip
 """What a window or a browser can show, in the order of the keys 1 to 9."""
 
 _NOTICE_SHOWN = 4.0  # seconds

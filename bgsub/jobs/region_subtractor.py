@@ -16,7 +16,7 @@ from bgsub.video.regions import Regions
 class RegionSubtractor:
     """A subtractor that sees nothing but the bounding box of its regions, and answers for the whole frame.
 
-    Outside of the regions the mask is 0, the background is the frame and the residual is 0; the rest of the box is
+    Outside of the regions mask, residual and probability are 0 and the background is the frame; the rest of the box is
     looked at, as context, but not reported. Attributes not named here are those of the subtractor inside, whose
     pictures have the size of the box; a model that `save` writes fits the same regions only.
 
@@ -60,15 +60,22 @@ class RegionSubtractor:
         self._fit(frame)
         extra = {} if knownForegroundMask is None else {"knownForegroundMask": self._known(knownForegroundMask)}
         part = self._subtractor.process(np.ascontiguousarray(frame[self._box]), learningRate=learningRate, **extra)
-        mask: np.ndarray = np.zeros(frame.shape[:2], np.uint8)
-        residual: np.ndarray = np.zeros(frame.shape[:2], np.float32)
+        mask, residual = self._placed(part.mask), self._placed(part.residual)
         background = frame.copy()
-        np.copyto(mask[self._box], part.mask, where=self._inside)
-        np.copyto(residual[self._box], part.residual, where=self._inside)
         assert self._inside is not None
         inside = self._inside if frame.ndim == 2 else self._inside[:, :, np.newaxis]
         np.copyto(background[self._box], part.background.reshape(background[self._box].shape), where=inside)
-        return Separation(frame, mask, background, residual, part.coefficients, part.phase, part.event)
+        return Separation(
+            frame, mask, background, residual, part.coefficients, part.phase, part.event,
+            lambda: self._placed(part.probability),
+        )  # fmt: skip
+
+    def _placed(self, part: np.ndarray) -> np.ndarray:
+        """Return an image of the box in the size of the frame, (h, w), zero outside of the regions."""
+        assert self._inside is not None
+        image: np.ndarray = np.zeros(self._shape[:2], part.dtype)
+        np.copyto(image[self._box], part, where=self._inside)
+        return image
 
     def apply(
         self,

@@ -31,7 +31,7 @@ KEYS = (
     ("f", "freeze the model"),
     ("r", "reset the model"),
     ("s", "snapshot"),
-    ("v, 1..9", "view"),
+    ("v, 0..9", "view"),
     ("+ -", "threshold"),
     ("[ ]", "noise factor"),
     ("< >", "least area"),
@@ -131,6 +131,7 @@ class Viewer:
             mask=small(separation.mask, cv2.INTER_NEAREST),
             background=small(separation.background),
             residual=small(separation.residual),
+            soft_vote=lambda: small(separation.probability),
         )
 
     def _with_words(self, image: np.ndarray) -> np.ndarray:

@@ -43,7 +43,7 @@ class KeyCommands:
             ord("v"): self._next_view,
         }
         for number, view in enumerate(LIVE_VIEWS, 1):
-            self._commands[ord(str(number))] = partial(self._show, view)
+            self._commands[ord(str(number % 10))] = partial(self._show, view)
         for setting in SETTINGS:
             for key, steps in zip(setting.keys, (-1, 1), strict=True):
                 command = partial(self._nudge, setting, steps)

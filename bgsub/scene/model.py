@@ -99,13 +99,15 @@ class SceneModel:
         seen = Seen(pixels, known, mask, compared.influence)
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
-        return View(self.frames, given, output, self.canvas, phase, movement, seen, event)
+        return View(self.frames, given, output, self.canvas, self.segmenter, phase, movement, seen, event)
 
     def blank(self, frame: np.ndarray) -> View:
         """Return an empty view of a frame that shows nothing; the model stays as it is and learns nothing."""
         self._output[:] = 0
         pixels = self.frames.to_pixels(frame, self._buffer)
-        return View(self.frames, pixels, self._output, self.canvas, self.phase, event=FrameEvent.COVERED)
+        return View(
+            self.frames, pixels, self._output, self.canvas, self.segmenter, self.phase, event=FrameEvent.COVERED
+        )
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
         """Return whether a checked frame is nearly uniform where the background is not: the lens is covered."""

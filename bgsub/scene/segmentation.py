@@ -10,6 +10,7 @@ from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.shadows import ShadowDetector
+from bgsub.scene.soft_vote import SoftVote
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 
 _LIGHT_WORK, _HEAVY_WORK = 400_000, 150_000  # pixels per band, see `bands_for`
@@ -73,6 +74,10 @@ class Segmenter:
     def limits(self) -> tuple[np.float32, np.float32]:
         """Least residual of a candidate, and the factor of its noise scale that it must exceed as well."""
         return self._threshold, self._factor
+
+    def soft_vote(self, residual: np.ndarray) -> SoftVote:
+        """Return how sure the vote on a residual, (h, w) float32, is by the noise as it is known now."""
+        return SoftVote(residual, self.sigma.copy(), *self.limits, self._side)
 
     def state(self) -> State:
         """Return noise scale, share of displaced candidates, and for how long they were learned, copied."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from bgsub.scene.engine import Canvas
 from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.reduction import Reduction
 from bgsub.scene.registration import Movement
+from bgsub.scene.segmentation import Segmenter
+from bgsub.scene.soft_vote import SoftVote
 from bgsub.scene.stabiliser import to_frame
 from bgsub.separation import FrameEvent, Phase
 from bgsub.tracking.subspace import Influence
@@ -50,6 +53,8 @@ class View:
         In the coordinates of the frame; a buffer.
     canvas : Canvas
         Residual and background.
+    segmenter : Segmenter
+        Whose noise scale decided.
     phase : {"start", "tracking"}
         Which model the frame was seen by.
     movement : Movement or None
@@ -64,6 +69,7 @@ class View:
     pixels: np.ndarray
     mask: np.ndarray
     canvas: Canvas
+    segmenter: Segmenter
     phase: Phase
     movement: Movement | None = None
     seen: Seen | None = None
@@ -83,3 +89,13 @@ class View:
             return np.zeros(self.mask.shape, np.float32)
         residual = to_frame(self.movement, self.canvas.residual, None, smooth=True)
         return residual.copy() if residual is self.canvas.residual else residual
+
+    def soft_vote(self, residual: np.ndarray, reduction: Reduction | None) -> SoftVote | None:
+        """Return how sure the mask is, before anything is learned from it; None where the frame shows nothing.
+
+        `residual` is what the method `residual` returned: kept, not copied, where the camera stood still.
+        """
+        if self.seen is None:
+            return None
+        vote = self.segmenter.soft_vote(residual if self.movement is None else self.canvas.residual.copy())
+        return replace(vote, movement=self.movement, reduction=reduction)

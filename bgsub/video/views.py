@@ -69,6 +69,11 @@ def _residual(separation: Separation) -> np.ndarray:
     return to_uint8(separation.residual * RESIDUAL_GAIN)
 
 
+def _probability(separation: Separation) -> np.ndarray:
+    """In 255ths, above 127 where the probability is above a half: on the foreground."""
+    return np.ceil(separation.probability * np.float32(255) - np.float32(0.5)).astype(np.uint8)
+
+
 def _cutout(separation: Separation) -> np.ndarray:
     """The frame in 8 bit colour with the foreground as its alpha channel."""
     alpha = np.where(separation.mask == FOREGROUND, np.uint8(255), np.uint8(0))
@@ -117,6 +122,7 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
     "background": lambda separation: separation.background,
     "foreground": lambda separation: separation.foreground,
     "residual": _residual,
+    "probability": _probability,
     "cutout": _cutout,
     "overlay": _overlay,
     "contours": _contours,
@@ -125,9 +131,9 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
 """The views by name, each a function of a `Separation`.
 
 ``mask`` (h, w) uint8; ``background`` and ``foreground`` in shape and dtype of the frame; ``residual`` (h, w)
-uint8, `RESIDUAL_GAIN` times the residual of full scale 1.0, saturating at 255; ``cutout`` (h, w, 4) uint8, the frame
-with the foreground as alpha channel (0 or 255); ``overlay`` (foreground tinted) and ``contours`` (outlined) (h, w, 3)
-uint8; ``panel`` (2h, 2w, 3) uint8.
+uint8, `RESIDUAL_GAIN` times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, in
+255ths; ``cutout`` (h, w, 4) uint8, the frame with the foreground as alpha channel (0 or 255); ``overlay`` (foreground
+tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8.
 """
 
 

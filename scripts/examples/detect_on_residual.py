@@ -1,7 +1,8 @@
 """Detection on the residual: boxes of what moves, with a confidence; no detector, no training.
 
-The residual is how far each pixel lies from the background subspace; its mean over a connected object serves as
-confidence. With the package supervision installed, `find_objects(...).to_supervision()` gives its Detections.
+How far each pixel lies from the background subspace, in units of its own noise, says how sure it is to be foreground;
+the mean over a connected object serves as confidence. With the package supervision installed,
+`find_objects(...).to_supervision()` gives its Detections.
 
     python scripts/examples/detect_on_residual.py datasets/sample/input --output boxes.png
 """

@@ -8,7 +8,7 @@ from video_fakes import write_images
 from bgsub._opencv import cv2
 
 RUN_HELP = "see bgsub run --help"
-VIEWS = "mask, background, foreground, residual, cutout, overlay, contours, panel, background-image"
+VIEWS = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, background-image"
 
 
 @pytest.fixture

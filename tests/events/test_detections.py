@@ -15,10 +15,9 @@ from bgsub.errors import DependencyError, ParameterError
 from bgsub.separation import Separation
 
 
-def separation_of(mask, residual=None):
+def separation_of(mask, vote=None):
     frame = np.zeros(mask.shape, np.uint8)
-    residual = np.zeros(mask.shape, np.float32) if residual is None else residual
-    return Separation(frame, mask, frame, residual, np.empty(0), "tracking")
+    return Separation(frame, mask, frame, np.zeros(mask.shape, np.float32), np.empty(0), "tracking", soft_vote=vote)
 
 
 def flood(mask):
@@ -42,8 +41,8 @@ def flood(mask):
 def test_objects_are_those_of_a_flood_fill(height, width, seed, min_area):
     rng = np.random.default_rng(seed)
     mask = rng.choice(np.array([0, 127, 255], np.uint8), (height, width), p=[0.6, 0.1, 0.3])
-    residual = rng.random((height, width)).astype(np.float32)
-    found = bgsub.find_objects(separation_of(mask, residual), min_area)
+    vote = rng.random((height, width)).astype(np.float32)
+    found = bgsub.find_objects(separation_of(mask, lambda: vote), min_area)
     expected = [region for region in flood(mask) if len(region) >= min_area]
     assert sorted(found.area.tolist()) == sorted(map(len, expected))
     assert list(found.area) == sorted(found.area, reverse=True)
@@ -53,7 +52,7 @@ def test_objects_are_those_of_a_flood_fill(height, width, seed, min_area):
         ys, xs = np.nonzero(one)
         assert found.xyxy[index].tolist() == [xs.min(), ys.min(), xs.max() + 1, ys.max() + 1]
         np.testing.assert_allclose(found.centroids[index], [xs.mean(), ys.mean()], rtol=1e-5)
-        np.testing.assert_allclose(found.confidence[index], residual[one].mean(), rtol=1e-5)
+        np.testing.assert_allclose(found.confidence[index], np.maximum(vote[one], 0.5).mean(), rtol=1e-5)
 
 
 def test_nothing_moves():

@@ -72,7 +72,9 @@ def test_all_kinds_of_frames(dtype, shape):
 
 
 def test_nothing_of_the_separation_changes(separation, controls):
-    before = {name: np.copy(getattr(separation, name)) for name in ("frame", "mask", "background", "residual")}
+    before = {
+        name: np.copy(getattr(separation, name)) for name in ("frame", "mask", "background", "residual", "probability")
+    }
     controls.show_help = controls.paused = True
     for view in LIVE_VIEWS:
         Viewer(controls).picture(separation, view=view)

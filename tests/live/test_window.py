@@ -62,7 +62,7 @@ def test_snapshot_and_reset_keys(controls):
 def test_view_keys(controls):
     keys = KeyCommands(controls)
     for number, view in enumerate(LIVE_VIEWS, 1):
-        assert keys.press(ord(str(number)))
+        assert keys.press(ord(str(number % 10)))
         assert controls.view == view
     assert keys.press(ord("v"))
     assert controls.view == LIVE_VIEWS[0]
@@ -97,7 +97,7 @@ def test_other_keys_do_nothing(controls, key):
 
 def test_every_key_of_the_help_does_something(controls):
     for names, _ in KEYS:
-        for name in names.replace("1..9", "1 9").replace(",", " ").split():
+        for name in names.replace("0..9", "0 9").replace(",", " ").split():
             assert KeyCommands(controls).press({"Esc": 27, "space": 32}.get(name) or ord(name)), name
 
 

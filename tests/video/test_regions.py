@@ -104,7 +104,16 @@ class Inverting:
         self.calls.append((image.shape, learningRate, knownForegroundMask))
         grey = image if image.ndim == 2 else image.max(axis=2)
         residual = np.ones(grey.shape, np.float32)
-        return Separation(image, np.full(grey.shape, 255, np.uint8), 255 - image, residual, np.ones(2), "tracking", "x")
+        return Separation(
+            image,
+            np.full(grey.shape, 255, np.uint8),
+            255 - image,
+            residual,
+            np.ones(2),
+            "tracking",
+            "x",
+            lambda: 0.8 * residual,
+        )
 
     def save(self, path):
         path.write_text("saved")
@@ -124,6 +133,7 @@ def test_only_the_bounding_box_is_looked_at_and_only_the_regions_are_reported(sh
     np.testing.assert_array_equal(result.frame, image)
     np.testing.assert_array_equal(result.mask, np.where(where, 255, 0))
     np.testing.assert_array_equal(result.residual, where.astype(np.float32))
+    np.testing.assert_array_equal(result.probability, np.where(where, np.float32(0.8), 0))
     np.testing.assert_array_equal(result.background[where], 255 - image[where])
     np.testing.assert_array_equal(result.background[~where], image[~where])
     assert (result.coefficients.size, result.phase, result.event) == (2, "tracking", "x")

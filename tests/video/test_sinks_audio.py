@@ -202,7 +202,7 @@ def test_no_sound_is_no_failure(tmp_path, frames, caplog):
 
 def test_pictures_have_the_sound_and_masks_none(tmp_path):
     source = write_flash(tmp_path / "in.mp4")
-    views = ["mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel"]
+    views = ["mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel"]
     with open_source(source) as opened:
         sinks = create_sinks(tmp_path / "out", views, opened)
         run(sinks, opened)

@@ -30,10 +30,10 @@ def test_shapes_and_types(shape, dtype):
     separation = separate(image)
     views = {name: view(separation) for name, view in VIEWS.items()}
     height, width = shape[:2]
-    names = ["mask", "background", "foreground", "residual", "cutout", "overlay", "contours", "panel"]
+    names = ["mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel"]
     assert list(views) == names
     expected = {
-        **dict.fromkeys(("mask", "residual"), ((height, width), np.uint8)),
+        **dict.fromkeys(("mask", "residual", "probability"), ((height, width), np.uint8)),
         **dict.fromkeys(("background", "foreground"), (shape, dtype)),
         "cutout": ((height, width, 4), np.uint8),
         **dict.fromkeys(("overlay", "contours"), ((height, width, 3), np.uint8)),
@@ -47,6 +47,16 @@ def test_residual_is_amplified_and_saturates():
     separation = separate(np.zeros((1, 4), np.uint8))
     separation.residual[:] = [0, 0.1, 0.25, 1]
     np.testing.assert_array_equal(VIEWS["residual"](separation), [[0, 102, 255, 255]])
+
+
+@pytest.mark.parametrize("level", [0, 0.001, 0.3, 0.5, 0.7, 1])
+def test_probability_keeps_its_side_in_8_bits(level):
+    mask = np.array([[FOREGROUND, SHADOW, 0]], np.uint8)
+    vote = np.full(mask.shape, level, np.float32)
+    separation = dataclasses.replace(separate(mask), mask=mask, soft_vote=lambda: vote)
+    shown = VIEWS["probability"](separation)
+    np.testing.assert_array_equal(shown > 127, mask == FOREGROUND)
+    assert np.abs(shown / 255 - separation.probability).max() <= 0.502 / 255
 
 
 def labelled(shape=(40, 60, 3), dtype=np.uint8):
@@ -150,6 +160,6 @@ def test_full_scale(image, expected):
 def test_other_types_and_views_are_refused():
     with says(ParameterError, "an image must be uint8, uint16 or floating, got int32"):
         to_bgr8(np.zeros((2, 2), np.int32))
-    allowed = "mask, background, foreground, residual, cutout, overlay, contours, panel"
+    allowed = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel"
     with says(ParameterError, f"view must be one of {allowed}, got 'maks'"):
         get_view("maks")
