@@ -25,6 +25,7 @@ Auto = Literal["auto"]
 
 P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
+_LONGEST_START, _LEAST_START = 20.0, 20  # seconds; frames, however long they last
 RENAMED = {"events": "the parameter events is called scene_changes now"}
 
 
@@ -217,7 +218,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
 
     rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
     forgetting: float = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
-    start_frames: int = _parameter(50, "frames of the batch start", 1, 1000)
+    start_frames: int = _parameter(50, "frames of the batch start, fewer where they last longer than 20 s", 1, 1000)
     fps: float = _parameter(
         25.0, "frames per second of the stream, for all that is set in seconds", 0, 10000, is_open=True
     )
@@ -241,6 +242,14 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
         super().__post_init__()
         if self.rank > self.start_frames:
             raise ParameterError(f"rank must be at most start_frames, here {self.start_frames}, got {self.rank}")
+
+    @property
+    def start_length(self) -> int:
+        """Frames of the batch start: `start_frames`, or what 20 s hold where that is less, but then 20 at least.
+
+        In a longer start people stand still in most of the frames, and are learned with the background.
+        """
+        return min(self.start_frames, max(round(_LONGEST_START * self.fps), _LEAST_START, self.rank))
 
     def part(self, cls: type[T]) -> T:
         """Return those of the parameters that `cls` holds as well."""

@@ -53,7 +53,7 @@ class BackgroundSubtractor:
     threshold, noise_factor, median, neighbours, shadows, min_area
         See `bgsub.scene.segmentation.Segmenter`.
     start_frames : int, default 50
-        Frames n of the batch start, at least `rank`.
+        Frames n of the batch start, at least `rank`; at less than 2.5 frames per second only what 20 s hold, but 20.
     fps : float, default 25
         Frames per second of the stream; everything set in seconds refers to it.
     stabilise : bool, default True

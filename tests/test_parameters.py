@@ -94,3 +94,20 @@ def test_repr_shows_what_was_set():
     assert repr(BackgroundSubtractor()) == "BackgroundSubtractor()"
     shown = repr(BackgroundSubtractor(threshold=0.1, shadows="off"))
     assert shown == "BackgroundSubtractor(threshold=0.1, shadows='off')"
+
+
+@pytest.mark.parametrize(
+    ("given", "length"),
+    [
+        ({}, 50),
+        ({"fps": 60}, 50),
+        ({"fps": 2.5}, 50),
+        ({"fps": 2}, 40),
+        ({"fps": 1 / 3}, 20),
+        ({"fps": 1e-4}, 20),
+        ({"fps": 1, "start_frames": 12}, 12),
+        ({"fps": 0.1, "start_frames": 60, "rank": 30}, 30),
+    ],
+)
+def test_a_start_lasts_no_longer_than_20_seconds_but_20_frames(given, length):
+    assert SubtractorParameters(**given).start_length == length

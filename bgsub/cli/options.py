@@ -94,13 +94,9 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name in SUBTRACTOR and value is not None}
 
 
-def make_subtractor(options: dict[str, Any], model: Path | None = None, rate: Any = None) -> BackgroundSubtractor:
-    """Return the subtractor that the options ask for: a new one for a source of that frame rate, or the saved `model`.
-
-    ParameterError for a bad combination of parameters, and for parameters given beside a saved model.
-    """
-    check_model(options, model)
-    return jobs.make_subtractor(given(options), model, rate)
+def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
+    """Return a new subtractor as the options ask for; ParameterError for a bad combination of parameters."""
+    return jobs.make_subtractor(given(options))
 
 
 def check_model(options: dict[str, Any], model: Path | None) -> None:

@@ -21,6 +21,7 @@ class Step:
     name: str
     time: float | None  # in seconds, where it is known
     clock: float  # seconds in any case: at 25 frames per second where the time is not known
+    gap: float  # seconds since the frame before
     interval: float  # seconds the frame stands for
     mask: np.ndarray  # (h, w), uint8, as of `Separation`
     objects: list[ObjectInFrame]  # see `ObjectLinker.update`
@@ -72,6 +73,7 @@ class EventFeed:
             frame.name,
             time,
             self._linker.clock,
+            self._linker.gap,
             self._linker.interval,
             separation.mask,
             objects,

@@ -22,8 +22,9 @@ MIN_AREA_SHARE = 2.5e-4
 """Least share of the frame that is an object, where no area is given."""
 
 _JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a part
-_SETTLING = 1.0  # seconds after a change of light in which left-overs may look like objects
-_LATEST = 4.0  # seconds after which it is an object, however often the light changes
+# After a change of light left-overs may look like objects: for so many seconds, or frames where these last longer.
+_SETTLING, _SETTLING_FRAMES = 1.0, 2
+_LATEST = 4  # times that long after its first sight it is an object, however often the light changes
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
 _EPSILON = 1e-6  # seconds: sums of intervals
@@ -44,10 +45,11 @@ class ObjectLinker:
     identities back that fit the predictions best. Where an object splits that nothing is hidden in, the part with
     the larger overlap keeps the identity and the others are new. While hidden, an object is in no frame.
 
-    An object is confirmed, and gets its identity, once it was seen for `min_duration` seconds; not within a second
-    after a change of the light, whose left-overs look like objects; and not as long as it is a satellite, at most a
-    fifth as large as a confirmed object and beside it by at most a fifth of that one's extent: most of those are
-    parts of it that were torn off. What a satellite was before is forgotten. Tracks are thinned: after 4096 points
+    An object is confirmed, and gets its identity, once it was seen for `min_duration` seconds, each frame standing for
+    the time since the one before, but not for a gap in the stream; not within a second, or two frames if those last
+    longer, after a change of the light, whose left-overs look like objects; and not as long as it is a satellite, at
+    most a fifth as large as a confirmed object and beside it by at most a fifth of that one's extent: most of those
+    are parts of it that were torn off. What a satellite was before is forgotten. Tracks are thinned: after 4096 points
     every second one is dropped, and from then on every second one is taken.
 
     Parameters
@@ -71,8 +73,10 @@ class ObjectLinker:
 
     Attributes
     ----------
+    gap : float
+        Seconds between the newest frame and the one before.
     interval : float
-        Seconds that the newest frame stands for.
+        Seconds that the newest frame stands for: those, but no more than there were before the frame before.
 
     Raises
     ------
@@ -110,12 +114,18 @@ class ObjectLinker:
         self._count = 0
         self._clock: float | None = None
         self._settled_at = -math.inf
-        self.interval = 1 / (self._fps or DEFAULT_RATE)
+        self._gap_before: float | None = None
+        self.gap = self.interval = 1 / (self._fps or DEFAULT_RATE)
 
     @property
     def clock(self) -> float:
         """Seconds of the newest frame, 0 before the first."""
         return self._clock or 0.0
+
+    @property
+    def _settling(self) -> float:
+        """Seconds after a change of light in which its left-overs may look like objects."""
+        return max(_SETTLING, _SETTLING_FRAMES * self.interval)
 
     @property
     def settled(self) -> int | None:
@@ -141,7 +151,7 @@ class ObjectLinker:
         cut = separation.event in _CUTS
         self._end([track for track in self._tracks if cut or self._is_over(track, clock)])
         if separation.event == FrameEvent.LIGHT_CHANGE:
-            self._settled_at = clock + _SETTLING
+            self._settled_at = clock + self._settling
             for track in self._tracks:
                 track.earliest = self._settled_at  # without effect on those that are confirmed
         join = round(_JOIN_SHARE * min(separation.mask.shape)) if self._join is None else self._join
@@ -174,6 +184,7 @@ class ObjectLinker:
         order = {id(track): number for number, track in enumerate(self._tracks)}
         return {
             "clock": self._clock,
+            "gap": self._gap_before,
             "count": self._count,
             "settled_at": max(self._settled_at, -1e9),
             "tracks": [track.state(order) for track in self._tracks],
@@ -182,7 +193,7 @@ class ObjectLinker:
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on where `state` was called."""
         self._clock, self._count, self._done = state["clock"], state["count"], []
-        self._settled_at = state["settled_at"]
+        self._settled_at, self._gap_before = state["settled_at"], state["gap"]
         self._tracks = Track.restored(state["tracks"])
 
     def _least(self, pixels: int) -> int:
@@ -196,7 +207,9 @@ class ObjectLinker:
         if self._clock is not None:
             if clock <= self._clock:
                 clock = self._clock + usual
-            self.interval = clock - self._clock
+            gap = clock - self._clock
+            self.interval = min(gap, self._gap_before or gap)
+            self.gap = self._gap_before = gap
         self._clock = clock
         return clock
 
@@ -215,7 +228,7 @@ class ObjectLinker:
         if track.event.id:
             return [one]
         track.pending.append(one)
-        settling = clock < track.earliest and track.seen < _LATEST
+        settling = clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
         if settling or track.seen < self._min_duration - _EPSILON:
             return []
         if self._is_satellite(track):
@@ -249,7 +262,7 @@ class ObjectLinker:
     def _is_over(self, track: Track, clock: float) -> bool:
         """Whether a track was out of sight too long; never if it was seen in the frame before, however long ago."""
         limit = self._max_gap if track.host is None else self._max_hidden
-        return clock - track.clock > max(limit, self.interval) + _EPSILON
+        return clock - track.clock > max(limit, self.gap) + _EPSILON
 
     def _end(self, tracks: Sequence[Track]) -> None:
         """Finish tracks; what they hide is lost with them, unless it comes back in time."""

@@ -16,7 +16,8 @@ from bgsub.video.region_masks import bounding_box
 from bgsub.video.regions import Regions
 
 COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
-_ENTRY_GAP = 0.5  # seconds outside before it enters again
+_ENTRY_GAP = 0.5  # seconds outside before it enters again; less than a frame is none
+_EPSILON = 1e-6  # seconds: sums and differences of times
 
 
 @dataclass
@@ -33,9 +34,10 @@ class RegionCount:
 
 @dataclass
 class Waiting:
-    """A frame whose objects are not all known yet: seconds it stands for, and objects by region."""
+    """A frame whose objects are not all known yet: seconds since the one before, seconds it stands for, and objects."""
 
     frame: int
+    gap: float
     interval: float
     objects: dict[str, int] = field(default_factory=dict)
 
@@ -60,7 +62,7 @@ class RegionCounter:
             self.counts[name].share += np.count_nonzero((step.mask[box] == FOREGROUND) & inside) / area
         self._frames += 1
         self._timed |= step.time is not None
-        self._waiting.append(Waiting(step.frame, step.interval))
+        self._waiting.append(Waiting(step.frame, step.gap, step.interval))
         at = {waiting.frame: waiting for waiting in self._waiting}
         for one in step.objects:
             self._enter(one, step, at.get(one.frame))
@@ -110,10 +112,11 @@ class RegionCounter:
         if one.time is not None and step.time is not None:
             passed = step.time - one.time
         clock = step.clock - passed
+        outside = max(_ENTRY_GAP, 0.0 if waiting is None else waiting.gap) + _EPSILON
         for name in one.regions:
             last = self._inside[name].get(one.id)
             self.counts[name].events += last is None
-            self.counts[name].entries += last is None or clock - last > _ENTRY_GAP
+            self.counts[name].entries += last is None or clock - last > outside
             self._inside[name][one.id] = clock
             if waiting is not None:
                 waiting.objects[name] = waiting.objects.get(name, 0) + 1

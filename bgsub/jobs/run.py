@@ -13,6 +13,7 @@ from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
 from bgsub.jobs import outputs
 from bgsub.jobs.checkpoints import Checkpoints
 from bgsub.jobs.controls import Controls
+from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.job import Job, JobResult, Statistics
 from bgsub.jobs.pipeline import Callback, Pipeline, Summary
 from bgsub.jobs.region_subtractor import RegionSubtractor
@@ -63,7 +64,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
         if job.save_model is not None and source.path is not None and job.save_model.resolve() == source.path.resolve():
             raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
-        subtractor = make_subtractor(job.parameters, job.model, source.rate)
+        subtractor = make_subtractor(job.parameters, job.model, source)
 
         def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
             return outputs.make_sinks(job, source, overwrite, started, regions)
@@ -176,8 +177,10 @@ def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) ->
     return f"{source.name}: stopped after frame {summary.frames}; the same command {where}"
 
 
-def make_subtractor(parameters: dict[str, Any], model: Path | None = None, rate: Any = None) -> BackgroundSubtractor:
-    """Return a new subtractor, told the frame rate of its source unless ``fps`` was given, or the saved `model`.
+def make_subtractor(
+    parameters: dict[str, Any], model: Path | None = None, source: FrameSource | None = None
+) -> BackgroundSubtractor:
+    """Return a new subtractor, told the frame rate of its `source` unless ``fps`` was given, or the saved `model`.
 
     Raises
     ------
@@ -188,5 +191,6 @@ def make_subtractor(parameters: dict[str, Any], model: Path | None = None, rate:
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
     if model is not None:
         return BackgroundSubtractor.load(model)
-    paced = {"fps": float(rate), **parameters} if rate else parameters
-    return BackgroundSubtractor(**paced)
+    if source is None or "fps" in parameters:
+        return BackgroundSubtractor(**parameters)
+    return BackgroundSubtractor(fps=frames_per_second(source), **parameters)

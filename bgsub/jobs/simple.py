@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bgsub.errors import ParameterError
+from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor, Summary
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
@@ -68,10 +69,10 @@ def _check_callable(callbacks: Sequence[object]) -> None:
 
 
 def default_subtractor(source: FrameSource) -> Subtractor:
-    """Return a new subtractor with the defaults, told the frame rate of the source if it is known."""
+    """Return a new subtractor with the defaults, told the frame rate of the source."""
     from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
 
-    return BackgroundSubtractor(fps=float(source.rate)) if source.rate else BackgroundSubtractor()
+    return BackgroundSubtractor(fps=frames_per_second(source))
 
 
 def separate(

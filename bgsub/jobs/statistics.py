@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from bgsub.video.sources.base import Frame
 
 _WINDOW = 2.0  # seconds that rate and delay are means of
+_SILENT = 1.5  # seconds without a frame from which one is late, and twice the usual time between two
 _EVENT_SHOWN = 3.0  # seconds; an event is that of one frame, too short to be read
 
 
@@ -69,6 +70,12 @@ class LiveStatistics:
         with self._lock:
             return self._clock() - (self._times[-1][0] if self._times else self._begin)
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether the first frame, or the next one, is late."""
+        with self._lock:
+            return not self._times or self._clock() - self._times[-1][0] > max(_SILENT, 2 * self._usual())
+
     def as_dict(self) -> dict[str, Any]:
         """Return all numbers, in types that JSON knows.
 
@@ -101,9 +108,13 @@ class LiveStatistics:
                 "frame": "" if frame is None else frame.name,
             }
 
+    def _usual(self) -> float:
+        """Seconds between two of the last frames."""
+        return (self._times[-1][0] - self._times[0][0]) / max(len(self._times) - 1, 1)
+
     def _rate(self, now: float) -> float:
         if len(self._times) < 2:
             return 0.0
         # A camera that falls silent counts down to nothing.
-        span = max(self._times[-1][0] - self._times[0][0], now - self._times[0][0] - 1)
+        span = max(self._times[-1][0], now - max(1.0, self._usual())) - self._times[0][0]
         return (len(self._times) - 1) / span if span > 0 else 0.0

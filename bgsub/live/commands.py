@@ -20,8 +20,9 @@ def tell(broadcasts: Sequence[Broadcast]) -> dict[str, Any]:
     -------
     dict
         ``cameras``: for each its ``name``, ``view``, ``paused``, ``frozen``, ``silence`` (seconds since its last
-        frame), ``notice``, ``parameters`` and the numbers of `LiveStatistics.as_dict`; ``views``: the names of all;
-        ``settings``: name, low, high and step of the parameters with sliders.
+        frame), ``silent`` (whether the next one is late), ``notice``, ``parameters`` and the numbers of
+        `LiveStatistics.as_dict`; ``views``: the names of all; ``settings``: name, low, high and step of the
+        parameters with sliders.
     """
     settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
     return {
@@ -43,6 +44,7 @@ def _camera(name: str, controls: Controls) -> dict[str, Any]:
         "paused": controls.paused,
         "frozen": controls.frozen,
         "silence": round(controls.statistics.silence, 1),
+        "silent": controls.statistics.is_silent,
         "notice": controls.notice,
         "parameters": parameters,
         **controls.statistics.as_dict(),

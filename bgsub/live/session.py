@@ -193,7 +193,7 @@ class LiveSession:
         run.make_subtractor(camera.parameters, camera.model)  # what is wrong shows before the source is opened
         with self._open(camera) as opened:
             source = opened if opened.live or camera.fast else PacedSource(opened)
-            subtractor = run.make_subtractor(camera.parameters, camera.model, source.rate)
+            subtractor = run.make_subtractor(camera.parameters, camera.model, source)
             controls.follow(subtractor.get_params())
             sinks = [*(camera.make_sinks(source) if camera.make_sinks is not None else ()), *screens]
             if self.server is not None:

@@ -22,7 +22,6 @@ LEAST_SIZE = 320, 240
 """Width and height below which a picture with words on it is enlarged."""
 
 _EMPTY_SIZE = 640, 360
-_SILENT = 1.5  # seconds without a frame, from which the camera is waited for
 _CHECKER, _DARK, _LIGHT = 8, 110, 160  # cells, in pixels of a picture 320 wide; their two greys
 
 KEYS = (
@@ -90,8 +89,7 @@ class Viewer:
         """Return the words of the label."""
         controls = self._controls
         states = [word for word in ("paused", "frozen") if getattr(controls, word)]
-        statistics = controls.statistics
-        if statistics.newest is None or (statistics.silence > _SILENT and not controls.paused):
+        if controls.statistics.newest is None or (controls.statistics.is_silent and not controls.paused):
             states.append(self._waits)
         return [*states, controls.notice] if controls.notice else states
 

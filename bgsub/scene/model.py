@@ -45,7 +45,7 @@ class SceneModel:
         self._cube = frames.cube
         shape = self._cube[:2]
         self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads)
-        self.start: StartBackground | None = StartBackground(frames, parameters.start_frames)
+        self.start: StartBackground | None = StartBackground(frames, parameters.start_length)
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold)
         self.objects = StandingObjects(frames, parameters)

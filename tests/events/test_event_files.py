@@ -108,6 +108,15 @@ def test_regions_are_counted(tmp_path):
     assert float(right["mean_share"]) == pytest.approx(np.mean(inside), abs=1e-6)
 
 
+@pytest.mark.parametrize("rate", [0.1, 1 / 3, 1, 5, 25])
+def test_entries_are_the_same_at_every_rate(tmp_path, rate):
+    back_and_forth = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
+    run(tmp_path, together(back_and_forth), rate=rate, regions=Regions(["left=0,0,30,48"]))
+    (row,) = table(tmp_path / "regions.csv")
+    assert (row["events"], row["entries"]) == ("1", "2")
+    assert float(row["occupied_seconds"]) == pytest.approx(int(row["occupied_frames"]) / rate, rel=0.06)
+
+
 def test_two_objects_at_a_time_that_become_known_later_count_as_two(tmp_path):
     frames = [[], *[[(2, 2, 10, 10), (60, 30, 10, 10)]] * 5, []]
     run(tmp_path, frames, regions=Regions(["all=0,0,100%,100%"]))

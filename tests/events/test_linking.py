@@ -12,6 +12,7 @@ from bgsub import synthetic
 from bgsub.errors import ParameterError
 from bgsub.events import ObjectLinker
 from bgsub.video.regions import Regions
+from bgsub.video.sources.base import Frame
 
 
 def link(frames, rate=RATE, events=None, **options):
@@ -280,3 +281,42 @@ def test_exact_masks_of_a_street_give_as_many_events_as_there_are_movers():
         linker.update(frame_of(index, 25.0, mask.shape), separated(np.where(mask >= 170, 255, 0).astype(np.uint8)))
         events += linker.take_finished()
     assert len(events + linker.finish()) == 2
+
+
+@pytest.mark.parametrize("rate", [1 / 3, 0.1, 1, 4.9, 25, 60])
+def test_whoever_stays_is_one_object_at_every_rate(rate):
+    boxes = walk((5, 10), (2, 0), 30)
+    events, objects = link(together([None] * 3 + boxes), rate=rate)
+    assert len(events) == 1
+    assert len(objects) == len(boxes)
+    assert events[0].end_time - events[0].start_time == pytest.approx(29 / rate)
+
+
+def test_at_one_frame_in_three_seconds_one_sight_is_enough():
+    once = [[]] * 3 + [[(20, 10, 8, 12)]] + [[]] * 3
+    assert [len(link(once, rate=rate)[0]) for rate in (1 / 3, 25)] == [1, 0]
+
+
+def timed(times, frames, **options):
+    linker, done = ObjectLinker(**options), []
+    for index, (time, boxes) in enumerate(zip(times, frames, strict=True)):
+        linker.update(Frame(index, "a", time, np.zeros(SHAPE, np.uint8)), separated(mask_of(boxes)))
+        done += linker.take_finished()
+    return done + linker.finish()
+
+
+def test_a_gap_in_the_stream_is_no_time_for_which_an_object_was_seen():
+    times = [*np.arange(10) / 25, *(60 + np.arange(10) / 25)]
+    speck = [[]] * 10 + [[(20, 10, 8, 12)]] + [[]] * 9
+    assert timed(times, speck) == []
+    stays = [[(20, 10, 8, 12)]] * 20
+    assert [event.end_frame for event in timed(times, stays)] == [19]
+
+
+@pytest.mark.parametrize(("rate", "frames"), [(25, 25), (1, 2), (1 / 3, 2)])
+def test_left_overs_of_light_are_no_objects(rate, frames):
+    left = [[]] * 3 + [[(20, 10, 8, 12)]] * frames + [[]] * 20
+    events, _ = linked(ObjectLinker(), left, rate, {3: "light-change"})
+    assert events == []
+    stays = [[]] * 3 + [[(20, 10, 8, 12)]] * 3 * frames
+    assert len(linked(ObjectLinker(), stays, rate, {3: "light-change"})[0]) == 1

@@ -123,6 +123,26 @@ def test_statistics():
     assert statistics.as_dict()["frames_per_second"] < 3  # a silent camera counts down
 
 
+@pytest.mark.parametrize(("apart", "late"), [(0.04, 1.6), (0.5, 1.6), (3.0, 6.1), (20.0, 41.0)])
+def test_a_camera_is_silent_when_its_next_frame_is_late(apart, late):
+    clock = Clock()
+    statistics = LiveStatistics(clock)
+    image = make_frames(1)[0]
+    separation = separate(image)
+    assert statistics.is_silent
+    for index in range(80):
+        clock.now += apart
+        statistics.update(Frame(index, "a", None, image), separation)
+        assert not statistics.is_silent
+    for share in (0, 0.5, 0.99):  # it is in time until then
+        clock.now = 100 + apart * (80 + share)
+        assert statistics.as_dict()["frames_per_second"] == pytest.approx(1 / apart, abs=0.01)
+    clock.now = 100 + apart * 80 + late
+    assert statistics.is_silent
+    clock.now += 10 * apart
+    assert statistics.as_dict()["frames_per_second"] < 0.7 / apart
+
+
 def test_an_event_can_be_read_for_some_seconds():
     clock = Clock()
     statistics = LiveStatistics(clock)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from video_fakes import COUNT, FakeSource
 
 import bgsub
 from bgsub.errors import SourceError
+from bgsub.jobs import make_subtractor
+from bgsub.jobs.simple import default_subtractor
 
 
 def test_every_frame_with_its_separation(subtractor, frames):
@@ -35,6 +39,29 @@ def test_the_default_subtractor_learns_the_rate(frames):
     source = bgsub.open_source(frames, rate=10)
     frame, separation = next(bgsub.separate(source))
     assert separation.mask.shape == frame.image.shape[:2]
+    assert default_subtractor(source).get_params()["fps"] == 10
+
+
+@pytest.mark.parametrize(
+    ("rate", "every", "told", "level"),
+    [
+        (None, 1, 25, "INFO"),
+        (30, 1, 30, None),
+        (30, 90, 1 / 3, None),
+        (1 / 3, 1, 1 / 3, None),
+        (1000, 1, 25, "WARNING"),
+        (90000, 1, 25, "WARNING"),
+    ],
+)
+def test_what_a_subtractor_is_told_of_the_rate(frames, caplog, rate, every, told, level):
+    caplog.set_level("INFO", "bgsub")
+    source = bgsub.open_source(frames, rate=rate, every=every)
+    assert make_subtractor({}, None, source).get_params()["fps"] == pytest.approx(told)
+    assert [record.levelname for record in caplog.records] == ([] if level is None else [level])
+    assert all(re.search(r" 25\b.*; --(rate|fps) says better$", message) for message in caplog.messages)
+    caplog.clear()
+    assert make_subtractor({"fps": 7}, None, source).get_params()["fps"] == 7
+    assert not caplog.messages
 
 
 def test_the_same_masks_as_process_video(frames):

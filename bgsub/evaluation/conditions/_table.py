@@ -45,6 +45,8 @@ CONDITIONS = {
     "grey": Condition("without colour", _sensor.grey()),
     "grey16": Condition("without colour, 16 bits", _sensor.grey(is_deep=True)),
     "15fps": Condition("every second frame only", iter, every=2),
+    "3fps": Condition("every 10th frame only", iter, every=10),
+    "1fps": Condition("every 25th frame only", iter, every=25),
     "black": Condition("one black frame in 100, not scored", _camera.black_frames()),
     "covered": Condition("lens covered for 1 s in 12, not scored", _camera.covered()),
 }

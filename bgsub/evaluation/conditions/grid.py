@@ -23,6 +23,7 @@ from bgsub.evaluation.conditions._table import CONDITIONS, SCENES, derive, synth
 from bgsub.evaluation.methods import METHODS, Method, make_method
 from bgsub.evaluation.run import Score, evaluate
 from bgsub.evaluation.sequences import Labelled, Sequence
+from bgsub.parameters import SUBTRACTOR
 from bgsub.subtractor import BackgroundSubtractor
 
 _SCENE_LENGTH = 500
@@ -46,11 +47,11 @@ class Run:
     method: str = "bgsub"
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def make(self) -> Method:
-        """Return a fresh method."""
+    def make(self, every: int = 1) -> Method:
+        """Return a fresh method; ours is told where only every so manieth frame comes."""
         if self.method != "bgsub":
             return make_method(self.method)
-        return BackgroundSubtractor(**self.settings)
+        return BackgroundSubtractor(**{"fps": SUBTRACTOR["fps"].default / every, **self.settings})
 
 
 @dataclass(frozen=True)
@@ -169,14 +170,15 @@ def _score_row(row: Row, runs: list[Run]) -> list[Score | None]:
     sequence = row.make()
     if all(sequence.truth(number) is None for number, _ in sequence.frames()):
         raise SourceError(f"none of the first {len(sequence)} frames of {row.label} is scored; take more frames")
-    return [_score(sequence, run) for run in runs]
+    every = 1 if row.folder is None else CONDITIONS[row.condition].every
+    return [_score(sequence, run, every) for run in runs]
 
 
-def _score(sequence: Recording, run: Run) -> Score | None:
+def _score(sequence: Recording, run: Run, every: int) -> Score | None:
     _, frame = next(sequence.frames())
     if run.method != "bgsub" and frame.dtype != np.uint8:
         return None
-    return evaluate(sequence, run.make(), name=run.label)
+    return evaluate(sequence, run.make(every), name=run.label)
 
 
 def parse_settings(words: Iterable[str]) -> dict[str, Any]:

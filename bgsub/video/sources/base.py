@@ -64,7 +64,7 @@ def rate_as_fraction(value: float) -> Fraction | None:
     for numerator, denominator in ((round(value), 1), (round(value * 1.001) * 1000, 1001)):
         if abs(value - numerator / denominator) <= _RATE_TOLERANCE * value:
             return Fraction(numerator, denominator)
-    return Fraction(value).limit_denominator(1000) or None
+    return Fraction(value).limit_denominator(1000) if value > 1 else 1 / Fraction(1 / value).limit_denominator(1000)
 
 
 def without_alpha(image: np.ndarray) -> np.ndarray:
