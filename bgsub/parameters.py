@@ -197,7 +197,12 @@ class SegmenterParameters(_Parameters):
     """Parameters of `bgsub.scene.segmentation.Segmenter`."""
 
     threshold: float = _parameter(
-        0.08, "least residual of a foreground pixel, full scale is 1", 0, 2, is_open=True, live=True
+        0.08,
+        "least residual of a foreground pixel in colour, full scale is 1; of a grey one 0.58 times that",
+        0,
+        2,
+        is_open=True,
+        live=True,
     )
     noise_factor: float = _parameter(2.5, "threshold of a pixel in units of its own noise scale", 0, 100, live=True)
     median: int = _parameter(5, "side of the majority vote in pixels; 1 switches it off", 1, 31, live=True)

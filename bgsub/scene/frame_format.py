@@ -86,6 +86,15 @@ class FrameFormat:
         return self.shape[2] if len(self.shape) == 3 else 1
 
     @property
+    def joint(self) -> float:
+        """The joint distance, over the channels, of what differs by 1 / sqrt(3) in each: 1 in colour.
+
+        What is a limit of joint distances in colour is that times this elsewhere: grey frames give the same masks
+        with one channel as with three equal ones.
+        """
+        return math.sqrt(self.channels / 3)
+
+    @property
     def scale(self) -> float:
         """Reciprocal of the full scale."""
         return 1.0 / self.max_value

@@ -44,10 +44,10 @@ class SceneModel:
         self.frames, self._parameters = frames, parameters
         self._cube = frames.cube
         shape = self._cube[:2]
-        self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads)
+        self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads, frames.joint)
         self.start: StartBackground | None = StartBackground(frames, parameters.start_length)
         self.tracked: TrackedBackground | None = None
-        self.illumination = Illumination(self._cube, parameters.threshold)
+        self.illumination = Illumination(self._cube, parameters.threshold * frames.joint)
         self.objects = StandingObjects(frames, parameters)
         self.stabiliser = Stabiliser()
         self.canvas = Canvas(frames)
@@ -71,7 +71,7 @@ class SceneModel:
         """Replace the parameters; what was learned stays."""
         self._parameters = parameters
         self.segmenter.tune(parameters.part(SegmenterParameters))
-        self.illumination.set_threshold(parameters.threshold)
+        self.illumination.set_threshold(parameters.threshold * self.frames.joint)
         self.objects.tune(parameters)
         if self.tracker is not None:
             self.tracker.set_forgetting(parameters.forgetting)

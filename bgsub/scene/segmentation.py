@@ -39,16 +39,21 @@ class Segmenter:
         (h, w) of the frames.
     parameters : SegmenterParameters, optional
         By default the defaults. `median` is made odd. Where the background moves, a candidate that looks like the
-        background within `neighbours` pixels is none. In grey frames, where colour cannot help, there are no shadows;
-        see `bgsub.scene.shadows`.
+        background within `neighbours` pixels is none. Shadows: see `bgsub.scene.shadows`.
     threads : int, optional
         Threads of the kernels for large frames; None for all cores.
+    joint : float, default 1
+        Unit of the joint residuals, see `FrameFormat`.
     """
 
     def __init__(
-        self, shape: tuple[int, int], parameters: SegmenterParameters | None = None, threads: int | None = 1
+        self,
+        shape: tuple[int, int],
+        parameters: SegmenterParameters | None = None,
+        threads: int | None = 1,
+        joint: float = 1.0,
     ) -> None:
-        self.shape = shape
+        self.shape, self._joint = shape, joint
         self.sigma = np.zeros(shape, np.float32)
         self.displaced = np.full(shape, round(_PRIOR * _FULL), np.uint8)
         self.knows_nothing = True
@@ -62,7 +67,7 @@ class Segmenter:
 
     def tune(self, parameters: SegmenterParameters) -> None:
         """Replace the parameters; what was learned stays."""
-        self._threshold = np.float32(parameters.threshold)
+        self._threshold = np.float32(parameters.threshold * self._joint)
         self._factor = np.float32(parameters.noise_factor)
         self._side = parameters.median | 1
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
@@ -103,7 +108,7 @@ class Segmenter:
         """
         if self.knows_nothing and residual.max() > _ROUNDING:  # a noisy camera must not be all foreground at first
             self.knows_nothing = False
-            self.sigma[:] = np.clip(np.median(residual), _NOISE_FLOOR, _NOISE_FIRST)
+            self.sigma[:] = np.clip(np.median(residual), _NOISE_FLOOR, _NOISE_FIRST * self._joint)
         over = np.empty(self.shape, np.uint8) if over is None else over
         d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
         _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, over.reshape(-1))
@@ -138,7 +143,7 @@ class Segmenter:
         if self._radius:
             self._match_neighbours(candidates, x, background, frozen, scale)
         mask = self._vote(candidates)
-        if self._shadows == "merged" or x.shape[2] == 1:
+        if self._shadows == "merged":
             self._drop_small_regions(mask)
             return mask
         shadow = self._shadow_detector.find(x, background, mask, scale)
@@ -154,7 +159,7 @@ class Segmenter:
         self.learned += 1
         rate = max(_NOISE_RATE, 1 / (self.learned + 1))  # at first the plain mean
         rates = np.float32(rate), np.float32(_FOREGROUND_RATE / _FULL)
-        limits = np.float32(_NOISE_CLIP), np.float32(_NOISE_FLOOR)
+        limits = np.float32(_NOISE_CLIP * self._joint), np.float32(_NOISE_FLOOR)
         maps = residual.reshape(-1), mask.reshape(-1), self.displaced.reshape(-1)
         sigma = self.sigma.reshape(-1)
 

@@ -7,11 +7,27 @@ import numpy as np
 from bgsub.numerics.threads import in_bands
 from bgsub.scene import _shadows_kernels
 
-_DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factor; a black object is darker than shadows are
-_COLOUR = np.float32(0.02)  # joint distance from the background times the factor
-_TEXTURE = np.float32(0.04)  # root mean square disagreement of the brightness nearby
+# Least and largest factor, as a black object is darker than shadows are; joint distance from the background times the
+# factor; root mean square disagreement of the brightness nearby.
+_COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.04)
+_GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
 _SIDE = 11  # pixels of the vote
+_SPREAD = 0.03  # most by which the channels of a grey pixel differ, coded as it may be
+_STRAY, _SAMPLES = 0.01, 1000  # share of a grey picture that may be coloured; pixels that are looked at
 _OBJECT = np.float32(0.6)  # share of the foreground nearby that must be object for a dark pixel to belong to it
+
+
+def has_colour(image: np.ndarray, scale: float) -> bool:
+    """Return whether more than a few pixels of an image, (h, w, c), ``scale`` times it in [0, 1], are no grey.
+
+    Looks at some thousand of them.
+    """
+    if image.shape[2] < 3:
+        return False
+    step = max(image.shape[0] * image.shape[1] // _SAMPLES, 1)
+    one, two, three = image.reshape(-1, image.shape[2])[::step, :3].T  # one by one: a maximum over an axis is slow
+    spread = np.maximum(np.maximum(one, two), three) - np.minimum(np.minimum(one, two), three)
+    return bool(np.count_nonzero(spread > _SPREAD / scale) > _STRAY * spread.size)
 
 
 class ShadowDetector:
@@ -19,7 +35,8 @@ class ShadowDetector:
 
     A pixel is dark when it is its background times one factor in all channels (Horprasert et al., 1999), and object
     when it is not, or when the texture around it disagrees. Dark parts of objects have objects around them: a dark
-    pixel is shadow where the vote of the foreground nearby is not for an object.
+    pixel is shadow where the vote of the foreground nearby is not for an object. Before a grey background everything
+    darker has its colour, so that factor and texture have tighter limits there, be the channels one or three.
 
     Parameters
     ----------
@@ -51,7 +68,7 @@ class ShadowDetector:
         dark, other, boxes = self._dark, self._other, self._boxes
         height, width = mask.shape
         boxes[:] = height, 0, width, 0
-        limits = _DARKEST, _FAINTEST, _COLOUR, _TEXTURE
+        limits = _COLOURED if has_colour(background, scale) else _GREY
         inputs = x, background, np.float32(scale), mask
 
         def classify(begin: int, end: int, band: int) -> None:

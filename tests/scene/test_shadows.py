@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.scene import _shadows_kernels
-from bgsub.scene.shadows import ShadowDetector
+from bgsub.scene.shadows import ShadowDetector, has_colour
 
 F = np.float32
 
@@ -100,3 +100,36 @@ def test_dark_parts_of_an_object_belong_to_it():
 def test_nothing_is_a_shadow_where_nothing_is_foreground():
     l = np.full((6, 7, 3), 0.5, F)
     assert not find_shadows(l * F(0.5), l, np.zeros((6, 7), np.uint8)).any()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("factor", "is_shadow"), [(0.6, True), (0.9, True), (0.45, False), (0.2, False)])
+def test_a_shadow_on_grey_is_not_so_dark(factor, is_shadow, channels):
+    l = np.repeat(np.random.default_rng(0).uniform(0.3, 0.7, (24, 24, 1)).astype(F), channels, axis=2)
+    mask = np.full((24, 24), 255, np.uint8)
+    assert find_shadows(l * F(factor), l, mask).all() == is_shadow
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_what_is_dark_and_flat_before_a_grey_texture_is_an_object(channels):
+    l = np.repeat(np.random.default_rng(0).uniform(0.45, 0.55, (24, 24, 1)).astype(F), channels, axis=2)
+    mask = np.full((24, 24), 255, np.uint8)
+    assert not find_shadows(np.full_like(l, 0.35), l, mask)[4:-4, 4:-4].any()
+    assert find_shadows(l * F(0.7), l, mask)[4:-4, 4:-4].all()
+
+
+@pytest.mark.parametrize("scale", [1 / 255, 1.0])
+def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
+    image = np.repeat(np.random.default_rng(0).integers(20, 200, (90, 120, 1)), 3, axis=2)
+
+    def answer(picture):
+        return has_colour((picture / (255 * scale)).astype(np.uint8 if scale < 1 else F), scale)
+
+    assert not answer(image)
+    assert not answer(image[..., :1])
+    assert not answer(image + np.array([0, 3, 6]))  # as lossy video makes it
+    stray, coloured = image.copy(), image.copy()
+    stray[:3, :10, 2] += 50
+    coloured[:30, :30, 2] += 50
+    assert not answer(stray)
+    assert answer(coloured)

@@ -1,0 +1,73 @@
+"""The same scene in every type, with one channel or three: nearly the same masks."""
+
+from functools import cache
+
+import cv2
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor
+from bgsub.evaluation import Confusion, confusion
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.separation import FOREGROUND
+from bgsub.synthetic import scene
+
+KINDS = {
+    "uint16": (lambda frame: frame.astype(np.uint16) * 257, {}),
+    "12 of 16 bits": (lambda frame: (frame.astype(np.uint32) * 4095 // 255).astype(np.uint16), {"max_value": 4095}),
+    "float16": (lambda frame: (frame / 255).astype(np.float16), {}),
+    "float32": (lambda frame: (frame / 255).astype(np.float32), {}),
+    "float64": (lambda frame: frame / 255, {}),
+    "0 to 255 in float32": (lambda frame: frame.astype(np.float32), {"max_value": 255}),
+}
+
+
+@cache
+def street(colour):
+    frames, truths = zip(*scene("street", size=(160, 128), length=130, seed=1, lamps=False), strict=True)
+    return [frame if colour else cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY) for frame in frames], truths
+
+
+@cache
+def masks_of(colour):
+    return run(lambda frame: frame, {}, colour)
+
+
+def run(convert, options, colour):
+    subtractor = BackgroundSubtractor(threads=1, **options)
+    return [subtractor.apply(convert(frame)) == FOREGROUND for frame in street(colour)[0]]
+
+
+def f_measure(masks, colour):
+    total = Confusion()
+    for mask, truth in zip(masks[60:], street(colour)[1][60:], strict=True):
+        total += confusion(np.where(mask, 255, 0).astype(np.uint8), truth)
+    return total.f_measure
+
+
+def differing(masks, others):
+    """Pixels that differ, as a share of the foreground of both."""
+    masks, others = np.array(masks[60:]), np.array(others[60:])
+    return np.count_nonzero(masks != others) / np.count_nonzero(masks | others)
+
+
+@pytest.mark.parametrize("colour", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_types(kind, colour):
+    masks, usual = run(*KINDS[kind], colour), masks_of(colour)
+    assert differing(masks, usual) < 0.02
+    assert f_measure(masks, colour) > f_measure(usual, colour) - 0.01
+
+
+def test_one_channel_or_three_equal_ones():
+    equal = run(lambda frame: cv2.cvtColor(frame, cv2.COLOR_GRAY2BGR), {}, False)
+    usual = masks_of(False)
+    assert differing(equal, usual) < 0.02
+    assert abs(f_measure(equal, False) - f_measure(usual, False)) < 0.01
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 1), (4, 5, 3), (4, 5, 4)])
+def test_the_unit_of_joint_distances_is_that_of_equal_channels(shape):
+    channels = shape[2] if len(shape) == 3 else 1
+    joint = FrameFormat.of(np.zeros(shape, np.uint8)).joint
+    assert joint == pytest.approx(np.linalg.norm(np.full(channels, 3**-0.5)))
