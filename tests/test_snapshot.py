@@ -55,7 +55,8 @@ def stream(name):
 
 def parts(separation):
     """Everything in a separation, as bytes and texts that are equal or not."""
-    values = (getattr(separation, field.name) for field in dataclasses.fields(separation))
+    *names, event, _ = (field.name for field in dataclasses.fields(separation))  # the last one makes the probability
+    values = (getattr(separation, name) for name in (*names, "probability", event))
     return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]
 
 
