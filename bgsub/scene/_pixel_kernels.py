@@ -7,7 +7,6 @@ import numpy as np
 from bgsub.numerics.jit import kernel, part
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
-UNLEARNED = 2  # in a mask: known foreground
 CHUNK = 64  # pixels that are looked at together to find out whether any is set
 
 
@@ -68,17 +67,13 @@ def exceeds_noise(d, sigma, threshold, factor, over):  # type: ignore[no-untyped
 
 
 @kernel
-def learn_noise(d, mask, displaced, rate, foreground_rate, clip, floor, sigma):  # type: ignore[no-untyped-def]
-    """Move `sigma` towards the clipped residual, at `rate` where `mask` is 0, elsewhere at `foreground_rate` times
-    `displaced`, the share of a pixel's candidates that are moving background and no objects.
+def learn_noise(d, kept, rate, clip, floor, sigma):  # type: ignore[no-untyped-def]
+    """Move `sigma` by `rate` towards the residual `d`, clipped at `clip`, but where `kept` is not 0.
 
-    `d`, `sigma` (n,) float32, `displaced` (n,) of any real dtype in a unit that `foreground_rate` takes care of,
-    `mask` (n,) uint8, nothing is learned where it is `UNLEARNED`; the other ones float32. `floor` keeps sigma out of
-    the denormals.
+    `d`, `sigma` (n,) float32, `kept` (n,) uint8, the others float32. `floor` keeps sigma out of the denormals.
     """
     for i in range(sigma.size):
-        a = _ZERO if mask[i] == UNLEARNED else foreground_rate * np.float32(displaced[i])
-        a = rate if mask[i] == 0 else a
+        a = rate if kept[i] == 0 else _ZERO
         sigma[i] = max(sigma[i] + a * (min(d[i], clip) - sigma[i]), floor)
 
 
@@ -100,97 +95,6 @@ def any_set(flags):  # type: ignore[no-untyped-def]
     for i in range(flags.size):
         largest = max(largest, flags[i])
     return largest != 0
-
-
-@kernel
-def match_neighbours(begin, end, x, l, scale, threshold, rate, belief, radius, full, displaced, over):  # type: ignore[no-untyped-def]
-    """Take back candidates that look like the background a few pixels away, where most candidates do.
-
-    A candidate is displaced background when the background within `radius` pixels (a square) is closer to its colour
-    than `threshold`. `displaced` is the running share of such candidates among those of a pixel; where it exceeds
-    `belief`, they are cleared.
-
-    Parameters
-    ----------
-    begin, end : int
-        The band of rows.
-    x, l : ndarray, (h, w, c), any real dtype
-        Frame and background; `scale` times them is in [0, 1].
-    scale, threshold : float32
-        Factor to the unit range; largest joint distance of a match.
-    rate, belief : float32
-        Weight of a new candidate in the share; least share.
-    radius : int
-        Half side of the square.
-    full : float32
-        The number that stands for a share of one: 1 for floating-point shares, 255 for bytes.
-    displaced : ndarray, (h, w), float32 or uint8
-        The shares, changed in place.
-    over : ndarray, (h, w), uint8
-        Candidates, changed in place.  O(h w + radius^2 c candidates).
-    """
-    h, w, channels = x.shape
-    colours, others = x.reshape(-1), l.reshape(-1)
-    shares, flags = displaced.reshape(-1), over.reshape(-1)
-    limit = (threshold / scale) * (threshold / scale)
-    half = np.float32(0.5) if full > 1 else _ZERO
-    for i in range(begin, end):
-        for a in range(i * w, (i + 1) * w, CHUNK):
-            b = min(a + CHUNK, (i + 1) * w)
-            if not any_set(flags[a:b]):
-                continue
-            for p in range(a, b):
-                pixel = np.uint64(p)  # indices without a sign need no test for a negative one
-                if flags[pixel] == 0:
-                    continue
-                j = p - i * w
-                if channels == 3 and radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
-                    nearest = nearest_of_nine(colours, others, pixel, np.uint64(w))
-                else:
-                    nearest = nearest_nearby(x, l, i, j, radius)
-                found = nearest < limit
-                share = np.float32(shares[pixel])
-                share += rate * ((full if found else _ZERO) - share)
-                shares[pixel] = share + half
-                if found and share > belief * full:
-                    flags[pixel] = 0
-
-
-@part
-def nearest_of_nine(colours, others, pixel, w):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of a pixel's three channels from those of the 3x3 pixels of `others` around.
-
-    `colours`, `others` (n * 3,), `pixel`, `w` uint64; not for pixels on the border.
-    """
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    k = three * pixel
-    x, y, z = np.float32(colours[k]), np.float32(colours[k + one]), np.float32(colours[k + two])
-    nearest = np.float32(np.inf)
-    k = three * (pixel - w - one)
-    for _ in range(3):
-        for column in range(3):
-            m = k + three * np.uint64(column)
-            p = x - np.float32(others[m])
-            q = y - np.float32(others[m + one])
-            r = z - np.float32(others[m + two])
-            nearest = min(nearest, p * p + q * q + r * r)
-        k += three * w
-    return nearest
-
-
-@part
-def nearest_nearby(x, l, i, j, radius):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of ``x[i, j]`` from the pixels of `l` within `radius`; both (h, w, c)."""
-    h, w, channels = l.shape
-    nearest = np.float32(np.inf)
-    for row in range(max(i - radius, 0), min(i + radius + 1, h)):
-        for column in range(max(j - radius, 0), min(j + radius + 1, w)):
-            total = _ZERO
-            for c in range(channels):
-                s = np.float32(x[i, j, c]) - np.float32(l[row, column, c])
-                total += s * s
-            nearest = min(nearest, total)
-    return nearest
 
 
 @kernel

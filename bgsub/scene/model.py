@@ -8,7 +8,6 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, part_of
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
-from bgsub.scene._pixel_kernels import UNLEARNED
 from bgsub.scene.background import Background, Compared, StartBackground, TrackedBackground
 from bgsub.scene.calm import Calm
 from bgsub.scene.engine import Canvas, Shot
@@ -18,7 +17,7 @@ from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
 from bgsub.scene.view import Seen, View
-from bgsub.separation import FOREGROUND, FrameEvent, Phase
+from bgsub.separation import BACKGROUND, FOREGROUND, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
 _LEAVES = 0.6  # light must leave at most this share of what was unexplained
@@ -44,7 +43,7 @@ class SceneModel:
         self.frames, self._parameters = frames, parameters
         self._cube = frames.cube
         shape = self._cube[:2]
-        self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads, frames.joint)
+        self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads, frames.channels)
         self.start: StartBackground | None = StartBackground(frames, parameters.start_length)
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold * frames.joint)
@@ -140,8 +139,10 @@ class SceneModel:
         if known is not None:
             hidden = known.view(np.uint8) if hidden is None else hidden | known.view(np.uint8)
         segmenter = self.segmenter
-        compared = self._background().separate(Shot(pixels, hidden, segmenter.sigma, *segmenter.limits), self.canvas)
-        if not segmenter.knows_nothing:
+        compared = self._background().separate(
+            Shot(pixels, hidden, segmenter.noise.sigma, *segmenter.limits), self.canvas
+        )
+        if not segmenter.noise.knows_nothing:
             return compared
         count = np.count_nonzero(segmenter.candidates(self.canvas.residual, self.canvas.over))
         return Compared(int(count), compared.influence)
@@ -190,8 +191,9 @@ class SceneModel:
         seen = view.seen
         if seen is None:
             return
-        mask = seen.mask if seen.known is None else np.where(seen.known, np.uint8(UNLEARNED), seen.mask)
-        self.segmenter.learn(self.canvas.residual, mask)
+        mask = seen.mask if seen.known is None else np.where(seen.known, np.uint8(BACKGROUND), seen.mask)
+        compared = seen.pixels, self.canvas.picture, self._scale
+        self.segmenter.learn(self.canvas.residual, seen.known, self.objects.age, *compared)
         if self.tracked is not None and seen.influence is not None:
             self.tracked.learn(seen.influence, rate)
             self.tracked.follow(self.canvas.residual, seen.known)

@@ -2,36 +2,32 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.state import State, part_of
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _pixel_kernels
+from bgsub.scene._familiar_kernels import Memory
+from bgsub.scene.familiar import FamiliarBackground
+from bgsub.scene.noise_scale import NoiseScale
 from bgsub.scene.shadows import ShadowDetector
 from bgsub.scene.soft_vote import SoftVote
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 
 _LIGHT_WORK, _HEAVY_WORK = 400_000, 150_000  # pixels per band, see `bands_for`
-_NOISE_RATE = 0.02  # per frame, where the mask is background
-_FOREGROUND_RATE = 0.001  # per frame, where it is not, times the share of candidates that are no objects
-_NOISE_CLIP = 0.2  # of full scale: one object does not blind a pixel for long
-_NOISE_FLOOR = 1e-6
-_ROUNDING = 1e-5  # a frame may differ by that from itself
-_NOISE_FIRST = 0.1  # most that every pixel begins with: the median of the first residual image
-_PRIOR = 0.3  # share that a pixel begins with: a few candidates must have looked displaced before one is cleared
-_DISPLACED_RATE = 0.05  # per candidate
-_FULL = 255  # what stands for a share of one
-_DISPLACED = 0.5  # share of a pixel's candidates that look like displaced background, from which they are
+_OLD = 65535  # age of what is not to be remembered
 
 
 class Segmenter:
     """Turn joint colour residuals into foreground masks.
 
-    A pixel is a candidate when its residual exceeds ``max(threshold, noise_factor * sigma)``, sigma the running mean
-    of its clipped residual; a majority vote over a square removes speckle; connected areas below `min_area` are
-    dropped and holes below it filled.
+    A pixel is a candidate when its residual exceeds ``max(threshold, noise_factor * sigma)``, sigma its noise scale;
+    candidates that look like moving background are cleared; a majority vote over a square removes speckle; connected
+    areas below `min_area` are dropped and holes below it filled.
 
     Parameters
     ----------
@@ -42,8 +38,13 @@ class Segmenter:
         background within `neighbours` pixels is none. Shadows: see `bgsub.scene.shadows`.
     threads : int, optional
         Threads of the kernels for large frames; None for all cores.
-    joint : float, default 1
-        Unit of the joint residuals, see `FrameFormat`.
+    channels : int, default 3
+        Of the frames.
+
+    Attributes
+    ----------
+    noise : NoiseScale
+    familiar : FamiliarBackground
     """
 
     def __init__(
@@ -51,15 +52,13 @@ class Segmenter:
         shape: tuple[int, int],
         parameters: SegmenterParameters | None = None,
         threads: int | None = 1,
-        joint: float = 1.0,
+        channels: int = 3,
     ) -> None:
-        self.shape, self._joint = shape, joint
-        self.sigma = np.zeros(shape, np.float32)
-        self.displaced = np.full(shape, round(_PRIOR * _FULL), np.uint8)
-        self.knows_nothing = True
-        self.learned = 1
+        self.shape, self._joint = shape, math.sqrt(channels / 3)
         pixels = shape[0] * shape[1]
         self._few, self._many = bands_for(pixels, _LIGHT_WORK, threads), bands_for(pixels, _HEAVY_WORK, threads)
+        self.noise = NoiseScale(shape, self._joint, self._few)
+        self.familiar = FamiliarBackground(shape, channels, self._many)
         self._shadow_detector = ShadowDetector(shape, self._many)
         self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         self._counts = np.empty((self._few, shape[1]), np.uint16)
@@ -82,19 +81,16 @@ class Segmenter:
 
     def soft_vote(self, residual: np.ndarray) -> SoftVote:
         """Return how sure the vote on a residual, (h, w) float32, is by the noise as it is known now."""
-        return SoftVote(residual, self.sigma.copy(), *self.limits, self._side)
+        return SoftVote(residual, self.noise.sigma.copy(), *self.limits, self._side)
 
     def state(self) -> State:
-        """Return noise scale, share of displaced candidates, and for how long they were learned, copied."""
-        numbers = np.array([float(self.learned), float(self.knows_nothing)])
-        return {"sigma": self.sigma.copy(), "displaced": self.displaced.copy(), "numbers": numbers}
+        """Return what was learned of noise and moving background, copied."""
+        return {"noise": self.noise.state(), "familiar": self.familiar.state()}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the arrays do not fit."""
-        self.sigma = array_of(state, "sigma", self.shape, "float32")
-        self.displaced = array_of(state, "displaced", self.shape, "uint8")
-        learned, knows_nothing = numbers_of(state, "numbers", 2)
-        self.learned, self.knows_nothing = max(int(learned), 1), bool(knows_nothing)
+        self.noise.set_state(part_of(state, "noise"))
+        self.familiar.set_state(part_of(state, "familiar"))
 
     def candidates(self, residual: np.ndarray, over: np.ndarray | None = None) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
@@ -106,11 +102,9 @@ class Segmenter:
         over : ndarray, (h, w), uint8, optional
             Filled with the result when given.
         """
-        if self.knows_nothing and residual.max() > _ROUNDING:  # a noisy camera must not be all foreground at first
-            self.knows_nothing = False
-            self.sigma[:] = np.clip(np.median(residual), _NOISE_FLOOR, _NOISE_FIRST * self._joint)
+        self.noise.begin(residual)
         over = np.empty(self.shape, np.uint8) if over is None else over
-        d, sigma = residual.reshape(-1), self.sigma.reshape(-1)
+        d, sigma = residual.reshape(-1), self.noise.sigma.reshape(-1)
         _pixel_kernels.exceeds_noise(d, sigma, self._threshold, self._factor, over.reshape(-1))
         return over
 
@@ -141,7 +135,7 @@ class Segmenter:
             0 background, 127 shadow, 255 foreground; a buffer that the call after the next one overwrites.
         """
         if self._radius:
-            self._match_neighbours(candidates, x, background, frozen, scale)
+            self.familiar.clear(candidates, x, background, self._memory(scale), self._radius, frozen)
         mask = self._vote(candidates)
         if self._shadows == "merged":
             self._drop_small_regions(mask)
@@ -154,31 +148,38 @@ class Segmenter:
             _pixel_kernels.paint(shadow.reshape(-1), SHADOW, mask.reshape(-1))
         return mask
 
-    def learn(self, residual: np.ndarray, mask: np.ndarray) -> None:
-        """Update the noise scale from a residual, (h, w) float32, and its final mask, (h, w) uint8."""
-        self.learned += 1
-        rate = max(_NOISE_RATE, 1 / (self.learned + 1))  # at first the plain mean
-        rates = np.float32(rate), np.float32(_FOREGROUND_RATE / _FULL)
-        limits = np.float32(_NOISE_CLIP * self._joint), np.float32(_NOISE_FLOOR)
-        maps = residual.reshape(-1), mask.reshape(-1), self.displaced.reshape(-1)
-        sigma = self.sigma.reshape(-1)
-
-        def learn(begin: int, end: int, band: int) -> None:
-            part = np.s_[begin:end]
-            _pixel_kernels.learn_noise(maps[0][part], maps[1][part], maps[2][part], *rates, *limits, sigma[part])
-
-        in_bands(learn, sigma.size, self._few)
-
-    def _match_neighbours(
-        self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray, frozen: bool, scale: float
+    def learn(
+        self,
+        residual: np.ndarray,
+        known: np.ndarray | None,
+        age: np.ndarray,
+        x: np.ndarray,
+        background: np.ndarray,
+        scale: float = 1.0,
     ) -> None:
-        rates = np.float32(0 if frozen else _DISPLACED_RATE), np.float32(_DISPLACED)
-        numbers = np.float32(scale), self._threshold, *rates, self._radius, np.float32(_FULL)
+        """Learn noise and moving background from a frame.
 
-        def match(begin: int, end: int, band: int) -> None:
-            _pixel_kernels.match_neighbours(begin, end, x, background, *numbers, self.displaced, candidates)
+        Parameters
+        ----------
+        residual : ndarray, (h, w), float32
+            Joint residual.
+        known : ndarray of bool, (h, w), or None
+            Pixels that are known to be foreground, where nothing is learned.
+        age : ndarray, (h, w), uint16
+            For how long foreground has shown one colour, see `StandingObjects`.
+        x, background, scale
+            As for `segment`.
+        """
+        solid = self.noise.solid(residual, self._threshold)
+        if known is not None:
+            solid[known] = 1
+            age = np.where(known, age.dtype.type(_OLD), age)
+        self.noise.learn(residual, solid)
+        if self._radius:
+            self.familiar.learn(x, background, self._memory(scale), solid, age)
 
-        in_bands(match, self.shape[0], self._many)
+    def _memory(self, scale: float) -> Memory:
+        return Memory(self.noise.sigma, np.float32(scale), *self.limits)
 
     def _vote(self, candidates: np.ndarray) -> np.ndarray:
         """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""

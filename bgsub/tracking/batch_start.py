@@ -19,6 +19,8 @@ _ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at mos
 _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
 _MOST = 0.7  # share of the entries that a still picture must explain to be believed
+_VALIDATED = 4  # of so many entries one serves to find out whether directions are earned
+_EARNED = 0.8  # most of the cost that they may leave
 _COLUMNS = 8192  # of a block of the tall products
 _FULL_SCALE = 4.0  # of data whose range nobody tells, in units of the median of its entries
 _START_FLATTENS_AT = 0.06  # of that full scale
@@ -100,7 +102,8 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     Robust PCA, but not of frames as they are: its truncated SVD would take large objects for directions, and the
     non-convex cost would keep them. A first fit of rank 1 is a still picture under changing light, which no object
     can bend far. Where it explains most of the pixels, deviations from it are taken back by the influence function,
-    so that the background's own changes remain and the objects vanish.
+    so that the background's own changes remain and the objects vanish. Directions beside the first must be earned,
+    see `is_earned`.
 
     Parameters
     ----------
@@ -117,28 +120,60 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
         Columns of norm ``sqrt(n)``; directions below a hundred-thousandth of the first are left out.
     """
 
-    def fit(data: np.ndarray, k: int, mu: float, alternations: int) -> RobustPCA:
-        return RobustPCA(
-            k,
-            quality="paper",
-            surrogate=surrogate.name,
-            p=surrogate.p,
-            mu_start=mu,
-            mu_end=surrogate.mu,
-            iterations=alternations,
-        ).fit(data)
-
     if not np.ptp(sample, axis=0).any():  # exactly still: every line search would end in the rounding of its cost
         return np.ones((len(sample), int(sample.any())))
     rank = min(rank, *sample.shape)
-    still = fit(sample, 1, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
+    if not is_earned(sample[:, ::_VALIDATED], rank, surrogate):
+        rank = 1
+    still = fit(sample, 1, surrogate, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
     deviation = sample - still
     if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
-        model = fit(still + surrogate.influence(deviation).astype(np.float32), rank, surrogate.mu, _ALTERNATIONS)
+        inliers = still + surrogate.influence(deviation).astype(np.float32)
+        model = fit(inliers, rank, surrogate, surrogate.mu, _ALTERNATIONS)
     else:
-        model = fit(sample, rank, first_mu(surrogate), _ALTERNATIONS_STILL)
+        model = fit(sample, rank, surrogate, first_mu(surrogate), _ALTERNATIONS_STILL)
     P, s, _ = np.linalg.svd(model.coefficients_.astype(np.float64), full_matrices=False)
     return P[:, s > _NEGLIGIBLE * max(s[0], np.finfo(float).tiny)] * np.sqrt(sample.shape[0])
+
+
+def fit(data: np.ndarray, k: int, surrogate: Surrogate, mu: float, alternations: int) -> RobustPCA:
+    """Return robust PCA of frames, (n, s), as the paper prints it, with a smoothing that falls from `mu`."""
+    return RobustPCA(
+        k,
+        quality="paper",
+        surrogate=surrogate.name,
+        p=surrogate.p,
+        mu_start=mu,
+        mu_end=surrogate.mu,
+        iterations=alternations,
+    ).fit(data)
+
+
+def is_earned(sample: np.ndarray, rank: int, surrogate: Surrogate) -> bool:
+    """Return whether directions beside the first explain frames that they were not found in.
+
+    What a swaying tree or a flickering lamp does in one half of the time, it does in the other; the directions of an
+    object that passes, or stands there for a while, explain that and nothing else. Both halves are cross-validated
+    against each other: the cost of entries that their frame's coefficients were found without, see
+    `RobustPCA.score`. At most four fifths of the cost without them must be left.
+
+    Parameters
+    ----------
+    sample : ndarray, (n, s), float32
+        Frames in their order.
+    rank : int
+        Dimension k with them.
+    surrogate : Surrogate
+        Cost and final smoothing.
+    """
+    half = len(sample) // 2
+    if rank == 1 or half < 2 * rank:
+        return rank > 1
+    ratios = []
+    for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
+        costs = [fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS).score(other) for k in (1, rank)]
+        ratios.append(costs[1] / costs[0] if costs[0] else 1.0)
+    return float(np.mean(ratios)) < _EARNED
 
 
 def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
