@@ -1,4 +1,4 @@
-"""Where the background of a frame comes from: the median of the first frames, then the tracked subspace."""
+"""Where the background of a frame comes from: what the first frames show most, then the tracked subspace."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from bgsub.scene import _pixel_kernels
 from bgsub.scene.engine import Canvas, Shot, make_engine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.start_buffer import StartBuffer
+from bgsub.scene.support import Support
 from bgsub.tracking.subspace import Influence
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -41,7 +42,7 @@ class Compared(NamedTuple):
 
 
 class Background(Protocol):
-    """A background model: the median of the first frames, or the tracked subspace."""
+    """A background model: what the first frames show most, or the tracked subspace."""
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""
@@ -51,7 +52,7 @@ class Background(Protocol):
 
 
 class StartBackground:
-    """The median of the frames so far, until there are enough of them to fit a subspace.
+    """What the frames so far have shown most, until there are enough of them to fit a subspace.
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ class StartBackground:
         What the frames look like.
     capacity : int
         Number of frames of the batch start.
+    support : Support
+        Of the background.
 
     Attributes
     ----------
@@ -66,7 +69,8 @@ class StartBackground:
         The frames.
     """
 
-    def __init__(self, frames: FrameFormat, capacity: int) -> None:
+    def __init__(self, frames: FrameFormat, capacity: int, support: Support) -> None:
+        self._support = support
         self.buffer = StartBuffer(capacity, frames.size, frames.pixels_dtype)
         self._engine = make_engine(frames, 1, 1)
         self._scale = np.float32(1 / frames.pixels_full)
@@ -77,8 +81,9 @@ class StartBackground:
         buffer = self.buffer
         if buffer.count and known is not None:
             pixels = pixels.copy()
-            pixels[known] = buffer.median.reshape(pixels.shape)[known]
+            pixels[known] = self._support.background.reshape(pixels.shape)[known]
         if not buffer.is_full and (not frozen or buffer.count == 0):
+            self._support.see(pixels.reshape(-1), buffer.newest)
             buffer.add(pixels.reshape(-1))
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
@@ -87,7 +92,7 @@ class StartBackground:
 
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
-        _pixel_kernels.to_unit(self.buffer.median, self._scale, self._low_rank)
+        _pixel_kernels.to_unit(self._support.background, self._scale, self._low_rank)
         return self._low_rank
 
 

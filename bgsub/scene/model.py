@@ -17,6 +17,7 @@ from bgsub.scene.illumination import Illumination, Light
 from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
+from bgsub.scene.support import Support
 from bgsub.scene.view import Seen, View
 from bgsub.separation import FOREGROUND, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
@@ -45,7 +46,10 @@ class SceneModel:
         self._cube = frames.cube
         shape = self._cube[:2]
         self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads)
-        self.start: StartBackground | None = StartBackground(frames, parameters.start_frames)
+        self.support = Support(frames, parameters)
+        self.start: StartBackground | None = StartBackground(
+            frames, parameters.start_frames, self.support
+        )
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold)
         self.objects = StandingObjects(frames, parameters)
@@ -173,6 +177,7 @@ class SceneModel:
         """Make the explained background the model's own."""
         if self.start is not None:
             self.start.buffer.map(lambda frame: self._relit(frame, light))
+            self.support.map(lambda picture: self._relit_picture(picture, light))
         elif self.tracked is not None:
             self.tracked.tracker.subspace_.retarget(self.illumination.render(light))
 
@@ -180,6 +185,11 @@ class SceneModel:
         """Return a frame of the start phase, (m,), as it would look under another light, in the type of the frames."""
         lit = self.illumination.render(Light(self._unit(frame), light.grid, light.tone, 0.0))
         return self.frames.to_image(lit).reshape(-1) if self.frames.dtype == "uint8" else lit
+
+    def _relit_picture(self, picture: np.ndarray, light: Light) -> np.ndarray:
+        """Return a picture, (m,) float32 in the engine's unit, as it would look under another light."""
+        unit = picture * np.float32(self._scale)
+        return self.illumination.render(Light(unit, light.grid, light.tone, 0.0)) / np.float32(self._scale)
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -194,23 +204,23 @@ class SceneModel:
             self.tracked.learn(seen.influence, rate)
             self.tracked.follow(self.canvas.residual, seen.known)
         due = self.objects.released(seen.pixels, self.canvas.picture, mask)
-        if due is not None:
-            self._release(seen.pixels, due)
+        better = None if self.tracked is None else self.support.follow(seen.pixels, mask)
+        if due is not None or better is not None:
+            self._release(seen.pixels, due if better is None else better if due is None else due | better)
         if self.start is not None and self.start.buffer.is_full:
             self._finish_start(self.start)
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
-        """Give standing pixels, (h, w) bool, to the background."""
+        """Give pixels, (h, w) bool, to the background."""
+        self.support.give_way(pixels, self.canvas.picture, due)
         if self.tracked is not None:
             self.tracked.absorb(pixels, due)
-        elif self.start is not None:
-            buffer = self.start.buffer
-            entries = np.repeat(due.reshape(-1), self.frames.channels)
-            newest = buffer.frames[buffer.count - 1, entries]
-            buffer.map(lambda frame: _with(frame, entries, newest))
 
     def _finish_start(self, start: StartBackground) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
+        threshold, factor = self.segmenter.limits
+        limit = np.maximum(threshold, factor * self.segmenter.sigma.reshape(-1)) / np.float32(self._scale)
+        start.buffer.fill_in(self.support.background, limit)
         self.tracked = TrackedBackground(self.frames, self._parameters)
         self.tracked.tracker.fit(start.buffer.frames, self._scale)
         self.start = None
@@ -225,6 +235,7 @@ class SceneModel:
             "objects": self.objects.state(),
             "stabiliser": self.stabiliser.state(),
             "canvas": self.canvas.state(),
+            "support": self.support.state(),
             "mask": self._mask.copy(),
             **self._calm.state(),
         }
@@ -243,6 +254,7 @@ class SceneModel:
         model.objects.set_state(part_of(state, "objects"))
         model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
         model.canvas.set_state(part_of(state, "canvas"))
+        model.support.set_state(part_of(state, "support"))
         model._mask = array_of(state, "mask", model._mask.shape, "uint8")
         model._calm = Calm.from_state(state)
         if "tracker" not in state and model.start is not None:
@@ -264,13 +276,6 @@ class SceneModel:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
         return self.illumination.explain(x, [self._background().low_rank()], enough=_RETURNS).explained > _RETURNS
-
-
-def _with(frame: np.ndarray, entries: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a copy of `frame`, (m,), with other values at some entries."""
-    changed = frame.copy()
-    changed[entries] = values
-    return changed
 
 
 def is_mostly_foreground(mask: np.ndarray, known: np.ndarray | None, share: float) -> bool:
