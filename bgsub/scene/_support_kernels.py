@@ -45,7 +45,7 @@ def count_all(begin, end, x, limit, most, colours, counts, last):  # type: ignor
 
 
 @kernel
-def count_rivals(begin, end, x, mask, limit, most, colours, counts, last, due):  # type: ignore[no-untyped-def]
+def count_rivals(begin, end, x, mask, over, limit, most, colours, counts, last, due):  # type: ignore[no-untyped-def]
     """Count the frames in which a mask confirms the background, and the colours of what it calls foreground.
 
     Parameters
@@ -71,14 +71,14 @@ def count_rivals(begin, end, x, mask, limit, most, colours, counts, last, due): 
         for i in range(a, b):
             due[i] = 0
         for i in range(a, b):
-            support[i] += np.uint16(mask[i] == 0 and support[i] < most)
-        if not any_set(mask[a:b]):
+            support[i] += np.uint16((mask[i] | over[i]) == 0 and support[i] < most)
+        if not any_set(over[a:b]):
             last[a:b] = 0
             continue
         for i in range(a, b):
-            if mask[i] == 0:
+            if over[i] == 0:
                 last[i] = 0
-            if mask[i] != 255 or support[i] >= most:
+            if over[i] == 0 or support[i] >= most:
                 continue
             k = np.uint8(match(x, i, 1, limit, colours, counts))
             if k == colours.shape[0]:

@@ -204,7 +204,7 @@ class SceneModel:
             self.tracked.learn(seen.influence, rate)
             self.tracked.follow(self.canvas.residual, seen.known)
         due = self.objects.released(seen.pixels, self.canvas.picture, mask)
-        better = None if self.tracked is None else self.support.follow(seen.pixels, mask)
+        better = None if self.tracked is None else self.support.follow(seen.pixels, mask, self.canvas.over)
         if due is not None or better is not None:
             self._release(seen.pixels, due if better is None else better if due is None else due | better)
         if self.start is not None and self.start.buffer.is_full:

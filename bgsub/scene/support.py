@@ -26,7 +26,7 @@ _COLOURS = 3  # of a pixel, the background's among them
 _SAME = 0.06  # joint distance up to which a pixel shows the same colour
 _NOISE = 2.0  # the same, in units of the quarter quantile of the changes from frame to frame
 _SAMPLE = 5000  # pixels for that
-_DOUBT = 10.0  # seconds for which a background must have been seen to be beyond doubt
+_DOUBT = 2.0  # seconds for which a background must have been seen to be beyond doubt
 _INTERVAL = 0.2  # seconds between two looks
 _MOST = 65535
 _WORK = 150_000  # pixels per band, see `bands_for`
@@ -56,7 +56,7 @@ class Support:
         h, w, channels = self._shape = frames.cube
         self._bands = bands_for(h * w, _WORK, parameters.threads)
         self._same = _SAME * frames.pixels_full
-        self._most = int(min(max(_DOUBT * parameters.fps, 2 * parameters.start_frames), _MOST))
+        self._most = int(min(max(_DOUBT * parameters.fps, parameters.start_frames), _MOST))
         self._interval = max(round(_INTERVAL * parameters.fps), 1)
         self.colours = np.zeros((_COLOURS, h * w, channels), np.float32)
         self.counts = np.zeros((_COLOURS, h * w), np.uint16)
@@ -104,7 +104,7 @@ class Support:
 
         in_bands(count, len(x), self._bands)
 
-    def follow(self, pixels: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+    def follow(self, pixels: np.ndarray, mask: np.ndarray, over: np.ndarray) -> np.ndarray | None:
         """Count who confirms the background and who stands before it.
 
         Parameters
@@ -120,12 +120,12 @@ class Support:
             Where the frame shows what was seen for longer than the background; None where there is no such pixel.
         """
         self.frame += 1
-        x, flat, numbers = pixels.reshape(self.colours.shape[1:]), mask.reshape(-1), (self._limit(), self._most)
+        x, flat, flags, numbers = pixels.reshape(self.colours.shape[1:]), mask.reshape(-1), over.reshape(-1), (self._limit(), self._most)
         found = [0] * self._bands
 
         def count(begin: int, end: int, band: int) -> None:
             maps = self.colours, self.counts, self._last, self._due
-            found[band] = _support_kernels.count_rivals(begin, end, x, flat, *numbers, *maps)
+            found[band] = _support_kernels.count_rivals(begin, end, x, flat, flags, *numbers, *maps)
 
         in_bands(count, len(x), self._bands)
         if not sum(found) or self.frame % self._interval:
