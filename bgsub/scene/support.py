@@ -23,7 +23,7 @@ from bgsub.scene import _support_kernels
 from bgsub.scene.frame_format import FrameFormat
 
 _COLOURS = 3  # of a pixel, the background's among them
-_SAME = 0.06  # joint distance up to which a pixel shows the same colour
+_SAME = 0.03  # joint distance up to which a pixel shows the same colour
 _NOISE = 2.0  # the same, in units of the quarter quantile of the changes from frame to frame
 _SAMPLE = 5000  # pixels for that
 _DOUBT = 2.0  # seconds for which a background must have been seen to be beyond doubt
@@ -160,4 +160,5 @@ class Support:
         step = max(len(self._last) // _SAMPLE, 1)
         x, y = (image.reshape(self.colours.shape[1:])[::step].astype(np.float32) for image in (pixels, before))
         change = float(np.quantile(np.sqrt(np.sum((x - y) ** 2, axis=1)), 0.25))
-        self.noise += (change - self.noise) / max(self.frame - 1, 1)
+        if change > 0:  # not a frame that came twice
+            self.noise = min(change, self.noise or change)
