@@ -203,7 +203,7 @@ class SceneModel:
         if self.tracked is not None and seen.influence is not None:
             self.tracked.learn(seen.influence, rate)
             self.tracked.follow(self.canvas.residual, seen.known)
-        due = self.objects.released(seen.pixels, self.canvas.picture, mask)
+        due = self.objects.released(seen.pixels, self.canvas.picture, mask, self.support.support)
         better = None if self.tracked is None else self.support.follow(seen.pixels, mask, self.canvas.over)
         if due is not None or better is not None:
             self._release(seen.pixels, due if better is None else better if due is None else due | better)

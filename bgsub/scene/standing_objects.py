@@ -119,7 +119,9 @@ class StandingObjects:
         """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
         return self._held if self._oldest >= self._ticks(_HELD) else None
 
-    def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+    def released(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, support: np.ndarray
+    ) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None; their ages begin anew.
 
         Parameters
@@ -128,11 +130,13 @@ class StandingObjects:
             Frame and background.
         mask : ndarray, (h, w), uint8
             Foreground where it is 255.
+        support : ndarray, (h, w)
+            For how many frames the background was seen.
         """
         self.frame += 1
         self._grow_old(x, mask)
         self._settling = max(self._settling - 1, 0)
-        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
+        chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask, support)
         if chosen is None or not chosen.any():
             return None
         self._renew(chosen)
@@ -155,7 +159,9 @@ class StandingObjects:
         in_bands(grow, flat.size, self._bands)
         self._oldest = max(oldest)
 
-    def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
+    def _chosen(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, support: np.ndarray
+    ) -> np.ndarray | None:
         """Return which pixels are due, (h, w) bool; None, at no cost, when nothing is old enough."""
         chosen: np.ndarray | None = None
         if self._hasty is not None:
@@ -170,11 +176,16 @@ class StandingObjects:
                 chosen = due if chosen is None else chosen | due
             if self._ghosts and self._oldest >= self._ticks(_GHOST_AGE):
                 chosen = np.zeros(mask.shape, bool) if chosen is None else chosen
-                self._add_ghosts(x, background, mask, chosen)
+                self._add_ghosts(x, background, mask, support, chosen)
         return chosen
 
-    def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
-        """Choose the standing regions whose outline is an edge of the background, not of the frame."""
+    def _add_ghosts(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, support: np.ndarray, chosen: np.ndarray
+    ) -> None:
+        """Choose the standing regions whose outline is an edge of the background, not of the frame.
+
+        The longer the background was seen, compared with the region before it, the clearer the edges must be.
+        """
         old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
@@ -187,7 +198,8 @@ class StandingObjects:
             inside = region != 0
             if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
                 continue
-            if edge_along(x[box], region) < edge_along(background[box], region):
+            odds = self._tick * self.age[box][inside].mean() / max(support[box][inside].mean(), 1)
+            if edge_along(x[box], region) < min(odds, 1) * edge_along(background[box], region):
                 chosen[box] |= inside
 
 

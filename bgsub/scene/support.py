@@ -26,7 +26,7 @@ _COLOURS = 3  # of a pixel, the background's among them
 _SAME = 0.03  # joint distance up to which a pixel shows the same colour
 _NOISE = 2.0  # the same, in units of the quarter quantile of the changes from frame to frame
 _SAMPLE = 5000  # pixels for that
-_DOUBT = 2.0  # seconds for which a background must have been seen to be beyond doubt
+_DOUBT = 20.0  # seconds for which a background must have been seen to be beyond doubt
 _INTERVAL = 0.2  # seconds between two looks
 _MOST = 65535
 _WORK = 150_000  # pixels per band, see `bands_for`
@@ -86,6 +86,11 @@ class Support:
     def background(self) -> np.ndarray:
         """The colour of every pixel that was seen most, (m,), float32."""
         return self.colours[0].reshape(-1)
+
+    @property
+    def support(self) -> np.ndarray:
+        """For how many frames the background was seen, at most some seconds, (h, w)."""
+        return self.counts[0].reshape(self._shape[:2])
 
     def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
         """Replace every picture of colours, (m,), by what `change` makes of it."""
