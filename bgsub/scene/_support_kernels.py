@@ -86,7 +86,7 @@ def count_rivals(begin, end, x, mask, over, limit, most, colours, counts, last, 
             else:
                 confirm(x, i, k, last[i] == k, most, colours, counts)
             last[i] = k
-            if counts[k, i] > 2*support[i]:
+            if counts[k, i] > 2 * support[i]:
                 due[i] = k
                 found += 1
     return found

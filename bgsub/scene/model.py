@@ -47,9 +47,7 @@ class SceneModel:
         shape = self._cube[:2]
         self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads)
         self.support = Support(frames, parameters)
-        self.start: StartBackground | None = StartBackground(
-            frames, parameters.start_frames, self.support
-        )
+        self.start: StartBackground | None = StartBackground(frames, parameters.start_frames, self.support)
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold)
         self.objects = StandingObjects(frames, parameters)
@@ -58,7 +56,7 @@ class SceneModel:
         self._calm = Calm()
         self._scale = 1 / frames.pixels_full
         self._buffer = np.empty(self._cube if frames.dtype != "uint8" else (0,), np.float32)
-        self._mask = np.zeros(shape, np.uint8)
+        self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
 
     @property
@@ -98,8 +96,8 @@ class SceneModel:
         compared, light = self._compared(pixels, known, frozen)
         mask = self.segmenter.segment(self.canvas.over, pixels, self.canvas.picture, frozen, self._scale)
         if light:
-            self.objects.light_changed(self._mask, mask)
-        self._mask = mask
+            self.objects.light_changed(self.mask, mask)
+        self.mask = mask
         seen = Seen(pixels, known, mask, compared.influence)
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
@@ -124,14 +122,14 @@ class SceneModel:
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[Compared, bool]:
         """Compare a frame with the background; return also whether it was light that suddenly changed it."""
         compared = self._compare(pixels, known)
-        share, light = compared.candidates / self._mask.size, False
+        share, light = compared.candidates / self.mask.size, False
         self._calm = self._calm.next()
         if self._parameters.light and not frozen and self._calm.is_broken_by(share):
             light = self._change_light(pixels)
             self._calm = self._calm.answered(light)
             if light:
                 compared = self._compare(pixels, known)
-                share = compared.candidates / self._mask.size
+                share = compared.candidates / self.mask.size
         if not frozen:
             self._calm = self._calm.after(share)
         return compared, light
@@ -236,7 +234,7 @@ class SceneModel:
             "stabiliser": self.stabiliser.state(),
             "canvas": self.canvas.state(),
             "support": self.support.state(),
-            "mask": self._mask.copy(),
+            "mask": self.mask.copy(),
             **self._calm.state(),
         }
         if self.start is not None:
@@ -255,7 +253,7 @@ class SceneModel:
         model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
         model.canvas.set_state(part_of(state, "canvas"))
         model.support.set_state(part_of(state, "support"))
-        model._mask = array_of(state, "mask", model._mask.shape, "uint8")
+        model.mask = array_of(state, "mask", model.mask.shape, "uint8")
         model._calm = Calm.from_state(state)
         if "tracker" not in state and model.start is not None:
             model.start.buffer.set_state(part_of(state, "start"))

@@ -119,6 +119,10 @@ class StandingObjects:
         """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
         return self._held if self._oldest >= self._ticks(_HELD) else None
 
+    def standing(self, seconds: float) -> float:
+        """Return the share of the frame that has been foreground of one colour for some seconds."""
+        return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
+
     def released(
         self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, support: np.ndarray
     ) -> np.ndarray | None:

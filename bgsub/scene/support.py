@@ -125,7 +125,12 @@ class Support:
             Where the frame shows what was seen for longer than the background; None where there is no such pixel.
         """
         self.frame += 1
-        x, flat, flags, numbers = pixels.reshape(self.colours.shape[1:]), mask.reshape(-1), over.reshape(-1), (self._limit(), self._most)
+        x, flat, flags, numbers = (
+            pixels.reshape(self.colours.shape[1:]),
+            mask.reshape(-1),
+            over.reshape(-1),
+            (self._limit(), self._most),
+        )
         found = [0] * self._bands
 
         def count(begin: int, end: int, band: int) -> None:
