@@ -21,8 +21,8 @@ _STANDS = 1.0  # seconds for which a scene that came slowly must have stood stil
 class Scenes:
     """The model of the scene in view and the one of the scene before it.
 
-    A mask that covers most of the frame, at once or standing still, starts a new model with that frame; the old one is kept and taken up again
-    when its scene returns, be it after one broken frame or after an hour.
+    A mask that covers most of the frame, at once or standing still, starts a new model with that frame; the old one is
+    kept and taken up again when its scene returns, be it after one broken frame or after an hour.
 
     Parameters
     ----------

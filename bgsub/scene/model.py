@@ -203,8 +203,9 @@ class SceneModel:
             self.tracked.follow(self.canvas.residual, seen.known)
         due = self.objects.released(seen.pixels, self.canvas.picture, mask, self.support.support)
         better = None if self.tracked is None else self.support.follow(seen.pixels, mask, self.canvas.over)
-        if due is not None or better is not None:
-            self._release(seen.pixels, due if better is None else better if due is None else due | better)
+        for where in (due, better):
+            if where is not None:
+                self._release(seen.pixels, where)
         if self.start is not None and self.start.buffer.is_full:
             self._finish_start(self.start)
 

@@ -28,6 +28,7 @@ _NOISE = 2.0  # the same, in units of the quarter quantile of the changes from f
 _SAMPLE = 5000  # pixels for that
 _DOUBT = 20.0  # seconds for which a background must have been seen to be beyond doubt
 _INTERVAL = 0.2  # seconds between two looks
+_CLEARLY = 2  # times as long as the background a colour must have been seen to take its place
 _MOST = 65535
 _WORK = 150_000  # pixels per band, see `bands_for`
 
@@ -62,6 +63,7 @@ class Support:
         self.counts = np.zeros((_COLOURS, h * w), np.uint16)
         self._last = np.zeros(h * w, np.uint8)
         self._due = np.zeros(h * w, np.uint8)
+        self._everything = np.ones(h * w, np.uint8)
         self.noise, self.frame = 0.0, 0
 
     def state(self) -> State:
@@ -102,22 +104,19 @@ class Support:
         self.frame += 1
         if before is not None:
             self._learn_noise(pixels, before)
-        x, numbers = pixels.reshape(self.colours.shape[1:]), (self._limit(), self._most)
-
-        def count(begin: int, end: int, _: int) -> None:
-            _support_kernels.count_all(begin, end, x, *numbers, self.colours, self.counts, self._last)
-
-        in_bands(count, len(x), self._bands)
+        self._count(pixels, self._everything, 0, 1, 1)
 
     def follow(self, pixels: np.ndarray, mask: np.ndarray, over: np.ndarray) -> np.ndarray | None:
-        """Count who confirms the background and who stands before it.
+        """Count, every few frames, who confirms the background and who stands before it.
 
         Parameters
         ----------
         pixels : ndarray, (h, w, c)
             Frame.
         mask : ndarray, (h, w), uint8
-            Background where it is 0, foreground where it is 255.
+            Background where it is 0.
+        over : ndarray, (h, w), uint8
+            Candidates.
 
         Returns
         -------
@@ -125,22 +124,30 @@ class Support:
             Where the frame shows what was seen for longer than the background; None where there is no such pixel.
         """
         self.frame += 1
-        x, flat, flags, numbers = (
-            pixels.reshape(self.colours.shape[1:]),
-            mask.reshape(-1),
-            over.reshape(-1),
-            (self._limit(), self._most),
-        )
-        found = [0] * self._bands
+        if self.frame % self._interval:
+            return None
+        flags = mask.reshape(-1), over.reshape(-1)
 
-        def count(begin: int, end: int, band: int) -> None:
-            maps = self.colours, self.counts, self._last, self._due
-            found[band] = _support_kernels.count_rivals(begin, end, x, flat, flags, *numbers, *maps)
+        def confirm(begin: int, end: int, _: int) -> None:
+            _support_kernels.confirm(begin, end, *flags, self._interval, self._most, self.counts[0])
 
-        in_bands(count, len(x), self._bands)
-        if not sum(found) or self.frame % self._interval:
+        in_bands(confirm, len(self._due), self._bands)
+        if not self._count(pixels, flags[1], 1, self._interval, _CLEARLY):
             return None
         return self._due.reshape(self._shape[:2]) > 0
+
+    def _count(self, pixels: np.ndarray, over: np.ndarray, first: int, more: int, clearly: int) -> bool:
+        """Count the colours of some pixels; return whether one is due, and in the start, let it be the first."""
+        x, found = pixels.reshape(self.colours.shape[1:]), [0] * self._bands
+        learned, numbers = (self.colours, self.counts, self._last), (first, self._limit(), more, self._most, clearly)
+
+        def count(begin: int, end: int, band: int) -> None:
+            found[band] = _support_kernels.count_colours(begin, end, x, over, *numbers, *learned, self._due)
+            if found[band] and first == 0:
+                _support_kernels.put_first(begin, end, self._due, *learned)
+
+        in_bands(count, len(x), self._bands)
+        return any(found)
 
     def give_way(self, pixels: np.ndarray, picture: np.ndarray, where: np.ndarray) -> None:
         """Make what a frame shows the background, and what was it a rival.
