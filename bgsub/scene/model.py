@@ -17,7 +17,6 @@ from bgsub.scene.illumination import Illumination, Light
 from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
-from bgsub.scene.support import Support
 from bgsub.scene.view import Seen, View
 from bgsub.separation import FOREGROUND, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
@@ -46,8 +45,7 @@ class SceneModel:
         self._cube = frames.cube
         shape = self._cube[:2]
         self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads)
-        self.support = Support(frames, parameters)
-        self.start: StartBackground | None = StartBackground(frames, parameters.start_frames, self.support)
+        self.start: StartBackground | None = StartBackground(frames, parameters.start_frames, parameters.threads)
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold)
         self.objects = StandingObjects(frames, parameters)
@@ -175,7 +173,7 @@ class SceneModel:
         """Make the explained background the model's own."""
         if self.start is not None:
             self.start.buffer.map(lambda frame: self._relit(frame, light))
-            self.support.map(lambda picture: self._relit_picture(picture, light))
+            self.start.colours.map(lambda picture: self._relit_picture(picture, light))
         elif self.tracked is not None:
             self.tracked.tracker.subspace_.retarget(self.illumination.render(light))
 
@@ -201,25 +199,24 @@ class SceneModel:
         if self.tracked is not None and seen.influence is not None:
             self.tracked.learn(seen.influence, rate)
             self.tracked.follow(self.canvas.residual, seen.known)
-        due = self.objects.released(seen.pixels, self.canvas.picture, mask, self.support.support)
-        better = None if self.tracked is None else self.support.follow(seen.pixels, mask, self.canvas.over)
-        for where in (due, better):
-            if where is not None:
-                self._release(seen.pixels, where)
+        due = self.objects.released(seen.pixels, self.canvas.picture, mask)
+        if due is not None:
+            self._release(seen.pixels, due)
         if self.start is not None and self.start.buffer.is_full:
             self._finish_start(self.start)
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Give pixels, (h, w) bool, to the background."""
-        self.support.give_way(pixels, self.canvas.picture, due)
         if self.tracked is not None:
             self.tracked.absorb(pixels, due)
+        elif self.start is not None:
+            self.start.colours.put(pixels, due)
 
     def _finish_start(self, start: StartBackground) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
         threshold, factor = self.segmenter.limits
         limit = np.maximum(threshold, factor * self.segmenter.sigma.reshape(-1)) / np.float32(self._scale)
-        start.buffer.fill_in(self.support.background, limit)
+        start.buffer.fill_in(start.colours.background, limit)
         self.tracked = TrackedBackground(self.frames, self._parameters)
         self.tracked.tracker.fit(start.buffer.frames, self._scale)
         self.start = None
@@ -234,12 +231,11 @@ class SceneModel:
             "objects": self.objects.state(),
             "stabiliser": self.stabiliser.state(),
             "canvas": self.canvas.state(),
-            "support": self.support.state(),
             "mask": self.mask.copy(),
             **self._calm.state(),
         }
         if self.start is not None:
-            return {**state, "start": self.start.buffer.state()}
+            return {**state, "start": self.start.state()}
         if self.tracked is None:
             return state
         return {**state, "tracker": self.tracked.tracker.state(), "cost_scale": self.tracked.scale.copy()}
@@ -253,11 +249,10 @@ class SceneModel:
         model.objects.set_state(part_of(state, "objects"))
         model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
         model.canvas.set_state(part_of(state, "canvas"))
-        model.support.set_state(part_of(state, "support"))
         model.mask = array_of(state, "mask", model.mask.shape, "uint8")
         model._calm = Calm.from_state(state)
         if "tracker" not in state and model.start is not None:
-            model.start.buffer.set_state(part_of(state, "start"))
+            model.start.set_state(part_of(state, "start"))
             if model.canvas.count and not model.start.buffer.count:
                 raise ParameterError("the start holds no frame")
             return model

@@ -9,7 +9,7 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import cores, in_bands
-from bgsub.scene import _support_kernels
+from bgsub.scene import _start_colours_kernels
 
 
 class StartBuffer:
@@ -67,9 +67,10 @@ class StartBuffer:
     def fill_in(self, background: np.ndarray, limit: np.ndarray) -> None:
         """Put a background, (m,) float32, in the place of what differs from it by more than `limit`, (h * w,)."""
         pixels = self.frames[: self.count].reshape(self.count, limit.size, -1)
+        half = np.float32(0.5 if pixels.dtype == np.uint8 else 0)
         colours, squares = background.reshape(limit.size, -1), limit * limit
 
         def fill(begin: int, end: int, _: int) -> None:
-            _support_kernels.fill_in(begin, end, colours, squares, pixels)
+            _start_colours_kernels.fill_in(begin, end, colours, squares, half, pixels)
 
         in_bands(fill, limit.size, cores())
