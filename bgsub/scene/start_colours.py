@@ -1,4 +1,4 @@
-"""What the first frames show most: a background of which parts were seen for a few frames only.
+"""What the first frames show most: a background that stands behind who is there from the first frame on.
 
 Of what a pixel shows, only what is stable lasts: leaves before the lens and people in the first frames change from
 frame to frame, and what is behind them comes back with the same colour. A median needs the background in more than
