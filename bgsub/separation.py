@@ -15,7 +15,7 @@ FOREGROUND = 255
 
 
 Phase = Literal["start", "tracking"]
-"""Which model serves: the median of the first frames, or the tracked subspace."""
+"""Which model serves: what the first frames showed most, or the tracked subspace."""
 
 
 class FrameEvent(StrEnum):

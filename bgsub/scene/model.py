@@ -64,7 +64,7 @@ class SceneModel:
 
     @property
     def phase(self) -> Phase:
-        """Return "start" while the median of the first frames serves, "tracking" afterwards."""
+        """Return "start" while what the first frames showed most serves, "tracking" afterwards."""
         return "tracking" if self.start is None else "start"
 
     def tune(self, parameters: SubtractorParameters) -> None:
