@@ -19,7 +19,7 @@ _ABOVE_HALF = np.nextafter(_HALF, np.float32(1))
 
 
 Phase = Literal["start", "tracking"]
-"""Which model serves: the median of the first frames, or the tracked subspace."""
+"""Which model serves: what the first frames showed most, or the tracked subspace."""
 
 
 class FrameEvent(StrEnum):

@@ -78,6 +78,13 @@ def grow_old(begin, end, x, mask, tolerance, older, half, least, anchor, age, he
     return oldest
 
 
+@kernel
+def confirm(mask, most, support):  # type: ignore[no-untyped-def]
+    """Add 1 to `support`, at most up to `most`, where the mask is 0; all uint8, (n,)."""
+    for i in range(mask.size):
+        support[i] += np.uint8(1 if (mask[i] == 0) & (support[i] < most) else 0)
+
+
 @part
 def any_older(age):  # type: ignore[no-untyped-def]
     """Return whether any age, (n,), is not 0; no early exit, so that it vectorises."""

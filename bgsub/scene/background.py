@@ -1,4 +1,4 @@
-"""Where the background of a frame comes from: the median of the first frames, then the tracked subspace."""
+"""Where the background of a frame comes from: what the first frames show most, then the tracked subspace."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bgsub.numerics.state import State
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.engine import Canvas, Shot, make_engine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.start_buffer import StartBuffer
+from bgsub.scene.start_colours import StartColours
 from bgsub.tracking.subspace import Influence
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -41,7 +43,7 @@ class Compared(NamedTuple):
 
 
 class Background(Protocol):
-    """A background model: the median of the first frames, or the tracked subspace."""
+    """A background model: what the first frames show most, or the tracked subspace."""
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""
@@ -51,7 +53,7 @@ class Background(Protocol):
 
 
 class StartBackground:
-    """The median of the frames so far, until there are enough of them to fit a subspace.
+    """What the frames so far have shown most, until there are enough of them to fit a subspace.
 
     Parameters
     ----------
@@ -59,14 +61,19 @@ class StartBackground:
         What the frames look like.
     capacity : int
         Number of frames of the batch start.
+    threads : int or None
+        Most threads; None for all cores.
 
     Attributes
     ----------
     buffer : StartBuffer
         The frames.
+    colours : StartColours
+        What they show.
     """
 
-    def __init__(self, frames: FrameFormat, capacity: int) -> None:
+    def __init__(self, frames: FrameFormat, capacity: int, threads: int | None) -> None:
+        self.colours = StartColours(frames, threads)
         self.buffer = StartBuffer(capacity, frames.size, frames.pixels_dtype)
         self._engine = make_engine(frames, 1, 1)
         self._scale = np.float32(1 / frames.pixels_full)
@@ -77,17 +84,28 @@ class StartBackground:
         buffer = self.buffer
         if buffer.count and known is not None:
             pixels = pixels.copy()
-            pixels[known] = buffer.median.reshape(pixels.shape)[known]
+            pixels[known] = self.colours.background.reshape(pixels.shape)[known]
         if not buffer.is_full and (not frozen or buffer.count == 0):
+            self.colours.see(pixels.reshape(-1), buffer.newest)
             buffer.add(pixels.reshape(-1))
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""
         return Compared(self._engine.compare(self.low_rank(), shot, canvas), None)
 
+    def state(self) -> State:
+        """Return the frames and their colours, copied."""
+        return {**self.buffer.state(), **self.colours.state()} if self.buffer.count else {}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another start stood; ParameterError when the arrays do not fit."""
+        if state:
+            self.buffer.set_state(state)
+            self.colours.set_state(state)
+
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
-        _pixel_kernels.to_unit(self.buffer.median, self._scale, self._low_rank)
+        _pixel_kernels.to_unit(self.colours.background, self._scale, self._low_rank)
         return self._low_rank
 
 

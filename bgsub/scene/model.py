@@ -44,7 +44,7 @@ class SceneModel:
         self._cube = frames.cube
         shape = self._cube[:2]
         self.segmenter = Segmenter(shape, parameters.part(SegmenterParameters), parameters.threads, frames.channels)
-        self.start: StartBackground | None = StartBackground(frames, parameters.start_length)
+        self.start: StartBackground | None = StartBackground(frames, parameters.start_length, parameters.threads)
         self.tracked: TrackedBackground | None = None
         self.illumination = Illumination(self._cube, parameters.threshold * frames.joint)
         self.objects = StandingObjects(frames, parameters)
@@ -53,7 +53,7 @@ class SceneModel:
         self._calm = Calm()
         self._scale = 1 / frames.pixels_full
         self._buffer = np.empty(self._cube if frames.dtype != "uint8" else (0,), np.float32)
-        self._mask = np.zeros(shape, np.uint8)
+        self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
 
     @property
@@ -63,7 +63,7 @@ class SceneModel:
 
     @property
     def phase(self) -> Phase:
-        """Return "start" while the median of the first frames serves, "tracking" afterwards."""
+        """Return "start" while what the first frames showed most serves, "tracking" afterwards."""
         return "tracking" if self.start is None else "start"
 
     def tune(self, parameters: SubtractorParameters) -> None:
@@ -93,8 +93,8 @@ class SceneModel:
         compared, light = self._compared(pixels, known, frozen)
         mask = self.segmenter.segment(self.canvas.over, pixels, self.canvas.picture, frozen, self._scale)
         if light:
-            self.objects.light_changed(self._mask, mask)
-        self._mask = mask
+            self.objects.light_changed(self.mask, mask)
+        self.mask = mask
         seen = Seen(pixels, known, mask, compared.influence)
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
@@ -121,14 +121,14 @@ class SceneModel:
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[Compared, bool]:
         """Compare a frame with the background; return also whether it was light that suddenly changed it."""
         compared = self._compare(pixels, known)
-        share, light = compared.candidates / self._mask.size, False
+        share, light = compared.candidates / self.mask.size, False
         self._calm = self._calm.next()
         if self._parameters.light and not frozen and self._calm.is_broken_by(share):
             light = self._change_light(pixels)
             self._calm = self._calm.answered(light)
             if light:
                 compared = self._compare(pixels, known)
-                share = compared.candidates / self._mask.size
+                share = compared.candidates / self.mask.size
         if not frozen:
             self._calm = self._calm.after(share)
         return compared, light
@@ -176,6 +176,7 @@ class SceneModel:
         """Make the explained background the model's own."""
         if self.start is not None:
             self.start.buffer.map(lambda frame: self._relit(frame, light))
+            self.start.colours.map(lambda picture: self._relit_picture(picture, light))
         elif self.tracked is not None:
             self.tracked.tracker.subspace_.retarget(self.illumination.render(light))
 
@@ -183,6 +184,11 @@ class SceneModel:
         """Return a frame of the start phase, (m,), as it would look under another light, in the type of the frames."""
         lit = self.illumination.render(Light(self._unit(frame), light.grid, light.tone, 0.0))
         return self.frames.to_image(lit).reshape(-1) if self.frames.dtype == "uint8" else lit
+
+    def _relit_picture(self, picture: np.ndarray, light: Light) -> np.ndarray:
+        """Return a picture, (m,) float32 in the engine's unit, as it would look under another light."""
+        unit = picture * np.float32(self._scale)
+        return self.illumination.render(Light(unit, light.grid, light.tone, 0.0)) / np.float32(self._scale)
 
     # -- learning ------------------------------------------------------------------------------------------------
 
@@ -204,17 +210,17 @@ class SceneModel:
             self._finish_start(self.start)
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
-        """Give standing pixels, (h, w) bool, to the background."""
+        """Give pixels, (h, w) bool, to the background."""
         if self.tracked is not None:
             self.tracked.absorb(pixels, due)
         elif self.start is not None:
-            buffer = self.start.buffer
-            entries = np.repeat(due.reshape(-1), self.frames.channels)
-            newest = buffer.frames[buffer.count - 1, entries]
-            buffer.map(lambda frame: _with(frame, entries, newest))
+            self.start.colours.put(pixels, due)
 
     def _finish_start(self, start: StartBackground) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
+        threshold, factor = self.segmenter.limits
+        limit = np.maximum(threshold, factor * self.segmenter.sigma.reshape(-1)) / np.float32(self._scale)
+        start.buffer.fill_in(start.colours.background, limit)
         self.tracked = TrackedBackground(self.frames, self._parameters)
         self.tracked.tracker.fit(start.buffer.frames, self._scale)
         self.start = None
@@ -229,11 +235,11 @@ class SceneModel:
             "objects": self.objects.state(),
             "stabiliser": self.stabiliser.state(),
             "canvas": self.canvas.state(),
-            "mask": self._mask.copy(),
+            "mask": self.mask.copy(),
             **self._calm.state(),
         }
         if self.start is not None:
-            return {**state, "start": self.start.buffer.state()}
+            return {**state, "start": self.start.state()}
         if self.tracked is None:
             return state
         return {**state, "tracker": self.tracked.tracker.state(), "cost_scale": self.tracked.scale.copy()}
@@ -247,10 +253,10 @@ class SceneModel:
         model.objects.set_state(part_of(state, "objects"))
         model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
         model.canvas.set_state(part_of(state, "canvas"))
-        model._mask = array_of(state, "mask", model._mask.shape, "uint8")
+        model.mask = array_of(state, "mask", model.mask.shape, "uint8")
         model._calm = Calm.from_state(state)
         if "tracker" not in state and model.start is not None:
-            model.start.buffer.set_state(part_of(state, "start"))
+            model.start.set_state(part_of(state, "start"))
             if model.canvas.count and not model.start.buffer.count:
                 raise ParameterError("the start holds no frame")
             return model
@@ -268,13 +274,6 @@ class SceneModel:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
         return self.illumination.explain(x, [self._background().low_rank()], enough=_RETURNS).explained > _RETURNS
-
-
-def _with(frame: np.ndarray, entries: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return a copy of `frame`, (m,), with other values at some entries."""
-    changed = frame.copy()
-    changed[entries] = values
-    return changed
 
 
 def is_mostly_foreground(mask: np.ndarray, known: np.ndarray | None, share: float) -> bool:

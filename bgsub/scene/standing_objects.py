@@ -25,6 +25,7 @@ _SETTLING = 1.0  # seconds after a change of light in which new foreground that 
 _LEFT_OVER = 0.12  # seconds it must stand still for that
 _HELD = 0.0  # seconds after which a standing pixel no longer is learned, until it is absorbed
 _GHOST_AGE = 0.5  # seconds
+_PROVEN = 20.0  # seconds for which a background must have been seen to be sure
 _INTERVAL = 0.2  # seconds between two looks
 _OLD_SHARE = 0.6  # of a region that must have stood still
 _WORK = 300_000  # pixels per band, see `bands_for`
@@ -47,6 +48,8 @@ class StandingObjects:
         For how many ticks a foreground pixel has shown one colour.
     anchor : ndarray, (h * w, c)
         That colour.
+    support : ndarray, (h, w), uint8
+        How many looks have shown the background.
     frame : int
         Frames so far.
     """
@@ -57,9 +60,12 @@ class StandingObjects:
         self._bands = bands_for(h * w, _WORK, parameters.threads)
         self._fps = parameters.fps
         self._choose(parameters)
+        self._look = max(round(_INTERVAL * self._fps), 1)
+        self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._look), 1), 255))
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
+        self.support = np.zeros((h, w), np.uint8)
         self._held = np.zeros((h, w), np.uint8)
         self._oldest = 0
         self._hasty: np.ndarray | None = None
@@ -72,6 +78,7 @@ class StandingObjects:
             "age": self.age.copy(),
             "anchor": self.anchor.copy(),
             "held": self._held.copy(),
+            "support": self.support.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self._settling)]),
         }
         return state if self._hasty is None else {**state, "hasty": self._hasty.copy()}
@@ -82,6 +89,7 @@ class StandingObjects:
         self.age = array_of(state, "age", shape, "uint16")
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self._held = array_of(state, "held", shape, "uint8")
+        self.support = array_of(state, "support", shape, "uint8")
         self._hasty = array_of(state, "hasty", shape, "bool") if "hasty" in state else None
         self.frame, self._oldest, self._settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
@@ -119,6 +127,10 @@ class StandingObjects:
         """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
         return self._held if self._oldest >= self._ticks(_HELD) else None
 
+    def standing(self, seconds: float) -> float:
+        """Return the share of the frame that has been foreground of one colour for some seconds."""
+        return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
+
     def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
         """Return which pixels become background now, (h, w) bool, or None; their ages begin anew.
 
@@ -136,6 +148,7 @@ class StandingObjects:
         if chosen is None or not chosen.any():
             return None
         self._renew(chosen)
+        self.support[chosen] = 0
         return chosen
 
     def _renew(self, where: np.ndarray) -> None:
@@ -163,7 +176,8 @@ class StandingObjects:
             chosen = self._hasty & (self.age >= self._ticks(_LEFT_OVER))
             if self._settling == 0:
                 self._hasty = None
-        if self.frame % max(round(_INTERVAL * self._fps), 1) == 0:
+        if self.frame % self._look == 0:
+            _standing_objects_kernels.confirm(mask.reshape(-1), self._most, self.support.reshape(-1))
             absorbed = self._oldest * self._tick >= self._absorb
             if absorbed:
                 due = self.age >= math.ceil(self._absorb / self._tick)
@@ -174,7 +188,10 @@ class StandingObjects:
         return chosen
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
-        """Choose the standing regions whose outline is an edge of the background, not of the frame."""
+        """Choose the standing regions whose outline is an edge of the background, not of the frame.
+
+        The longer the background was seen, compared with the region before it, the clearer the edges must be.
+        """
         old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
@@ -187,7 +204,8 @@ class StandingObjects:
             inside = region != 0
             if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
                 continue
-            if edge_along(x[box], region) < edge_along(background[box], region):
+            odds = self._tick * self.age[box][inside].mean() / max(self._look * self.support[box][inside].mean(), 1)
+            if edge_along(x[box], region) < min(odds, 1) * edge_along(background[box], region):
                 chosen[box] |= inside
 
 

@@ -253,3 +253,17 @@ def test_the_edge_along_a_region_is_its_step(channels):
     image[BOX] = 0.5
     assert edge_along(image, region) == pytest.approx(0.2 * np.sqrt(channels), rel=1e-4)
     assert edge_along(image, np.ones((H, W), np.uint8)) == 0
+
+
+def test_a_background_that_was_seen_for_long_needs_clearer_edges():
+    empty, mask = scene(), mask_of(BOX)
+    with_object = empty.copy()
+    with_object[BOX] = 0.9
+    some = empty.copy()
+    some[BOX] = 0.5 * empty[BOX] + 0.5 * with_object[BOX]  # weaker edges than the background's, but edges
+    nothing = np.zeros_like(mask)
+    young, old = standing(ghosts=True), standing(ghosts=True)
+    assert not feed(old, with_object, with_object, nothing, 30 * FPS)
+    assert feed(young, some, with_object, mask, FPS)
+    assert not feed(old, some, with_object, mask, FPS)
+    assert feed(old, some, with_object, mask, 30 * FPS)

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from reference_tracking import rows_given_coefficients
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.scene.start_buffer import StartBuffer, median_of
 from bgsub.tracking import _batch_start_kernels
 from bgsub.tracking.batch_start import batch_start, orthonormalise
 
@@ -92,24 +91,3 @@ def test_orthonormalise_keeps_the_product(k, n, m, seed, data):
     V, Z = orthonormalise(U, Y, k + 1)
     np.testing.assert_allclose(V @ V.T, np.eye(k + 1), atol=1e-5)
     np.testing.assert_allclose(Z @ V, Y @ U, atol=1e-3)
-
-
-@given(q=st.sampled_from([1, 3, 5, 7, 9]), m=st.integers(1, 50), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
-def test_median_of_rows_is_the_median(q, m, seed):
-    frames = np.random.default_rng(seed).integers(0, 255, (q, m), dtype=np.uint8)
-    np.testing.assert_array_equal(median_of(frames), np.median(frames, axis=0).astype(np.uint8))
-
-
-def test_the_buffer_spreads_its_frames_and_tells_when_it_is_full():
-    buffer = StartBuffer(12, 3, "uint8")
-    with pytest.raises(IndexError):
-        _ = buffer.median
-    for i in range(12):
-        assert not buffer.is_full
-        buffer.add(np.full(3, i, np.uint8))
-        assert len(buffer.spread()) % 2 == 1
-        assert buffer.median[0] <= i
-    assert buffer.is_full
-    assert buffer.spread()[0, 0] == 0
-    assert buffer.spread()[-1, 0] == 11

@@ -1,0 +1,124 @@
+"""The Numba passes over the colours that every pixel has shown in the start, and for how long."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bgsub.numerics.jit import kernel, part
+
+_ZERO, _ONE = np.float32(0), np.float32(1)
+_FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
+
+
+@kernel
+def count_colours(begin, end, x, limit, colours, counts, last, due):  # type: ignore[no-untyped-def]
+    """Count the colours that the pixels of a frame show.
+
+    One function without helpers for the arrays: their reference counts would cost six times the work.
+
+    Parameters
+    ----------
+    begin, end : int
+        The band of pixels.
+    x : ndarray, (n, c), any real dtype
+        Frame.
+    limit : float32
+        Squared joint distance, in the frame's unit, up to which a colour is the same.
+    colours : ndarray, (q, n, c), float32
+        Colours of each pixel, changed in place; they follow what is seen. One that is not among them takes the place
+        of the one that was seen least, but never of the first.
+    counts : ndarray, (q, n), uint16
+        For how many frames each was seen, after a frame that showed it as well; 0 where there is none.
+    last : ndarray, (n,), uint8
+        Which of them the frame before showed.
+    due : ndarray, (n,), uint8, output
+        The colour that the frame shows where it was seen for longer than the first one, else 0.
+
+    Returns
+    -------
+    int
+        Number of pixels that are due.  O(q c n).
+    """
+    pixels, kept, seen = x.reshape(-1), colours.reshape(-1), counts.reshape(-1)
+    n, channels, one, found = np.uint64(x.shape[0]), np.uint64(x.shape[1]), np.uint64(1), 0
+    for pixel in range(begin, end):
+        i = np.uint64(pixel)  # indices without a sign need no test for a negative one
+        entry = i * channels
+        k, least = np.uint64(0), one if seen[i] > 0 else np.uint64(0)
+        known = False
+        for _ in range(colours.shape[0]):
+            place = k * n + i
+            known = seen[place] > 0 and distance(pixels, entry, kept, place * channels, channels) < limit
+            if known:
+                break
+            if k > 0 and seen[place] < seen[least * n + i]:
+                least = k
+            k += one
+        k = k if known else least
+        place = k * n + i
+        share = _FOLLOWS if known else _ONE
+        for c in range(x.shape[1]):
+            m, colour = place * channels + np.uint64(c), np.float32(pixels[entry + np.uint64(c)])
+            kept[m] += share * (colour - kept[m])
+        again = np.uint16(1 if known and last[i] == k else 0)
+        seen[place] = seen[place] + again if known else 1
+        last[i] = k
+        due[i] = k if seen[place] > seen[i] else np.uint64(0)
+        found += due[i] > 0
+    return found
+
+
+@part
+def distance(x, a, colours, b, channels):  # type: ignore[no-untyped-def]
+    """Return the squared joint distance of the entries from a on of `x` and those from b on of `colours`."""
+    if channels == 3:
+        one, two = np.uint64(1), np.uint64(2)
+        r = np.float32(x[a]) - colours[b]
+        s = np.float32(x[a + one]) - colours[b + one]
+        t = np.float32(x[a + two]) - colours[b + two]
+        return r * r + s * s + t * t
+    total = _ZERO
+    for c in range(np.int64(channels)):
+        s = np.float32(x[a + np.uint64(c)]) - colours[b + np.uint64(c)]
+        total += s * s
+    return total
+
+
+@kernel
+def put_first(begin, end, due, colours, counts, last):  # type: ignore[no-untyped-def]
+    """Exchange the colour `due` of every pixel for its first one; arrays as in `count_colours`."""
+    for i in range(begin, end):
+        if due[i] != 0:
+            k = due[i]
+            counts[0, i], counts[k, i] = counts[k, i], counts[0, i]
+            for c in range(colours.shape[2]):
+                colours[0, i, c], colours[k, i, c] = colours[k, i, c], colours[0, i, c]
+            last[i] = 0
+
+
+@kernel
+def fill_in(begin, end, background, limit, half, frames):  # type: ignore[no-untyped-def]
+    """Put the background in the place of what differs from it in some frames.
+
+    Parameters
+    ----------
+    begin, end : int
+        The band of pixels.
+    background : ndarray, (n, c), float32
+        In the unit of the frames.
+    limit : ndarray, (n,), float32
+        Squared joint distance up to which a pixel shows the background.
+    half : float32
+        Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
+    frames : ndarray, (q, n, c), uint8 or float32
+        Changed in place.  O(q n c).
+    """
+    channels = np.uint64(background.shape[1])
+    colours = background.reshape(-1)
+    for f in range(frames.shape[0]):
+        x = frames[f].reshape(-1)
+        for pixel in range(begin, end):
+            i = np.uint64(pixel)
+            if distance(x, i * channels, colours, i * channels, channels) > limit[i]:
+                for c in range(pixel * frames.shape[2], (pixel + 1) * frames.shape[2]):
+                    x[c] = colours[c] + half

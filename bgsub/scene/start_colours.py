@@ -1,0 +1,108 @@
+"""What the first frames show most: a background that stands behind who is there from the first frame on.
+
+Of what a pixel shows, only what is stable lasts: leaves before the lens and people in the first frames change from
+frame to frame, and what is behind them comes back with the same colour. A median needs the background in more than
+half of the frames.
+
+References
+----------
+S. Zeevi, BackgroundSubtractorCNT, 2016: a colour that stays for some frames is background.
+K. Kim, T. Chalidabhongse, D. Harwood, L. Davis, Real-time foreground-background segmentation using codebook model,
+Real-Time Imaging 11(3), 2005: several colours per pixel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.scene import _start_colours_kernels
+from bgsub.scene.frame_format import FrameFormat
+
+_COLOURS = 3  # of a pixel
+_SAME = 0.03  # joint distance up to which a pixel shows the same colour
+_NOISE = 2.0  # the same, in units of the noise
+_SAMPLE = 5000  # pixels that the noise is measured on
+_CALMEST = 0.25  # their quantile, for much of the frame may move
+_WORK = 150_000  # pixels per band, see `bands_for`
+
+
+class StartColours:
+    """Colours of every pixel, and for how many frames each was seen.
+
+    Parameters
+    ----------
+    frames : FrameFormat
+        What the frames look like.
+    threads : int or None
+        Most threads; None for all cores.
+
+    Attributes
+    ----------
+    colours : ndarray, (q, h * w, c), float32
+        In the unit of the engine's pixels; the first one was seen most.
+    counts : ndarray, (q, h * w), uint16
+        The frames.
+    noise : float
+        Least change from one frame to the next of the calmest pixels.
+    """
+
+    def __init__(self, frames: FrameFormat, threads: int | None) -> None:
+        h, w, channels = frames.cube
+        self._bands = bands_for(h * w, _WORK, threads)
+        self._same = _SAME * frames.pixels_full
+        self.colours = np.zeros((_COLOURS, h * w, channels), np.float32)
+        self.counts = np.zeros((_COLOURS, h * w), np.uint16)
+        self._last = np.zeros(h * w, np.uint8)
+        self._due = np.zeros(h * w, np.uint8)
+        self.noise = 0.0
+
+    def state(self) -> State:
+        """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
+        maps: State = {"colours": self.colours.copy(), "counts": self.counts.copy(), "last": self._last.copy()}
+        return {**maps, "noise": np.array([self.noise])}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        self.colours = array_of(state, "colours", self.colours.shape, "float32")
+        self.counts = array_of(state, "counts", self.counts.shape, "uint16")
+        self._last = array_of(state, "last", self._last.shape, "uint8")
+        self.noise = float(numbers_of(state, "noise", 1)[0])
+
+    @property
+    def background(self) -> np.ndarray:
+        """The colour of every pixel that was seen most, (m,), float32, in the unit of the engine's pixels."""
+        return self.colours[0].reshape(-1)
+
+    def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
+        """Replace every picture of colours, (m,), by what `change` makes of it."""
+        for picture in self.colours:
+            picture.reshape(-1)[:] = change(picture.reshape(-1))
+
+    def put(self, pixels: np.ndarray, where: np.ndarray) -> None:
+        """Make the colours of a frame, (h, w, c), the background at some pixels, (h, w) bool."""
+        chosen = np.flatnonzero(where)
+        self.colours[0, chosen] = pixels.reshape(self.colours.shape[1:])[chosen]
+
+    def see(self, pixels: np.ndarray, before: np.ndarray | None) -> None:
+        """Count the colours of a frame, (m,), and learn the noise from the one `before`."""
+        if before is not None:
+            self._learn_noise(pixels, before)
+        limit = np.float32(max(self._same, _NOISE * self.noise) ** 2)
+        x, maps = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last)
+
+        def count(begin: int, end: int, _: int) -> None:
+            if _start_colours_kernels.count_colours(begin, end, x, limit, *maps, self._due):
+                _start_colours_kernels.put_first(begin, end, self._due, *maps)
+
+        in_bands(count, len(x), self._bands)
+
+    def _learn_noise(self, pixels: np.ndarray, before: np.ndarray) -> None:
+        step = max(len(self._last) // _SAMPLE, 1)
+        x, y = (image.reshape(self.colours.shape[1:])[::step].astype(np.float32) for image in (pixels, before))
+        change = float(np.quantile(np.sqrt(np.sum((x - y) ** 2, axis=1)), _CALMEST))
+        if change > 0:  # not a frame that came twice
+            self.noise = min(change, self.noise or change)

@@ -1,0 +1,129 @@
+"""The colours of the start: their count against a naive twin, and starts that a median would lose."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.scene import _standing_objects_kernels, _start_colours_kernels
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.start_buffer import StartBuffer
+from bgsub.scene.start_colours import StartColours
+
+F = np.float32
+H, W = 12, 16
+
+
+def naive_counts(frames, limit, q=3):
+    """Count the colours pixel by pixel: per pixel a list of [colour, count], the most seen one first."""
+    kept = [[] for _ in range(frames.shape[1])]
+    last = [None] * frames.shape[1]
+    for frame in frames:
+        for i, x in enumerate(frame.astype(F)):
+            shown = next((e for e in kept[i] if np.sum((x - e[0]) ** 2, dtype=F) < limit), None)
+            if shown is not None:
+                shown[0] = shown[0] + F(0.1) * (x - shown[0])
+                shown[1] += last[i] is shown
+            else:
+                shown = [x.copy(), 1]
+                if len(kept[i]) < q:
+                    kept[i].append(shown)
+                else:
+                    kept[i][1 + int(np.argmin([e[1] for e in kept[i][1:]]))] = shown
+            last[i] = shown
+            if shown[1] > kept[i][0][1]:
+                k = next(k for k, e in enumerate(kept[i]) if e is shown)
+                kept[i][0], kept[i][k] = kept[i][k], kept[i][0]
+    return kept
+
+
+@given(channels=st.sampled_from([1, 2, 3]), seed=st.integers(0, 99))
+@settings(max_examples=20, deadline=None)
+def test_colours_are_counted_as_by_hand(channels, seed):
+    rng = np.random.default_rng(seed)
+    palette = rng.integers(0, 255, (5, channels))
+    which = np.minimum(rng.geometric(0.5, (30, 20)) - 1, 4)
+    which = np.where(rng.random(which.shape) < 0.5, np.roll(which, 1, axis=0), which)
+    frames = np.clip(palette[which] + rng.integers(-2, 3, (30, 20, channels)), 0, 255).astype(np.uint8)
+    colours, counts = np.zeros((3, 20, channels), F), np.zeros((3, 20), np.uint16)
+    last, due = np.zeros((2, 20), np.uint8)
+    for frame in frames:
+        for band in ((0, 7), (7, 20)):
+            found = _start_colours_kernels.count_colours(*band, frame, F(60), colours, counts, last, due)
+            assert found == np.count_nonzero(due[slice(*band)])
+            _start_colours_kernels.put_first(*band, due, colours, counts, last)
+    for i, kept in enumerate(naive_counts(frames, F(60))):
+        assert [int(n) for n in counts[:, i] if n] == [n for _, n in kept]
+        np.testing.assert_allclose(colours[: len(kept), i], [colour for colour, _ in kept], atol=1e-3)
+
+
+def colours_of(channels=3):
+    return StartColours(FrameFormat((H, W, channels)[: 2 + (channels > 1)], "uint8", 255.0), 1)
+
+
+def scene(seed=0):
+    return np.random.default_rng(seed).integers(40, 200, (H, W, 3)).astype(float)
+
+
+def noisy(picture, rng, sigma=1.5):
+    return np.clip(picture + rng.normal(0, sigma, picture.shape), 0, 255).astype(np.uint8).reshape(-1)
+
+
+def feed(colours, frames):
+    before = None
+    for frame in frames:
+        colours.see(frame, before)
+        before = frame
+    return colours.background.reshape(H, W, 3)
+
+
+def test_what_is_seen_for_a_third_of_the_time_is_found_behind_what_changes():
+    rng, empty = np.random.default_rng(1), scene()
+    frames = [noisy(empty if i % 9 < 3 else rng.uniform(0, 60, empty.shape), rng) for i in range(45)]
+    assert np.mean(np.abs(feed(colours_of(), frames) - empty)) < 3
+    assert np.mean(np.abs(np.median(frames, axis=0).reshape(H, W, 3) - empty)) > 20
+
+
+@pytest.mark.parametrize("sigma", [1.5, 12.0])
+def test_noise_is_measured_and_splits_no_colour(sigma):
+    rng, empty = np.random.default_rng(2), scene()
+    colours = colours_of()
+    background = feed(colours, [noisy(empty, rng, sigma) for _ in range(40)])
+    assert np.mean(np.abs(background - empty)) < 0.5 * sigma
+    assert np.mean(colours.counts[0]) > 25
+
+
+def test_a_frame_that_comes_twice_tells_nothing_of_the_noise():
+    rng, empty = np.random.default_rng(3), scene()
+    first, second = noisy(empty, rng), noisy(empty, rng)
+    colours = colours_of()
+    feed(colours, [first, first])
+    assert colours.noise == 0
+    feed(colours, [first, second, second])
+    assert colours.noise > 0.5
+
+
+def test_the_background_is_filled_in_where_it_is_hidden():
+    rng, empty = np.random.default_rng(4), scene()
+    buffer = StartBuffer(6, H * W * 3, "uint8")
+    frames = [noisy(empty, rng) for _ in range(6)]
+    hidden = frames[2].reshape(H, W, 3)
+    hidden[3:7, 4:9] = 255 - hidden[3:7, 4:9]
+    away = np.linalg.norm(hidden - empty, axis=2) > 20
+    for frame in frames:
+        assert not buffer.is_full
+        buffer.add(frame)
+        np.testing.assert_array_equal(buffer.newest, frame)
+    assert buffer.is_full
+    buffer.fill_in(empty.reshape(-1).astype(F), np.full(H * W, 20, F))
+    expected = np.where(away[..., np.newaxis], empty, frames[2].reshape(H, W, 3))
+    np.testing.assert_array_equal(buffer.frames[2].reshape(H, W, 3), expected)
+    np.testing.assert_array_equal(buffer.frames[3], frames[3])
+
+
+def test_support_grows_off_the_foreground_up_to_a_limit():
+    rng = np.random.default_rng(5)
+    support, mask = rng.integers(0, 6, 50).astype(np.uint8), rng.choice([0, 127, 255], 50).astype(np.uint8)
+    expected = np.where(mask == 0, np.maximum(support, np.minimum(support + 1, 5)), support)
+    _standing_objects_kernels.confirm(mask, np.uint8(5), support)
+    np.testing.assert_array_equal(support, expected)
