@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _pixel_kernels
@@ -38,8 +38,7 @@ class Segmenter:
         (h, w) of the frames.
     parameters : SegmenterParameters, optional
         By default the defaults. `median` is made odd. Where the background moves, a candidate that looks like the
-        background within `neighbours` pixels is none. In grey frames, where colour cannot help, there are no shadows;
-        see `bgsub.scene.shadows`.
+        background within `neighbours` pixels is none.
     threads : int, optional
         Threads of the kernels for large frames; None for all cores.
     """
@@ -77,12 +76,14 @@ class Segmenter:
     def state(self) -> State:
         """Return noise scale, share of displaced candidates, and for how long they were learned, copied."""
         numbers = np.array([float(self.learned), float(self.knows_nothing)])
-        return {"sigma": self.sigma.copy(), "displaced": self.displaced.copy(), "numbers": numbers}
+        maps: State = {"sigma": self.sigma.copy(), "displaced": self.displaced.copy(), "numbers": numbers}
+        return {**maps, "shadows": self._shadow_detector.state()}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the arrays do not fit."""
         self.sigma = array_of(state, "sigma", self.shape, "float32")
         self.displaced = array_of(state, "displaced", self.shape, "uint8")
+        self._shadow_detector.set_state(part_of(state, "shadows"))
         learned, knows_nothing = numbers_of(state, "numbers", 2)
         self.learned, self.knows_nothing = max(int(learned), 1), bool(knows_nothing)
 
@@ -133,9 +134,11 @@ class Segmenter:
         if self._radius:
             self._match_neighbours(candidates, x, background, frozen, scale)
         mask = self._vote(candidates)
-        if self._shadows == "merged" or x.shape[2] == 1:
+        if self._shadows == "merged":
             self._drop_small_regions(mask)
             return mask
+        if not frozen:
+            self._shadow_detector.learn(x, background, mask)
         shadow = self._shadow_detector.find(x, background, mask, scale)
         if shadow is not None:
             _pixel_kernels.paint(shadow.reshape(-1), BACKGROUND, mask.reshape(-1))

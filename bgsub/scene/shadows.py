@@ -1,9 +1,18 @@
-"""Cast shadows: darker than the background by a common factor, with the background's texture still in them."""
+"""Cast shadows: darker than the background by a common factor, or on the side of objects that is never lit.
+
+References
+----------
+T. Horprasert, D. Harwood, L. S. Davis, A statistical approach for real-time robust background subtraction and shadow
+detection, ICCV frame-rate workshop, 1999: the common factor. The walk in from the side of the shadows is our own.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
+from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import in_bands
 from bgsub.scene import _shadows_kernels
 
@@ -12,6 +21,14 @@ _COLOUR = np.float32(0.02)  # joint distance from the background times the facto
 _TEXTURE = np.float32(0.04)  # root mean square disagreement of the brightness nearby
 _SIDE = 11  # pixels of the vote
 _OBJECT = np.float32(0.6)  # share of the foreground nearby that must be object for a dark pixel to belong to it
+_RISE, _FALL = np.float32(0.01), np.float32(0.05)  # of the factor on the way into a shadow: noise, and a penumbra
+_SPECKLE = 5  # pixels, side of the median of the way in
+_GREY = 0.01  # of full scale, added to a background that may be black
+_DEPTH = 4  # pixels from the background on, where the outline is looked at
+_LIT = np.float32(0.6)  # factor, of outline that no hard shadow lies on
+_UNKNOWN, _MEMORY = 5.0, 1500.0  # sides of the frame: outline of each side before any was seen, half lit, and all kept
+_NEVER = 0.65  # share of lit outline over that of all sides, below which a side is never lit
+_STEPS = np.array([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)])  # right, clockwise
 
 
 class ShadowDetector:
@@ -20,6 +37,11 @@ class ShadowDetector:
     A pixel is dark when it is its background times one factor in all channels (Horprasert et al., 1999), and object
     when it is not, or when the texture around it disagrees. Dark parts of objects have objects around them: a dark
     pixel is shadow where the vote of the foreground nearby is not for an object.
+
+    A shadow so dark that its factor tells nothing is found by where it lies. Objects are of all colours, shadows are
+    not: where the outline of the foreground is seldom lit on one side, shadows fall to that side, and what gets darker
+    from there on inwards is shadow, up to where it gets lighter. That needs no colour: in grey frames it is all there
+    is, for there a grey object has a common factor as well.
 
     Parameters
     ----------
@@ -32,9 +54,41 @@ class ShadowDetector:
     def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
         self._bands = bands
         self._dark, self._other = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        self._darkest = np.empty(shape, np.float32)
         self._boxes = np.empty((bands, 4), np.int64)
         self._columns = np.empty((bands, 2, shape[1] + _SIDE - 1), np.uint16)
         self._counts = np.empty((bands, 2, shape[1]), np.uint16)
+        self._seen = np.empty((bands, len(_STEPS), 2), np.int64)
+        self._outline = np.full((len(_STEPS), 2), _UNKNOWN) * (0.5, 1.0)  # in sides of the frame: lit and all of it
+
+    def state(self) -> State:
+        """Return the outline that was seen, copied; see `bgsub.numerics.state`."""
+        return {"outline": self._outline.copy()}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the array does not fit."""
+        outline = array_of(state, "outline", self._outline.shape, "float64")
+        if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
+            raise ParameterError(f"outline must hold what is lit and all of it, got {outline.tolist()}")
+        self._outline = outline
+
+    @property
+    def side(self) -> int | None:
+        """Return on which side of objects shadows lie, 0 to 7 from the right clockwise; None if on none."""
+        lit, all_of_it = self._outline.T
+        side = int((lit / all_of_it).argmin())
+        return side if lit[side] * all_of_it.sum() < _NEVER * lit.sum() * all_of_it[side] else None
+
+    def learn(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> None:
+        """Learn from frame, background and foreground, arrays as in `find`, on which side shadows lie."""
+
+        def see(begin: int, end: int, band: int) -> None:
+            _shadows_kernels.see_outline(begin, end, x, background, mask, _DEPTH, _STEPS, _LIT, self._seen[band])
+
+        in_bands(see, len(mask), self._bands)
+        seen = self._seen.sum(axis=0) / np.sqrt(mask.size)
+        self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, 1)
+        self._outline += seen
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
         """Return where the foreground is shadow, (h, w) uint8 of 0 and 1, a buffer; None when nowhere.
@@ -48,6 +102,21 @@ class ShadowDetector:
         scale : float, default 1
             ``scale`` times frame and background is in [0, 1].
         """
+        dark = None if x.shape[2] == 1 else self._find_darkened(x, background, mask, scale)
+        side = self.side
+        if side is None:
+            return dark
+        (dy, dx), cast, unit = _STEPS[side], self._other, np.float32(_GREY / scale)
+        limits = unit, _DARKEST, _FAINTEST, _RISE, _FALL
+        _shadows_kernels.walk_in(dy, dx, x, background, mask, *limits, cast, self._darkest)
+        cast = cv2.medianBlur(cast, _SPECKLE)
+        cast &= mask
+        return cast if dark is None else np.bitwise_or(dark, cast, out=dark)
+
+    def _find_darkened(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float
+    ) -> np.ndarray | None:
+        """Return where the foreground is its background times one factor, as `find` does."""
         dark, other, boxes = self._dark, self._other, self._boxes
         height, width = mask.shape
         boxes[:] = height, 0, width, 0
