@@ -112,7 +112,7 @@ def outline(x, l, mask, depth, least):
             for side, (dy, dx) in enumerate(_STEPS):
                 near, far = (mask[i + k * dy, j + k * dx] for k in (depth - 1, depth))
                 if mask[i, j] and near and not far:
-                    counts[side] += x[i, j].sum() >= least * l[i, j].sum(), 1
+                    counts[side] += F(x[i, j].sum()) >= least * F(l[i, j].sum()), 1
     return counts
 
 
