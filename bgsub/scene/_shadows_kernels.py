@@ -166,7 +166,7 @@ def take_line(flags, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def see_outline(begin, end, x, l, mask, depth, steps, least, counts):  # type: ignore[no-untyped-def]
+def see_outline(begin, end, x, l, mask, every, depth, steps, least, counts):  # type: ignore[no-untyped-def]
     """Count the outline of the foreground by its side, and how much of it is lit.
 
     Parameters
@@ -177,6 +177,8 @@ def see_outline(begin, end, x, l, mask, depth, steps, least, counts):  # type: i
         Frame and background.
     mask : ndarray, (h, w), uint8
         Foreground where it is not zero.
+    every : int
+        Looked at are the rows that are multiples of it.
     depth : int
         Pixels from the background on, at which the outline is looked at; the first ones are mixtures of both.
     steps : ndarray, (s, 2), int64
@@ -184,12 +186,14 @@ def see_outline(begin, end, x, l, mask, depth, steps, least, counts):  # type: i
     least : float32
         Brightness over that of the background, from which on a pixel is lit.
     counts : ndarray, (s, 2), int64, output
-        Pixels: lit ones and all.  O(h w + s foreground).
+        Pixels: lit ones and all.  O((h w + s foreground) / every).
     """
     h, w, channels = x.shape
     colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
     counts[:] = 0
     for i in range(max(begin, depth), min(end, h - depth)):
+        if i % every != 0:
+            continue
         for a in range(i * w + depth, (i + 1) * w - depth, CHUNK):
             b = min(a + CHUNK, (i + 1) * w - depth)
             if not any_set(flat[a:b]):

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import in_bands
-from bgsub.scene import _shadows_kernels
+from bgsub.scene import _pixel_kernels, _shadows_kernels
 
 _DARKEST, _FAINTEST = np.float32(0.35), np.float32(0.97)  # factor; a black object is darker than shadows are
 _COLOUR = np.float32(0.02)  # joint distance from the background times the factor
@@ -22,8 +21,9 @@ _TEXTURE = np.float32(0.04)  # root mean square disagreement of the brightness n
 _SIDE = 11  # pixels of the vote
 _OBJECT = np.float32(0.6)  # share of the foreground nearby that must be object for a dark pixel to belong to it
 _RISE, _FALL = np.float32(0.003), np.float32(0.05)  # of the factor on the way into a shadow: noise, and a penumbra
-_SPECKLE = 7  # pixels, side of the median of the way in
+_SPECKLE = 7  # pixels, side of the vote over the way in
 _GREY = 0.01  # of full scale, added to a background that may be black
+_EVERY = 4  # rows, of which one is looked at for the outline
 _DEPTH = 4  # pixels from the background on, where the outline is looked at
 _LIT = np.float32(0.6)  # factor, of outline that no hard shadow lies on
 _UNKNOWN, _MEMORY = 5.0, 1500.0  # sides of the frame: outline of each side before any was seen, half lit, and all kept
@@ -54,7 +54,7 @@ class ShadowDetector:
     def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
         self._bands = bands
         self._dark, self._other = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
-        self._darkest = np.empty(shape, np.float32)
+        self._cast, self._darkest = np.zeros(shape, np.uint8), np.empty(shape, np.float32)
         self._boxes = np.empty((bands, 4), np.int64)
         self._columns = np.empty((bands, 2, shape[1] + _SIDE - 1), np.uint16)
         self._counts = np.empty((bands, 2, shape[1]), np.uint16)
@@ -81,12 +81,13 @@ class ShadowDetector:
 
     def learn(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> None:
         """Learn from frame, background and foreground, arrays as in `find`, on which side shadows lie."""
+        inputs = x, background, mask, _EVERY, _DEPTH, _STEPS, _LIT
 
         def see(begin: int, end: int, band: int) -> None:
-            _shadows_kernels.see_outline(begin, end, x, background, mask, _DEPTH, _STEPS, _LIT, self._seen[band])
+            _shadows_kernels.see_outline(begin, end, *inputs, self._seen[band])
 
         in_bands(see, len(mask), self._bands)
-        seen = self._seen.sum(axis=0) / np.sqrt(mask.size)
+        seen = self._seen.sum(axis=0) * _EVERY / np.sqrt(mask.size)
         self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, 1)
         self._outline += seen
 
@@ -106,12 +107,21 @@ class ShadowDetector:
         side = self.side
         if side is None:
             return dark
-        (dy, dx), cast, unit = _STEPS[side], self._other, np.float32(_GREY / scale)
-        limits = unit, _DARKEST, _FAINTEST, _RISE, _FALL
-        _shadows_kernels.walk_in(dy, dx, x, background, mask, *limits, cast, self._darkest)
-        cast = cv2.medianBlur(cast, _SPECKLE)
-        cast &= mask
+        cast = self._walk_in(side, x, background, mask, scale)
         return cast if dark is None else np.bitwise_or(dark, cast, out=dark)
+
+    def _walk_in(self, side: int, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
+        """Return where the foreground gets darker from a side on, as `find` does."""
+        dy, dx = _STEPS[side]
+        limits = np.float32(_GREY / scale), _DARKEST, _FAINTEST, _RISE, _FALL
+        _shadows_kernels.walk_in(dy, dx, x, background, mask, *limits, self._other, self._darkest)
+
+        def vote(begin: int, end: int, band: int) -> None:
+            work = self._columns[band, 0, : mask.shape[1] + _SPECKLE - 1], self._counts[band, 0]
+            _pixel_kernels.majority(begin, end, self._other, _SPECKLE, self._cast, *work)
+
+        in_bands(vote, len(mask), self._bands)
+        return np.bitwise_and(self._cast, mask != 0, out=self._cast)
 
     def _find_darkened(
         self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float

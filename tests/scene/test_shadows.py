@@ -103,11 +103,11 @@ def test_nothing_is_a_shadow_where_nothing_is_foreground():
     assert not find_shadows(l * F(0.5), l, np.zeros((6, 7), np.uint8)).any()
 
 
-def outline(x, l, mask, depth, least):
+def outline(x, l, mask, every, depth, least):
     """Pixels of the outline on each side, lit ones and all."""
     h, w = mask.shape
     counts = np.zeros((8, 2), int)
-    for i in range(depth, h - depth):
+    for i in [i for i in range(depth, h - depth) if i % every == 0]:
         for j in range(depth, w - depth):
             for side, (dy, dx) in enumerate(_STEPS):
                 near, far = (mask[i + k * dy, j + k * dx] for k in (depth - 1, depth))
@@ -122,12 +122,12 @@ def test_the_outline_is_that_of_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
     mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
-    depth = int(rng.integers(1, 4))
+    depth, every = (int(k) for k in rng.integers(1, 4, 2))
     counts, rest = np.full((2, 8, 2), -1)
     middle = h // 2
-    _shadows_kernels.see_outline(0, middle, x, l, mask, depth, _STEPS, F(0.6), counts)
-    _shadows_kernels.see_outline(middle, h, x, l, mask, depth, _STEPS, F(0.6), rest)
-    np.testing.assert_array_equal(counts + rest, outline(x.astype(float), l.astype(float), mask, depth, F(0.6)))
+    _shadows_kernels.see_outline(0, middle, x, l, mask, every, depth, _STEPS, F(0.6), counts)
+    _shadows_kernels.see_outline(middle, h, x, l, mask, every, depth, _STEPS, F(0.6), rest)
+    np.testing.assert_array_equal(counts + rest, outline(x.astype(float), l.astype(float), mask, every, depth, F(0.6)))
 
 
 def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
