@@ -163,3 +163,122 @@ def take_line(flags, counts):  # type: ignore[no-untyped-def]
     """Subtract 1 from `counts`, (n,) uint16, where `flags`, (n,) uint8, is not zero."""
     for j in range(counts.size):
         counts[j] -= np.uint16(1) if flags[j] != 0 else np.uint16(0)
+
+
+@kernel
+def see_outline(begin, end, x, l, mask, every, depth, steps, least, counts):  # type: ignore[no-untyped-def]
+    """Count the outline of the foreground by its side, and how much of it is lit.
+
+    Parameters
+    ----------
+    begin, end : int
+        The band of rows.
+    x, l : ndarray, (h, w, c), any real dtype
+        Frame and background.
+    mask : ndarray, (h, w), uint8
+        Foreground where it is not zero.
+    every : int
+        Looked at are the rows that are multiples of it.
+    depth : int
+        Pixels from the background on, at which the outline is looked at; the first ones are mixtures of both.
+    steps : ndarray, (s, 2), int64
+        Rows and columns to the next pixel on each side.
+    least : float32
+        Brightness over that of the background, from which on a pixel is lit.
+    counts : ndarray, (s, 2), int64, output
+        Pixels: lit ones and all.  O((h w + s foreground) / every).
+    """
+    h, w, channels = x.shape
+    colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
+    counts[:] = 0
+    for i in range(max(begin, depth), min(end, h - depth)):
+        if i % every != 0:
+            continue
+        for a in range(i * w + depth, (i + 1) * w - depth, CHUNK):
+            b = min(a + CHUNK, (i + 1) * w - depth)
+            if not any_set(flat[a:b]):
+                continue
+            for p in range(a, b):
+                pixel = np.uint64(p)
+                if flat[pixel] == 0:
+                    continue
+                for side in range(steps.shape[0]):
+                    step = steps[side, 0] * w + steps[side, 1]
+                    if flat[np.uint64(p + depth * step)] == 0 and flat[np.uint64(p + (depth - 1) * step)] != 0:
+                        is_lit = brightness(colours, pixel, channels) >= least * brightness(others, pixel, channels)
+                        counts[side, 0] += is_lit
+                        counts[side, 1] += 1
+
+
+@part
+def brightness(image, pixel, channels):  # type: ignore[no-untyped-def]
+    """Return the sum of the channels of a pixel, uint64, of `image`, (n * c,), float32."""
+    total, first = _ZERO, pixel * np.uint64(channels)
+    for c in range(channels):
+        total += np.float32(image[first + np.uint64(c)])
+    return total
+
+
+@kernel
+def walk_in(dy, dx, x, l, mask, unit, umbra, faintest, rise, fall, cast, darkest):  # type: ignore[no-untyped-def]
+    """Find cast shadows from their side inwards: a shadow gets darker up to its umbra, an object is lighter again.
+
+    A pixel is cast shadow when its neighbour on the side is background and it is darker than `faintest`, or when
+    that neighbour is cast shadow and the pixel is not lighter than the darkest one on the way to it. Lighter than
+    `umbra`, in the penumbra, it must be darker by more than `fall`.
+
+    Parameters
+    ----------
+    dy, dx : int
+        Rows and columns to the next pixel on the side.
+    x, l : ndarray, (h, w, c), any real dtype
+        Frame and background.
+    mask : ndarray, (h, w), uint8
+        Foreground where it is not zero.
+    unit : float32
+        Added to the brightness of the background, see `level_across`.
+    umbra, faintest, rise, fall : float32
+        Brightnesses over that of the background; `rise` is what the darkest one may be exceeded by.
+    cast : ndarray, (h, w), uint8, output
+        1 where a cast shadow is.
+    darkest : ndarray, (h, w), float32, workspace
+        The darkest brightness on the way.  O(h w + c foreground).
+    """
+    h, w, channels = x.shape
+    colours, others = x.reshape(-1), l.reshape(-1)
+    for row in range(h):
+        i = h - 1 - row if dy > 0 else row
+        cast[i] = 0
+        if not 0 <= i + dy < h or not any_set(mask[i]):
+            continue
+        for column in range(w):
+            j = w - 1 - column if dx > 0 else column
+            if mask[i, j] == 0 or not 0 <= j + dx < w:
+                continue
+            begins = mask[i + dy, j + dx] == 0
+            if not begins and cast[i + dy, j + dx] == 0:
+                continue
+            level = level_across(colours, others, i, j, h, w, channels, dx, -dy, unit)
+            if begins:
+                cast[i, j] = level < faintest
+                darkest[i, j] = level
+            else:
+                before = darkest[i + dy, j + dx]
+                cast[i, j] = level <= before + rise if level <= umbra else level < before - fall
+                darkest[i, j] = min(level, before)
+
+
+@part
+def level_across(x, l, i, j, h, w, channels, dy, dx, unit):  # type: ignore[no-untyped-def]
+    """Return the brightness over that of the background, of a pixel and its neighbours at (`dy`, `dx`) and opposite.
+
+    Flat arrays, (h * w * c,); `unit` is added to the brightness of the background, which may be black.
+    """
+    p, q = _ZERO, unit
+    for k in range(-1, 2):
+        y, z = i + k * dy, j + k * dx
+        if 0 <= y < h and 0 <= z < w:
+            pixel = np.uint64(y * w + z)
+            p += brightness(x, pixel, channels)
+            q += brightness(l, pixel, channels)
+    return p / q

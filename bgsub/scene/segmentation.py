@@ -84,13 +84,15 @@ class Segmenter:
         return SoftVote(residual, self.noise.sigma.copy(), *self.limits, self._side)
 
     def state(self) -> State:
-        """Return what was learned of noise and moving background, copied."""
-        return {"noise": self.noise.state(), "familiar": self.familiar.state()}
+        """Return what was learned of noise, moving background and shadows, copied."""
+        shadows = self._shadow_detector.state()
+        return {"noise": self.noise.state(), "familiar": self.familiar.state(), "shadows": shadows}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the arrays do not fit."""
         self.noise.set_state(part_of(state, "noise"))
         self.familiar.set_state(part_of(state, "familiar"))
+        self._shadow_detector.set_state(part_of(state, "shadows"))
 
     def candidates(self, residual: np.ndarray, over: np.ndarray | None = None) -> np.ndarray:
         """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
@@ -140,6 +142,8 @@ class Segmenter:
         if self._shadows == "merged":
             self._drop_small_regions(mask)
             return mask
+        if not frozen:
+            self._shadow_detector.learn(x, background, mask)
         shadow = self._shadow_detector.find(x, background, mask, scale)
         if shadow is not None:
             _pixel_kernels.paint(shadow.reshape(-1), BACKGROUND, mask.reshape(-1))

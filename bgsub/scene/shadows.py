@@ -1,11 +1,19 @@
-"""Cast shadows: darker than the background by a common factor, with the background's texture still in them."""
+"""Cast shadows: darker than the background by a common factor, or on the side of objects that is never lit.
+
+References
+----------
+T. Horprasert, D. Harwood, L. S. Davis, A statistical approach for real-time robust background subtraction and shadow
+detection, ICCV frame-rate workshop, 1999: the common factor. The walk in from the side of the shadows is our own.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
+from bgsub.errors import ParameterError
+from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import in_bands
-from bgsub.scene import _shadows_kernels
+from bgsub.scene import _pixel_kernels, _shadows_kernels
 
 # Least and largest factor, as a black object is darker than shadows are; joint distance from the background times the
 # factor; root mean square disagreement of the brightness nearby.
@@ -15,6 +23,15 @@ _SIDE = 11  # pixels of the vote
 _SPREAD = 0.03  # most by which the channels of a grey pixel differ, coded as it may be
 _STRAY, _SAMPLES = 0.01, 1000  # share of a grey picture that may be coloured; pixels that are looked at
 _OBJECT = np.float32(0.6)  # share of the foreground nearby that must be object for a dark pixel to belong to it
+_RISE, _FALL = np.float32(0.003), np.float32(0.05)  # of the factor on the way into a shadow: noise, and a penumbra
+_SPECKLE = 7  # pixels, side of the vote over the way in
+_BLACK = 0.01  # of full scale, added to a background that may be black
+_EVERY = 4  # rows, of which one is looked at for the outline
+_DEPTH = 4  # pixels from the background on, where the outline is looked at
+_LIT = np.float32(0.6)  # factor, of outline that no hard shadow lies on
+_UNKNOWN, _MEMORY = 5.0, 1500.0  # sides of the frame: outline of each side before any was seen, half lit, and all kept
+_NEVER = 0.65  # share of lit outline over that of all sides, below which a side is never lit
+_STEPS = np.array([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)])  # right, clockwise
 
 
 def has_colour(image: np.ndarray, scale: float) -> bool:
@@ -38,6 +55,10 @@ class ShadowDetector:
     pixel is shadow where the vote of the foreground nearby is not for an object. Before a grey background everything
     darker has its colour, so that factor and texture have tighter limits there, be the channels one or three.
 
+    A shadow so dark that its factor tells nothing is found by where it lies. Objects are of all colours, shadows are
+    not: where the outline of the foreground is seldom lit on one side, shadows fall to that side, and what gets darker
+    from there on inwards is shadow, up to where it gets lighter.
+
     Parameters
     ----------
     shape : tuple of int
@@ -49,9 +70,42 @@ class ShadowDetector:
     def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
         self._bands = bands
         self._dark, self._other = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+        self._cast, self._darkest = np.zeros(shape, np.uint8), np.empty(shape, np.float32)
         self._boxes = np.empty((bands, 4), np.int64)
         self._columns = np.empty((bands, 2, shape[1] + _SIDE - 1), np.uint16)
         self._counts = np.empty((bands, 2, shape[1]), np.uint16)
+        self._seen = np.empty((bands, len(_STEPS), 2), np.int64)
+        self._outline = np.full((len(_STEPS), 2), _UNKNOWN) * (0.5, 1.0)  # in sides of the frame: lit and all of it
+
+    def state(self) -> State:
+        """Return the outline that was seen, copied; see `bgsub.numerics.state`."""
+        return {"outline": self._outline.copy()}
+
+    def set_state(self, state: State) -> None:
+        """Go on where another one stood; ParameterError when the array does not fit."""
+        outline = array_of(state, "outline", self._outline.shape, "float64")
+        if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
+            raise ParameterError(f"outline must hold what is lit and all of it, got {outline.tolist()}")
+        self._outline = outline
+
+    @property
+    def side(self) -> int | None:
+        """Return on which side of objects shadows lie, 0 to 7 from the right clockwise; None if on none."""
+        lit, all_of_it = self._outline.T
+        side = int((lit / all_of_it).argmin())
+        return side if lit[side] * all_of_it.sum() < _NEVER * lit.sum() * all_of_it[side] else None
+
+    def learn(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> None:
+        """Learn from frame, background and foreground, arrays as in `find`, on which side shadows lie."""
+        inputs = x, background, mask, _EVERY, _DEPTH, _STEPS, _LIT
+
+        def see(begin: int, end: int, band: int) -> None:
+            _shadows_kernels.see_outline(begin, end, *inputs, self._seen[band])
+
+        in_bands(see, len(mask), self._bands)
+        seen = self._seen.sum(axis=0) * _EVERY / np.sqrt(mask.size)
+        self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, 1)
+        self._outline += seen
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
         """Return where the foreground is shadow, (h, w) uint8 of 0 and 1, a buffer; None when nowhere.
@@ -65,6 +119,30 @@ class ShadowDetector:
         scale : float, default 1
             ``scale`` times frame and background is in [0, 1].
         """
+        dark = self._find_darkened(x, background, mask, scale)
+        side = self.side
+        if side is None:
+            return dark
+        cast = self._walk_in(side, x, background, mask, scale)
+        return cast if dark is None else np.bitwise_or(dark, cast, out=dark)
+
+    def _walk_in(self, side: int, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float) -> np.ndarray:
+        """Return where the foreground gets darker from a side on, as `find` does."""
+        dy, dx = _STEPS[side]
+        limits = np.float32(_BLACK / scale), *_COLOURED[:2], _RISE, _FALL
+        _shadows_kernels.walk_in(dy, dx, x, background, mask, *limits, self._other, self._darkest)
+
+        def vote(begin: int, end: int, band: int) -> None:
+            work = self._columns[band, 0, : mask.shape[1] + _SPECKLE - 1], self._counts[band, 0]
+            _pixel_kernels.majority(begin, end, self._other, _SPECKLE, self._cast, *work)
+
+        in_bands(vote, len(mask), self._bands)
+        return np.bitwise_and(self._cast, mask != 0, out=self._cast)
+
+    def _find_darkened(
+        self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float
+    ) -> np.ndarray | None:
+        """Return where the foreground is its background times one factor, as `find` does."""
         dark, other, boxes = self._dark, self._other, self._boxes
         height, width = mask.shape
         boxes[:] = height, 0, width, 0

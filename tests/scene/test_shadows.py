@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub.errors import ParameterError
 from bgsub.scene import _shadows_kernels
-from bgsub.scene.shadows import ShadowDetector, has_colour
+from bgsub.scene.shadows import _STEPS, ShadowDetector, has_colour
 
 F = np.float32
 
@@ -133,3 +134,114 @@ def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
     coloured[:30, :30, 2] += 50
     assert not answer(stray)
     assert answer(coloured)
+
+
+def outline(x, l, mask, every, depth, least):
+    """Pixels of the outline on each side, lit ones and all."""
+    h, w = mask.shape
+    counts = np.zeros((8, 2), int)
+    for i in [i for i in range(depth, h - depth) if i % every == 0]:
+        for j in range(depth, w - depth):
+            for side, (dy, dx) in enumerate(_STEPS):
+                near, far = (mask[i + k * dy, j + k * dx] for k in (depth - 1, depth))
+                if mask[i, j] and near and not far:
+                    counts[side] += F(x[i, j].sum()) >= least * F(l[i, j].sum()), 1
+    return counts
+
+
+@given(h=st.integers(1, 9), w=st.integers(1, 80), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
+@settings(max_examples=40, deadline=None)
+def test_the_outline_is_that_of_its_twin(h, w, channels, seed):
+    rng = np.random.default_rng(seed)
+    x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
+    mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
+    depth, every = (int(k) for k in rng.integers(1, 4, 2))
+    counts, rest = np.full((2, 8, 2), -1)
+    middle = h // 2
+    _shadows_kernels.see_outline(0, middle, x, l, mask, every, depth, _STEPS, F(0.6), counts)
+    _shadows_kernels.see_outline(middle, h, x, l, mask, every, depth, _STEPS, F(0.6), rest)
+    np.testing.assert_array_equal(counts + rest, outline(x.astype(float), l.astype(float), mask, every, depth, F(0.6)))
+
+
+def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
+    """Walk in from each pixel at the background, one after the other; -1 outside."""
+    h, w = mask.shape
+    cast = np.zeros_like(mask)
+    for start in np.argwhere(mask):
+        i, j = start
+        if not (0 <= i + dy < h and 0 <= j + dx < w) or mask[i + dy, j + dx] or levels[i, j] >= faintest:
+            continue
+        darkest = np.inf
+        while 0 <= i < h and 0 <= j < w and mask[i, j]:
+            level = levels[i, j]
+            goes_on = level <= darkest + rise if level <= umbra else level < darkest - fall
+            if not goes_on and darkest < np.inf:
+                break
+            cast[i, j], darkest = 1, min(level, darkest)
+            i, j = i - dy, j - dx
+    return cast
+
+
+@given(
+    h=st.integers(1, 12), w=st.integers(1, 12), side=st.integers(0, 7), channels=st.sampled_from([1, 3]),
+    seed=st.integers(0, 999),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_the_way_in_is_that_of_its_twin(h, w, side, channels, seed):
+    rng = np.random.default_rng(seed)
+    l = rng.uniform(0.3, 0.9, (h, w, channels))
+    x = l * rng.uniform(0.1, 1.1, (h, w, 1)).round(1)
+    mask = np.where(rng.random((h, w)) < 0.9, np.uint8(255), np.uint8(0))
+    dy, dx = _STEPS[side]
+    padded = [np.pad(image.sum(axis=2), 1) for image in (x, l)]
+    p, q = (sum(np.roll(image, (k * dx, -k * dy), (0, 1)) for k in (-1, 0, 1))[1:-1, 1:-1] for image in padded)
+    cast, limits = np.full_like(mask, 9), (0.5, 0.97, 0.1, 0.05)
+    _shadows_kernels.walk_in(dy, dx, x.astype(F), l.astype(F), mask, F(0.1), *map(F, limits), cast, np.empty((h, w), F))
+    np.testing.assert_array_equal(cast, walk(dy, dx, p / (q + 0.1), mask, *limits))
+
+
+def traffic(rng, shade, channels=3):
+    """A road, a car of any brightness on it, and below the car its shadow of factor `shade`: frame, road, masks."""
+    road = np.full((80, 80, channels), 0.5, F) + rng.normal(0, 0.01, (80, 80, channels)).astype(F)
+    frame, car, shadow = road.copy(), np.zeros((80, 80), bool), np.zeros((80, 80), bool)
+    i, j = rng.integers(8, 40, 2)
+    car[i : i + 20, j : j + 24], shadow[i + 20 : i + 28, j : j + 24] = True, True
+    body = np.kron(rng.choice([0.1, 0.3, 0.7, 0.9], (5, 6, 1)), np.ones((4, 4, channels)))
+    frame[car] = body.reshape(-1, channels)
+    frame[shadow] *= F(shade)
+    return frame, road, car, shadow
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_shadows_too_dark_for_their_factor_are_found_on_their_side(channels):
+    rng, detector = np.random.default_rng(2), ShadowDetector((80, 80))
+    assert detector.side is None
+    for _ in range(150):
+        frame, road, car, shadow = traffic(rng, 0.2, channels)
+        detector.learn(frame, road, np.where(car | shadow, np.uint8(255), np.uint8(0)))
+    assert detector.side == 2
+    found = detector.find(frame, road, np.where(car | shadow, np.uint8(255), np.uint8(0)))
+    assert found[shadow].mean() > 0.8  # rounded corners
+    assert found[car].mean() < 0.1
+    again = ShadowDetector((80, 80))
+    again.set_state(detector.state())
+    assert again.side == 2
+    for _ in range(400):  # the sun has gone
+        frame, road, car, _ = traffic(rng, 1, channels)
+        detector.learn(frame, road, np.where(car, np.uint8(255), np.uint8(0)))
+    assert detector.side is None
+
+
+def test_black_objects_have_no_side_of_shadows():
+    rng, detector = np.random.default_rng(3), ShadowDetector((80, 80))
+    for _ in range(150):
+        frame, road, car, _ = traffic(rng, 1)
+        frame[car] *= F(0.2)
+        detector.learn(frame, road, np.where(car, np.uint8(255), np.uint8(0)))
+    assert detector.side is None
+
+
+def test_a_state_that_is_none_is_refused():
+    detector = ShadowDetector((8, 8))
+    with pytest.raises(ParameterError, match="lit"):
+        detector.set_state({"outline": np.zeros((8, 2))})
