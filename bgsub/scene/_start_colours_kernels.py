@@ -11,7 +11,7 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def count_colours(begin, end, x, limit, colours, counts, last, due):  # type: ignore[no-untyped-def]
+def count_colours(begin, end, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
     """Count the colours that the pixels of a frame show.
 
     One function without helpers for the arrays: their reference counts would cost six times the work.
@@ -22,8 +22,8 @@ def count_colours(begin, end, x, limit, colours, counts, last, due):  # type: ig
         The band of pixels.
     x : ndarray, (n, c), any real dtype
         Frame.
-    limit : float32
-        Squared joint distance, in the frame's unit, up to which a colour is the same.
+    limits : ndarray, (n,), float32
+        Joint distance, in the frame's unit, up to which a colour is the same.
     colours : ndarray, (q, n, c), float32
         Colours of each pixel, changed in place; they follow what is seen. One that is not among them takes the place
         of the one that was seen least, but never of the first.
@@ -45,7 +45,7 @@ def count_colours(begin, end, x, limit, colours, counts, last, due):  # type: ig
         i = np.uint64(pixel)  # indices without a sign need no test for a negative one
         entry = i * channels
         k, least = np.uint64(0), one if seen[i] > 0 else np.uint64(0)
-        known = False
+        known, limit = False, limits[i] * limits[i]
         for _ in range(colours.shape[0]):
             place = k * n + i
             known = seen[place] > 0 and distance(pixels, entry, kept, place * channels, channels) < limit

@@ -79,14 +79,17 @@ class StartBackground:
         self._scale = np.float32(1 / frames.pixels_full)
         self._low_rank = np.empty(frames.size, np.float32)
 
-    def see(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> None:
-        """Put a frame, (h, w, c), into the buffer, the background in the place of known foreground, (h, w) bool."""
+    def see(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool, sigma: np.ndarray) -> None:
+        """Put a frame, (h, w, c), into the buffer, the background in the place of known foreground, (h, w) bool.
+
+        `sigma`, (h, w) float32, is the noise scale, full scale is 1.
+        """
         buffer = self.buffer
         if buffer.count and known is not None:
             pixels = pixels.copy()
             pixels[known] = self.colours.background.reshape(pixels.shape)[known]
         if not buffer.is_full and (not frozen or buffer.count == 0):
-            self.colours.see(pixels.reshape(-1), buffer.newest)
+            self.colours.see(pixels.reshape(-1), buffer.newest, sigma / self._scale)
             buffer.add(pixels.reshape(-1))
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:

@@ -88,7 +88,7 @@ class SceneModel:
         known = None if known is None else to_background(movement, known)
         phase = self.phase
         if self.start is not None:
-            self.start.see(pixels, known, frozen)
+            self.start.see(pixels, known, frozen, self.segmenter.noise.sigma)
         self.canvas.turn()
         compared, light = self._compared(pixels, known, frozen)
         mask = self.segmenter.segment(self.canvas.over, pixels, self.canvas.picture, frozen, self._scale)

@@ -25,6 +25,7 @@ from bgsub.scene.frame_format import FrameFormat
 _COLOURS = 3  # of a pixel
 _SAME = 0.03  # joint distance up to which a pixel shows the same colour
 _NOISE = 2.0  # the same, in units of the noise
+_SCATTER = 2.5  # the same, in units of the pixel's own noise scale
 _SAMPLE = 5000  # pixels that the noise is measured on
 _CALMEST = 0.25  # their quantile, for much of the frame may move
 _WORK = 150_000  # pixels per band, see `bands_for`
@@ -87,11 +88,14 @@ class StartColours:
         chosen = np.flatnonzero(where)
         self.colours[0, chosen] = pixels.reshape(self.colours.shape[1:])[chosen]
 
-    def see(self, pixels: np.ndarray, before: np.ndarray | None) -> None:
-        """Count the colours of a frame, (m,), and learn the noise from the one `before`."""
+    def see(self, pixels: np.ndarray, before: np.ndarray | None, sigma: np.ndarray) -> None:
+        """Count the colours of a frame, (m,), and learn the noise from the one `before`.
+
+        `sigma`, (h, w) float32, is the noise scale of every pixel, in the unit of the engine's pixels.
+        """
         if before is not None:
             self._learn_noise(pixels, before)
-        limit = np.float32(max(self._same, _NOISE * self.noise) ** 2)
+        limit = np.maximum(np.float32(max(self._same, _NOISE * self.noise)), np.float32(_SCATTER) * sigma.reshape(-1))
         x, maps = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last)
 
         def count(begin: int, end: int, _: int) -> None:
