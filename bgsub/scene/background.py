@@ -15,6 +15,7 @@ from bgsub.scene.engine import Canvas, Shot, make_engine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.start_buffer import StartBuffer
 from bgsub.scene.start_colours import StartColours
+from bgsub.tracking.batch_start import is_earned
 from bgsub.tracking.subspace import Influence
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -157,6 +158,18 @@ class TrackedBackground:
         self._follows = parameters.mu is None
         self._limit = np.float32(self.tracker.surrogate_.scale * np.sqrt(channels) / _INLIERS)
         self.one_pass = True
+
+    def fit(self, start: StartBackground, limit: np.ndarray) -> None:
+        """Fit the subspace to the frames of the start.
+
+        What differs by more than `limit`, (h * w,) float32, from what a pixel showed most is replaced by that, lest
+        those who were there become directions; but not where the changes come back, as those of a tree in the wind.
+        """
+        buffer, tracker = start.buffer, self.tracker
+        rank = tracker.rank if isinstance(tracker.rank, int) else 1
+        if not is_earned(buffer.frames, self._scale, rank, tracker.surrogate_, self._index):
+            buffer.fill_in(start.colours.background, limit / self._scale)
+        tracker.fit(buffer.frames, self._scale)
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""

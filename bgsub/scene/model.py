@@ -219,10 +219,9 @@ class SceneModel:
     def _finish_start(self, start: StartBackground) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
         threshold, factor = self.segmenter.limits
-        limit = np.maximum(threshold, factor * self.segmenter.noise.sigma.reshape(-1)) / np.float32(self._scale)
-        start.buffer.fill_in(start.colours.background, limit)
+        limit = np.maximum(threshold, factor * self.segmenter.noise.sigma.reshape(-1))
         self.tracked = TrackedBackground(self.frames, self._parameters)
-        self.tracked.tracker.fit(start.buffer.frames, self._scale)
+        self.tracked.fit(start, limit)
         self.start = None
 
     # -- files ---------------------------------------------------------------------------------------------------

@@ -102,8 +102,7 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     Robust PCA, but not of frames as they are: its truncated SVD would take large objects for directions, and the
     non-convex cost would keep them. A first fit of rank 1 is a still picture under changing light, which no object
     can bend far. Where it explains most of the pixels, deviations from it are taken back by the influence function,
-    so that the background's own changes remain and the objects vanish. Directions beside the first must be earned,
-    see `is_earned`.
+    so that the background's own changes remain and the objects vanish.
 
     Parameters
     ----------
@@ -123,8 +122,6 @@ def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> 
     if not np.ptp(sample, axis=0).any():  # exactly still: every line search would end in the rounding of its cost
         return np.ones((len(sample), int(sample.any())))
     rank = min(rank, *sample.shape)
-    if not is_earned(sample[:, ::_VALIDATED], rank, surrogate):
-        rank = 1
     still = fit(sample, 1, surrogate, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
     deviation = sample - still
     if np.mean(np.abs(deviation) < 2 * surrogate.scale) > _MOST:
@@ -149,7 +146,7 @@ def fit(data: np.ndarray, k: int, surrogate: Surrogate, mu: float, alternations:
     ).fit(data)
 
 
-def is_earned(sample: np.ndarray, rank: int, surrogate: Surrogate) -> bool:
+def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray) -> bool:
     """Return whether directions beside the first explain frames that they were not found in.
 
     What a swaying tree or a flickering lamp does in one half of the time, it does in the other; the directions of an
@@ -159,20 +156,18 @@ def is_earned(sample: np.ndarray, rank: int, surrogate: Surrogate) -> bool:
 
     Parameters
     ----------
-    sample : ndarray, (n, s), float32
-        Frames in their order.
-    rank : int
-        Dimension k with them.
-    surrogate : Surrogate
-        Cost and final smoothing.
+    X, scale, rank, surrogate, index
+        As for `batch_start`; the frames in their order.
     """
+    sample = X[:, index[::_VALIDATED]].astype(np.float32) * np.float32(scale)
     half = len(sample) // 2
     if rank == 1 or half < 2 * rank:
         return rank > 1
     ratios = []
-    for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
-        costs = [fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS).score(other) for k in (1, rank)]
-        ratios.append(costs[1] / costs[0] if costs[0] else 1.0)
+    with one_blas_thread():
+        for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
+            costs = [fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS).score(other) for k in (1, rank)]
+            ratios.append(costs[1] / costs[0] if costs[0] else 1.0)
     return float(np.mean(ratios)) < _EARNED
 
 
