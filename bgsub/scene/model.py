@@ -216,6 +216,7 @@ class SceneModel:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
         threshold, factor = self.segmenter.limits
         limit = np.maximum(threshold, factor * self.segmenter.sigma.reshape(-1)) / np.float32(self._scale)
+        start.colours.agree(start.buffer.count)
         start.buffer.fill_in(start.colours.background, limit)
         self.tracked = TrackedBackground(self.frames, self._parameters)
         self.tracked.tracker.fit(start.buffer.frames, self._scale)
