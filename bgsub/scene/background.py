@@ -168,6 +168,7 @@ class TrackedBackground:
         buffer, tracker = start.buffer, self.tracker
         rank = tracker.rank if isinstance(tracker.rank, int) else 1
         if not is_earned(buffer.frames, self._scale, rank, tracker.surrogate_, self._index):
+            start.colours.agree(buffer.count)
             buffer.fill_in(start.colours.background, limit / self._scale)
         tracker.fit(buffer.frames, self._scale)
 

@@ -27,6 +27,7 @@ _HELD = 0.0  # seconds after which a standing pixel no longer is learned, until 
 _GHOST_AGE = 0.5  # seconds
 _PROVEN = 20.0  # seconds for which a background must have been seen to be sure
 _INTERVAL = 0.2  # seconds between two looks
+_RIM = 5  # side of the square by which a ghost is larger than its region
 _OLD_SHARE = 0.6  # of a region that must have stood still
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000  # ticks
@@ -206,7 +207,8 @@ class StandingObjects:
                 continue
             odds = self._tick * self.age[box][inside].mean() / max(self._look * self.support[box][inside].mean(), 1)
             if edge_along(x[box], region) < min(odds, 1) * edge_along(background[box], region):
-                chosen[box] |= inside
+                rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # what the vote took off
+                chosen[box] |= inside | (rim & (mask[box] == 0))
 
 
 def edge_along(image: np.ndarray, region: np.ndarray) -> float:
