@@ -165,12 +165,12 @@ class TrackedBackground:
         What differs by more than `limit`, (h * w,) float32, from what a pixel showed most is replaced by that, lest
         those who were there become directions; but not where the changes come back, as those of a tree in the wind.
         """
-        buffer, tracker = start.buffer, self.tracker
+        buffer, tracker, scale = start.buffer, self.tracker, float(self._scale)
         rank = tracker.rank if isinstance(tracker.rank, int) else 1
-        if not is_earned(buffer.frames, self._scale, rank, tracker.surrogate_, self._index):
+        if not is_earned(buffer.frames, scale, rank, tracker.surrogate_, self._index):
             start.colours.agree(buffer.count)
             buffer.fill_in(start.colours.background, limit / self._scale)
-        tracker.fit(buffer.frames, self._scale)
+        tracker.fit(buffer.frames, scale)
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""
