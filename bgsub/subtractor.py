@@ -354,7 +354,7 @@ class BackgroundSubtractor:
 
 def _rehearsal() -> Callable[[np.ndarray], object]:
     """Return what takes the frames of a rehearsal, which loads the kernels that are needed rarely."""
-    subtractor = BackgroundSubtractor(start_frames=4, fps=5, absorb_after=1, threads=1)
+    subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
 
     def take(frame: np.ndarray) -> None:
         subtractor.process(frame)

@@ -193,17 +193,66 @@ class Ages:
         self.age = np.where(mask != 255, 0, np.where(same, self.age + 1, 1))
 
 
-def without_neighbours(x, l, threshold, rate, belief, radius, displaced, over):
-    """Running shares of candidates that some shift of the background explains, and the candidates less those."""
+def solid(over):
+    """Where a square of 4x4 is set, and two pixels around it; beyond the border all is set."""
+    h, w = over.shape
+    padded = np.pad(over != 0, ((2, 1), (2, 1)), constant_values=True)
+    out = np.zeros((h, w), bool)
+    for i, j in np.ndindex(h, w):
+        if padded[i : i + 4, j : j + 4].all():  # the square from (i - 2, j - 2) on
+            out[max(i - 4, 0) : i + 4, max(j - 4, 0) : j + 4] = True
+    return out
+
+
+def deviation(x, l, scale):
+    """Of a pixel from the background, as samples hold it: 127 is full scale."""
+    return np.rint(np.clip(127 * scale * (x.astype(float) - l.astype(float)), -127, 127)).astype(int)
+
+
+def cleared(x, l, memory, rate, belief, full, radius, samples, shares, over):
+    """Running shares of familiar candidates, and the candidates less those that are and mostly were."""
+    shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
     h, w, _ = x.shape
-    padded = np.full((h + 2 * radius, w + 2 * radius, l.shape[2]), np.inf)
-    padded[radius : radius + h, radius : radius + w] = l
-    matched = np.zeros((h, w), bool)
-    for a in range(2 * radius + 1):
-        for b in range(2 * radius + 1):
-            matched |= np.linalg.norm(x.astype(float) - padded[a : a + h, b : b + w], axis=2) < threshold
-    displaced = np.where(over != 0, (1 - rate) * displaced + rate * matched, displaced)
-    return displaced, np.where(matched & (displaced > belief), 0, over)
+    for i, j in zip(*np.nonzero(over), strict=True):
+        near = l[max(i - radius, 0) : i + radius + 1, max(j - radius, 0) : j + radius + 1].astype(float)
+        found = np.linalg.norm(x[i, j].astype(float) - near, axis=2).min() * scale < threshold
+        if memory.factor * memory.sigma[i, j] > threshold:
+            away = samples[i * w + j].astype(int) - deviation(x[i, j], l[i, j], scale)[:, None]
+            found |= (away**2).sum(axis=0).min() < int((127 * threshold) ** 2)
+        share = shares[i, j] + rate * (full * found - shares[i, j])
+        shares[i, j] = int(share + 0.5)
+        if found and share > belief * full:
+            over[i, j] = 0
+    return shares, over
+
+
+def scrambled(frame, pixel):
+    """SplitMix64 of two numbers, with Python's integers."""
+    z = frame * 0x9E3779B97F4A7C15 + pixel * 0xD1B54A32D192ED03 & _64_BITS
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & _64_BITS
+    z = (z ^ z >> 27) * 0x94D049BB133111EB & _64_BITS
+    return z ^ z >> 31
+
+
+_64_BITS = 2**64 - 1
+
+
+def remembered(first, step, frame, x, l, memory, solid, age, samples):
+    """The samples after every `step`-th restless pixel has written what it shows, and where; see the kernel."""
+    samples, scale = samples.copy(), float(memory.scale)
+    h, w, _ = x.shape
+    for p in range(first, h * w, step):
+        i, j = divmod(p, w)
+        bits = scrambled(frame, p)
+        calm = memory.factor * memory.sigma[i, j] <= memory.threshold
+        if calm or (solid[i, j] and (age[i, j] > 1 or bits % 4)):
+            continue
+        samples[p, :, (bits >> 8) % samples.shape[2]] = deviation(x[i, j], l[i, j], scale)
+        if (bits >> 4) % 2:
+            down, right = divmod((bits >> 16) % 9, 3)
+            u, v = np.clip(i + down - 1, 0, h - 1), np.clip(j + right - 1, 0, w - 1)
+            samples[u * w + v, :, (bits >> 24) % samples.shape[2]] = deviation(x[i, j], l[u, v], scale)
+    return samples
 
 
 def turned(rows, y, target, low_rank, where=None):

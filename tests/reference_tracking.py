@@ -67,11 +67,11 @@ def joint_residual(frame, background):
     return np.sqrt(np.sum((frame - background) ** 2, axis=2))
 
 
-def learn_noise(d, mask, displaced, rate, foreground_rate, clip, floor, sigma):
-    """Running mean of the clipped residual, slower on foreground, by the share of displaced candidates."""
+def learn_noise(d, kept, rate, clip, floor, sigma):
+    """Running mean of the clipped residual, but where it is kept."""
     out = np.empty_like(sigma)
     for i in np.ndindex(sigma.shape):
-        a = foreground_rate * displaced[i] if mask[i] else rate
+        a = 0 if kept[i] else rate
         out[i] = max((1 - a) * sigma[i] + a * min(d[i], clip), floor)
     return out
 

@@ -202,7 +202,7 @@ DAMAGE = {
     "points outside of the frame": ("stabiliser/registration/fine/best", lambda best: best + 10**6),
     "points on the border": ("stabiliser/registration/fine/best", lambda best: best * 0),
     "negative ages of the reference": ("stabiliser/age", lambda age: age - 1000),
-    "a negative count of frames": ("segmenter/numbers", lambda numbers: -2 - numbers),
+    "a negative count of frames": ("segmenter/noise/numbers", lambda numbers: -2 - numbers),
     "patience below nothing": ("calm", np.negative),
 }
 
@@ -231,8 +231,8 @@ def test_other_orders_of_bytes_and_axes_are_taken():
     for frame in frames[:40]:
         subtractor.process(frame)
     header, state = subtractor.snapshot()
-    segmenter = state["scenes"]["model"]["segmenter"]
-    segmenter["sigma"] = np.asfortranarray(segmenter["sigma"].astype(">f4"))
+    noise = state["scenes"]["model"]["segmenter"]["noise"]
+    noise["sigma"] = np.asfortranarray(noise["sigma"].astype(">f4"))
     one, other = (BackgroundSubtractor.from_snapshot(header, state) for _ in range(2))
     for frame in frames[40:50]:
         expected = parts(subtractor.process(frame))

@@ -139,12 +139,13 @@ def test_the_interface_of_opencv():
 def test_learning_rates():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 20)
-    before, sigma = subtractor.tracker.components_.copy(), subtractor._scenes.model.segmenter.sigma.copy()
-    moving = subtractor._scenes.model.segmenter.displaced.copy()
+    before, sigma = subtractor.tracker.components_.copy(), subtractor._scenes.model.segmenter.noise.sigma.copy()
+    familiar = subtractor._scenes.model.segmenter.familiar.state()
     subtractor.apply(255 - next(frames), learningRate=0)
-    np.testing.assert_array_equal(subtractor._scenes.model.segmenter.displaced, moving)
+    for name, value in subtractor._scenes.model.segmenter.familiar.state().items():
+        np.testing.assert_array_equal(value, familiar[name])
     np.testing.assert_array_equal(subtractor.tracker.components_, before)
-    np.testing.assert_array_equal(subtractor._scenes.model.segmenter.sigma, sigma)
+    np.testing.assert_array_equal(subtractor._scenes.model.segmenter.noise.sigma, sigma)
     subtractor.apply(next(frames), learningRate=0.5)
     strong = np.abs(subtractor.tracker.components_ - before).max()
     assert strong > 0
@@ -234,7 +235,7 @@ def test_model_files_that_are_none(tmp_path):
     with pytest.raises(SourceError, match="is not a bgsub model"):
         BackgroundSubtractor.load(tmp_path / "other.npz")
     np.savez(tmp_path / "old.npz", kind=np.array("bgsub model, version 3"), parameters=np.array("{}"))
-    with pytest.raises(SourceError, match="is not a bgsub model of version 5: another version of bgsub made it"):
+    with pytest.raises(SourceError, match="is not a bgsub model of version 6: another version of bgsub made it"):
         BackgroundSubtractor.load(tmp_path / "old.npz")
     with pytest.raises(SinkError, match="cannot be written to"):
         BackgroundSubtractor().save(tmp_path / "missing" / "model.npz")
@@ -310,7 +311,7 @@ def test_known_foreground_of_the_start_does_not_become_background():
     assert subtractor.phase == "tracking"
     difference = subtractor.getBackgroundImage().astype(int) - background
     assert np.abs(difference[5:15, 5:15]).mean() < 5
-    assert subtractor._scenes.model.segmenter.sigma[5:15, 5:15].max() < 0.05
+    assert subtractor._scenes.model.segmenter.noise.sigma[5:15, 5:15].max() < 0.05
 
 
 @pytest.mark.large

@@ -16,7 +16,7 @@ import numpy as np
 from numba import config
 
 _SIDE = 64
-_FRAMES = 48
+_FRAMES = 52
 _loaded: set[tuple[str, int]] = set()
 _lock = threading.Lock()
 _exiting = threading.Event()
@@ -67,17 +67,22 @@ def _play(dtype: str, channels: int, process: Callable[[], Callable[[np.ndarray]
 
 
 def scene(channels: int) -> list[np.ndarray]:
-    """Return frames, (h, w, c) uint8: a still scene, a shaken camera, an object that stops, a lamp, a cut."""
+    """Return frames, (h, w, c) uint8, of which the first 8 are the start.
+
+    A still scene whose first frame has an object that is gone in the next one, a shaken camera, an object that casts a
+    hard shadow and stops, a lamp.
+    """
     rng = np.random.default_rng(0)
     coarse = np.kron(rng.integers(40, 160, (10, 10, channels)), np.ones((8, 8, 1)))[:80, :80]
     background = (coarse + rng.integers(0, 20, coarse.shape)).astype(np.uint8)
     frames = []
     for i in range(_FRAMES):
-        shift = i % 3 if 10 <= i < 16 else 0
+        shift = i % 3 if 14 <= i < 20 else 0
         frame = background[4 + shift : 4 + shift + _SIDE, 4 : 4 + _SIDE].copy()
-        if 18 <= i < 32:
+        if i < 1 or 22 <= i < 36:
             frame[20:44, 16:40] = 230
-        if i >= 36:
-            frame = (frame * np.linspace(0.8, 2, _SIDE)[:, np.newaxis]).clip(0, 255).astype(np.uint8)
+            frame[12:52, 40:46] //= 5
+        if i >= 40:
+            frame = (frame * np.linspace(0.8, 1.6, _SIDE)[:, np.newaxis]).clip(0, 255).astype(np.uint8)
         frames.append(frame)
     return frames

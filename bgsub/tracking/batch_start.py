@@ -152,7 +152,9 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
     What a swaying tree or a flickering lamp does in one half of the time, it does in the other; the directions of an
     object that passes, or stands there for a while, explain that and nothing else. Both halves are cross-validated
     against each other: the cost of entries that their frame's coefficients were found without, see
-    `RobustPCA.score`. At most four fifths of the cost without them must be left.
+    `RobustPCA.score`. At most four fifths of the cost without them must be left, both ways: of an object that
+    stands there in one half only, that half tells enough to explain the other, but not the other way round. Where
+    there is too little to find that out, they are taken for earned.
 
     Parameters
     ----------
@@ -161,14 +163,14 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
     """
     sample = X[:, index[::_VALIDATED]].astype(np.float32) * np.float32(scale)
     half = len(sample) // 2
-    if rank == 1 or half < 2 * rank:
+    if rank == 1 or min(half, sample.shape[1]) < 2 * rank:
         return rank > 1
-    ratios = []
     with one_blas_thread():
         for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
-            costs = [fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS).score(other) for k in (1, rank)]
-            ratios.append(costs[1] / costs[0] if costs[0] else 1.0)
-    return float(np.mean(ratios)) < _EARNED
+            one, all_ = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS).score(other) for k in (1, rank))
+            if all_ >= _EARNED * one:
+                return False
+    return True
 
 
 def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:

@@ -71,7 +71,7 @@ MU = "--mu must be a number > 0, got -1.0"
         (["bench", "--mu", -1], MU),
         (
             ["run", "frames", "-o", "out", "--model", "old.npz"],
-            "old.npz is not a bgsub model of version 5: another version of bgsub made it, and it must be made anew",
+            "old.npz is not a bgsub model of version 6: another version of bgsub made it, and it must be made anew",
         ),
         (
             ["live", "--no-window"],

@@ -15,7 +15,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from bgsub import BackgroundSubtractor
 from bgsub.numerics import threads
 from bgsub.numerics.threads import bands_for, cores, in_bands, one_blas_thread
-from bgsub.scene import _pixel_kernels
+from bgsub.scene import _familiar_kernels, _pixel_kernels
+from bgsub.scene._familiar_kernels import Memory
 
 CORES = 4
 F = np.float32
@@ -164,13 +165,15 @@ def test_the_vote_in_two_bands_is_one(h, w, half, seed, data):
 def test_matches_in_two_bands_are_those_of_one(channels, h, w, radius, seed, data):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 60, (2, h, w, channels)).astype(np.uint8)
-    candidates, displaced = (rng.random((h, w)) < 0.3).astype(np.uint8), rng.integers(0, 255, (h, w)).astype(np.uint8)
-    numbers = F(1 / 255), F(0.05), F(0.05), F(0.5), radius, F(255)
+    candidates, first = (rng.random((h, w)) < 0.3).astype(np.uint8), rng.integers(0, 255, (h, w)).astype(np.uint8)
+    samples = rng.integers(-20, 20, (h * w, channels, 8)).astype(np.int8)
+    memory = Memory(0.1 * rng.random((h, w), F), F(1 / 255), F(0.05), F(2.5))
     results = []
     for cut in (h, data.draw(st.integers(0, h))):
-        shares, over = displaced.copy(), candidates.copy()
+        shares, over = first.copy(), candidates.copy()
         for begin, end in ((0, cut), (cut, h)):
-            _pixel_kernels.match_neighbours(begin, end, x, l, *numbers, shares, over)
+            numbers = F(0.05), F(0.5), F(255), radius
+            _familiar_kernels.clear_familiar(begin, end, x, l, memory, *numbers, samples, shares, over)
         results.append((shares, over))
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)

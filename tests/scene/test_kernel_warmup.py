@@ -15,15 +15,42 @@ from bgsub.scene import kernel_warmup
 @pytest.mark.large
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_rehearsal_shows_movement_objects_and_light(channels):
-    subtractor = BackgroundSubtractor(start_frames=4, fps=5, absorb_after=1, threads=1)
+    subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
     seen, moved = [], []
     for frame in kernel_warmup.scene(channels):
         seen.append(subtractor.process(frame))
         moved.append(subtractor._view.movement is not None)
-    assert sum(moved[10:16]) >= 2
-    assert max(result.share for result in seen[18:24]) > 0.1  # the object ...
-    assert min(result.share for result in seen[25:32]) < 0.02  # ... absorbed after a second
-    assert "light-change" in {result.event for result in seen[36:]}
+    assert sum(moved[14:20]) >= 2
+    assert max(result.share for result in seen[22:28]) > 0.1  # the object ...
+    assert min(result.share for result in seen[29:36]) < 0.02  # ... absorbed after a second
+    assert "light-change" in {result.event for result in seen[40:]}
+
+
+@pytest.mark.skipif(config.DISABLE_JIT, reason="there is nothing to load")
+def test_the_rehearsal_calls_every_kernel_of_the_scene():
+    program = """
+import importlib
+from pathlib import Path
+
+from numba.core.dispatcher import Dispatcher
+
+import bgsub.scene
+from bgsub.scene import kernel_warmup
+from bgsub.subtractor import _rehearsal
+
+take = _rehearsal()
+for frame in kernel_warmup.scene(3):
+    take(frame)
+for path in sorted(Path(bgsub.scene.__path__[0]).glob("_*_kernels.py")):
+    module = importlib.import_module("bgsub.scene." + path.stem)
+    for name, value in vars(module).items():
+        own = isinstance(value, Dispatcher) and value.__module__ == module.__name__
+        if own and not value.targetoptions.get("forceinline") and not value.signatures:
+            print(name)
+"""
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    # what a reduced frame needs is needed in its first frame
+    assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["enlarge"], "")
 
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="there is nothing to load")

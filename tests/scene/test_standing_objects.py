@@ -1,4 +1,4 @@
-"""What stands still: ages, light left over, stopped objects and ghosts; displaced background."""
+"""What stands still: ages, light left over, stopped objects and ghosts."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene import _pixel_kernels, _standing_objects_kernels
+from bgsub.scene import _standing_objects_kernels
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.standing_objects import StandingObjects, edge_along
 
@@ -40,29 +40,6 @@ def test_ages_are_their_twin(n, c, seed):
         np.testing.assert_array_equal(age, twin.age)
         assert oldest == age.max()
         np.testing.assert_array_equal(held, age >= 4)
-
-
-@given(
-    h=st.integers(1, 9),
-    w=st.integers(1, 9),
-    c=st.sampled_from([1, 3]),
-    radius=st.integers(0, 3),
-    seed=st.integers(0, 99),
-)
-@sizes
-def test_match_neighbours_is_its_twin(h, w, c, radius, seed):
-    rng = np.random.default_rng(seed)
-    expected = displaced = rng.random((h, w)).astype(F)
-    displaced = displaced.copy()
-    for _ in range(3):
-        x, l = (rng.integers(0, 4, (2, h, w, c)) / 4).astype(F)  # distances far from the threshold
-        over = (rng.random((h, w)) < 0.7).astype(np.uint8)
-        arguments = 0.1, 0.2, 0.5, radius
-        expected, left = reference.without_neighbours(x, l, *arguments, expected, over)
-        numbers = F(1), F(0.1), F(0.2), F(0.5), radius, F(1)
-        _pixel_kernels.match_neighbours(0, h, x, l, *numbers, displaced, over)
-        np.testing.assert_array_equal(over, left)
-        np.testing.assert_allclose(displaced, expected, atol=1e-6)
 
 
 # ---- ages --------------------------------------------------------------------------------------------------------

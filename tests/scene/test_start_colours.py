@@ -14,13 +14,13 @@ F = np.float32
 H, W = 12, 16
 
 
-def naive_counts(frames, limit, q=3):
+def naive_counts(frames, limits, q=3):
     """Count the colours pixel by pixel: per pixel a list of [colour, count], the most seen one first."""
     kept = [[] for _ in range(frames.shape[1])]
     last = [None] * frames.shape[1]
     for frame in frames:
         for i, x in enumerate(frame.astype(F)):
-            shown = next((e for e in kept[i] if np.sum((x - e[0]) ** 2, dtype=F) < limit), None)
+            shown = next((e for e in kept[i] if np.sum((x - e[0]) ** 2, dtype=F) < limits[i] ** 2), None)
             if shown is not None:
                 shown[0] = shown[0] + F(0.1) * (x - shown[0])
                 shown[1] += last[i] is shown
@@ -45,14 +45,15 @@ def test_colours_are_counted_as_by_hand(channels, seed):
     which = np.minimum(rng.geometric(0.5, (30, 20)) - 1, 4)
     which = np.where(rng.random(which.shape) < 0.5, np.roll(which, 1, axis=0), which)
     frames = np.clip(palette[which] + rng.integers(-2, 3, (30, 20, channels)), 0, 255).astype(np.uint8)
+    limits = rng.choice([7.7, 30.3], 20).astype(F)
     colours, counts = np.zeros((3, 20, channels), F), np.zeros((3, 20), np.uint16)
     last, due = np.zeros((2, 20), np.uint8)
     for frame in frames:
         for band in ((0, 7), (7, 20)):
-            found = _start_colours_kernels.count_colours(*band, frame, F(60), colours, counts, last, due)
+            found = _start_colours_kernels.count_colours(*band, frame, limits, colours, counts, last, due)
             assert found == np.count_nonzero(due[slice(*band)])
             _start_colours_kernels.put_first(*band, due, colours, counts, last)
-    for i, kept in enumerate(naive_counts(frames, F(60))):
+    for i, kept in enumerate(naive_counts(frames, limits)):
         assert [int(n) for n in counts[:, i] if n] == [n for _, n in kept]
         np.testing.assert_allclose(colours[: len(kept), i], [colour for colour, _ in kept], atol=1e-3)
 
@@ -69,10 +70,10 @@ def noisy(picture, rng, sigma=1.5):
     return np.clip(picture + rng.normal(0, sigma, picture.shape), 0, 255).astype(np.uint8).reshape(-1)
 
 
-def feed(colours, frames):
-    before = None
+def feed(colours, frames, sigma=None):
+    before, sigma = None, np.zeros((H, W), F) if sigma is None else sigma
     for frame in frames:
-        colours.see(frame, before)
+        colours.see(frame, before, sigma)
         before = frame
     return colours.background.reshape(H, W, 3)
 
@@ -91,6 +92,20 @@ def test_noise_is_measured_and_splits_no_colour(sigma):
     background = feed(colours, [noisy(empty, rng, sigma) for _ in range(40)])
     assert np.mean(np.abs(background - empty)) < 0.5 * sigma
     assert np.mean(colours.counts[0]) > 25
+
+
+def test_colours_are_told_apart_by_the_noise_scale_of_their_pixel():
+    """A sway of 40 grey levels in every channel: two colours where it is calm, one where it is as usual as that."""
+    rng, empty = np.random.default_rng(7), np.full((H, W, 3), 100.0)
+    frames = [noisy(empty + 40 * (i // 2 % 2), rng, 0.5) for i in range(40)]
+    sigma = np.zeros((H, W), F)
+    sigma[:, 8:] = np.sqrt(3) * 40 / 2
+    colours = colours_of()
+    feed(colours, frames, sigma)
+    counts = np.sort(colours.counts, axis=0)[::-1].reshape(3, H, W)
+    assert (counts[:2, :, :8] == 11).all()  # of 20: the first frame of a change does not count
+    assert (counts[1:, :, 8:] == 0).all()
+    assert (counts[0, :, 8:] == 40).all()
 
 
 def test_a_frame_that_comes_twice_tells_nothing_of_the_noise():

@@ -1,0 +1,171 @@
+"""The noise scale: what is solid against a naive twin, and what is learned and what is not."""
+
+import numpy as np
+import pytest
+import reference_scene as reference
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bgsub.errors import ParameterError
+from bgsub.parameters import SegmenterParameters
+from bgsub.scene.noise_scale import NoiseScale
+from bgsub.scene.segmentation import Segmenter
+
+F = np.float32
+H, W = 24, 30
+NOTHING = np.zeros((H, W), np.uint8)
+OBJECT = np.s_[8:16, 10:22]
+GROWN = np.s_[6:18, 8:24]  # by two pixels
+
+
+def scale_of(shape=(H, W), joint=1.0, bands=1):
+    return NoiseScale(shape, joint, bands)
+
+
+@given(h=st.integers(1, 14), w=st.integers(1, 14), share=st.floats(0.4, 1), seed=st.integers(0, 999))
+@settings(max_examples=60, deadline=None)
+def test_solid_is_an_opening_grown_by_two(h, w, share, seed):
+    over = np.random.default_rng(seed).random((h, w)) < share
+    found = scale_of((h, w)).solid(np.where(over, F(0.2), F(0.1)), F(0.15))
+    assert found.dtype == np.uint8
+    np.testing.assert_array_equal(found, reference.solid(over))
+
+
+def test_an_object_is_solid_with_its_edges_and_scatter_is_not():
+    rng, d = np.random.default_rng(0), np.zeros((H, W), F)
+    d[OBJECT] = 0.3
+    expected = NOTHING.copy()
+    expected[GROWN] = 1
+    np.testing.assert_array_equal(scale_of().solid(d, F(0.08)), expected)
+    d[OBJECT] = np.where(rng.random((8, 12)) < 0.5, 0.3, 0)
+    assert not scale_of().solid(d, F(0.08)).any()
+    d[:] = 0
+    d[5:8, 3:27] = d[3:21, 26:29] = 0.3  # twigs
+    assert not scale_of().solid(d, F(0.08)).any()
+
+
+def learned(segmenter, d, known=None, frames=200):
+    """The noise scale after many frames of residuals from `d`, called or an array."""
+    age, x = np.zeros(segmenter.shape, np.uint16), np.zeros((*segmenter.shape, 3), F)
+    for _ in range(frames):
+        residual = d() if callable(d) else d
+        segmenter.candidates(residual)
+        segmenter.learn(residual, known, age, x, x)
+    return segmenter.noise.sigma
+
+
+def test_nothing_solid_is_learned_and_what_scatters_is():
+    rng = np.random.default_rng(1)
+
+    def residual():
+        d = F(0.01) * rng.random((H, W), F)
+        d[OBJECT] = 0.3
+        d[20:, 24:] = np.where(rng.random((4, 6)) < 0.4, 0.3, 0.01)
+        return d
+
+    sigma = learned(Segmenter((H, W)), residual)
+    assert sigma[OBJECT].max() < 0.02  # what the first median gave it
+    assert sigma[20:, 24:].mean() == pytest.approx(0.4 * 0.2 + 0.6 * 0.01, rel=0.1)  # clipped at 0.2
+    np.testing.assert_allclose(sigma[:5, :7].mean(), 0.005, rtol=0.2)
+
+
+def test_known_foreground_is_not_learned():
+    rng, known = np.random.default_rng(2), np.zeros((H, W), bool)
+    known[:, 15:] = True
+    segmenter = Segmenter((H, W))
+    segmenter.candidates(np.full((H, W), 0.01, F))
+    first = segmenter.noise.sigma.copy()
+    sigma = learned(segmenter, lambda: np.where(rng.random((H, W)) < 0.4, F(0.3), F(0.01)), known)
+    np.testing.assert_array_equal(sigma[known], first[known])
+    assert sigma[~known].mean() > 0.08
+
+
+def test_it_is_the_plain_mean_at_first_and_one_residual_does_not_blind_it():
+    rng = np.random.default_rng(3)
+    residuals = 0.1 * rng.random((20, H, W)).astype(F)
+    scale = scale_of()
+    scale.begin(residuals[0])
+    for d in residuals:
+        scale.learn(d, NOTHING)
+    weights = np.ones(21)
+    first = float(np.median(residuals[0]))
+    expected = np.tensordot(weights / 22, [np.full((H, W), first), *residuals], (0, 0)) + first / 22  # counts twice
+    np.testing.assert_allclose(scale.sigma, expected, atol=1e-6)
+    before = scale.sigma.copy()
+    scale.learn(np.full((H, W), 1.5, F), NOTHING)
+    np.testing.assert_allclose(scale.sigma, before + (0.2 - before) / 23, atol=1e-6)
+
+
+def test_every_pixel_begins_with_the_median_of_the_first_residual_that_shows_any():
+    rng, scale = np.random.default_rng(4), scale_of(joint=0.5)
+    scale.begin(np.zeros((H, W), F))
+    assert scale.knows_nothing
+    d = 0.03 * rng.random((H, W)).astype(F)
+    scale.begin(d)
+    assert not scale.knows_nothing
+    np.testing.assert_array_equal(scale.sigma, np.median(d))
+    scale.begin(10 * d)
+    np.testing.assert_array_equal(scale.sigma, np.median(d))
+    bright = scale_of(joint=0.5)
+    bright.begin(np.full((H, W), 0.4, F))
+    np.testing.assert_array_equal(bright.sigma, F(0.05))
+
+
+def test_the_noise_scale_never_becomes_denormal():
+    scale = scale_of((2, 2))
+    for _ in range(6000):
+        scale.learn(np.zeros((2, 2), F), np.zeros((2, 2), np.uint8))
+    assert scale.sigma.min() >= 1e-7
+
+
+def test_bands_make_no_difference():
+    rng = np.random.default_rng(5)
+    one, many = scale_of(), scale_of(bands=3)
+    for _ in range(5):
+        d, kept = rng.random((H, W)).astype(F), (rng.random((H, W)) < 0.5).astype(np.uint8)
+        for scale in (one, many):
+            scale.begin(d)
+            scale.learn(d, kept)
+    np.testing.assert_array_equal(one.sigma, many.sigma)
+
+
+def test_it_goes_on_from_its_state_bit_for_bit():
+    rng = np.random.default_rng(6)
+    scale, other = scale_of(), scale_of()
+    other.set_state(scale.state())
+    for _ in range(7):
+        d = rng.random((H, W)).astype(F)
+        for one in (scale, other):
+            one.begin(d)
+            one.learn(d, NOTHING)
+        np.testing.assert_array_equal(other.sigma, scale.sigma)
+        state = scale.state()
+        other = scale_of()
+        other.set_state(state)
+        state["sigma"][:] = 9  # a copy
+        assert other.sigma.max() < 9
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("sigma", np.zeros((W, H), F), rf"sigma must be float32 of shape \({H}, {W}\), got float32 of shape"),
+        ("sigma", np.zeros((H, W)), "sigma must be float32 .* got float64"),
+        ("sigma", np.full((H, W), np.nan, F), "sigma must hold finite numbers"),
+        ("numbers", np.zeros(3), r"numbers must be float64 of shape \(2\)"),
+        ("numbers", np.array([-1.0, 0.0]), "numbers must hold numbers in"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(name, value, words):
+    state = scale_of().state()
+    state[name] = value
+    with pytest.raises(ParameterError, match=words):
+        scale_of().set_state(state)
+
+
+def test_the_mask_has_no_say():
+    """Neither the vote nor what is absorbed nor familiar changes what is learned: the residual alone does."""
+    rng = np.random.default_rng(7)
+    d = np.where(rng.random((H, W)) < 0.3, F(0.3), F(0.01))
+    one, other = Segmenter((H, W)), Segmenter((H, W), SegmenterParameters(median=1, min_area=0, neighbours=0))
+    np.testing.assert_array_equal(learned(one, d), learned(other, d))
