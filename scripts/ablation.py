@@ -16,13 +16,15 @@ SWITCHES: dict[str, dict[str, object]] = {
     "no light": {"light": False},
     "no stabiliser": {"stabilise": False},
     "no shadows": {"shadows": "merged"},
-    "no neighbours": {"neighbours": 0},
+    "nothing familiar": {"neighbours": 0},
     "no noise scale": {"noise_factor": 0.0},
     "no vote": {"median": 1},
     "no least area": {"min_area": 0.0},
+    "rank 1": {"rank": 1},
+    "common cost scale": {"mu": 0.06},
     "no ghosts": {"ghosts": False},
     "absorbed in 1 s": {"absorb_after": 1.0},
-    "no events": {"scene_changes": False},
+    "no scene changes": {"scene_changes": False},
 }
 
 

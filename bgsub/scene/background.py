@@ -168,7 +168,6 @@ class TrackedBackground:
         buffer, tracker, scale = start.buffer, self.tracker, float(self._scale)
         rank = tracker.rank if isinstance(tracker.rank, int) else 1
         if not is_earned(buffer.frames, scale, rank, tracker.surrogate_, self._index):
-            start.colours.agree(buffer.count)
             buffer.fill_in(start.colours.background, limit / self._scale)
         tracker.fit(buffer.frames, scale)
 

@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from bgsub._opencv import cv2
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.scene import _start_colours_kernels
@@ -29,9 +28,6 @@ _NOISE = 2.0  # the same, in units of the noise
 _SCATTER = 2.5  # the same, in units of the pixel's own noise scale
 _SAMPLE = 5000  # pixels that the noise is measured on
 _CALMEST = 0.25  # their quantile, for much of the frame may move
-_REACH = 2  # pixels within which neighbours agree
-_ENOUGH = 0.3  # share of them that must be sure
-_ROUNDS = 10
 _WORK = 150_000  # pixels per band, see `bands_for`
 
 
@@ -56,7 +52,7 @@ class StartColours:
     """
 
     def __init__(self, frames: FrameFormat, threads: int | None) -> None:
-        h, w, channels = self._shape = frames.cube
+        h, w, channels = frames.cube
         self._bands = bands_for(h * w, _WORK, threads)
         self._same = _SAME * frames.pixels_full
         self.colours = np.zeros((_COLOURS, h * w, channels), np.float32)
@@ -107,29 +103,6 @@ class StartColours:
                 _start_colours_kernels.put_first(begin, end, self._due, *maps)
 
         in_bands(count, len(x), self._bands)
-
-    def agree(self, frames: int) -> None:
-        """Let unsure pixels take that of their colours which is nearest to what is sure around them.
-
-        Sure is what was seen in half of the `frames` or more, and what has been chosen so; from the rim inwards.
-        """
-        h, w, channels = self._shape
-        sure = (2 * self.counts[0] >= frames).reshape(h, w)
-        side = (2 * _REACH + 1,) * 2
-        for _ in range(_ROUNDS):
-            weights = sure.astype(np.float32)
-            share = cv2.boxFilter(weights, -1, side)
-            chosen = np.flatnonzero((~sure & (share > _ENOUGH)).reshape(-1))
-            if not len(chosen):
-                return
-            sums = cv2.boxFilter(self.colours[0].reshape(h, w, channels) * weights[..., np.newaxis], -1, side)
-            around = sums.reshape(h * w, channels)[chosen] / share.reshape(-1)[chosen, np.newaxis]
-            distance = np.sum((self.colours[:, chosen] - around) ** 2, axis=2)
-            distance[self.counts[:, chosen] == 0] = np.inf
-            k = np.argmin(distance, axis=0)
-            for maps in (self.colours, self.counts):
-                maps[0, chosen], maps[k, chosen] = maps[k, chosen], maps[0, chosen]
-            sure.reshape(-1)[chosen] = True
 
     def _learn_noise(self, pixels: np.ndarray, before: np.ndarray) -> None:
         step = max(len(self._last) // _SAMPLE, 1)

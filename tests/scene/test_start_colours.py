@@ -142,20 +142,3 @@ def test_support_grows_off_the_foreground_up_to_a_limit():
     expected = np.where(mask == 0, np.maximum(support, np.minimum(support + 1, 5)), support)
     _standing_objects_kernels.confirm(mask, np.uint8(5), support)
     np.testing.assert_array_equal(support, expected)
-
-
-def test_unsure_pixels_agree_with_sure_neighbours():
-    rng, empty = np.random.default_rng(6), np.full((H, W, 3), 120.0)
-    car, box = empty.copy(), np.s_[4:8, 5:11]
-    car[box] = 230
-    frames = [noisy(car, rng) for _ in range(9)] + [noisy(rng.uniform(0, 60, empty.shape), rng) for _ in range(9)]
-    for frame in frames[9:]:
-        frame.reshape(H, W, 3)[2:10, 3:13][[0, 1, -2, -1]] = 120  # the car's surroundings stay in sight
-        frame.reshape(H, W, 3)[2:10, 3:13][:, [0, 1, -2, -1]] = 120
-    frames += [noisy(empty, rng) for _ in range(7)]
-    colours = colours_of()
-    assert np.mean(np.abs(feed(colours, frames)[box] - car[box])) < 5  # seen for longer than what is behind it
-    kept = np.sort(colours.counts, axis=0)
-    colours.agree(len(frames))
-    assert np.max(np.abs(colours.background.reshape(H, W, 3)[box] - empty[box])) < 10
-    np.testing.assert_array_equal(np.sort(colours.counts, axis=0), kept)
