@@ -168,7 +168,7 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
     with one_blas_thread():
         for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
             one, all_ = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS).score(other) for k in (1, rank))
-            if all_ >= _EARNED * one:
+            if -all_ >= _EARNED * -one:  # scores are costs, negative
                 return False
     return True
 
