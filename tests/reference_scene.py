@@ -212,7 +212,7 @@ def deviation(x, l, scale):
 def cleared(x, l, memory, rate, belief, full, radius, samples, shares, over):
     """Running shares of familiar candidates, and the candidates less those that are and mostly were."""
     shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
-    h, w, _ = x.shape
+    w = x.shape[1]
     for i, j in zip(*np.nonzero(over), strict=True):
         near = l[max(i - radius, 0) : i + radius + 1, max(j - radius, 0) : j + radius + 1].astype(float)
         found = np.linalg.norm(x[i, j].astype(float) - near, axis=2).min() * scale < threshold
