@@ -167,8 +167,9 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
         return rank > 1
     with one_blas_thread():
         for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
-            one, all_ = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS).score(other) for k in (1, rank))
-            if -all_ >= _EARNED * -one:  # scores are costs, negative
+            fits = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS) for k in (1, rank))
+            still, moving = (-model.score(other) for model in fits)
+            if moving >= _EARNED * still:
                 return False
     return True
 

@@ -1,4 +1,4 @@
-"""The batch start for tall matrices and the provisional median before it."""
+"""The batch start for tall matrices, and whether its directions are earned."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from reference_tracking import rows_given_coefficients
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _batch_start_kernels
-from bgsub.tracking.batch_start import batch_start, orthonormalise
+from bgsub.tracking.batch_start import batch_start, is_earned, orthonormalise
 
 ATAN = Surrogate("atan", 0.05)
 
@@ -91,3 +91,83 @@ def test_orthonormalise_keeps_the_product(k, n, m, seed, data):
     V, Z = orthonormalise(U, Y, k + 1)
     np.testing.assert_allclose(V @ V.T, np.eye(k + 1), atol=1e-5)
     np.testing.assert_allclose(Z @ V, Y @ U, atol=1e-3)
+
+
+# ---- earned directions -------------------------------------------------------------------------------------------
+
+H, W, FRAMES = 30, 40, 40
+BACKGROUND = np.random.default_rng(8).uniform(60, 180, (H, W))
+
+
+def filmed(pictures, noise=2.0):
+    """Pictures as a camera shows them, one per row."""
+    rng = np.random.default_rng(9)
+    frames = np.array(pictures) + noise * rng.standard_normal((len(pictures), H, W))
+    return frames.clip(0, 255).round().astype(np.uint8).reshape(len(pictures), -1)
+
+
+def with_object(left):
+    """The background with an object from a column on; without one where that is None."""
+    picture = BACKGROUND.copy()
+    if left is not None:
+        picture[8:24, max(left, 0) : max(left + 12, 0)] = 230
+    return picture
+
+
+def swayed(t):
+    """The background, the left half of which is branches that are bent by t pixels."""
+    return np.where(np.arange(W) < 20, (1 - t) * BACKGROUND + t * np.roll(BACKGROUND, 1, axis=1), BACKGROUND)
+
+
+def lit(gain):
+    """The background, the right half of which is under another lamp."""
+    return np.where(np.arange(W) < 20, 1, gain) * BACKGROUND
+
+
+def times(function, *values):
+    return [function(values[i % len(values)]) for i in range(FRAMES)]
+
+
+EARNED = {
+    "a tree that sways": [swayed(0.5 + 0.5 * np.sin(1.3 * i)) for i in range(FRAMES)],
+    "a lamp that flickers": times(lit, 1.0, 1.0, 0.8, 1.0, 0.8),
+    "a thing that comes and goes": times(with_object, 14, 14, 14, None, None),
+}
+NOT_EARNED = {
+    "noise": times(with_object, None),
+    "an object that passes": [with_object(i - 6) for i in range(FRAMES)],
+    "one that comes": [with_object(None if i < 30 else 14) for i in range(FRAMES)],
+    "one that stands in the first half": [with_object(14 if i < 16 else None) for i in range(FRAMES)],
+    "one that stands in the second half": [with_object(14 if 22 < i < 36 else None) for i in range(FRAMES)],
+    "one in the first frame": [with_object(None if i else 14) for i in range(FRAMES)],
+}
+
+
+def earned(frames, rank, scale=1 / 255):
+    return is_earned(frames, scale, rank, ATAN, np.arange(frames.shape[1]))
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("rank", [2, 3])
+@pytest.mark.parametrize("name", [*EARNED, *NOT_EARNED])
+def test_directions_are_earned_by_what_comes_back(name, rank):
+    pictures = EARNED.get(name) or NOT_EARNED[name]
+    assert earned(filmed(pictures), rank) == (name in EARNED)
+    assert earned(filmed(pictures).astype(np.float32) / 255, rank, 1.0) == (name in EARNED)
+
+
+@pytest.mark.large
+def test_exactly_still_frames_earn_nothing():
+    """Costs are zero, or the rounding of it, with directions and without them."""
+    still = filmed(times(with_object, None), noise=0)
+    once = filmed(NOT_EARNED["one in the first frame"], noise=0)
+    assert not any(earned(frames, rank) for frames in (still, once, np.zeros_like(still)) for rank in (2, 3))
+
+
+def test_one_direction_is_the_background_and_earns_nothing():
+    assert not earned(filmed(EARNED["a tree that sways"]), 1)
+
+
+@pytest.mark.parametrize(("frames", "entries", "rank"), [(4, 1200, 3), (11, 1200, 3), (40, 1, 2), (40, 20, 3)])
+def test_where_there_is_too_little_to_find_out_frames_are_kept_as_they_are(frames, entries, rank):
+    assert earned(filmed(NOT_EARNED["noise"])[:frames, :entries], rank)
