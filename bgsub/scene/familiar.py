@@ -17,7 +17,7 @@ from bgsub.numerics.threads import in_bands
 from bgsub.scene import _familiar_kernels
 from bgsub.scene._familiar_kernels import Memory
 
-_SAMPLES = 8
+_SAMPLES = 16
 _EVERY = 16  # frames between two samples of a pixel
 _PRIOR = 0.3  # share that a pixel begins with: a few candidates must have looked familiar before one is cleared
 _RATE = 0.05  # per candidate
@@ -41,7 +41,7 @@ class FamiliarBackground:
     ----------
     share : ndarray, (h, w), uint8
         Share of every pixel's candidates that looked familiar, 255 for all.
-    samples : ndarray, (h * w, channels, 8), int8
+    samples : ndarray, (h * w, channels, 16), int8
         Deviations from the background, 127 is full scale; zero where the background is calm.
     """
 
