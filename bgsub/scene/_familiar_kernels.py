@@ -60,8 +60,20 @@ def clear_familiar(begin, end, x, l, memory, rate, belief, full, radius, samples
     over : ndarray, (h, w), uint8
         Candidates, changed in place.  O(h w + (radius^2 + q) c candidates).
     """
-    h, w, channels = x.shape
-    colours, others = x.reshape(-1), l.reshape(-1)
+    channels = x.shape[2]
+    if channels == 3:  # known when it is compiled, so that its loops unroll
+        clear_rows(begin, end, x, l, 3, memory, rate, belief, full, radius, samples, shares, over)
+    elif channels == 1:
+        clear_rows(begin, end, x, l, 1, memory, rate, belief, full, radius, samples, shares, over)
+    else:
+        clear_rows(begin, end, x, l, channels, memory, rate, belief, full, radius, samples, shares, over)
+
+
+@part
+def clear_rows(begin, end, x, l, channels, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
+    """Do what `clear_familiar` says for a number of channels."""
+    h, w = over.shape
+    colours, others, remembered = x.reshape(-1), l.reshape(-1), samples.reshape(-1)
     flat, flags, sigma = shares.reshape(-1), over.reshape(-1), memory.sigma.reshape(-1)
     limit = (memory.threshold / memory.scale) * (memory.threshold / memory.scale)
     reach = np.int32(memory.threshold * memory.threshold * _UNIT * _UNIT)
@@ -76,13 +88,13 @@ def clear_familiar(begin, end, x, l, memory, rate, belief, full, radius, samples
                 if flags[pixel] == 0:
                     continue
                 j = p - i * w
-                if channels == 3 and radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
-                    nearest = nearest_of_nine(colours, others, pixel, np.uint64(w))
+                if radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
+                    nearest = nearest_of_nine(colours, others, pixel, np.uint64(w), channels)
                 else:
                     nearest = nearest_nearby(x, l, i, j, radius)
                 found = nearest < limit
                 if not found and memory.factor * sigma[pixel] > memory.threshold:
-                    found = nearest_sample(x[i, j], l[i, j], unit, samples[p]) < reach
+                    found = nearest_sample(colours, others, pixel, channels, unit, remembered, samples.shape[2]) < reach
                 share = np.float32(flat[pixel])
                 share += rate * ((full if found else _ZERO) - share)
                 flat[pixel] = share + np.float32(0.5)
@@ -91,13 +103,18 @@ def clear_familiar(begin, end, x, l, memory, rate, belief, full, radius, samples
 
 
 @part
-def nearest_sample(x, l, unit, samples):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of ``unit * (x - l)``, (c,), from the samples, (c, q) int8."""
+def nearest_sample(x, l, pixel, channels, unit, samples, count):  # type: ignore[no-untyped-def]
+    """Return the least squared distance of ``unit * (x - l)`` at a pixel, uint64, from its `count` samples.
+
+    Flat arrays: `x`, `l` (n * channels,), `samples` (n * channels * count,), int8.
+    """
     nearest = np.int32(2147483647)
-    for q in range(samples.shape[1]):
+    first = pixel * np.uint64(channels)
+    for q in range(count):
         total = np.int32(0)
-        for c in range(x.size):
-            s = deviation(x[c], l[c], unit) - np.int32(samples[c, q])
+        for c in range(channels):
+            k = first + np.uint64(c)
+            s = deviation(x[k], l[k], unit) - np.int32(samples[k * np.uint64(count) + np.uint64(q)])
             total += s * s
         nearest = min(nearest, total)
     return nearest
@@ -129,23 +146,24 @@ def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ig
     h, w, channels = x.shape
     count = np.uint64(samples.shape[2])
     unit, sigma = memory.scale * _UNIT, memory.sigma
-    for p in range(first, h * w, step):
-        i, j = p // w, p % w
-        if memory.factor * sigma[i, j] <= memory.threshold:
-            continue
-        bits = scrambled(np.uint64(frame), np.uint64(p))
-        if solid[i, j] != 0 and (age[i, j] > 1 or bits % _RARELY != 0):
-            continue
-        slot = np.int64((bits >> np.uint64(8)) % count)
-        for c in range(channels):
-            samples[p, c, slot] = deviation(x[i, j, c], l[i, j, c], unit)
-        if (bits >> np.uint64(4)) % np.uint64(2) == 0:
-            continue
-        k = np.int64((bits >> np.uint64(16)) % np.uint64(9))
-        u, v = min(max(i + k // 3 - 1, 0), h - 1), min(max(j + k % 3 - 1, 0), w - 1)
-        slot = np.int64((bits >> np.uint64(24)) % count)
-        for c in range(channels):
-            samples[u * w + v, c, slot] = deviation(x[i, j, c], l[u, v, c], unit)
+    for i in range(h):
+        for j in range((first - i * w) % step, w, step):  # a division per pixel would cost most of the time
+            if memory.factor * sigma[i, j] <= memory.threshold:
+                continue
+            p = i * w + j
+            bits = scrambled(np.uint64(frame), np.uint64(p))
+            if solid[i, j] != 0 and (age[i, j] > 1 or bits % _RARELY != 0):
+                continue
+            slot = np.int64((bits >> np.uint64(8)) % count)
+            for c in range(channels):
+                samples[p, c, slot] = deviation(x[i, j, c], l[i, j, c], unit)
+            if (bits >> np.uint64(4)) % np.uint64(2) == 0:
+                continue
+            k = np.int64((bits >> np.uint64(16)) % np.uint64(9))
+            u, v = min(max(i + k // 3 - 1, 0), h - 1), min(max(j + k % 3 - 1, 0), w - 1)
+            slot = np.int64((bits >> np.uint64(24)) % count)
+            for c in range(channels):
+                samples[u * w + v, c, slot] = deviation(x[i, j, c], l[u, v, c], unit)
 
 
 @part
@@ -158,24 +176,23 @@ def scrambled(frame, pixel):  # type: ignore[no-untyped-def]
 
 
 @part
-def nearest_of_nine(colours, others, pixel, w):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of a pixel's three channels from those of the 3x3 pixels of `others` around.
+def nearest_of_nine(colours, others, pixel, w, channels):  # type: ignore[no-untyped-def]
+    """Return the least squared distance of a pixel from the 3x3 pixels of `others` around it.
 
-    `colours`, `others` (n * 3,), `pixel`, `w` uint64; not for pixels on the border.
+    `colours`, `others` (n * channels,), `pixel`, `w` uint64; not for pixels on the border.
     """
-    one, two, three = np.uint64(1), np.uint64(2), np.uint64(3)
-    k = three * pixel
-    x, y, z = np.float32(colours[k]), np.float32(colours[k + one]), np.float32(colours[k + two])
+    one, step = np.uint64(1), np.uint64(channels)
     nearest = np.float32(np.inf)
-    k = three * (pixel - w - one)
+    k = step * (pixel - w - one)
     for _ in range(3):
         for column in range(3):
-            m = k + three * np.uint64(column)
-            p = x - np.float32(others[m])
-            q = y - np.float32(others[m + one])
-            r = z - np.float32(others[m + two])
-            nearest = min(nearest, p * p + q * q + r * r)
-        k += three * w
+            total = _ZERO
+            for c in range(channels):
+                m = k + step * np.uint64(column) + np.uint64(c)
+                s = np.float32(colours[step * pixel + np.uint64(c)]) - np.float32(others[m])
+                total += s * s
+            nearest = min(nearest, total)
+        k += step * w
     return nearest
 
 

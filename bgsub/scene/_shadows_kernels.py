@@ -12,6 +12,16 @@ _TINY = np.float32(1e-4)
 
 
 @kernel
+def count_coloured(pixels, step, least):  # type: ignore[no-untyped-def]
+    """Return how many of every `step`-th of the `pixels`, (n, c), have channels that differ by more than `least`."""
+    count = 0
+    for i in range(0, len(pixels), step):
+        one, two, three = np.float32(pixels[i, 0]), np.float32(pixels[i, 1]), np.float32(pixels[i, 2])
+        count += max(one, two, three) - min(one, two, three) > least
+    return count
+
+
+@kernel
 def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, dark, other, box):  # type: ignore[no-untyped-def]
     """Tell which foreground pixels are darkened background and which are something else.
 
@@ -33,16 +43,29 @@ def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, 
         Rows and columns of the darkened pixels: first and one after the last of either; widened, not set anew.
         O(h w + c foreground).
     """
-    h, w, channels = x.shape
+    channels, limits = x.shape[2], (scale, darkest, faintest, colour, texture)
+    if channels == 3:  # known when it is compiled, so that its loops unroll
+        classify_rows(begin, end, x, l, 3, mask, limits, dark, other, box)
+    elif channels == 1:
+        classify_rows(begin, end, x, l, 1, mask, limits, dark, other, box)
+    else:
+        classify_rows(begin, end, x, l, channels, mask, limits, dark, other, box)
+
+
+@part
+def classify_rows(begin, end, x, l, channels, mask, limits, dark, other, box):  # type: ignore[no-untyped-def]
+    """Do what `classify` says for a number of channels; `limits` are scale, darkest, faintest, colour and texture."""
+    h, w = mask.shape
+    scale, darkest, faintest, colour, texture = limits
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)
     limit = texture * texture * 9 * channels * channels / (scale * scale)
+    flat_dark[begin * w : end * w] = 0
+    flat_other[begin * w : end * w] = 0
     for i in range(begin, end):
         for a in range(i * w, (i + 1) * w, CHUNK):
             b = min(a + CHUNK, (i + 1) * w)
-            flat_dark[a:b] = 0
-            flat_other[a:b] = 0
             if not any_set(flat[a:b]):
                 continue
             for p in range(a, b):
@@ -143,12 +166,16 @@ def outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ign
         i = row - half
         if i < begin:
             continue
-        n = right - left
-        o, f, target = counts[0, :n], counts[1, :n], dark[i, left:right]
-        sum_windows(columns[0, : n + side - 1], side, o)
-        sum_windows(columns[1, : n + side - 1], side, f)
-        for j in range(n):
-            target[j] = target[j] if o[j] <= share * f[j] else 0
+        for a in range(0, right - left, CHUNK):
+            b = min(a + CHUNK, right - left)
+            target = dark[i, left + a : left + b]
+            if not any_set(target):
+                continue
+            o, f = counts[0, a:b], counts[1, a:b]
+            sum_windows(columns[0, a : b + side - 1], side, o)
+            sum_windows(columns[1, a : b + side - 1], side, f)
+            for j in range(b - a):
+                target[j] = target[j] if o[j] <= share * f[j] else 0
 
 
 @part

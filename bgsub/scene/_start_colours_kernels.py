@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
+from bgsub.scene._pixel_kernels import CHUNK, any_set
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
@@ -39,47 +40,89 @@ def count_colours(begin, end, x, limits, colours, counts, last, due):  # type: i
     int
         Number of pixels that are due.  O(q c n).
     """
-    pixels, kept, seen = x.reshape(-1), colours.reshape(-1), counts.reshape(-1)
-    n, channels, one, found = np.uint64(x.shape[0]), np.uint64(x.shape[1]), np.uint64(1), 0
-    for pixel in range(begin, end):
-        i = np.uint64(pixel)  # indices without a sign need no test for a negative one
-        entry = i * channels
-        k, least = np.uint64(0), one if seen[i] > 0 else np.uint64(0)
-        known, limit = False, limits[i] * limits[i]
-        for _ in range(colours.shape[0]):
+    channels = x.shape[1]
+    flat = x.reshape(-1), limits, colours.reshape(-1), counts.reshape(-1), last, due
+    if channels == 3:  # known when it is compiled, so that its loops unroll
+        return count_flat(begin, end, 3, colours.shape[0], *flat)
+    if channels == 1:
+        return count_flat(begin, end, 1, colours.shape[0], *flat)
+    return count_flat(begin, end, channels, colours.shape[0], *flat)
+
+
+@part
+def count_flat(begin, end, channels, most, pixels, limits, kept, seen, last, due):  # type: ignore[no-untyped-def]
+    """Do what `count_colours` says for a number of channels and `most` colours; flat arrays."""
+    n, one, found = np.uint64(limits.size), np.uint64(1), 0
+    for a in range(begin, end, CHUNK):
+        b = min(a + CHUNK, end)
+        x, first = pixels[a * channels : b * channels], kept[a * channels : b * channels]
+        if all_show_first(x, first, channels, limits[a:b], seen[a:b], last[a:b]):
+            follow(x, first, seen[a:b])
+            due[a:b] = 0
+            continue
+        for pixel in range(a, b):
+            i = np.uint64(pixel)  # indices without a sign need no test for a negative one
+            entry = i * np.uint64(channels)
+            k, least = np.uint64(0), one if seen[i] > 0 else np.uint64(0)
+            known, limit = False, limits[i] * limits[i]
+            for _ in range(most):
+                place = k * n + i
+                known = seen[place] > 0 and distance(pixels, entry, kept, place * np.uint64(channels), channels) < limit
+                if known:
+                    break
+                if k > 0 and seen[place] < seen[least * n + i]:
+                    least = k
+                k += one
+            k = k if known else least
             place = k * n + i
-            known = seen[place] > 0 and distance(pixels, entry, kept, place * channels, channels) < limit
-            if known:
-                break
-            if k > 0 and seen[place] < seen[least * n + i]:
-                least = k
-            k += one
-        k = k if known else least
-        place = k * n + i
-        share = _FOLLOWS if known else _ONE
-        for c in range(x.shape[1]):
-            m, colour = place * channels + np.uint64(c), np.float32(pixels[entry + np.uint64(c)])
-            kept[m] += share * (colour - kept[m])
-        again = np.uint16(1 if known and last[i] == k else 0)
-        seen[place] = seen[place] + again if known else 1
-        last[i] = k
-        due[i] = k if seen[place] > seen[i] else np.uint64(0)
-        found += due[i] > 0
+            share = _FOLLOWS if known else _ONE
+            for c in range(channels):
+                m, colour = place * np.uint64(channels) + np.uint64(c), np.float32(pixels[entry + np.uint64(c)])
+                kept[m] += share * (colour - kept[m])
+            again = np.uint16(1 if known and last[i] == k else 0)
+            seen[place] = seen[place] + again if known else 1
+            last[i] = k
+            due[i] = k if seen[place] > seen[i] else np.uint64(0)
+            found += due[i] > 0
     return found
+
+
+@part
+def all_show_first(x, colours, channels, limits, seen, last):  # type: ignore[no-untyped-def]
+    """Return whether all pixels show the colour that they have shown most, and did in the frame before.
+
+    `x`, `colours` (n * channels,), the others (n,), as in `count_colours`; no early exit, so that it vectorises.
+    """
+    outside = _ZERO
+    for i in range(limits.size):
+        total = _ZERO
+        for c in range(channels):
+            s = np.float32(x[i * channels + c]) - colours[i * channels + c]
+            total += s * s
+        outside = max(outside, _ZERO if total < limits[i] * limits[i] else _ONE)
+    if outside > 0 or any_set(last):
+        return False
+    fewest = seen[0]
+    for i in range(seen.size):
+        fewest = min(fewest, seen[i])
+    return fewest > 0
+
+
+@part
+def follow(x, colours, seen):  # type: ignore[no-untyped-def]
+    """Let `colours` follow `x`, both (n * channels,), and count that in `seen`, (n,)."""
+    for i in range(x.size):
+        colours[i] += _FOLLOWS * (np.float32(x[i]) - colours[i])
+    for i in range(seen.size):
+        seen[i] += np.uint16(1)
 
 
 @part
 def distance(x, a, colours, b, channels):  # type: ignore[no-untyped-def]
     """Return the squared joint distance of the entries from a on of `x` and those from b on of `colours`."""
-    if channels == 3:
-        one, two = np.uint64(1), np.uint64(2)
-        r = np.float32(x[a]) - colours[b]
-        s = np.float32(x[a + one]) - colours[b + one]
-        t = np.float32(x[a + two]) - colours[b + two]
-        return r * r + s * s + t * t
     total = _ZERO
-    for c in range(np.int64(channels)):
-        s = np.float32(x[a + np.uint64(c)]) - colours[b + np.uint64(c)]
+    for c in range(channels):
+        s = np.float32(x[a + np.uint64(c)]) - np.float32(colours[b + np.uint64(c)])
         total += s * s
     return total
 
@@ -113,12 +156,12 @@ def fill_in(begin, end, background, limit, half, frames):  # type: ignore[no-unt
     frames : ndarray, (q, n, c), uint8 or float32
         Changed in place.  O(q n c).
     """
-    channels = np.uint64(background.shape[1])
-    colours = background.reshape(-1)
+    channels = background.shape[1]
+    step, colours = np.uint64(channels), background.reshape(-1)
     for f in range(frames.shape[0]):
         x = frames[f].reshape(-1)
         for pixel in range(begin, end):
             i = np.uint64(pixel)
-            if distance(x, i * channels, colours, i * channels, channels) > limit[i]:
+            if distance(x, i * step, colours, i * step, channels) > limit[i]:
                 for c in range(pixel * frames.shape[2], (pixel + 1) * frames.shape[2]):
                     x[c] = colours[c] + half

@@ -79,6 +79,7 @@ class StartBackground:
         self._engine = make_engine(frames, 1, 1)
         self._scale = np.float32(1 / frames.pixels_full)
         self._low_rank = np.empty(frames.size, np.float32)
+        self._sigma = np.empty(frames.cube[:2], np.float32)
 
     def see(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool, sigma: np.ndarray) -> None:
         """Put a frame, (h, w, c), into the buffer, the background in the place of known foreground, (h, w) bool.
@@ -90,7 +91,8 @@ class StartBackground:
             pixels = pixels.copy()
             pixels[known] = self.colours.background.reshape(pixels.shape)[known]
         if not buffer.is_full and (not frozen or buffer.count == 0):
-            self.colours.see(pixels.reshape(-1), buffer.newest, sigma / self._scale)
+            np.divide(sigma, self._scale, out=self._sigma)
+            self.colours.see(pixels.reshape(-1), buffer.newest, self._sigma)
             buffer.add(pixels.reshape(-1))
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:

@@ -18,7 +18,7 @@ from bgsub.scene import _familiar_kernels
 from bgsub.scene._familiar_kernels import Memory
 
 _SAMPLES = 16
-_EVERY = 16  # frames between two samples of a pixel
+_EVERY = 8  # frames learned from, between two samples of a pixel
 _PRIOR = 0.3  # share that a pixel begins with: a few candidates must have looked familiar before one is cleared
 _RATE = 0.05  # per candidate
 _FULL = 255  # what stands for a share of one

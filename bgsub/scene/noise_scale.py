@@ -10,6 +10,7 @@ from bgsub.numerics.threads import in_bands
 from bgsub.scene import _pixel_kernels
 
 _RATE = 0.02  # per frame
+_PERIOD = 2  # frames, of which one is learned from, as soon as the rate is that
 _CLIP = 0.2  # of full scale: one object does not blind a pixel for long
 _FLOOR = 1e-6
 _ROUNDING = 1e-5  # a frame may differ by that from itself
@@ -57,6 +58,12 @@ class NoiseScale:
             self.knows_nothing = False
             self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint)
 
+    def passes_over(self) -> bool:
+        """Return whether nothing is to be learned from this frame, since it was from the one before."""
+        passes = self._learned > 1 / _RATE and self._learned % _PERIOD == 0
+        self._learned += passes
+        return passes
+
     def solid(self, residual: np.ndarray, threshold: np.float32) -> np.ndarray:
         """Return where residuals above the threshold are solid, (h, w) uint8 of 0 and 1, a buffer."""
         solid, over = self._solid
@@ -67,7 +74,8 @@ class NoiseScale:
     def learn(self, residual: np.ndarray, kept: np.ndarray) -> None:
         """Learn from a residual, (h, w) float32, but where the scale is `kept`, (h, w) uint8, not 0."""
         self._learned += 1
-        rate = np.float32(max(_RATE, 1 / (self._learned + 1)))  # at first the plain mean
+        mean = 1 / (self._learned + 1)  # at first the plain mean
+        rate = np.float32(mean if mean > _RATE else _PERIOD * _RATE)
         limits = np.float32(_CLIP * self._joint), np.float32(_FLOOR)
         d, skipped, sigma = residual.reshape(-1), kept.reshape(-1), self.sigma.reshape(-1)
 

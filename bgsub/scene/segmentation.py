@@ -174,6 +174,8 @@ class Segmenter:
         x, background, scale
             As for `segment`.
         """
+        if self.noise.passes_over():
+            return
         solid = self.noise.solid(residual, self._threshold)
         if known is not None:
             solid[known] = 1

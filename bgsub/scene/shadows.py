@@ -41,10 +41,10 @@ def has_colour(image: np.ndarray, scale: float) -> bool:
     """
     if image.shape[2] < 3:
         return False
-    step = max(image.shape[0] * image.shape[1] // _SAMPLES, 1)
-    one, two, three = image.reshape(-1, image.shape[2])[::step, :3].T  # one by one: a maximum over an axis is slow
-    spread = np.maximum(np.maximum(one, two), three) - np.minimum(np.minimum(one, two), three)
-    return bool(np.count_nonzero(spread > _SPREAD / scale) > _STRAY * spread.size)
+    pixels = image.reshape(-1, image.shape[2])
+    step = max(len(pixels) // _SAMPLES, 1)
+    coloured = _shadows_kernels.count_coloured(pixels, step, np.float32(_SPREAD / scale))
+    return bool(coloured > _STRAY * -(-len(pixels) // step))
 
 
 class ShadowDetector:

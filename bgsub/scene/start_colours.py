@@ -59,6 +59,7 @@ class StartColours:
         self.counts = np.zeros((_COLOURS, h * w), np.uint16)
         self._last = np.zeros(h * w, np.uint8)
         self._due = np.zeros(h * w, np.uint8)
+        self._limit = np.empty(h * w, np.float32)
         self.noise = 0.0
 
     def state(self) -> State:
@@ -95,7 +96,8 @@ class StartColours:
         """
         if before is not None:
             self._learn_noise(pixels, before)
-        limit = np.maximum(np.float32(max(self._same, _NOISE * self.noise)), np.float32(_SCATTER) * sigma.reshape(-1))
+        limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)
+        np.maximum(limit, np.float32(max(self._same, _NOISE * self.noise)), out=limit)
         x, maps = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last)
 
         def count(begin: int, end: int, _: int) -> None:
