@@ -1,6 +1,7 @@
 """The state of a subtractor as plain arrays: a subtractor made of it goes on bit for bit."""
 
 import dataclasses
+import itertools
 from functools import cache
 
 import numpy as np
@@ -161,14 +162,30 @@ def leaves(state, path=()):
         yield from leaves(value, (*path, name)) if isinstance(value, dict) else [(*path, name)]
 
 
+LEARNED = {
+    "segmenter/noise": {"sigma", "numbers"},
+    "segmenter/familiar": {"share", "samples", "frame"},
+    "segmenter/shadows": {"outline"},
+    "objects": {"age", "anchor", "held", "support", "numbers"},
+}
+OF_THE_START = {"frames", "colours", "counts", "last", "noise"}
+
+
 @pytest.mark.large
-def test_arrays_that_do_not_fit_are_refused():
+@pytest.mark.parametrize(("count", "phase"), [(110, "start"), (126, "tracking")])
+def test_arrays_that_do_not_fit_are_refused(count, phase):
     """Each array in turn missing, of another length, of another type."""
     subtractor, frames = stream("shaking")
-    for frame in frames[:126]:  # with another scene parked
+    for frame in frames[:count]:  # with another scene parked
         subtractor.process(frame)
     header, state = subtractor.snapshot()
     places = list(leaves(state))
+    assert subtractor.phase == phase
+    learned = {**LEARNED, "start": OF_THE_START} if phase == "start" else LEARNED
+    for scene_, names in itertools.product(("model", "parked"), learned):
+        if (scene_, names) != ("parked", "start"):
+            wanted = {("scenes", scene_, *names.split("/"), name) for name in learned[names]}
+            assert wanted <= set(places)
     assert len(places) > 40
     for *path, last in places:
         inner = state
@@ -203,6 +220,8 @@ DAMAGE = {
     "points on the border": ("stabiliser/registration/fine/best", lambda best: best * 0),
     "negative ages of the reference": ("stabiliser/age", lambda age: age - 1000),
     "a negative count of frames": ("segmenter/noise/numbers", lambda numbers: -2 - numbers),
+    "samples of more frames than there are": ("segmenter/familiar/frame", lambda frame: frame + 1e300),
+    "more lit outline than outline": ("segmenter/shadows/outline", lambda outline: outline[:, ::-1] + [1, 0]),
     "patience below nothing": ("calm", np.negative),
 }
 

@@ -7,7 +7,7 @@ import pytest
 import bgsub
 from bgsub import BackgroundSubtractor, ParameterError, SinkError, SourceError
 from bgsub.evaluation import Confusion, confusion
-from bgsub.storage import model_file
+from bgsub.storage import array_file, model_file
 from bgsub.synthetic import scene
 
 QUICK = {"start_frames": 10, "subset": 500}
@@ -237,6 +237,12 @@ def test_model_files_that_are_none(tmp_path):
     np.savez(tmp_path / "old.npz", kind=np.array("bgsub model, version 3"), parameters=np.array("{}"))
     with pytest.raises(SourceError, match="is not a bgsub model of version 6: another version of bgsub made it"):
         BackgroundSubtractor.load(tmp_path / "old.npz")
+    array_file.write(tmp_path / "five.npz", array_file.Kind("model", 5), {}, {"segmenter": {"sigma": np.zeros(3)}})
+    with pytest.raises(
+        SourceError, match="is not a bgsub model of version 6: another version of bgsub made it"
+    ) as told:
+        BackgroundSubtractor.load(tmp_path / "five.npz")
+    assert "\n" not in str(told.value)
     with pytest.raises(SinkError, match="cannot be written to"):
         BackgroundSubtractor().save(tmp_path / "missing" / "model.npz")
 

@@ -1,5 +1,6 @@
 """Laws of linking: identities stay, gaps are bridged, order does not matter."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -226,9 +227,14 @@ def test_mirrored_pictures_give_mirrored_events():
     assert sorted(turned) == summary(link(frames)[0])
 
 
-def test_whatever_is_done_between_state_and_set_state_changes_nothing():
+@pytest.mark.parametrize("uneven", [False, True])
+def test_whatever_is_done_between_state_and_set_state_changes_nothing(uneven):
+    """With gaps in the stream as well, where a frame stands for as long as the gap before it was."""
     frames = list(pairs(busy()))
-    for cut in (0, 1, 7, 13, 22, 35):
+    if uneven:
+        times = np.cumsum(np.resize([0.04, 0.04, 0.4, 0.05, 0.04, 1.2, 0.3], len(frames)))
+        frames = [(dataclasses.replace(frame, time=t), one) for (frame, one), t in zip(frames, times, strict=True)]
+    for cut in (0, 1, 3, 6, 7, 13, 22, 35):
         straight, torn = ObjectLinker(RATE), ObjectLinker(RATE)
         results = []
         for index, (frame, separation) in enumerate(frames):
@@ -238,7 +244,7 @@ def test_whatever_is_done_between_state_and_set_state_changes_nothing():
                 torn.set_state(state)
             results.append((straight.update(frame, separation), torn.update(frame, separation)))
             results.append((straight.take_finished(), torn.take_finished()))
-            assert torn.settled == straight.settled
+            assert (torn.settled, torn.gap, torn.interval) == (straight.settled, straight.gap, straight.interval)
         results.append((straight.finish(), torn.finish()))
         for one, other in results:
             assert list(map(seen, one)) == list(map(seen, other))

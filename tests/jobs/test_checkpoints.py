@@ -11,6 +11,7 @@ from bgsub.errors import SourceError
 from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
+from bgsub.storage import array_file
 from bgsub.video import ImageSequenceSource, Sink, open_source
 
 needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
@@ -100,6 +101,16 @@ def test_a_run_goes_on_after_the_last_checkpoint(path, fail_at):
     assert (summary.frames, summary.resumed, subtractor.count) == (12, stored.frames, 12)
     assert sink.names == [f"{number:06d}" for number in range(1, 13)]
     assert Checkpoint.read(path).frames == 12
+
+
+def test_a_checkpoint_of_another_version_is_refused_in_one_line(path):
+    path.parent.mkdir()
+    array_file.write(path, array_file.Kind("checkpoint", 3), {"run": {"identity": {}}, "model": {}}, {})
+    with pytest.raises(
+        SourceError, match="is not a bgsub checkpoint of version 4: another version of bgsub made"
+    ) as told:
+        Checkpoint.read(path)
+    assert "\n" not in str(told.value)
 
 
 def test_checkpoints_keep_their_distance(path):

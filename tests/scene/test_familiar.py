@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
-from bgsub.scene import _familiar_kernels
+from bgsub.scene import _familiar_kernels, familiar
 from bgsub.scene._familiar_kernels import Memory
 from bgsub.scene.familiar import FamiliarBackground
 
 F = np.float32
 H, W = 12, 20
-EVERY = 16  # frames between two samples of a pixel
+EVERY = familiar._EVERY
 RATE, BELIEF, FULL = F(1 / 16), F(0.5), F(255)  # exact in binary: no share is rounded another way by its twin
 
 sizes = settings(max_examples=25, deadline=None)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bgsub.errors import ParameterError
 from bgsub.scene import _standing_objects_kernels, _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.start_buffer import StartBuffer
@@ -142,3 +143,34 @@ def test_support_grows_off_the_foreground_up_to_a_limit():
     expected = np.where(mask == 0, np.maximum(support, np.minimum(support + 1, 5)), support)
     _standing_objects_kernels.confirm(mask, np.uint8(5), support)
     np.testing.assert_array_equal(support, expected)
+
+
+def test_they_go_on_from_their_state_bit_for_bit():
+    rng, empty = np.random.default_rng(8), scene()
+    frames = [noisy(empty if i % 3 else rng.uniform(0, 255, empty.shape), rng) for i in range(24)]
+    straight, torn = colours_of(), colours_of()
+    feed(straight, frames[:11])
+    state = straight.state()
+    torn.set_state(state)
+    for array in state.values():
+        array[:] = 0  # copies
+    for colours in (straight, torn):
+        feed(colours, frames[11:])
+    for name, value in straight.state().items():
+        np.testing.assert_array_equal(torn.state()[name], value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("colours", np.zeros((3, H * W, 1), F), "colours must be float32 of shape"),
+        ("counts", np.zeros((2, H * W), np.uint16), "counts must be uint16 of shape"),
+        ("last", np.zeros(H * W, np.int64), "last must be uint8 of shape"),
+        ("noise", np.array([-1.0]), "noise must hold numbers in"),
+    ],
+)
+def test_a_state_that_does_not_fit_is_refused(name, value, words):
+    state = colours_of().state()
+    state[name] = value
+    with pytest.raises(ParameterError, match=words):
+        colours_of().set_state(state)
