@@ -77,6 +77,7 @@ def scene(channels: int) -> list[np.ndarray]:
         frame = background[4 + shift : 4 + shift + _SIDE, 4 : 4 + _SIDE].copy()
         if 18 <= i < 32:
             frame[20:44, 16:40] = 230
+            frame[38:44, 16:40] = 20  # the side on which its shadow lies
         if i >= 36:
             frame = (frame * np.linspace(0.8, 2, _SIDE)[:, np.newaxis]).clip(0, 255).astype(np.uint8)
         frames.append(frame)

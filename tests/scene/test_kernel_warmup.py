@@ -16,11 +16,13 @@ from bgsub.scene import kernel_warmup
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_rehearsal_shows_movement_objects_and_light(channels):
     subtractor = BackgroundSubtractor(start_frames=4, fps=5, absorb_after=1, threads=1)
-    seen, moved = [], []
+    seen, moved, sides = [], [], set()
     for frame in kernel_warmup.scene(channels):
         seen.append(subtractor.process(frame))
         moved.append(subtractor._view.movement is not None)
+        sides.add(subtractor._view.segmenter._shadow_detector.side)
     assert sum(moved[10:16]) >= 2
+    assert sides - {None}  # shadows lie on one of them
     assert max(result.share for result in seen[18:24]) > 0.1  # the object ...
     assert min(result.share for result in seen[25:32]) < 0.02  # ... absorbed after a second
     assert "light-change" in {result.event for result in seen[36:]}
