@@ -32,8 +32,9 @@ class BackgroundSubtractor:
     The first frames are served by a provisional model, their commonest colours; after `start_frames` frames a subspace
     is fitted to them by robust PCA and from then on tracked on the Grassmannian. The interface is that of OpenCV's
     BackgroundSubtractor, so that existing programs change their constructor only. One instance serves one stream and
-    one thread at a time. Its model takes ``4 c (k + 1) + c + 8`` bytes per pixel for c channels of uint8, 59 in colour
-    at rank 3, and some 20 more for the images of the newest frame; during the start `start_frames` frames besides.
+    one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel for c channels of uint8, 64 in
+    colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the images of the newest frame;
+    during the start ``start_frames c + 12 c + 20`` besides.
 
     Parameters
     ----------

@@ -58,11 +58,14 @@ class NoiseScale:
             self.knows_nothing = False
             self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint)
 
-    def passes_over(self) -> bool:
-        """Return whether nothing is to be learned from this frame, since it was from the one before."""
-        passes = self._learned > 1 / _RATE and self._learned % _PERIOD == 0
-        self._learned += passes
-        return passes
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is to be learned from this frame, since it was from the one before."""
+        return self._learned > 1 / _RATE and self._learned % _PERIOD == 0
+
+    def pass_over(self) -> None:
+        """Learn nothing from this frame."""
+        self._learned += 1
 
     def solid(self, residual: np.ndarray, threshold: np.float32) -> np.ndarray:
         """Return where residuals above the threshold are solid, (h, w) uint8 of 0 and 1, a buffer."""

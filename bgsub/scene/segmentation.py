@@ -142,7 +142,7 @@ class Segmenter:
         if self._shadows == "merged":
             self._drop_small_regions(mask)
             return mask
-        if not frozen:
+        if not frozen and not self.noise.rests:
             self._shadow_detector.learn(x, background, mask)
         shadow = self._shadow_detector.find(x, background, mask, scale)
         if shadow is not None:
@@ -174,7 +174,8 @@ class Segmenter:
         x, background, scale
             As for `segment`.
         """
-        if self.noise.passes_over():
+        if self.noise.rests:
+            self.noise.pass_over()
             return
         solid = self.noise.solid(residual, self._threshold)
         if known is not None:

@@ -119,6 +119,14 @@ def test_what_is_dark_and_flat_before_a_grey_texture_is_an_object(channels):
     assert find_shadows(l * F(0.7), l, mask)[4:-4, 4:-4].all()
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, F])
+def test_coloured_pixels_are_counted_as_by_hand(dtype):
+    pixels = np.random.default_rng(0).integers(100, 112, (500, 3)).astype(dtype)
+    for step in (1, 7):
+        spread = np.ptp(pixels[::step].astype(F), axis=1)
+        assert _shadows_kernels.count_coloured(pixels, step, F(7)) == np.count_nonzero(spread > 7)
+
+
 @pytest.mark.parametrize("scale", [1 / 255, 1.0])
 def test_a_picture_has_colour_when_more_than_a_few_pixels_are_coloured(scale):
     image = np.repeat(np.random.default_rng(0).integers(20, 200, (90, 120, 1)), 3, axis=2)

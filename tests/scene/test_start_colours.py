@@ -174,3 +174,21 @@ def test_a_state_that_does_not_fit_is_refused(name, value, words):
     state[name] = value
     with pytest.raises(ParameterError, match=words):
         colours_of().set_state(state)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3])
+def test_stretches_that_show_nothing_new_are_counted_as_by_hand(channels):
+    rng = np.random.default_rng(channels)
+    frames = np.clip(rng.integers(0, 255, (200, channels)) + rng.integers(-2, 3, (12, 200, channels)), 0, 255)
+    frames[5:9, 70] = 0  # one pixel of one stretch
+    frames = frames.astype(np.uint8)
+    colours, counts = np.zeros((3, 200, channels), F), np.zeros((3, 200), np.uint16)
+    last, due = np.zeros(200, np.uint8), np.ones(200, np.uint8)
+    limits = np.full(200, 8, F)
+    for frame in frames:
+        found = _start_colours_kernels.count_colours(0, 200, frame, limits, colours, counts, last, due)
+        assert found == np.count_nonzero(due)
+        _start_colours_kernels.put_first(0, 200, due, colours, counts, last)
+    for i, kept in enumerate(naive_counts(frames, F(64))):
+        assert [int(n) for n in counts[:, i] if n] == [n for _, n in kept]
+        np.testing.assert_allclose(colours[: len(kept), i], [colour for colour, _ in kept], atol=1e-3)
