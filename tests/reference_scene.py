@@ -241,7 +241,7 @@ def remembered(first, step, frame, x, l, memory, solid, age, samples):
     """The samples after every `step`-th restless pixel has written what it shows, and where; see the kernel."""
     samples, scale = samples.copy(), float(memory.scale)
     h, w, _ = x.shape
-    for p in range(first, h * w, step):
+    for p in range(first % step, h * w, step):
         i, j = divmod(p, w)
         bits = scrambled(frame, p)
         calm = memory.factor * memory.sigma[i, j] <= memory.threshold
