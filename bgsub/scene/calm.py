@@ -31,9 +31,9 @@ class Calm:
     waiting: int = 0
     patience: int = 1
 
-    def next(self) -> Calm:
-        """Return what holds in the next frame."""
-        return replace(self, waiting=max(self.waiting - 1, 0))
+    def next(self, eager: bool = False) -> Calm:
+        """Return what holds in the next frame, in which light may be asked for again at once if `eager`."""
+        return replace(self, waiting=0 if eager else max(self.waiting - 1, 0))
 
     def is_broken_by(self, share: float) -> bool:
         """Return whether a share of candidates is so sudden that light should be asked for."""

@@ -90,10 +90,10 @@ class SceneModel:
         if self.start is not None:
             self.start.see(pixels, known, frozen, self.segmenter.noise.sigma)
         self.canvas.turn()
-        compared, light = self._compared(pixels, known, frozen)
+        asked, compared, light = self._compared(pixels, known, frozen)
         mask = self.segmenter.segment(self.canvas.over, pixels, self.canvas.picture, frozen, self._scale)
-        if light:
-            self.objects.light_changed(self.mask, mask)
+        if light or (asked and self.objects.is_settling):
+            self.objects.light_changed(self.mask, mask, light)
         self.mask = mask
         seen = Seen(pixels, known, mask, compared.influence)
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
@@ -118,12 +118,13 @@ class SceneModel:
             _FLAT * usual
         )
 
-    def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[Compared, bool]:
-        """Compare a frame with the background; return also whether it was light that suddenly changed it."""
+    def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Compared, bool]:
+        """Compare a frame with the background; return also whether much changed, and whether light explains it."""
         compared = self._compare(pixels, known)
         share, light = compared.candidates / self.mask.size, False
-        self._calm = self._calm.next()
-        if self._parameters.light and not frozen and self._calm.is_broken_by(share):
+        self._calm = self._calm.next(self.objects.is_settling)
+        asked = self._parameters.light and not frozen and self._calm.is_broken_by(share)
+        if asked:
             light = self._change_light(pixels)
             self._calm = self._calm.answered(light)
             if light:
@@ -131,7 +132,7 @@ class SceneModel:
                 share = compared.candidates / self.mask.size
         if not frozen:
             self._calm = self._calm.after(share)
-        return compared, light
+        return asked, compared, light
 
     def _compare(self, pixels: np.ndarray, known: np.ndarray | None) -> Compared:
         """Fill the canvas from the frame."""

@@ -113,16 +113,24 @@ class StandingObjects:
     def _ticks(self, seconds: float) -> int:
         return max(round(seconds * self._fps / self._tick), 2 if seconds else 1)
 
-    def light_changed(self, before: np.ndarray, after: np.ndarray) -> None:
+    def light_changed(self, before: np.ndarray, after: np.ndarray, explained: bool = True) -> None:
         """Expect that what a change of light leaves behind stands still: foreground of `after` away from `before`.
 
-        Both are masks, (h, w) uint8; pixels count until they turn background once.
+        Both are masks, (h, w) uint8; pixels count until they turn background once. What is not `explained` while the
+        light settles counts as well, but gives it no more time.
         """
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
         near = cv2.dilate(before, np.ones((reach, reach), np.uint8))
-        self._hasty = (near != FOREGROUND) & (after == FOREGROUND)
-        self._renew(self._hasty)
-        self._settling = max(round(_SETTLING * self._fps), 2)
+        fresh = (near != FOREGROUND) & (after == FOREGROUND)
+        self._renew(fresh)
+        self._hasty = fresh if self._hasty is None else self._hasty & (after == FOREGROUND) | fresh
+        if explained:
+            self._settling = max(round(_SETTLING * self._fps), 2)
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether the light changed a moment ago, and may go on changing: lamps come on one after the other."""
+        return self._settling > 0
 
     def held(self) -> np.ndarray | None:
         """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""

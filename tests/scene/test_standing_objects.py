@@ -147,6 +147,31 @@ def test_light_left_over_is_released_off_the_old_foreground():
     assert max(released) <= FPS  # later on, new foreground is an object
 
 
+@pytest.mark.parametrize("explained", [True, False])
+def test_lamps_that_come_on_one_after_the_other_leave_light_of_each(explained):
+    objects, background = standing(), scene()
+    person, first, second = np.s_[10:20, 5:12], np.s_[10:20, 30:45], np.s_[26:36, 25:45]
+    frame = background.copy()
+    frame[first] = 0.95
+    objects.light_changed(mask_of(person), mask_of(person, first))
+    assert objects.released(frame.ravel(), background.ravel(), mask_of(person, first)) is None
+    frame[second] = 0.95
+    everything = mask_of(person, first, second)
+    objects.light_changed(mask_of(person, first), everything, explained)  # the first left-over is foreground already
+    released = feed(objects, frame, background, everything, 2 * FPS)
+    np.testing.assert_array_equal(np.any([*released.values()], axis=0), mask_of(first, second) == 255)
+
+
+def test_what_light_does_not_explain_gives_it_no_more_time():
+    objects = standing()
+    objects.light_changed(mask_of(), mask_of(BOX))
+    for _ in range(FPS):
+        assert objects.is_settling
+        objects.light_changed(mask_of(), mask_of(BOX), explained=False)
+        objects.released(scene().ravel(), scene().ravel(), mask_of())
+    assert not objects.is_settling
+
+
 def test_what_was_background_since_the_change_is_no_light():
     objects, background, patch = standing(), scene(), np.s_[10:30, 30:45]
     frame = background.copy()
