@@ -18,7 +18,7 @@ logger = logging.getLogger("bgsub")
 LIVE_VIEWS = (
     "panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout", "probability",
 )  # fmt: skip
-"""What a window or a browser can show, in the order of the keys 1 to 9."""
+"""What a window or a browser can show, in the order of the keys 1 to 9 and 0."""
 
 _NOTICE_SHOWN = 4.0  # seconds
 

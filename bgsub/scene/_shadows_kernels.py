@@ -212,12 +212,11 @@ def see_outline(begin, end, x, l, mask, every, depth, steps, least, counts):  # 
         Rows and columns to the next pixel on each side.
     least : float32
         Brightness over that of the background, from which on a pixel is lit.
-    counts : ndarray, (s, 2), int64, output
-        Pixels: lit ones and all.  O((h w + s foreground) / every).
+    counts : ndarray, (s, 2), int64
+        Pixels, lit ones and all; added to.  O((h w + s foreground) / every).
     """
     h, w, channels = x.shape
     colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
-    counts[:] = 0
     for i in range(max(begin, depth), min(end, h - depth)):
         if i % every != 0:
             continue

@@ -42,7 +42,7 @@ class FamiliarBackground:
     share : ndarray, (h, w), uint8
         Share of every pixel's candidates that looked familiar, 255 for all.
     samples : ndarray, (h * w, channels, 16), int8
-        Deviations from the background, 127 is full scale; zero where the background is calm.
+        Deviations from the background, 127 is full scale; zero where it was never restless, nor beside it.
     """
 
     def __init__(self, shape: tuple[int, int], channels: int, bands: int) -> None:

@@ -102,6 +102,7 @@ class ShadowDetector:
         def see(begin: int, end: int, band: int) -> None:
             _shadows_kernels.see_outline(begin, end, *inputs, self._seen[band])
 
+        self._seen[:] = 0  # fewer bands may run
         in_bands(see, len(mask), self._bands)
         seen = self._seen.sum(axis=0) * _EVERY / np.sqrt(mask.size)
         self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, 1)

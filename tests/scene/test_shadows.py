@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
+from bgsub.numerics import threads
 from bgsub.scene import _shadows_kernels
 from bgsub.scene.shadows import _STEPS, ShadowDetector, has_colour
 
@@ -164,11 +165,11 @@ def test_the_outline_is_that_of_its_twin(h, w, channels, seed):
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
     mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
     depth, every = (int(k) for k in rng.integers(1, 4, 2))
-    counts, rest = np.full((2, 8, 2), -1)
+    counts = np.zeros((8, 2), int)
     middle = h // 2
     _shadows_kernels.see_outline(0, middle, x, l, mask, every, depth, _STEPS, F(0.6), counts)
-    _shadows_kernels.see_outline(middle, h, x, l, mask, every, depth, _STEPS, F(0.6), rest)
-    np.testing.assert_array_equal(counts + rest, outline(x.astype(float), l.astype(float), mask, every, depth, F(0.6)))
+    _shadows_kernels.see_outline(middle, h, x, l, mask, every, depth, _STEPS, F(0.6), counts)
+    np.testing.assert_array_equal(counts, outline(x.astype(float), l.astype(float), mask, every, depth, F(0.6)))
 
 
 def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
@@ -238,6 +239,17 @@ def test_shadows_too_dark_for_their_factor_are_found_on_their_side(channels):
         frame, road, car, _ = traffic(rng, 1, channels)
         detector.learn(frame, road, np.where(car, np.uint8(255), np.uint8(0)))
     assert detector.side is None
+
+
+def test_the_side_is_learned_alike_where_fewer_bands_run_than_there_are(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", threads._Pool(1))  # other subtractors have the cores
+    rng, one, many = np.random.default_rng(4), ShadowDetector((80, 80)), ShadowDetector((80, 80), bands=4)
+    many._seen[:] = 10**6  # as of any earlier frame
+    for _ in range(3):
+        frame, road, car, shadow = traffic(rng, 0.2)
+        for detector in (one, many):
+            detector.learn(frame, road, np.where(car | shadow, np.uint8(255), np.uint8(0)))
+    np.testing.assert_array_equal(many.state()["outline"], one.state()["outline"])
 
 
 def test_black_objects_have_no_side_of_shadows():
