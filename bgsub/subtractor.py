@@ -32,8 +32,9 @@ class BackgroundSubtractor:
     The first frames are served by a provisional model, their commonest colours; after `start_frames` frames a subspace
     is fitted to them by robust PCA and from then on tracked on the Grassmannian. The interface is that of OpenCV's
     BackgroundSubtractor, so that existing programs change their constructor only. One instance serves one stream and
-    one thread at a time. Its model takes ``4 c (k + 1) + c + 8`` bytes per pixel for c channels of uint8, 59 in colour
-    at rank 3, and some 20 more for the images of the newest frame; during the start `start_frames` frames besides.
+    one thread at a time. Its model takes at most ``8 c (k + 1) + 17 c + 13`` bytes per pixel for c channels of uint8,
+    160 in colour at rank 3, of which 48 only where the background is restless, and some 25 more for the images of the
+    newest frame; during the start `start_frames` frames and their colours, ``12 (c + 1)`` bytes, besides.
 
     Parameters
     ----------
