@@ -17,7 +17,7 @@ from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
 from bgsub.scene.view import Seen, View
-from bgsub.separation import BACKGROUND, FOREGROUND, FrameEvent, Phase
+from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
 _LEAVES = 0.6  # light must leave at most this share of what was unexplained
@@ -198,7 +198,9 @@ class SceneModel:
         seen = view.seen
         if seen is None:
             return
-        mask = seen.mask if seen.known is None else np.where(seen.known, np.uint8(BACKGROUND), seen.mask)
+        mask = seen.mask
+        if seen.known is not None:  # neither an object that stands nor background that was seen
+            mask = np.where(seen.known, np.uint8(SHADOW), mask)
         compared = seen.pixels, self.canvas.picture, self._scale
         self.segmenter.learn(self.canvas.residual, seen.known, self.objects.age, *compared)
         if self.tracked is not None and seen.influence is not None:
