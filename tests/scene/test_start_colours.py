@@ -189,6 +189,6 @@ def test_stretches_that_show_nothing_new_are_counted_as_by_hand(channels):
         found = _start_colours_kernels.count_colours(0, 200, frame, limits, colours, counts, last, due)
         assert found == np.count_nonzero(due)
         _start_colours_kernels.put_first(0, 200, due, colours, counts, last)
-    for i, kept in enumerate(naive_counts(frames, F(64))):
+    for i, kept in enumerate(naive_counts(frames, limits)):
         assert [int(n) for n in counts[:, i] if n] == [n for _, n in kept]
         np.testing.assert_allclose(colours[: len(kept), i], [colour for colour, _ in kept], atol=1e-3)
