@@ -147,7 +147,8 @@ def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ig
     count = np.uint64(samples.shape[2])
     unit, sigma = memory.scale * _UNIT, memory.sigma
     for i in range(h):
-        for j in range((first - i * w) % step, w, step):  # a division per pixel would cost most of the time
+        begin = first - i * w
+        for j in range(max(begin, begin % step), w, step):  # a division per pixel would cost most of the time
             if memory.factor * sigma[i, j] <= memory.threshold:
                 continue
             p = i * w + j
