@@ -13,7 +13,7 @@ from bgsub.scene.familiar import FamiliarBackground
 
 F = np.float32
 H, W = 12, 20
-EVERY = 16  # frames between two samples of a pixel
+EVERY = 8  # frames learned from, between two samples of a pixel
 RATE, BELIEF, FULL = F(1 / 16), F(0.5), F(255)  # exact in binary: no share is rounded another way by its twin
 
 sizes = settings(max_examples=25, deadline=None)
