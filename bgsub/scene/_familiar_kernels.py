@@ -134,7 +134,7 @@ def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ig
     Parameters
     ----------
     first, step : int
-        Every `step`-th pixel is visited, `first` among them.
+        Every `step`-th pixel from `first`, less than `step`, on is visited.
     frame : int
         Number of the frame, from which the samples and the neighbours to be replaced are drawn.
     x, l, memory, samples

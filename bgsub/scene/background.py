@@ -87,13 +87,14 @@ class StartBackground:
         `sigma`, (h, w) float32, is the noise scale, full scale is 1.
         """
         buffer = self.buffer
-        if buffer.count and known is not None:
+        if buffer.is_full or (frozen and buffer.count):
+            return
+        self.colours.see(pixels.reshape(-1), buffer.newest, sigma / self._scale, known)
+        if known is not None:
             pixels = pixels.copy()
-            pixels[known] = self.colours.background.reshape(pixels.shape)[known]
-        if not buffer.is_full and (not frozen or buffer.count == 0):
-            np.divide(sigma, self._scale, out=self._sigma)
-            self.colours.see(pixels.reshape(-1), buffer.newest, self._sigma)
-            buffer.add(pixels.reshape(-1))
+            half = 0.5 if pixels.dtype == np.uint8 else 0
+            pixels[known] = self.colours.background.reshape(pixels.shape)[known] + half
+        buffer.add(pixels.reshape(-1))
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""

@@ -30,6 +30,7 @@ _EVERY = 4  # rows, of which one is looked at for the outline
 _DEPTH = 4  # pixels from the background on, where the outline is looked at
 _LIT = np.float32(0.6)  # factor, of outline that no hard shadow lies on
 _UNKNOWN, _MEMORY = 5.0, 1500.0  # sides of the frame: outline of each side before any was seen, half lit, and all kept
+_MOST = 0.9  # of what is known that one frame may make forgotten
 _NEVER = 0.65  # share of lit outline over that of all sides, below which a side is never lit
 _STEPS = np.array([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)])  # right, clockwise
 
@@ -105,7 +106,7 @@ class ShadowDetector:
         self._seen[:] = 0  # fewer bands may run
         in_bands(see, len(mask), self._bands)
         seen = self._seen.sum(axis=0) * _EVERY / np.sqrt(mask.size)
-        self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, 1)
+        self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, _MOST)
         self._outline += seen
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:

@@ -89,22 +89,29 @@ class StartColours:
         chosen = np.flatnonzero(where)
         self.colours[0, chosen] = pixels.reshape(self.colours.shape[1:])[chosen]
 
-    def see(self, pixels: np.ndarray, before: np.ndarray | None, sigma: np.ndarray) -> None:
+    def see(
+        self, pixels: np.ndarray, before: np.ndarray | None, sigma: np.ndarray, known: np.ndarray | None = None
+    ) -> None:
         """Count the colours of a frame, (m,), and learn the noise from the one `before`.
 
-        `sigma`, (h, w) float32, is the noise scale of every pixel, in the unit of the engine's pixels.
+        `sigma`, (h, w) float32, is the noise scale of every pixel, in the unit of the engine's pixels. Where foreground
+        is `known`, (h, w) bool, nothing is counted; a colour seen there serves only until the first other one.
         """
         if before is not None:
             self._learn_noise(pixels, before)
         limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)
         np.maximum(limit, np.float32(max(self._same, _NOISE * self.noise)), out=limit)
         x, maps = pixels.reshape(self.colours.shape[1:]), (self.colours, self.counts, self._last)
+        hidden = np.empty(0, np.int64) if known is None else np.flatnonzero(known)
+        kept = [array[..., hidden].copy() for array in (self.counts, self._last)]
+        colours = np.where(self.counts[0, hidden, np.newaxis] > 0, self.colours[:, hidden], x[hidden])
 
         def count(begin: int, end: int, _: int) -> None:
             if _start_colours_kernels.count_colours(begin, end, x, limit, *maps, self._due):
                 _start_colours_kernels.put_first(begin, end, self._due, *maps)
 
         in_bands(count, len(x), self._bands)
+        self.counts[:, hidden], self._last[hidden], self.colours[:, hidden] = *kept, colours
 
     def _learn_noise(self, pixels: np.ndarray, before: np.ndarray) -> None:
         step = max(len(self._last) // _SAMPLE, 1)

@@ -63,6 +63,7 @@ def test_restless_pixels_are_remembered_as_by_hand(dtype, h, w, c, first, step, 
     x, l, memory, samples = planted(rng, h, w, c, dtype)
     solid = (rng.random((h, w)) < 0.7).astype(np.uint8)
     age = rng.integers(0, 3, (h, w)).astype(np.uint16)
+    first %= step
     expected = reference.remembered(first, step, frame, x, l, memory, solid, age, samples)
     again = samples.copy()
     for one in (samples, again):

@@ -169,3 +169,16 @@ def test_the_mask_has_no_say():
     d = np.where(rng.random((H, W)) < 0.3, F(0.3), F(0.01))
     one, other = Segmenter((H, W)), Segmenter((H, W), SegmenterParameters(median=1, min_area=0, neighbours=0))
     np.testing.assert_array_equal(learned(one, d), learned(other, d))
+
+
+def test_what_blinks_in_every_second_frame_is_seen_in_either_phase():
+    for phase in range(2):
+        noise, blinking, count = scale_of(), (np.zeros((H, W), F), np.full((H, W), F(0.1))), 0
+        for i in range(450):
+            if noise.rests:
+                noise.pass_over()
+            else:
+                noise.learn(blinking[(i + phase) % 2], NOTHING)
+                count += 1
+        np.testing.assert_allclose(noise.sigma, 0.05, atol=0.01)
+        assert count == pytest.approx(250, abs=2)  # every frame at first, then half of them
