@@ -359,3 +359,19 @@ def test_full_scale_above_the_types_own():
     frame = np.full((6, 7), 116, np.uint8)
     subtractor.apply(frame)
     np.testing.assert_array_equal(subtractor.getBackgroundImage(), frame)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32])
+def test_who_is_known_from_the_first_frame_on_is_not_learned_by_the_start(dtype):
+    rng, known = np.random.default_rng(3), np.zeros((48, 64), bool)
+    known[10:40, 20:40] = True
+    subtractor, empty = bgsub.BackgroundSubtractor(start_frames=20), rng.uniform(60, 140, (48, 64, 3))
+    for i in range(24):
+        frame = empty + rng.normal(0, 2, empty.shape)
+        if i < 14:
+            frame[known] = 220
+        frame = frame.astype(dtype) if dtype == np.uint8 else (frame / 255).astype(dtype)
+        mask = subtractor.apply(frame, knownForegroundMask=255 * known.astype(np.uint8) if i < 14 else None)
+    background = subtractor.getBackgroundImage().astype(float) * (1 if dtype == np.uint8 else 255)
+    np.testing.assert_allclose(background, empty, atol=9)
+    assert not mask.any()

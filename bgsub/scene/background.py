@@ -89,7 +89,8 @@ class StartBackground:
         buffer = self.buffer
         if buffer.is_full or (frozen and buffer.count):
             return
-        self.colours.see(pixels.reshape(-1), buffer.newest, sigma / self._scale, known)
+        np.divide(sigma, self._scale, out=self._sigma)
+        self.colours.see(pixels.reshape(-1), buffer.newest, self._sigma, known)
         if known is not None:
             pixels = pixels.copy()
             half = 0.5 if pixels.dtype == np.uint8 else 0
