@@ -207,7 +207,11 @@ class SegmenterParameters(_Parameters):
     noise_factor: float = _parameter(2.5, "threshold of a pixel in units of its own noise scale", 0, 100, live=True)
     median: int = _parameter(5, "side of the majority vote in pixels; 1 switches it off", 1, 31, live=True)
     neighbours: int = _parameter(
-        1, "reach in pixels within which a moving background is recognised; 0 switches it off", 0, 5, live=True
+        1,
+        "reach in pixels within which a moving background is recognised; 0 switches it and its memory off",
+        0,
+        5,
+        live=True,
     )
     shadows: Literal["on", "off", "merged"] = _parameter(
         "on",

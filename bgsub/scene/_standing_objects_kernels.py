@@ -12,7 +12,7 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def grow_old(begin, end, x, mask, tolerance, older, half, least, anchor, age, held):  # type: ignore[no-untyped-def]
+def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age, held):  # type: ignore[no-untyped-def]
     """Count for how many ticks each foreground pixel has shown the same colour.
 
     Parameters
@@ -29,14 +29,12 @@ def grow_old(begin, end, x, mask, tolerance, older, half, least, anchor, age, he
         What this frame adds to the age of a colour.
     half : float32
         Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
-    least : int
-        Age from which a pixel is held.
     anchor : ndarray, (n, c), type of `x`
         Colour that a pixel is compared with; follows slowly while it stands.
     age : ndarray, (n,), integer
         0 off the foreground, 1 in the first frame of a colour; changed in place, never beyond 65535.
     held : ndarray, (n,), uint8
-        1 where the age has reached `least`, else 0; changed in place.
+        1 on the foreground, else 0; changed in place.
 
     Returns
     -------
@@ -73,7 +71,7 @@ def grow_old(begin, end, x, mask, tolerance, older, half, least, anchor, age, he
                 age[i] = 1
                 for c in range(channels):
                     kept[first + np.uint64(c)] = colours[first + np.uint64(c)]
-            held[i] = age[i] >= least
+            held[i] = 1
             oldest = max(oldest, age[i])
     return oldest
 

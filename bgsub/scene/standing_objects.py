@@ -23,7 +23,6 @@ from bgsub.separation import FOREGROUND
 _SAME = 0.06  # joint distance up to which a pixel shows the same colour
 _SETTLING = 1.0  # seconds after a change of light in which new foreground that stands still is light
 _LEFT_OVER = 0.12  # seconds it must stand still for that
-_HELD = 0.0  # seconds after which a standing pixel no longer is learned, until it is absorbed
 _GHOST_AGE = 0.5  # seconds
 _PROVEN = 20.0  # seconds for which a background must have been seen to be sure
 _INTERVAL = 0.2  # seconds between two looks
@@ -108,10 +107,10 @@ class StandingObjects:
             age = self.age.astype(np.uint32) * before // self._tick
             self.age = np.minimum(age, _OLDEST).astype(np.uint16)
             self._oldest = int(self.age.max(initial=0))
-            self._held[:] = self.age >= self._ticks(_HELD)
+            self._held[:] = self.age > 0
 
     def _ticks(self, seconds: float) -> int:
-        return max(round(seconds * self._fps / self._tick), 2 if seconds else 1)
+        return max(round(seconds * self._fps / self._tick), 2)
 
     def light_changed(self, before: np.ndarray, after: np.ndarray, explained: bool = True) -> None:
         """Expect that what a change of light leaves behind stands still: foreground of `after` away from `before`.
@@ -133,8 +132,8 @@ class StandingObjects:
         return self._settling > 0
 
     def held(self) -> np.ndarray | None:
-        """Return where objects stand (1), (h, w) uint8, a buffer: the background must not learn them; None if none."""
-        return self._held if self._oldest >= self._ticks(_HELD) else None
+        """Return where foreground is (1), (h, w) uint8, a buffer: the background must not learn it; None if nowhere."""
+        return self._held if self._oldest > 0 else None
 
     def standing(self, seconds: float) -> float:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
@@ -166,7 +165,7 @@ class StandingObjects:
         self._held[where] = 0
 
     def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
-        numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half, self._ticks(_HELD)
+        numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
         pixels, flat = x.reshape(self.anchor.shape), mask.reshape(-1)
         maps = self.anchor, self.age.reshape(-1), self._held.reshape(-1)
         oldest = [0] * self._bands
