@@ -166,7 +166,7 @@ LEARNED = {
     "segmenter/noise": {"sigma", "numbers"},
     "segmenter/familiar": {"share", "samples", "frame"},
     "segmenter/shadows": {"outline"},
-    "objects": {"age", "anchor", "held", "support", "numbers"},
+    "objects": {"age", "anchor", "support", "numbers"},
 }
 OF_THE_START = {"frames", "colours", "counts", "last", "noise"}
 

@@ -12,7 +12,7 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age, held):  # type: ignore[no-untyped-def]
+def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
     """Count for how many ticks each foreground pixel has shown the same colour.
 
     Parameters
@@ -33,8 +33,6 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age, held):  #
         Colour that a pixel is compared with; follows slowly while it stands.
     age : ndarray, (n,), integer
         0 off the foreground, 1 in the first frame of a colour; changed in place, never beyond 65535.
-    held : ndarray, (n,), uint8
-        1 on the foreground, else 0; changed in place.
 
     Returns
     -------
@@ -49,13 +47,11 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age, held):  #
         if not any_set(mask[a:b]):
             if any_older(age[a:b]):  # written only where it changes: this is most of the picture
                 age[a:b] = 0
-                held[a:b] = 0
             continue
         for pixel in range(a, b):
             i = np.uint64(pixel)  # indices without a sign need no test for a negative one
             if mask[i] != 255:
                 age[i] = 0
-                held[i] = 0
                 continue
             total, first = _ZERO, i * np.uint64(channels)
             for c in range(channels):
@@ -71,7 +67,6 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age, held):  #
                 age[i] = 1
                 for c in range(channels):
                     kept[first + np.uint64(c)] = colours[first + np.uint64(c)]
-            held[i] = 1
             oldest = max(oldest, age[i])
     return oldest
 

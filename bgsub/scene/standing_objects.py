@@ -77,7 +77,6 @@ class StandingObjects:
         state: State = {
             "age": self.age.copy(),
             "anchor": self.anchor.copy(),
-            "held": self._held.copy(),
             "support": self.support.copy(),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self._settling)]),
         }
@@ -88,7 +87,6 @@ class StandingObjects:
         shape = self._shape[:2]
         self.age = array_of(state, "age", shape, "uint16")
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
-        self._held = array_of(state, "held", shape, "uint8")
         self.support = array_of(state, "support", shape, "uint8")
         self._hasty = array_of(state, "hasty", shape, "bool") if "hasty" in state else None
         self.frame, self._oldest, self._settling = (int(number) for number in numbers_of(state, "numbers", 3))
@@ -107,7 +105,6 @@ class StandingObjects:
             age = self.age.astype(np.uint32) * before // self._tick
             self.age = np.minimum(age, _OLDEST).astype(np.uint16)
             self._oldest = int(self.age.max(initial=0))
-            self._held[:] = self.age > 0
 
     def _ticks(self, seconds: float) -> int:
         return max(round(seconds * self._fps / self._tick), 2)
@@ -133,7 +130,10 @@ class StandingObjects:
 
     def held(self) -> np.ndarray | None:
         """Return where foreground is (1), (h, w) uint8, a buffer: the background must not learn it; None if nowhere."""
-        return self._held if self._oldest > 0 else None
+        if self._oldest == 0:
+            return None
+        np.greater(self.age, 0, out=self._held.view(bool))
+        return self._held
 
     def standing(self, seconds: float) -> float:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
@@ -162,12 +162,11 @@ class StandingObjects:
     def _renew(self, where: np.ndarray) -> None:
         """Let the ages of some pixels, (h, w) bool, begin anew."""
         self.age[where] = 0
-        self._held[where] = 0
 
     def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
         numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
         pixels, flat = x.reshape(self.anchor.shape), mask.reshape(-1)
-        maps = self.anchor, self.age.reshape(-1), self._held.reshape(-1)
+        maps = self.anchor, self.age.reshape(-1)
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:

@@ -28,18 +28,17 @@ sizes = settings(max_examples=15, deadline=None)
 @sizes
 def test_ages_are_their_twin(n, c, seed):
     rng = np.random.default_rng(seed)
-    anchor, age, held = np.zeros((n, c), F), np.zeros(n, np.int32), np.zeros(n, np.uint8)
+    anchor, age = np.zeros((n, c), F), np.zeros(n, np.int32)
     twin = reference.Ages(n, c, 0.06)
     level = rng.integers(0, 5, (n, 1))
     for _ in range(12):
         level = np.where(rng.random((n, 1)) < 0.2, rng.integers(0, 5, (n, 1)), level)
         x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
         mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
-        oldest = _standing_objects_kernels.grow_old(0, n, x, mask, F(0.06), 1, F(0), anchor, age, held)
+        oldest = _standing_objects_kernels.grow_old(0, n, x, mask, F(0.06), 1, F(0), anchor, age)
         twin.see(x, mask)
         np.testing.assert_array_equal(age, twin.age)
         assert oldest == age.max()
-        np.testing.assert_array_equal(held, age > 0)
 
 
 # ---- ages --------------------------------------------------------------------------------------------------------
@@ -79,6 +78,21 @@ def feed(objects, frame, background, mask, frames):
         if found is not None:
             released[i] = found
     return released
+
+
+def test_what_is_foreground_is_held_from_its_first_frame_until_it_is_released():
+    objects, background = objects_of((H, W, 1), 4 / FPS, False), scene()
+    frame, mask = background.copy(), mask_of(BOX)
+    frame[BOX] = 0.9
+    assert objects.held() is None
+    feed(objects, frame, background, mask, 1)
+    np.testing.assert_array_equal(objects.held(), mask == 255)
+    feed(objects, frame, background, mask_of(), 1)
+    assert objects.held() is None
+    while objects.released(frame.ravel(), background.ravel(), mask) is None:
+        np.testing.assert_array_equal(objects.held(), mask == 255)
+    held = objects.held()
+    assert held is None or not held.any()
 
 
 def test_ages_count_and_start_again():
