@@ -54,9 +54,8 @@ def followed(s, r, a, follow):
 
 
 def scaled_inverse(M, y, floor: float):
-    """``M^-1 y``, no eigenvalue of M below a share of its trace."""
-    values, vectors = np.linalg.eigh(M)
-    return vectors @ (vectors.T @ y / np.maximum(values, floor * np.trace(M)))
+    """``M^-1 y``, the eigenvalues of M raised by a share of its trace."""
+    return np.linalg.solve(M + floor * np.trace(M) * np.eye(len(M)), y)
 
 
 def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: float):

@@ -136,7 +136,7 @@ class Case:
             work = np.empty((3, look.channels * self.block), F)
             visit = Visit(stack, self.G, self.c, self.period, self.turn)
             frame = FrameArrays(self.pixels, self.sigma, self.cost_scale, self.hidden, self.before, self.kept)
-            limits = KernelLook(F(look.scale), look.channels, F(look.full), F(look.top), *LIMITS)
+            limits = KernelLook(F(look.scale), (0,) * look.channels, F(look.full), F(look.top), *LIMITS)
             cost, out = Cost(s.code, F(s.mu), F(s.p)), Outputs(d, picture, over)
             _engine_kernels.sweep(begin, end, visit, cost, frame, limits, out, work, products)
         return stack, products.sum(axis=0), d, picture, over

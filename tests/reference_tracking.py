@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.tracking.step import FLOOR
 
 
 def separate(U, y, x, a, surrogate: Surrogate, s=1.0):
@@ -36,6 +37,11 @@ def rows_given_coefficients(X, Y, mus, name: str, p: float):
     return U
 
 
+def raised(C):
+    """C, its eigenvalues raised by a share of their sum."""
+    return C + FLOOR * np.trace(C) * np.eye(len(C))
+
+
 def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str, t: float):
     """One step of algorithms 5 and 6 with full matrices.
 
@@ -46,7 +52,9 @@ def grassmann_step(U, G, C, x, a, y, w: float, surrogate: Surrogate, metric: str
     _, e, _ = separate(U, y, x, a, surrogate)
     G_new = (1 - w) * G + w * np.outer(-projector @ e, y)
     C_new = (1 - w) * C + w * np.outer(y, y)
-    scaling = np.linalg.inv(C_new) if metric == "scaled" else 1 / np.linalg.eigvalsh(C_new)[-1] * np.eye(len(C_new))
+    scaling = (
+        np.linalg.inv(raised(C_new)) if metric == "scaled" else 1 / np.linalg.eigvalsh(C_new)[-1] * np.eye(len(C_new))
+    )
     H = -G_new @ scaling
 
     def moved(s: float):

@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile `function` without the GIL, cached on disk; plain Python when NUMBA_DISABLE_JIT is set."""
-    return _compiled(function, forceinline=False)
+    return _compiled(function)
 
 
 def part(function: F) -> F:
@@ -29,11 +29,11 @@ def part(function: F) -> F:
     each caller. Which of them runs depends on what the process has loaded before, and their sums differ in the last
     digits: a process that compiles would not give the bytes of one that finds the kernels on the disk.
     """
-    return _compiled(function, forceinline=True)
+    return _compiled(function, inline="always")
 
 
-def _compiled(function: F, forceinline: bool) -> F:
-    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy", "forceinline": forceinline}
+def _compiled(function: F, inline: str = "never") -> F:
+    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy", "inline": inline}
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written

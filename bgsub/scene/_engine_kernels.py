@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK, any_set, exceeds_noise, norm_of, residual_of, to_picture, to_unit
-from bgsub.tracking._kernels import combine, dot, influence_and_value
+from bgsub.scene._pixel_kernels import CHUNK, exceeds_noise, norm_of, residual_of, to_picture, to_unit
+from bgsub.tracking._kernels import any_set, combine, dot, influence_and_value
 
 _ZERO = np.float32(0)
 
@@ -53,14 +53,14 @@ class Look(NamedTuple):
     ----------
     scale, full, top : float32
         Factor to the unit range, its reciprocal, and the largest value of an integer picture, 0 for another one.
-    channels : int
-        Entries per pixel.
+    lanes : tuple of int
+        See `bgsub.scene.frame_format.lanes_of`.
     threshold, factor : float32
         A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
     """
 
     scale: np.float32
-    channels: int
+    lanes: tuple[int, ...]
     full: np.float32
     top: np.float32
     threshold: np.float32
@@ -130,13 +130,9 @@ def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
 @part
 def for_channels(values, channels, out):  # type: ignore[no-untyped-def]
     """Write the value of every pixel, (n,), into `out`, (n * channels,), once per channel; both float32."""
-    if channels == 3:
-        for i in range(values.size):
-            out[3 * i], out[3 * i + 1], out[3 * i + 2] = values[i], values[i], values[i]
-    else:
-        for i in range(values.size):
-            for c in range(channels):
-                out[channels * i + c] = values[i]
+    for i in range(values.size):
+        for c in range(channels):
+            out[channels * i + c] = values[i]
 
 
 @part
@@ -148,7 +144,7 @@ def judge(l, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyp
     """
     residual_of(pixels, look.scale, l, r)
     to_picture(l, look.full, look.top, picture)
-    norm_of(r, look.channels, d)
+    norm_of(r, len(look.lanes), d)
     return exceeds_noise(d, sigma, look.threshold, look.factor, over)
 
 
@@ -158,7 +154,7 @@ def compare(begin, end, l, frame, look, out, work):  # type: ignore[no-untyped-d
 
     Parameters as in `sweep`; returns the number of candidates.  O(m).
     """
-    channels = look.channels
+    channels = len(look.lanes)
     count, pixels_per_block = 0, work.shape[1] // channels
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)
@@ -190,7 +186,7 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
         Of every block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number
         of candidates. Block by block, so that their sums do not depend on the number of bands.  O(m k).
     """
-    stack, c, channels = visit.stack, visit.c, look.channels
+    stack, c, channels = visit.stack, visit.c, len(look.lanes)
     k, pixels_per_block = c.size, work.shape[1] // channels
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK, any_set
+from bgsub.scene._pixel_kernels import CHUNK
+from bgsub.tracking._kernels import any_set
 
 _ZERO = np.float32(0)
 _UNIT = np.float32(127)  # of a sample: full scale
@@ -34,7 +35,7 @@ class Memory(NamedTuple):
 
 
 @kernel
-def clear_familiar(begin, end, x, l, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
+def clear_familiar(begin, end, lanes, x, l, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
     """Take back candidates that look familiar, where most candidates do.
 
     A candidate is familiar when the background within `radius` pixels (a square) is closer to its colour than the
@@ -45,6 +46,8 @@ def clear_familiar(begin, end, x, l, memory, rate, belief, full, radius, samples
     ----------
     begin, end : int
         The band of rows.
+    lanes : tuple of c int
+        See `FrameFormat`.
     x, l : ndarray, (h, w, c), any real dtype
         Frame and background.
     memory : Memory
@@ -60,19 +63,8 @@ def clear_familiar(begin, end, x, l, memory, rate, belief, full, radius, samples
     over : ndarray, (h, w), uint8
         Candidates, changed in place.  O(h w + (radius^2 + q) c candidates).
     """
-    channels = x.shape[2]
-    if channels == 3:  # known when it is compiled, so that its loops unroll
-        clear_rows(begin, end, x, l, 3, memory, rate, belief, full, radius, samples, shares, over)
-    elif channels == 1:
-        clear_rows(begin, end, x, l, 1, memory, rate, belief, full, radius, samples, shares, over)
-    else:
-        clear_rows(begin, end, x, l, channels, memory, rate, belief, full, radius, samples, shares, over)
-
-
-@part
-def clear_rows(begin, end, x, l, channels, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
-    """Do what `clear_familiar` says for a number of channels."""
     h, w = over.shape
+    channels = len(lanes)
     colours, others, remembered = x.reshape(-1), l.reshape(-1), samples.reshape(-1)
     flat, flags, sigma = shares.reshape(-1), over.reshape(-1), memory.sigma.reshape(-1)
     limit = (memory.threshold / memory.scale) * (memory.threshold / memory.scale)

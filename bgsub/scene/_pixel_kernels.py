@@ -38,18 +38,11 @@ def residual_of(pixels, scale, l, r):  # type: ignore[no-untyped-def]
 @part
 def norm_of(r, channels, d):  # type: ignore[no-untyped-def]
     """Write the Euclidean norm over the channels of `r`, (n * channels,), into `d`, (n,); both float32."""
-    if channels == 1:
-        for i in range(d.size):
-            d[i] = abs(r[i])
-    elif channels == 3:
-        for i in range(d.size):
-            d[i] = np.sqrt(r[3 * i] * r[3 * i] + r[3 * i + 1] * r[3 * i + 1] + r[3 * i + 2] * r[3 * i + 2])
-    else:
-        for i in range(d.size):
-            total = _ZERO
-            for j in range(channels):
-                total += r[channels * i + j] * r[channels * i + j]
-            d[i] = np.sqrt(total)
+    for i in range(d.size):
+        total = _ZERO
+        for j in range(channels):
+            total += r[channels * i + j] * r[channels * i + j]
+        d[i] = np.sqrt(total)
 
 
 @part
@@ -86,15 +79,6 @@ def follow_median(d, limit, up, down, least, scale):  # type: ignore[no-untyped-
     for i in range(scale.size):
         step = up if d[i] > limit * scale[i] else down
         scale[i] = min(max(scale[i] * step, least), _ONE)
-
-
-@part
-def any_set(flags):  # type: ignore[no-untyped-def]
-    """Return whether any of the bytes, (n,) uint8, is not zero; no early exit, so that it vectorises."""
-    largest = np.uint8(0)
-    for i in range(flags.size):
-        largest = max(largest, flags[i])
-    return largest != 0
 
 
 @kernel

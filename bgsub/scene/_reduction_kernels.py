@@ -8,8 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK, any_set
+from bgsub.scene._pixel_kernels import CHUNK
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
+from bgsub.tracking._kernels import any_set
 
 REACH = 2  # reduced pixels on each side whose colours and labels count
 WINDOW = 2 * REACH + 1
@@ -84,8 +85,8 @@ def enlarge(
                 _gather_labels(mask, i, j, labels)
                 mixed = _gather_colours(small, picture, small_scale, i, j, labels[0], colours)
                 block = slice(rows[i], rows[i + 1]), slice(columns[j], columns[j + 1])
-                tapers = row_taper[block[0]], column_taper[block[1]]
-                _decide(frame[block], frame_scale, mixed, labels, *tapers, colours, out[block], votes)
+                vertical, across = row_taper[block[0]], column_taper[block[1]]
+                _decide(frame[block], frame_scale, mixed, labels, vertical, across, colours, out[block], votes)
 
 
 @part

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.tracking._kernels import solve_spd
+from bgsub.tracking._kernels import RIDGE, solve_spd
 
 _OUTSIDE = np.float32(1e4)  # residual of a point that the frame does not show: its weight is as good as zero
 _INERTIA = 1e-3  # per point; keeps tone and movement apart where the picture is poor
@@ -42,6 +42,15 @@ def slopes(image, y, scale, sums, gx, gy):  # type: ignore[no-untyped-def]
         gy[x] = unit * (steep[x - 1] + np.float32(2) * steep[x] + steep[x + 1])
 
 
+@part
+def first_least(values):  # type: ignore[no-untyped-def]
+    """Return the place of the least of `values`, (n,)."""
+    least = 0
+    for i in range(values.size):
+        least = i if values[i] < values[least] else least
+    return least
+
+
 @kernel
 def strongest(image, scale, side, stride, first, last, places, strength, sums, gx, gy):  # type: ignore[no-untyped-def]
     """Choose the places of strongest gradient in the rows `first` to `last` of a grid of square cells.
@@ -70,12 +79,12 @@ def strongest(image, scale, side, stride, first, last, places, strength, sums, g
             slopes(image, y, scale, sums, gx, gy)
             for cell in range(strength.shape[1]):
                 kept, where = strength[row, cell], places[row, cell]
-                least = np.argmin(kept)
+                least = first_least(kept)
                 for x in range(max(cell * side, 1), min((cell + 1) * side, w - 1)):
                     s = gx[x] * gx[x] + gy[x] * gy[x]
                     if s > kept[least]:
                         kept[least], where[least] = s, y * w + x
-                        least = np.argmin(kept)
+                        least = first_least(kept)
 
 
 @kernel
@@ -204,7 +213,7 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
     gram[4, 4] += _INERTIA * n
     right[3] += _INERTIA * n * (1 - movement[3])
     right[4] -= _INERTIA * n * movement[4]
-    solve_spd(gram, right)
+    solve_spd(gram, right, RIDGE)
     movement[0] += right[0]
     movement[1] += right[1]
     movement[2] += right[2] / unit

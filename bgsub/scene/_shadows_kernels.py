@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK, any_set, sum_windows
+from bgsub.scene._pixel_kernels import CHUNK, sum_windows
+from bgsub.tracking._kernels import any_set
 
 _ZERO = np.float32(0)
 _TINY = np.float32(1e-4)
@@ -22,13 +23,15 @@ def count_coloured(pixels, step, least):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, dark, other, box):  # type: ignore[no-untyped-def]
+def classify(begin, end, lanes, x, l, scale, mask, darkest, faintest, colour, texture, dark, other, box):  # type: ignore[no-untyped-def]
     """Tell which foreground pixels are darkened background and which are something else.
 
     Parameters
     ----------
     begin, end : int
         The band of rows.
+    lanes : tuple of c int
+        See `FrameFormat`.
     x, l : ndarray, (h, w, c), any real dtype
         Frame and background; `scale` times them is in [0, 1].
     scale : float32
@@ -43,20 +46,8 @@ def classify(begin, end, x, l, scale, mask, darkest, faintest, colour, texture, 
         Rows and columns of the darkened pixels: first and one after the last of either; widened, not set anew.
         O(h w + c foreground).
     """
-    channels, limits = x.shape[2], (scale, darkest, faintest, colour, texture)
-    if channels == 3:  # known when it is compiled, so that its loops unroll
-        classify_rows(begin, end, x, l, 3, mask, limits, dark, other, box)
-    elif channels == 1:
-        classify_rows(begin, end, x, l, 1, mask, limits, dark, other, box)
-    else:
-        classify_rows(begin, end, x, l, channels, mask, limits, dark, other, box)
-
-
-@part
-def classify_rows(begin, end, x, l, channels, mask, limits, dark, other, box):  # type: ignore[no-untyped-def]
-    """Do what `classify` says for a number of channels; `limits` are scale, darkest, faintest, colour and texture."""
     h, w = mask.shape
-    scale, darkest, faintest, colour, texture = limits
+    channels = len(lanes)
     colours, others = x.reshape(-1), l.reshape(-1)
     flat, flat_dark, flat_other = mask.reshape(-1), dark.reshape(-1), other.reshape(-1)
     tiny, square = _TINY / (scale * scale), colour * colour / (scale * scale)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK, any_set
+from bgsub.scene._pixel_kernels import CHUNK
+from bgsub.tracking._kernels import any_set
 
 _ZERO = np.float32(0)
 _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK, any_set
+from bgsub.scene._pixel_kernels import CHUNK
+from bgsub.tracking._kernels import any_set
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def count_colours(begin, end, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
+def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
     """Count the colours that the pixels of a frame show.
 
     One function without helpers for the arrays: their reference counts would cost six times the work.
@@ -21,6 +22,8 @@ def count_colours(begin, end, x, limits, colours, counts, last, due):  # type: i
     ----------
     begin, end : int
         The band of pixels.
+    lanes : tuple of c int
+        See `FrameFormat`.
     x : ndarray, (n, c), any real dtype
         Frame.
     limits : ndarray, (n,), float32
@@ -40,18 +43,8 @@ def count_colours(begin, end, x, limits, colours, counts, last, due):  # type: i
     int
         Number of pixels that are due.  O(q c n).
     """
-    channels = x.shape[1]
-    flat = x.reshape(-1), limits, colours.reshape(-1), counts.reshape(-1), last, due
-    if channels == 3:  # known when it is compiled, so that its loops unroll
-        return count_flat(begin, end, 3, colours.shape[0], *flat)
-    if channels == 1:
-        return count_flat(begin, end, 1, colours.shape[0], *flat)
-    return count_flat(begin, end, channels, colours.shape[0], *flat)
-
-
-@part
-def count_flat(begin, end, channels, most, pixels, limits, kept, seen, last, due):  # type: ignore[no-untyped-def]
-    """Do what `count_colours` says for a number of channels and `most` colours; flat arrays."""
+    channels, most = len(lanes), colours.shape[0]
+    pixels, kept, seen = x.reshape(-1), colours.reshape(-1), counts.reshape(-1)
     n, one, found = np.uint64(limits.size), np.uint64(1), 0
     for a in range(begin, end, CHUNK):
         b = min(a + CHUNK, end)

@@ -16,6 +16,7 @@ from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import in_bands
 from bgsub.scene import _familiar_kernels
 from bgsub.scene._familiar_kernels import Memory
+from bgsub.scene.frame_format import lanes_of
 
 _SAMPLES = 16
 _EVERY = 8  # frames learned from, between two samples of a pixel
@@ -68,10 +69,11 @@ class FamiliarBackground:
             Whether nothing is to be learned.
         """
         rates = np.float32(0 if frozen else _RATE), np.float32(_BELIEF), np.float32(_FULL)
+        lanes = lanes_of(x)
 
         def clear(begin: int, end: int, band: int) -> None:
             arrays = self.samples, self.share, candidates
-            _familiar_kernels.clear_familiar(begin, end, x, background, memory, *rates, radius, *arrays)
+            _familiar_kernels.clear_familiar(begin, end, lanes, x, background, memory, *rates, radius, *arrays)
 
         in_bands(clear, self._shape[0], self._bands)
 

@@ -171,3 +171,12 @@ def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str)
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")
+
+
+def lanes_of(frame: np.ndarray) -> tuple[int, ...]:
+    """Return a tuple of as many zeros as `frame`, (..., c), has channels.
+
+    Kernels get it instead of the number: the length of a tuple is part of its type, so that their loops over the
+    channels unroll.
+    """
+    return (0,) * frame.shape[-1]

@@ -14,6 +14,7 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import in_bands
 from bgsub.scene import _pixel_kernels, _shadows_kernels
+from bgsub.scene.frame_format import lanes_of
 
 # Least and largest factor, as a black object is darker than shadows are; joint distance from the background times the
 # factor; root mean square disagreement of the brightness nearby.
@@ -149,7 +150,7 @@ class ShadowDetector:
         height, width = mask.shape
         boxes[:] = height, 0, width, 0
         limits = _COLOURED if has_colour(background, scale) else _GREY
-        inputs = x, background, np.float32(scale), mask
+        inputs = lanes_of(x), x, background, np.float32(scale), mask
 
         def classify(begin: int, end: int, band: int) -> None:
             _shadows_kernels.classify(begin, end, *inputs, *limits, dark, other, boxes[band])

@@ -20,7 +20,7 @@ import numpy as np
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.scene import _start_colours_kernels
-from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.frame_format import FrameFormat, lanes_of
 
 _COLOURS = 3  # of a pixel
 _SAME = 0.03  # joint distance up to which a pixel shows the same colour
@@ -106,8 +106,10 @@ class StartColours:
         kept = [array[..., hidden].copy() for array in (self.counts, self._last)]
         colours = np.where(self.counts[0, hidden, np.newaxis] > 0, self.colours[:, hidden], x[hidden])
 
+        lanes = lanes_of(x)
+
         def count(begin: int, end: int, _: int) -> None:
-            if _start_colours_kernels.count_colours(begin, end, x, limit, *maps, self._due):
+            if _start_colours_kernels.count_colours(begin, end, lanes, x, limit, *maps, self._due):
                 _start_colours_kernels.put_first(begin, end, self._due, *maps)
 
         in_bands(count, len(x), self._bands)

@@ -24,6 +24,7 @@ from bgsub.numerics.surrogates import (
 )
 
 BLOCK = 2048
+RIDGE = 1e-9  # of the trace of normal equations, against rounding
 _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1)
@@ -105,6 +106,22 @@ def add_scaled(target, factor, row):  # type: ignore[no-untyped-def]
     """Add ``factor * row`` to `target`; both (n,)."""
     for i in range(target.size):
         target[i] += factor * row[i]
+
+
+@part
+def copy(source, target):  # type: ignore[no-untyped-def]
+    """Copy an array, (n,); assigning it to a slice would compile the message of an error that cannot happen."""
+    for i in range(target.size):
+        target[i] = source[i]
+
+
+@part
+def any_set(flags):  # type: ignore[no-untyped-def]
+    """Return whether any of the bytes, (n,) uint8, is not zero; no early exit, so that it vectorises."""
+    largest = np.uint8(0)
+    for i in range(flags.size):
+        largest = max(largest, flags[i])
+    return largest != 0
 
 
 @part
@@ -235,7 +252,7 @@ def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
         for i in range(n_new):
             combine(stack, begin, T[i], work[i, : end - begin])
         for i in range(n_new):
-            stack[i, begin:end] = work[i, : end - begin]
+            copy(work[i, : end - begin], stack[i, begin:end])
 
 
 @part
@@ -274,13 +291,13 @@ def weighted_dot(u, v, omega):  # type: ignore[no-untyped-def]
 
 
 @part
-def solve_spd(gram, right):  # type: ignore[no-untyped-def]
-    """Solve ``(gram + ridge) d = right`` in place by Cholesky; the solution lies in `right`.  O(k^3)."""
+def solve_spd(gram, right, share):  # type: ignore[no-untyped-def]
+    """Solve ``(gram + share tr(gram) I) d = right`` in place by Cholesky; the solution lies in `right`.  O(k^3)."""
     k = right.size
     trace = 0.0
     for i in range(k):
         trace += gram[i, i]
-    ridge = 1e-9 * trace + 1e-30
+    ridge = share * trace + 1e-30
     for i in range(k):
         for j in range(i + 1):
             s = gram[i, j]
@@ -335,7 +352,7 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
         else:
             weight_of(r, omega, kind, mu, p)
         normal_equations(rows, r, omega, a, gram, right)
-        solve_spd(gram, right)
+        solve_spd(gram, right, RIDGE)
         change, size = 0.0, 0.0
         for i in range(y.size):
             y[i] += right[i]
@@ -383,7 +400,7 @@ def turn_rows(stack, start, c, z, target, where, gram, work):  # type: ignore[no
     k = c.size
     for first in range(0, target.size, BLOCK):
         last = min(first + BLOCK, target.size)
-        if where.size > 0 and not np.any(where[first:last]):
+        if where.size > 0 and not any_set(where[first:last]):
             continue
         begin, end = start + first, start + last
         delta, low_rank = work[0, : last - first], work[1, : last - first]

@@ -27,7 +27,7 @@ _ZERO = np.float32(0)
 _ONE = np.float32(1)
 _LEAST_SAY = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need just those that are wrong
 _LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
-_RIDGE = 1e-6  # of the trace
+_RIDGE = 1e-6  # of the trace: above the rounding of sums in float32; where few weights matter, y would run away else
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
 
 
@@ -43,18 +43,6 @@ def predicted_rows(stack, index, P, rows, work):  # type: ignore[no-untyped-def]
         for i in range(k):
             if P[i, j] != _ZERO:
                 add_scaled(rows[i], P[i, j], work)
-
-
-@part
-def solve_steadily(gram, right):  # type: ignore[no-untyped-def]
-    """Solve ``gram d = right`` in place, the diagonal raised above the rounding of sums in float32.
-
-    Where few weights matter, y would run away else; since d is the change of y, the ridge only makes it slower.
-    """
-    ridge = _RIDGE * np.trace(gram)
-    for i in range(right.size):
-        gram[i, i] += ridge
-    solve_spd(gram, right)
 
 
 @part
@@ -76,7 +64,7 @@ def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram
     for i in range(r.size):
         omega[i] *= min(max(usual / scale[i], _LEAST_SAY), _ONE) ** 2
     normal_equations(rows, r, omega, a, gram, right)
-    solve_steadily(gram, right)
+    solve_spd(gram, right, _RIDGE)
     change, size = 0.0, 0.0
     for i in range(y.size):
         y[i] += right[i]
@@ -91,7 +79,7 @@ def least_squares(rows, x, a, y, work, gram, right):  # type: ignore[no-untyped-
     omega = work[2]
     omega[:] = _ONE
     normal_equations(rows, x, omega, a, gram, right)
-    solve_steadily(gram, right)
+    solve_spd(gram, right, _RIDGE)
     y[:] = right
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
+from bgsub.tracking._kernels import solve_spd
 
 
 @kernel
@@ -30,8 +31,8 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
     w, cost : float
         Forgetting factor and cost of the newest vector.
     in_span, floor, armijo : float
-        Share of the energy of e below which what is outside the span is rounding; least eigenvalue of C as a share
-        of its trace; decrease to ask for, as a share of the slope.
+        Share of the energy of e below which what is outside the span is rounding; what is added to the eigenvalues
+        of C, as a share of its trace; decrease to ask for, as a share of the slope.
     T : ndarray, (k, k + 1), float64, output
         The step: row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``.
     out : ndarray, (2,), float64, output
@@ -42,55 +43,100 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
     bool
         Whether the step was accepted; only then anything but `out` and `T` has changed.  O(k^3).
     """
-    z = np.empty(y.size)
-    moment = (1 - w) * C + w * np.outer(y, y)
+    k = y.size
+    z, moment = np.empty(k), np.empty((k, k))
+    for i in range(k):
+        for j in range(k):
+            moment[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
     if not least_kept(moment, y, floor, z) or not try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):
         return False
-    C[:] = moment
+    for i in range(k):
+        for j in range(k):
+            C[i, j] = moment[i, j]
     return True
 
 
 @part
 def least_kept(moment, y, floor, z):  # type: ignore[no-untyped-def]
-    """Write ``moment^-1 y`` into `z`, (k,), no eigenvalue below `floor` of the trace; return whether there is one."""
+    """Write ``(moment + floor tr(moment) I)^-1 y`` into `z`, (k,); return whether there is a moment."""
     k = y.size
-    z[:] = 0.0
-    values, vectors = np.linalg.eigh(moment)
-    if not values[k - 1] > 0:
-        return False
-    least = floor * np.sum(values)
-    for j in range(k):
-        z += vectors[:, j] * (np.dot(vectors[:, j], y) / max(values[j], least))
-    return True
+    raised, trace = np.empty((k, k)), 0.0
+    for i in range(k):
+        trace += moment[i, i]
+        z[i] = y[i]
+        for j in range(k):
+            raised[i, j] = moment[i, j]
+    solve_spd(raised, z, floor)
+    return trace > 0
 
 
 @part
 def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type: ignore[no-untyped-def]
     """Do what `full_step` says but for C, which stays; z is ``moment^-1 y``."""
     k = y.size
-    inside, energy = products[:k], products[k]
-    out[:] = w * cost
-    rest = energy - np.dot(inside, inside)
-    if not rest > in_span * energy:
+    out[0] = out[1] = w * cost
+    rest = products[k]
+    for i in range(k):
+        rest -= products[i] * products[i]
+    if not rest > in_span * products[k]:
         return False
     rho = np.sqrt(rest)
-    kappa = -w * rho * z
-    L = np.linalg.cholesky(np.eye(k) + np.outer(kappa, kappa))
-    inverse = np.linalg.solve(L, np.eye(k))  # its transpose is L^-T
-    turned = inverse @ y
-    h = -(inverse @ kappa) / rho
-    T[:, :k] = inverse - np.outer(h, inside)
-    T[:, k] = h
-    d = np.dot(turned, T)  # the low-rank part after the step in [U e], then its change
-    d[:k] -= y
-    square = np.dot(d[:k], d[:k]) + 2 * d[k] * np.dot(d[:k], inside) + d[k] * d[k] * energy
-    past = (1 - w) * 0.5 * np.dot(kappa, C @ kappa)
-    slope = w * rho * np.dot(y, kappa)
-    out[1] = w * (cost - np.dot(products, d) + square / 2) + past
+    turned = np.empty(k)
+    factor_and_turn(z, -w * rho, rho, products, y, T, turned)
+    past, slope = 0.0, 0.0
+    for i in range(k):
+        slope -= w * w * rest * y[i] * z[i]
+        for j in range(k):
+            past += 0.5 * (1 - w) * w * w * rest * z[i] * C[i, j] * z[j]
+    change, inner, square = 0.0, 0.0, 0.0  # of the low-rank part: its coordinates in [U e] are turned' T - (y, 0)
+    last = 0.0
+    for j in range(k + 1):
+        d = 0.0 if j == k else -y[j]
+        for i in range(k):
+            d += turned[i] * T[i, j]
+        change += products[j] * d
+        if j < k:
+            square += d * d
+            inner += d * products[j]
+        else:
+            last = d
+    square += 2 * last * inner + last * last * products[k]
+    out[1] = w * (cost - change + square / 2) + past
     if not out[1] <= out[0] + armijo * slope:
         return False
-    y[:] = turned
+    for i in range(k):
+        y[i] = turned[i]
     return True
+
+
+@part
+def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-untyped-def]
+    """Write the step for ``kappa = factor z`` into `T`, (k, k + 1), and the coefficients after it into `turned`, (k,).
+
+    With ``I + kappa kappa' = L L'``: ``turned = L^-1 y``, the last column of T is ``h = -L^-1 kappa / rho``, and the
+    others are ``L^-1 - h inside'``.
+    """
+    k = y.size
+    L, inverse = np.empty((k, k)), np.zeros((k, k))
+    for i in range(k):
+        for j in range(i + 1):
+            s = factor * z[i] * factor * z[j] + (1.0 if i == j else 0.0)
+            for n in range(j):
+                s -= L[i, n] * L[j, n]
+            L[i, j] = np.sqrt(s) if i == j else s / L[j, j]
+        for j in range(i + 1):
+            s = 1.0 if i == j else 0.0
+            for n in range(j, i):
+                s -= L[i, n] * inverse[n, j]
+            inverse[i, j] = s / L[i, i]
+    for i in range(k):
+        turned[i], h = 0.0, 0.0
+        for j in range(i + 1):
+            turned[i] += inverse[i, j] * y[j]
+            h -= inverse[i, j] * factor * z[j] / rho
+        for j in range(k):
+            T[i, j] = inverse[i, j] - h * products[j]
+        T[i, k] = h
 
 
 @kernel
@@ -101,7 +147,44 @@ def compose(N, T, g):  # type: ignore[no-untyped-def]
     of N or its inverse by magnitude.  O(k^3).
     """
     k = N.shape[0]
-    N[:] = N @ np.ascontiguousarray(T[:, :k].T)
-    inverse = np.linalg.inv(N)
-    g[:] = np.ascontiguousarray(inverse.T) @ np.ascontiguousarray(T[:, k])
-    return max(np.max(np.abs(N)), np.max(np.abs(inverse)))
+    product, inverse = np.zeros((k, k)), np.empty((k, k))
+    for i in range(k):
+        for j in range(k):
+            for n in range(k):
+                product[i, j] += N[i, n] * T[j, n]
+    largest = 0.0
+    for i in range(k):
+        for j in range(k):
+            N[i, j] = product[i, j]
+    invert(product, inverse)
+    for i in range(k):
+        g[i] = 0.0
+        for j in range(k):
+            g[i] += inverse[j, i] * T[j, k]
+            largest = max(largest, abs(N[i, j]), abs(inverse[i, j]))
+    return largest
+
+
+@part
+def invert(A, inverse):  # type: ignore[no-untyped-def]
+    """Write ``A^-1`` into `inverse`, both (k, k) float64, by Gauss-Jordan elimination; A is overwritten.  O(k^3)."""
+    k = A.shape[0]
+    for i in range(k):
+        for j in range(k):
+            inverse[i, j] = 1.0 if i == j else 0.0
+    for c in range(k):
+        best = c
+        for i in range(c + 1, k):
+            best = i if abs(A[i, c]) > abs(A[best, c]) else best
+        for j in range(k):
+            A[c, j], A[best, j] = A[best, j], A[c, j]
+            inverse[c, j], inverse[best, j] = inverse[best, j], inverse[c, j]
+        pivot = A[c, c]
+        for j in range(k):
+            A[c, j] /= pivot
+            inverse[c, j] /= pivot
+        for i in range(k):
+            share = 0.0 if i == c else A[i, c]
+            for j in range(k):
+                A[i, j] -= share * A[c, j]
+                inverse[i, j] -= share * inverse[c, j]

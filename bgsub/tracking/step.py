@@ -15,7 +15,7 @@ from bgsub.numerics.grassmann import small_rank_one_update, small_rotation
 
 _DROP = 1e-6  # singular values of the gradient factor below this share of the largest are dropped
 IN_SPAN = 1e-6  # share of the energy of e below which what is outside the span counts as rounding
-FLOOR = 1e-6  # eigenvalues of the moment are kept above this share of its trace
+FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
 
 
 @dataclass(frozen=True)
@@ -95,13 +95,13 @@ def make_step(products: np.ndarray, R_old: np.ndarray, C_old: np.ndarray, y: np.
 
 
 def preconditioned(R: np.ndarray, C: np.ndarray, metric: str) -> np.ndarray:
-    """Return ``R C^-1``, C floored, in the scaled metric, ``R / lambda_max(C)`` in the canonical one; (r, k)."""
-    values, vectors = np.linalg.eigh(C)
-    if values[-1] <= 0:
+    """Return ``R C^-1``, C raised, in the scaled metric, ``R / lambda_max(C)`` in the canonical one; (r, k)."""
+    trace = float(np.trace(C))
+    if trace <= 0:
         return np.zeros_like(R)
     if metric == "canonical":
-        return R / values[-1]
-    return (R @ vectors) / np.maximum(values, FLOOR * float(values.sum())) @ vectors.T
+        return R / np.linalg.eigvalsh(C)[-1]
+    return np.linalg.solve(C + FLOOR * trace * np.eye(len(C)), R.T).T
 
 
 def carried(R: np.ndarray, t: float, C: np.ndarray, metric: str, carry: str) -> np.ndarray:

@@ -50,7 +50,9 @@ def test_familiar_candidates_are_cleared_as_by_hand(dtype, h, w, c, radius, seed
     for _ in range(3):
         over = (rng.random((h, w)) < 0.7).astype(np.uint8)
         expected, left = reference.cleared(x, l, memory, RATE, BELIEF, FULL, radius, samples, expected, over)
-        _familiar_kernels.clear_familiar(0, h, x, l, memory, RATE, BELIEF, FULL, radius, samples, shares, over)
+        _familiar_kernels.clear_familiar(
+            0, h, (0,) * c, x, l, memory, RATE, BELIEF, FULL, radius, samples, shares, over
+        )
         np.testing.assert_array_equal(over, left)
         np.testing.assert_array_equal(shares, expected)
 

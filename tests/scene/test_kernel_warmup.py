@@ -45,7 +45,7 @@ for path in sorted(Path(bgsub.scene.__path__[0]).glob("_*_kernels.py")):
     module = importlib.import_module("bgsub.scene." + path.stem)
     for name, value in vars(module).items():
         own = isinstance(value, Dispatcher) and value.__module__ == module.__name__
-        if own and not value.targetoptions.get("forceinline") and not value.signatures:
+        if own and value.targetoptions["inline"] != "always" and not value.signatures:
             print(name)
 """
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)

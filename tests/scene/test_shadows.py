@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from bgsub.errors import ParameterError
 from bgsub.numerics import threads
 from bgsub.scene import _shadows_kernels
+from bgsub.scene.frame_format import lanes_of
 from bgsub.scene.shadows import _STEPS, ShadowDetector, has_colour
 
 F = np.float32
@@ -44,7 +45,7 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
     dark, other = np.ones_like(mask), np.ones_like(mask)
     box = np.array([h, 0, w, 0])
     limits = F(0.35), F(0.97), F(0.05), F(0.04)
-    _shadows_kernels.classify(0, h, x, l, F(1), mask, *limits, dark, other, box)
+    _shadows_kernels.classify(0, h, lanes_of(x), x, l, F(1), mask, *limits, dark, other, box)
     wide = x.astype(float), l.astype(float)
     assert np.mean(dark != darkened(*wide, mask, 0.35, 0.97, 0.05)) < 0.02
     assert np.mean(other != disagrees(*wide, mask, dark, 0.04)) < 0.02
@@ -53,7 +54,7 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
     np.testing.assert_array_equal(box, expected)
     half = np.float32(0.5)  # a frame in another unit is the same frame
     again = np.zeros_like(mask), np.zeros_like(mask), box.copy()
-    _shadows_kernels.classify(0, h, x / half, l / half, half, mask, *limits, *again)
+    _shadows_kernels.classify(0, h, lanes_of(x), x / half, l / half, half, mask, *limits, *again)
     assert np.mean(again[0] != dark) < 0.02
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
 from bgsub.scene import _standing_objects_kernels, _start_colours_kernels
-from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.frame_format import FrameFormat, lanes_of
 from bgsub.scene.start_buffer import StartBuffer
 from bgsub.scene.start_colours import StartColours
 
@@ -51,7 +51,9 @@ def test_colours_are_counted_as_by_hand(channels, seed):
     last, due = np.zeros((2, 20), np.uint8)
     for frame in frames:
         for band in ((0, 7), (7, 20)):
-            found = _start_colours_kernels.count_colours(*band, frame, limits, colours, counts, last, due)
+            found = _start_colours_kernels.count_colours(
+                *band, lanes_of(frame), frame, limits, colours, counts, last, due
+            )
             assert found == np.count_nonzero(due[slice(*band)])
             _start_colours_kernels.put_first(*band, due, colours, counts, last)
     for i, kept in enumerate(naive_counts(frames, limits)):
@@ -186,7 +188,7 @@ def test_stretches_that_show_nothing_new_are_counted_as_by_hand(channels):
     last, due = np.zeros(200, np.uint8), np.ones(200, np.uint8)
     limits = np.full(200, 8, F)
     for frame in frames:
-        found = _start_colours_kernels.count_colours(0, 200, frame, limits, colours, counts, last, due)
+        found = _start_colours_kernels.count_colours(0, 200, lanes_of(frame), frame, limits, colours, counts, last, due)
         assert found == np.count_nonzero(due)
         _start_colours_kernels.put_first(0, 200, due, colours, counts, last)
     for i, kept in enumerate(naive_counts(frames, limits)):

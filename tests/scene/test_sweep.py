@@ -86,7 +86,7 @@ def test_compare_is_a_sweep_that_steps_nothing(dtype, n, block, channels, seed):
     low_rank = np.empty(case.pixels.size, F)
     _kernels.combine(case.stack, 0, case.c, low_rank)
     d, picture, over = np.empty(n, F), np.empty_like(case.pixels), np.empty(n, np.uint8)
-    look = Look(F(case.look.scale), channels, F(case.look.full), F(case.look.top), *dense.LIMITS)
+    look = Look(F(case.look.scale), (0,) * channels, F(case.look.full), F(case.look.top), *dense.LIMITS)
     frame = FrameArrays(case.pixels, case.sigma, case.cost_scale, case.hidden, case.before, False)
     work = np.empty((3, channels * block), F)
     count = _engine_kernels.compare(0, n, low_rank, frame, look, Outputs(d, picture, over), work)
