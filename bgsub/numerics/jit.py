@@ -43,3 +43,12 @@ def _compiled(function: F, inline: str = "never") -> F:
 def formula(function: F) -> F:
     """Let kernels call `function`, which stays an ordinary NumPy function for everybody else."""
     return register_jitable(fastmath=FASTMATH, error_model="numpy", forceinline=True)(function)
+
+
+def constant(n: int) -> tuple[int, ...]:
+    """Return a tuple of n zeros, by which a kernel knows the number n when it is compiled.
+
+    The length of a tuple is part of its type: ``len`` of it is a constant, loops over it unroll, and branches that it
+    excludes are not compiled. Each n compiles a kernel of its own.
+    """
+    return (0,) * n

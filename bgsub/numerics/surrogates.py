@@ -27,9 +27,9 @@ from numba import types
 from numba.extending import overload
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.jit import FASTMATH, formula
+from bgsub.numerics.jit import FASTMATH, constant, formula
 
-LP, LOG, ATAN = 0, 1, 2
+LP, LOG, ATAN = 1, 2, 3
 CODES = {"lp": LP, "log": LOG, "atan": ATAN}
 
 _HALF_PI = np.float32(np.pi / 2)
@@ -158,9 +158,9 @@ class Surrogate:
             raise ParameterError(f"p must be in (0, 1), got {self.p!r}")
 
     @property
-    def code(self) -> int:
-        """The integer by which kernels know the surrogate."""
-        return CODES[self.name]
+    def code(self) -> tuple[int, ...]:
+        """By whose length kernels know the surrogate; see `bgsub.numerics.jit.constant`."""
+        return constant(CODES[self.name])
 
     @classmethod
     def flattening_at(cls, residual: float, name: str, p: float = 0.5) -> Surrogate:

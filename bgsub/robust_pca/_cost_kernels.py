@@ -88,8 +88,8 @@ def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
         Data and low-rank part.
     a : ndarray, (s,) or (0,), bool
         Observed entries; empty when all are.
-    code : int
-        One of `bgsub.numerics.surrogates.CODES`.
+    code : tuple
+        Its length is one of `bgsub.numerics.surrogates.CODES`.
     mu, p : float of the type of `x`
         Smoothing and exponent.
     e : ndarray, (s,)
@@ -101,10 +101,10 @@ def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
         last = min(first + _BLOCK, x.size)
         block = slice(first, last)
         mask = a[block] if a.size else a
-        if code == LP:
+        if len(code) == LP:
             cost += _lp_block(x[block], mask, mu, p, l[block], e[block])
-        elif code == LOG:
+        elif len(code) == LOG:
             cost += _log_block(x[block], mask, mu, p, l[block], e[block], excess)
-        elif code == ATAN:
+        elif len(code) == ATAN:
             cost += _atan_block(x[block], mask, mu, l[block], e[block])
     return cost

@@ -112,15 +112,15 @@ def look(image, scale, places, values, gx, gy):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def shrink(image, scale, factor, stride, line, out):  # type: ignore[no-untyped-def]
-    """Write the means of squares of `factor` pixels and all channels into `out`, (h // factor, w // factor) float32.
+def shrink(image, factor, stride, rounding, line, out):  # type: ignore[no-untyped-def]
+    """Write the means of squares of `factor` pixels and all channels into `out`, (h // factor, w // factor).
 
-    `image` (h, w, c); of the rows only every `stride`-th counts; the means are multiplied by `scale`.  `line` (w c,)
-    float32 is a workspace.
+    `image` (h, w, c), uint8 or float32; of the rows only every `stride`-th counts.  `out` has the type of `image`,
+    `rounding` is 0.5 for integers, `line` (w c,) float32 is a workspace.
     """
     width = factor * image.shape[2]
     rows = (factor - 1) // stride + 1
-    unit = np.float32(scale / (rows * width))
+    unit = np.float32(1 / (rows * width))
     for i in range(out.shape[0]):
         line[:] = np.float32(0)
         for y in range(i * factor, (i + 1) * factor, stride):
@@ -131,15 +131,18 @@ def shrink(image, scale, factor, stride, line, out):  # type: ignore[no-untyped-
             total = np.float32(0)
             for k in range(j * width, (j + 1) * width):
                 total += line[k]
-            out[i, j] = unit * total
+            out[i, j] = unit * total + rounding
 
 
 # ---- steps ---------------------------------------------------------------------------------------------------------
 
 
-@part
+@kernel
 def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[no-untyped-def]
-    """Write ``image - gain * value - offset`` at `places`, (n,) int64 in the picture as a vector of pixels."""
+    """Do what `residuals` says for a camera at rest, where nothing is interpolated.
+
+    `places` (n,) int64 are the points in the picture as a vector of pixels.
+    """
     channels = image.shape[2]
     pixels = image.reshape(-1)
     unit, gain, offset = np.float32(scale / channels), np.float32(movement[3]), np.float32(movement[4])
@@ -151,11 +154,25 @@ def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[
         r[k] = unit * total + gain * values[k] - offset
 
 
-@part
+@kernel
 def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyped-def]
-    """Write ``image(q) - gain * value - offset`` into `r`, (n,) float32, with q the moved points, bilinear.
+    """Write ``image(q) - gain * value - offset`` with q the moved points, bilinear.
 
-    Arguments as for `align`.
+    Parameters
+    ----------
+    image : ndarray, (h, w, c)
+        Frame.
+    scale : float
+        ``scale * image`` lies in [0, 1].
+    points : ndarray, (2, n), float32
+        Pixels of the reference, x and y from the centre of the picture.
+    rows : ndarray, (5, n), float32
+        Derivatives of the reference there by the unknowns: by x, by y, by the angle in pixels at the corner, by gain
+        (minus the value) and by offset (-1).
+    movement : ndarray, (5,), float64
+        dx, dy in pixels, angle in radians about the centre, gain, offset.
+    r : ndarray, (n,), float32, output
+        A large number for points outside of the frame.  O(n c).
     """
     h, w, channels = image.shape
     pixels = image.reshape(-1)
@@ -184,9 +201,33 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
         r[k] = unit * total + gain * values[k] - offset
 
 
-@part
+@kernel
 def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
-    """Take one reweighted Gauss-Newton step from the residuals `r`; arguments and results as for `align`."""
+    """Take one reweighted Gauss-Newton step towards ``image(q) ~ gain * value + offset``.
+
+    Weights are ``1 / (1 + (r / soft)^2)^2``.
+
+    Parameters
+    ----------
+    rows, r : ndarray, (5, n), (n,), float32
+        As for `residuals`.
+    soft : float
+        Intensity where outliers begin.
+    unit : float
+        Pixels that a corner moves per radian.
+    movement : ndarray, (5,), float64
+        Changed in place.
+    work : ndarray, (2, n), float32
+    gram, right : ndarray, (5, 5), (5,), float64
+        Workspaces.
+
+    Returns
+    -------
+    cost : float
+        Mean of ``r^2 / (soft^2 + r^2)`` at the place before the step; 1 for points outside.
+    length : float
+        Length of the step in pixels.  O(n).
+    """
     n = r.size
     weights, weighted = work[0], work[1]
     inverse = np.float32(1 / (soft * soft))
@@ -220,61 +261,6 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
     movement[3] += right[3]
     movement[4] += right[4]
     return total / n, math.hypot(math.hypot(right[0], right[1]), right[2])
-
-
-@kernel
-def probe(image, scale, places, rows, soft, unit, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
-    """Take the first step of `align` from rest, where nothing is interpolated: `places` are numbers of pixels."""
-    residuals_at_rest(image, scale, places, rows, movement, r)
-    return step(rows, r, soft, unit, movement, work, gram, right)
-
-
-@kernel
-def align(image, scale, points, rows, soft, unit, iterations, converged, movement, r, work, gram, right):  # type: ignore[no-untyped-def]
-    """Refine a rigid movement and a tone by iteratively reweighted Gauss-Newton steps.
-
-    ``image(q) ~ gain * value + offset`` with q the moved point; weights ``1 / (1 + (r / soft)^2)^2``.
-
-    Parameters
-    ----------
-    image : ndarray, (h, w, c)
-        Frame.
-    scale : float
-        ``scale * image`` lies in [0, 1].
-    points : ndarray, (2, n), float32
-        Pixels of the reference, x and y from the centre of the picture.
-    rows : ndarray, (5, n), float32
-        Derivatives of the reference there by the unknowns: by x, by y, by the angle in pixels at the corner, by gain
-        (minus the value) and by offset (-1).
-    soft : float
-        Intensity where outliers begin.
-    unit : float
-        Pixels that a corner moves per radian.
-    iterations : int
-        Most steps, at least 1.
-    converged : float
-        Pixels; a shorter step is the last one.
-    movement : ndarray, (5,), float64
-        dx, dy in pixels, angle in radians about the centre, gain, offset; start and result.
-    r, work : ndarray, (n,), (2, n), float32
-        Workspaces.
-    gram, right : ndarray, (5, 5), (5,), float64
-        Workspaces.
-
-    Returns
-    -------
-    cost : float
-        Mean of ``r^2 / (soft^2 + r^2)`` at the place before the last step; 1 for points outside.
-    length : float
-        Length of the last step in pixels.  O(iterations n c).
-    """
-    cost, length = 1.0, 0.0
-    for _ in range(iterations):
-        residuals(image, scale, points, rows, movement, r)
-        cost, length = step(rows, r, soft, unit, movement, work, gram, right)
-        if length < converged:
-            break
-    return cost, length
 
 
 # ---- pictures ------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.scene import _engine_kernels
@@ -167,7 +168,7 @@ class NumbaEngine:
         self._bands = bands_for(frames.size // channels, _WORTH_A_THREAD, threads)
         full = frames.pixels_full
         top = np.iinfo(frames.pixels_dtype).max if frames.pixels_dtype == "uint8" else 0
-        self._unit = np.float32(1 / full), (0,) * channels, np.float32(full), np.float32(top)
+        self._unit = np.float32(1 / full), constant(channels), np.float32(full), np.float32(top)
         self._work = np.empty((self._bands, 3, channels * self.block), np.float32)
         self._products = np.zeros((-(-frames.size // (channels * self.block)), rank + 3))
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.numerics.jit import constant
 from bgsub.scene import _pixel_kernels
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
@@ -174,9 +175,5 @@ def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str)
 
 
 def lanes_of(frame: np.ndarray) -> tuple[int, ...]:
-    """Return a tuple of as many zeros as `frame`, (..., c), has channels.
-
-    Kernels get it instead of the number: the length of a tuple is part of its type, so that their loops over the
-    channels unroll.
-    """
-    return (0,) * frame.shape[-1]
+    """Return the number of channels of a frame, (..., c), as a `constant` of kernels."""
+    return constant(frame.shape[-1])

@@ -253,7 +253,7 @@ class SceneModel:
         model.segmenter.set_state(part_of(state, "segmenter"))
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))
-        model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube)
+        model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube, np.dtype(frames.pixels_dtype))
         model.canvas.set_state(part_of(state, "canvas"))
         model.mask = array_of(state, "mask", model.mask.shape, "uint8")
         model._calm = Calm.from_state(state)

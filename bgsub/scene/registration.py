@@ -166,27 +166,20 @@ class _Scale:
     ) -> tuple[float, float]:
         """Take one step from rest, on `few` of the points or on all; return the cost before it and its length."""
         places, rows = self._few if few else self._here
-        r, work = self._residuals
-        cost, step = _registration_kernels.probe(
-            image, scale, places, rows, soft, self._unit, movement, r[: len(places)], work, *self._solver
-        )
-        return float(cost), float(step)
+        r, work = self._residuals[0][: len(places)], self._residuals[1]
+        _registration_kernels.residuals_at_rest(image, scale, places, rows, movement, r)
+        return _registration_kernels.step(rows, r, soft, self._unit, movement, work, *self._solver)
 
     def align(self, image: np.ndarray, scale: float, soft: float, iterations: int, movement: np.ndarray) -> float:
-        """Refine `movement`, (5,), in pixels of this scale; return the cost."""
-        cost, _ = _registration_kernels.align(
-            image,
-            scale,
-            *self._all,
-            soft,
-            self._unit,
-            iterations,
-            _CONVERGED,
-            movement,
-            *self._residuals,
-            *self._solver,
-        )
-        return float(cost)
+        """Refine `movement`, (5,), in pixels of this scale, by at least one step; return the cost before the last."""
+        (points, rows), (r, work) = self._all, self._residuals
+        cost = 1.0
+        for _ in range(iterations):
+            _registration_kernels.residuals(image, scale, points, rows, movement, r)
+            cost, length = _registration_kernels.step(rows, r, soft, self._unit, movement, work, *self._solver)
+            if length < _CONVERGED:
+                break
+        return cost
 
 
 class _Pyramid:
@@ -196,9 +189,11 @@ class _Pyramid:
     ----------
     shape : tuple of int
         (h, w, c) of the pictures.
+    dtype : dtype
+        Of the pictures, uint8 or float32.
     """
 
-    def __init__(self, shape: tuple[int, int, int]) -> None:
+    def __init__(self, shape: tuple[int, int, int], dtype: np.dtype) -> None:
         h, w, channels = shape
         self.factors: list[int] = []  # from level to level
         self._work: list[tuple[np.ndarray, np.ndarray]] = []
@@ -206,7 +201,7 @@ class _Pyramid:
             factor = max(1, round(min(h, w) / side))
             if factor > 1:
                 self.factors.append(factor)
-                out = np.empty((h // factor, w // factor), np.float32)
+                out = np.empty((h // factor, w // factor), dtype)
                 self._work.append((np.empty(w * channels, np.float32), out))
                 (h, w), channels = out.shape, 1
 
@@ -215,12 +210,12 @@ class _Pyramid:
         """(h_i, w_i, 1) of the levels, the coarsest last."""
         return [(*out.shape, 1) for _, out in self._work]
 
-    def shrink(self, image: np.ndarray, scale: float) -> list[np.ndarray]:
-        """Return the levels of a picture, (h_i, w_i, 1) float32 in [0, 1], the coarsest last; valid until the next."""
-        levels = []
+    def shrink(self, image: np.ndarray) -> list[np.ndarray]:
+        """Return the levels of a picture, (h_i, w_i, 1) of its type, the coarsest last; valid until the next."""
+        levels, rounding = [], np.float32(0.5 if image.dtype.kind == "u" else 0)
         for factor, (line, out) in zip(self.factors, self._work, strict=True):
-            _registration_kernels.shrink(image, scale, factor, max(factor // _LINES_PER_SQUARE, 1), line, out)
-            image, scale = out[..., None], 1.0
+            _registration_kernels.shrink(image, factor, max(factor // _LINES_PER_SQUARE, 1), rounding, line, out)
+            image = out[..., None]
             levels.append(image)
         return levels
 
@@ -244,14 +239,14 @@ class Registration:
         """
         image = channelled(image)
         if image.shape != self._shape:
-            self._begin(image.shape)
+            self._begin(image.shape, image.dtype)
         self._fine.take(image, scale)
-        for level, coarse in zip(self._pyramid.shrink(image, scale), self._coarse, strict=True):
-            coarse.take(level, 1.0)
+        for level, coarse in zip(self._pyramid.shrink(image), self._coarse, strict=True):
+            coarse.take(level, scale)
 
-    def _begin(self, shape: tuple[int, int, int]) -> None:
+    def _begin(self, shape: tuple[int, int, int], dtype: np.dtype) -> None:
         self._shape = shape
-        self._pyramid = _Pyramid(shape)
+        self._pyramid = _Pyramid(shape, dtype)
         self._fine = _Scale(shape)
         self._coarse = [_Scale(level) for level in self._pyramid.shapes]
 
@@ -262,11 +257,11 @@ class Registration:
         coarse = {f"coarse{i}": scale.state() for i, scale in enumerate(self._coarse)}
         return {"usual": np.array([self._usual]), "fine": self._fine.state(), **coarse}
 
-    def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
-        """Go on where another one stood, on pictures of a shape; ParameterError when the arrays do not fit."""
+    def set_state(self, state: State, shape: tuple[int, int, int], dtype: np.dtype) -> None:
+        """Go on where another one stood, on pictures of a shape and type; ParameterError when the arrays do not fit."""
         if not state:
             return
-        self._begin(shape)
+        self._begin(shape, dtype)
         self._usual = numbers_of(state, "usual", 1)[0]
         self._fine.set_state(part_of(state, "fine"))
         for i, scale in enumerate(self._coarse):
@@ -315,11 +310,11 @@ class Registration:
         """Return the movement, (5,), that the coarse scales show, from the coarsest on."""
         found = _identity()
         factors = np.cumprod(self._pyramid.factors).tolist()
-        levels = self._pyramid.shrink(image, scale)
+        levels = self._pyramid.shrink(image)
         for factor, level, coarse in [*zip(factors, levels, self._coarse, strict=True)][::-1]:
             if coarse.count >= _FEWEST:
                 found[:2] /= factor
-                coarse.align(level, 1.0, _SOFTEST, _ITERATIONS[0], found)
+                coarse.align(level, scale, _SOFTEST, _ITERATIONS[0], found)
                 found[:2] *= factor
         return found
 

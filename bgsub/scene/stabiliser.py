@@ -70,9 +70,9 @@ class Stabiliser:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
         return {"age": np.array([float(self._age)]), "registration": self._registration.state()}
 
-    def set_state(self, state: State, shape: tuple[int, int, int]) -> None:
-        """Go on where another one stood, on frames of a shape; ParameterError when the arrays do not fit."""
-        self._registration.set_state(part_of(state, "registration"), shape)
+    def set_state(self, state: State, shape: tuple[int, int, int], dtype: np.dtype) -> None:
+        """Go on where another one stood, on frames of a shape and type; ParameterError when the arrays do not fit."""
+        self._registration.set_state(part_of(state, "registration"), shape, dtype)
         self._age = int(numbers_of(state, "age", 1)[0])
 
 

@@ -29,7 +29,7 @@ def fit_rows(
     scale: np.float32,
     Y: np.ndarray,
     mus: np.ndarray,
-    kind: int,
+    kind: tuple[int, ...],
     p: np.float32,
     U: np.ndarray,
     threads: int = 1,
@@ -50,7 +50,7 @@ def fit_rows(
         Coefficients of the frames.
     mus : ndarray, (iterations,), float32
         Smoothing parameters from large to small; the last is always used.
-    kind, p : int, float32
+    kind, p : tuple, float32
         Surrogate.
     U : ndarray, (k, m), float32, output
         The fitted rows.  O(m n k^2 iterations).
@@ -65,7 +65,7 @@ def fit_rows(
     start[:, :n] = np.linalg.pinv(Y.astype(np.float64))
     j, q = np.tril_indices(k)
     products = np.ascontiguousarray(y[j] * y[q])
-    reach = (_REACH * (mus if kind == ATAN else np.sqrt(mus))).astype(np.float32)
+    reach = (_REACH * (mus if len(kind) == ATAN else np.sqrt(mus))).astype(np.float32)
     reach[-1:] = 0
 
     def fit(begin: int, end: int, _: int) -> None:
@@ -167,12 +167,12 @@ def atan_weight(r, mu, p):  # type: ignore[no-untyped-def]
 def weigh_group(x, f, kind, mu, p, rows):  # type: ignore[no-untyped-def]
     """Write ``omega(r) r`` and ``omega(r)`` of the `GROUP` frames from `f` on behind their low-rank parts in `rows`."""
     for g in range(GROUP):
-        if kind == LP:
+        if len(kind) == LP:
             for i in range(rows.shape[1]):
                 r = x[f + g, i] - rows[g, i]
                 omega = lp_weight(r, mu, p)
                 rows[GROUP + g, i], rows[2 * GROUP + g, i] = omega * r, omega
-        elif kind == LOG:
+        elif len(kind) == LOG:
             for i in range(rows.shape[1]):
                 r = x[f + g, i] - rows[g, i]
                 omega = log_weight(r, mu, p)

@@ -15,8 +15,6 @@ from bgsub.numerics.surrogates import (
     LOG,
     LP,
     arctan,
-    atan_influence,
-    atan_value,
     log_influence,
     log_value,
     lp_influence,
@@ -29,63 +27,22 @@ _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1)
 _TINY = np.float32(1e-12)
-
-
-@part
-def influence_of(r, e, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``psi(r)`` into `e`, which must not be `r`; both (n,)."""
-    if kind == LP:
-        for i in range(r.size):
-            e[i] = lp_influence(r[i], mu, p)
-    elif kind == LOG:
-        for i in range(r.size):
-            e[i] = log_influence(r[i], mu, p)
-    else:
-        for i in range(r.size):
-            e[i] = atan_influence(r[i], mu, p)
-
-
-@part
-def weight_of(r, omega, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``omega(r) = psi(r) / r`` into `omega`, 1 where r vanishes; both (n,)."""
-    influence_of(r, omega, kind, mu, p)
-    for i in range(r.size):
-        small = abs(r[i]) < _TINY
-        omega[i] = np.float32(1) if small else omega[i] / r[i]
-
-
-@part
-def value_of(r, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Return the sum of ``h(r)`` over a block of at most a few thousand entries."""
-    total = _ZERO
-    if kind == LP:
-        for i in range(r.size):
-            total += lp_value(r[i], mu, p)
-    elif kind == LOG:
-        for i in range(r.size):
-            total += log_value(r[i], mu, p)
-    else:
-        for i in range(r.size):
-            total += atan_value(r[i], mu, p)
-    return total
+ONES = np.ones(BLOCK, np.float32)
 
 
 @part
 def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-def]
     """Write ``s psi(r / s)`` into `e`, which must not be `r`, and return the sum of ``s^2 h(r / s)``.
 
-    `r`, `e` (n,); `scale`, (n,) or (0,), holds the scales s, and is empty when all are one.
+    `r`, `e`, `scale` (n,), the last one holds the scales s.
     """
-    if scale.size == 0:
-        influence_of(r, e, kind, mu, p)
-        return value_of(r, kind, mu, p)
     total = _ZERO
-    if kind == LP:
+    if len(kind) == LP:
         for i in range(r.size):
             s, z = scale[i], r[i] / scale[i]
             e[i] = s * lp_influence(z, mu, p)
             total += s * s * lp_value(z, mu, p)
-    elif kind == LOG:
+    elif len(kind) == LOG:
         for i in range(r.size):
             s, z = scale[i], r[i] / scale[i]
             e[i] = s * log_influence(z, mu, p)
@@ -98,6 +55,18 @@ def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-de
             e[i] = z / (_ONE + t * t)
             total += z * z
         total *= _HALF
+    return total
+
+
+@part
+def weight_and_value(r, scale, omega, kind, mu, p):  # type: ignore[no-untyped-def]
+    """Write ``omega(r / s) = s psi(r / s) / r`` into `omega`, 1 where r vanishes; return as `influence_and_value`."""
+    total = 0.0
+    for begin in range(0, r.size, BLOCK):
+        end = min(begin + BLOCK, r.size)
+        total += influence_and_value(r[begin:end], scale[begin:end], omega[begin:end], kind, mu, p)
+    for i in range(r.size):
+        omega[i] = _ONE if abs(r[i]) < _TINY else omega[i] / r[i]
     return total
 
 
@@ -174,6 +143,13 @@ def difference(x, l, a, r):  # type: ignore[no-untyped-def]
             r[i] = x[i] - l[i]
 
 
+@part
+def of_block(scale, begin, end, m):  # type: ignore[no-untyped-def]
+    """Return the scales of the entries `begin` to `end` of m, from one array for all of them or for every block."""
+    first = begin if scale.size >= m else 0
+    return scale[first : first + end - begin]
+
+
 @kernel
 def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
     """Make background, influence and inner products of one vector in one pass over the model.
@@ -190,9 +166,9 @@ def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, wo
         The vector.
     a : ndarray, (m,) or (0,), float32
         Observed entries (1) and missing ones (0); empty when all are observed.
-    scale : ndarray, (m,) or (0,), float32
-        Scales s of the entries' costs ``s^2 h(r / s)``; empty when all are one.
-    kind, mu, p : int, float32, float32
+    scale : ndarray, (m,) or (BLOCK,), float32
+        Scales s of the entries' costs ``s^2 h(r / s)``; `ONES` when all are one.
+    kind, mu, p : tuple, float32, float32
         Surrogate.
     low_rank : ndarray, (m,), float32, output
         ``l = U y``.
@@ -215,7 +191,7 @@ def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, wo
         combine(stack, begin, y, background)
         r = work[: end - begin]
         difference(x[begin:end], background, a[begin:end], r)
-        cost += influence_and_value(r, scale[begin:end], e, kind, mu, p)
+        cost += influence_and_value(r, of_block(scale, begin, end, x.size), e, kind, mu, p)
         for j in range(last + 1):
             products[j] += dot(stack[j, begin:end], e)
     return cost
@@ -225,8 +201,8 @@ def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, wo
 def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-untyped-def]
     """Return ``h(A(x - sum_j c_j stack_j))``: the newest sample at a trial step length.
 
-    `stack` (n_rows, m), `c` (n_rows,), `x` (m,) float32, `a`, `scale` (m,) or (0,), `work` (2, BLOCK) float32.
-    O(m n_rows).
+    `stack` (n_rows, m), `c` (n_rows,), `x` (m,) float32, `a` (m,) or (0,), `scale` (m,) or `ONES`, `work` (2, BLOCK)
+    float32.  O(m n_rows).
     """
     cost = 0.0
     for begin in range(0, x.size, BLOCK):
@@ -234,7 +210,7 @@ def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-unt
         low_rank, r = work[0, : end - begin], work[1, : end - begin]
         combine(stack, begin, c, low_rank)
         difference(x[begin:end], low_rank, a[begin:end], r)
-        cost += influence_and_value(r, scale[begin:end], low_rank, kind, mu, p)
+        cost += influence_and_value(r, of_block(scale, begin, end, x.size), low_rank, kind, mu, p)
     return cost
 
 
@@ -325,7 +301,7 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
     rows : ndarray, (k, n), float32
         The basis on the subset.
     x, a, scale : ndarray, (n,), float32
-        The vector, the observed entries and the scales of the costs on the subset; `a` and `scale` may be empty.
+        The vector, the observed entries and the scales of the costs on the subset; `a` may be empty.
     iterations, tolerance : int, float
         Limits; stops when the change of y is below `tolerance` relative to y.
     y : ndarray, (k,), float64
@@ -339,18 +315,15 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
         Mean of h over the subset at the result.  O(iterations n k^2).
     """
     low_rank, r, omega = work[0], work[1], work[2]
-    for _ in range(iterations):
+    cost, goes_on = 0.0, iterations
+    while True:
         for i in range(y.size):
             y32[i] = y[i]
         combine(rows, 0, y32, low_rank)
         difference(x, low_rank, a, r)
-        if scale.size > 0:
-            z = low_rank
-            for i in range(r.size):
-                z[i] = r[i] / scale[i]
-            weight_of(z, omega, kind, mu, p)
-        else:
-            weight_of(r, omega, kind, mu, p)
+        cost = weight_and_value(r, scale, omega, kind, mu, p)
+        if goes_on == 0:
+            return cost / max(r.size, 1)
         normal_equations(rows, r, omega, a, gram, right)
         solve_spd(gram, right, RIDGE)
         change, size = 0.0, 0.0
@@ -358,17 +331,7 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
             y[i] += right[i]
             change += right[i] * right[i]
             size += y[i] * y[i]
-        if change <= tolerance * tolerance * size:
-            break
-    for i in range(y.size):
-        y32[i] = y[i]
-    combine(rows, 0, y32, low_rank)
-    difference(x, low_rank, a, r)
-    cost = 0.0
-    for begin in range(0, r.size, BLOCK):
-        part = slice(begin, begin + BLOCK)
-        cost += influence_and_value(r[part], scale[part], omega[part], kind, mu, p)
-    return cost / max(r.size, 1)
+        goes_on = 0 if change <= tolerance * tolerance * size else goes_on - 1
 
 
 @kernel

@@ -19,7 +19,7 @@ from bgsub.tracking._kernels import (
     influence_and_value,
     normal_equations,
     solve_spd,
-    weight_of,
+    weight_and_value,
 )
 from bgsub.tracking._step_kernels import least_kept, try_full_step
 
@@ -57,10 +57,10 @@ def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram
         y32[i] = y[i]
     combine(rows, 0, y32, low_rank)
     difference(x, low_rank, a, r)
-    factor = _ONE / np.float32(widening)
+    factor = np.float32(widening)
     for i in range(r.size):
-        z[i] = r[i] * (factor / scale[i])
-    weight_of(z, omega, kind, mu, p)
+        z[i] = factor * scale[i]
+    weight_and_value(r, z, omega, kind, mu, p)
     for i in range(r.size):
         omega[i] *= min(max(usual / scale[i], _LEAST_SAY), _ONE) ** 2
     normal_equations(rows, r, omega, a, gram, right)
@@ -110,7 +110,7 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
         The basis on the subset.
     x, a, scale : ndarray, (n,), float32
         The vector, the observed entries (may be empty), the scales s.
-    kind, mu, p : int, float32, float32
+    kind, mu, p : tuple, float32, float32
         Surrogate for residuals in units of their scale.
     limits : tuple (int, int, float)
         Stages, most iterations at the end, change of y relative to y at which they stop.
@@ -150,9 +150,7 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
     combine(rows, 0, y32, low_rank)
     difference(x, low_rank, a, r)
     ratio = median_ratio(r, a, scale, z)
-    for i in range(r.size):
-        z[i] = r[i] / scale[i]
-    weight_of(z, omega, kind, mu, p)
+    weight_and_value(r, scale, omega, kind, mu, p)
     share = 0.0
     for i in range(r.size):
         if a.size > 0:
@@ -192,7 +190,7 @@ def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, wo
     follow : tuple of float32
         What a residual is multiplied by before it is compared with its scale; the factor of a scale that is below it
         and of one that is not; a factor of all; the least scale.
-    kind, mu, p : int, float32, float32
+    kind, mu, p : tuple, float32, float32
         Surrogate for residuals in units of their scale.
     products : ndarray, (2 k + 1,), float64, output
         Inner products of e with the rows and with itself.

@@ -43,7 +43,7 @@ class Visit(NamedTuple):
 class Cost(NamedTuple):
     """A surrogate as kernels take it: its code, smoothing (float32) and exponent (float32)."""
 
-    kind: int
+    kind: tuple[int, ...]
     mu: np.float32
     p: np.float32
 

@@ -63,7 +63,7 @@ class PixelSubset:
         self._work = np.empty((3, index.size), np.float32)
         self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
         self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
-        self._products = np.empty(k + 1)
+        self._products, self._ones = np.empty(k + 1), np.ones(index.size, np.float32)
         self._low_rank, self._before = np.full((2, index.size), _UNKNOWN, np.float32)
 
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
@@ -115,7 +115,7 @@ class PixelSubset:
         """
         np.copyto(self._before, self._low_rank)
         new = y.copy()
-        seen = values, a, scale
+        seen = values, a, scale if scale.size else self._ones
         cost = self._reweight(seen, new, mu)
         bad = self._bad * (float(scale @ scale) / scale.size if scale.size else 1.0)
         if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > bad:

@@ -18,7 +18,7 @@ from bgsub.tracking.line_search import ARMIJO, SampleCost, search
 from bgsub.tracking.step import FLOOR, IN_SPAN, carried, make_step
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
-EVERYTHING = np.empty(0, np.float32)
+EVERYTHING = np.empty(0, np.float32)  # is observed; has a scale of one
 _HYGIENE = 150  # updates between two re-orthonormalisations
 _NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
 _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
@@ -138,6 +138,7 @@ class Subspace:
         basis.carry_out()
         index = self._subset.index
         fit = self.fit(x[index], *(b[index] if b.size else b for b in (a, scale)))
+        scale = scale if scale.size else _kernels.ONES
         if not self._low_rank.size:
             self._low_rank = np.empty(basis.m, np.float32)
         rows = self._active()

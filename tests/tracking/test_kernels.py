@@ -22,8 +22,8 @@ def arguments(surrogate):
 
 
 def scales(m, scaled, seed):
-    """Return scales of the entries' costs, (m,) or, for one everywhere, (0,) float32."""
-    return np.random.default_rng(seed).uniform(0.3, 1, m).astype(F) if scaled else EVERYTHING
+    """Return scales of the entries' costs, (m,) float32, or what stands for one everywhere."""
+    return np.random.default_rng(seed).uniform(0.3, 1, m).astype(F) if scaled else _kernels.ONES
 
 
 def planted(m, k, seed, outliers=0.2):
@@ -101,7 +101,7 @@ def test_transform_rows_is_a_matrix_product(m, n, seed, data):
 @sizes
 def test_subset_coefficients_are_their_twin(surrogate, complete, scaled, m, k, seed):
     U, truth, x, a = planted(m, k, seed)
-    start, s = truth + 0.01, scales(m, scaled, seed)
+    start, s = truth + 0.01, scales(m, scaled, seed) if scaled else np.ones(m, F)
     own = s.astype(float) if scaled else 1.0
     y = start.copy()
     work = (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
