@@ -8,8 +8,18 @@ import sys
 import venv
 from pathlib import Path
 
+import cv2
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 QUICK = {"NUMBA_DISABLE_JIT": "1"}  # tiny frames take longer to compile for than to work on
+
+
+def write_tiny_frames(folder: Path) -> None:
+    """Write twelve frames of 20x16, each a little lighter than the one before."""
+    folder.mkdir(parents=True)
+    for index in range(12):
+        cv2.imwrite(str(folder / f"in{index:06d}.png"), np.full((16, 20, 3), 100 + index, np.uint8))
 
 
 def fresh_environment(folder: Path) -> Path:

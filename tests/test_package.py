@@ -8,15 +8,12 @@ import zipfile
 from email import message_from_bytes
 from pathlib import Path
 
-import cv2
-import numpy as np
 import pytest
-from environments import QUICK, ROOT, fresh_environment, install, succeeds
+from environments import QUICK, ROOT, fresh_environment, install, succeeds, write_tiny_frames
 from readme import README, block, write_video_of_100_seconds
 
 from bgsub import __version__
 
-pytest.importorskip("build", reason="build is not installed")
 FOLDERS = ("bgsub", "datasets", "scripts", "tests")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
 FILES += ("Dockerfile", ".dockerignore")
@@ -109,10 +106,7 @@ def test_the_long_description_needs_no_file(metadata):
 
 
 def test_the_python_of_the_readme_runs(environment, tmp_path):
-    frames = tmp_path / "datasets" / "sample" / "input"
-    frames.mkdir(parents=True)
-    for index in range(12):
-        cv2.imwrite(str(frames / f"in{index:06d}.png"), np.full((16, 20, 3), 100 + index, np.uint8))
+    write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
     write_video_of_100_seconds(tmp_path / "video.mp4", rate=0.2)
     lines = [block("python"), block("programs"), block("matrix"), "print(mask.shape, seen, bgsub.__file__)"]
     program = "seen = []\ndef sink_or_function(frame, _): seen.append(frame.index)\n" + "\n".join(lines)
