@@ -32,8 +32,8 @@ def fresh_environment(folder: Path) -> Path:
 
 
 def install(environment: Path, wheel: Path) -> None:
-    """Install a wheel, nothing else, without an index."""
-    pip = [environment / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
+    """Install a wheel, nothing else, without an index, whatever bgsub the shared packages hold."""
+    pip = [environment / "python", "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--force-reinstall"]
     succeeds(*pip, wheel, cwd=environment)
 
 
