@@ -1,15 +1,33 @@
-"""The one place where OpenCV is imported: a missing system library becomes one clear line."""
+"""The one place where OpenCV is imported: a missing system library becomes one clear line, with the way out of it.
+
+Four packages bring the one module ``cv2``: where two of them are installed the last one is there, and when one is
+removed nothing is [1]_. So no extra can choose the one without windows; a command that puts it over the other can.
+
+References
+----------
+.. [1] https://github.com/opencv/opencv-python/issues/467 and .../962
+"""
 
 from __future__ import annotations
 
+import shlex
+import sys
+
 from bgsub.errors import DependencyError
+
+
+def installing(package: str) -> str:
+    """Return the command, one line, that makes `package` the OpenCV of this Python and touches nothing else."""
+    return f"{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps {package}"
+
 
 try:
     import cv2
+    from cv2 import imread as _  # noqa: F401 - what is left of a removed OpenCV is an empty module
 except ImportError as error:
     raise DependencyError(
-        f"OpenCV cannot be loaded ({error}); on Debian and Ubuntu: apt-get install libgl1 libglib2.0-0, "
-        "or without a window: pip install --force-reinstall opencv-python-headless"
+        f"OpenCV cannot be loaded ({error}); with windows it needs, on Debian and Ubuntu: "
+        f"apt-get install libgl1 libglib2.0-0; without, and without root: {installing('opencv-python-headless')}"
     ) from None
 
-__all__ = ["cv2"]
+__all__ = ["cv2", "installing"]

@@ -4,23 +4,13 @@ import re
 import shlex
 from pathlib import Path
 
-import cv2
 import numpy as np
 import pytest
+from readme import README, ROOT, block, write_video_of_100_seconds
 
 import bgsub
 from bgsub.cli import invoke
 from bgsub.cli.live import live
-
-ROOT = Path(__file__).resolve().parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
-
-
-def block(name):
-    """Return the lines of the code block between the markers `name` and `end`."""
-    found = re.search(rf"<!-- {name} -->\n```\w+\n(.*?)```\n<!-- end -->", README, re.DOTALL)
-    assert found, f"README has no block {name}"
-    return found[1].strip()
 
 
 def test_the_two_commands_come_first_and_install_in_the_same_way():
@@ -64,10 +54,7 @@ def test_the_matrix_is_split(capsys):
 
 def test_the_loops_of_programs_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    writer = cv2.VideoWriter("video.mp4", cv2.VideoWriter.fourcc(*"mp4v"), 1, (32, 24))
-    for level in range(100):
-        writer.write(np.full((24, 32, 3), level, np.uint8))
-    writer.release()
+    write_video_of_100_seconds(Path("video.mp4"))
     seen = []
     names = {"bgsub": bgsub, "sink_or_function": lambda frame, _separation: seen.append(frame.index)}
     exec(compile(block("programs"), "README.md", "exec"), names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bgsub._opencv import cv2
+from bgsub._opencv import cv2, installing
 from bgsub.errors import SinkError
 
 _FONT_FOLDERS = ("truetype/dejavu", "dejavu", "dejavu-sans-fonts", "TTF", "truetype/liberation", "truetype")
@@ -32,11 +33,8 @@ class CvDisplay:
         """Show an empty window; raise `NoWindowError` where there is no screen."""
         check_display()
         _give_fonts()
-        try:
-            # Without the toolbar of Qt, whose buttons would hide a third of a small window.
-            cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO | cv2.WINDOW_GUI_NORMAL)
-        except cv2.error:
-            raise NoWindowError("no window can be shown: this OpenCV is built without windows (headless)") from None
+        # Without the toolbar of Qt, whose buttons would hide a third of a small window.
+        cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO | cv2.WINDOW_GUI_NORMAL)
 
     def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
         """Put a slider with the positions 0 to `last` into the window; `moved` is called with the new position."""
@@ -83,21 +81,25 @@ def _give_fonts() -> None:
 
 
 def check_display() -> None:
-    """Make sure that a window can be opened; NoWindowError where there is no screen, or it does not answer.
+    """Make sure that a window can be opened; NoWindowError without a screen that answers, or an OpenCV with windows.
 
-    On Linux, Qt ends the whole process when it finds no screen; so the environment is looked at first, and then a
-    process of its own opens a window.
+    On Linux, Qt ends the whole process when it finds no screen; so the environment is looked at first, and in the end
+    a process of its own opens a window.
     """
-    if not sys.platform.startswith("linux"):
-        return
+    linux = sys.platform.startswith("linux")
     display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if not display:
+    if linux and not display:
         raise NoWindowError("no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen")
+    if re.search(r"GUI: +NONE", cv2.getBuildInformation()):
+        command = installing("opencv-python")
+        raise NoWindowError(f"no window can be shown: this OpenCV has none (headless); with windows: {command}")
+    if linux and not _a_window_opens():
+        raise NoWindowError(f"no window can be shown: screen '{display}' does not answer")
+
+
+def _a_window_opens() -> bool:
     try:
         command = [sys.executable, "-c", _PROBE]
-        probe = subprocess.run(command, capture_output=True, timeout=30, check=False)
-        works = probe.returncode == 0
+        return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
-        works = False
-    if not works:
-        raise NoWindowError(f"no window can be shown: screen '{display}' does not answer or OpenCV is headless")
+        return False

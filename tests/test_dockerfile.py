@@ -1,0 +1,73 @@
+"""The image, as far as it can be tested without Docker: its files, its commands, what it installs."""
+
+import os
+import re
+import shutil
+import sys
+from fnmatch import fnmatch
+
+import pytest
+from environments import ROOT, fresh_environment, index_is_there, succeeds
+
+from bgsub.cli import program
+
+LINES = [line for line in (ROOT / "Dockerfile").read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
+STEPS = [step.split(maxsplit=1) for step in "\n".join(LINES).replace("\\\n", " ").splitlines() if step]
+COPIES = [rest.split() for name, rest in STEPS if name == "COPY"]
+RUNS = [rest for name, rest in STEPS if name == "RUN"]
+COMMANDS = [word for run in RUNS for word in re.findall(r"(?:^|&& )bgsub (\S+)", run)]
+
+
+@pytest.mark.parametrize("name", [name for *names, _ in COPIES for name in names])
+def test_what_is_copied_is_there_and_not_ignored(name):
+    assert (ROOT / name).exists()
+    sent = False
+    for pattern in (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines():
+        if fnmatch(name, pattern.removeprefix("!")):
+            sent = pattern.startswith("!")
+    assert sent
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """What the image is made from, below `tmp_path` instead of the root of the image."""
+    for *names, target in COPIES:
+        for name in names:
+            place = tmp_path / target.strip("/")
+            if (ROOT / name).is_dir():
+                shutil.copytree(ROOT / name, place, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                place.mkdir(exist_ok=True)
+                shutil.copy(ROOT / name, place)
+    return tmp_path / "src"
+
+
+def test_it_installs_bgsub_and_an_opencv_without_windows(tmp_path, sources):
+    programs = fresh_environment(tmp_path / "environment")
+    if not index_is_there(programs / "python", tmp_path):
+        pytest.skip("no index of packages can be reached")
+    (programs / "pip").write_text(f'#!/bin/sh\nexec "{programs / "python"}" -m pip "$@"\n', encoding="utf-8")
+    (programs / "pip").chmod(0o755)
+    (step,) = (run for run in RUNS if "pip install" in run)
+    path = f"{programs}:{os.environ['PATH']}"
+    succeeds("sh", "-euc", step.replace("/src", str(sources)), cwd=tmp_path, PATH=path)
+    code = "import bgsub, cv2, os; print(cv2.getBuildInformation(), os.path.getmtime(bgsub.__file__) % 1)"
+    answer = succeeds(programs / "python", "-I", "-c", code, cwd=tmp_path)
+    assert re.search(r"GUI: +NONE", answer)
+    assert answer.endswith(" 0.0\n")
+    assert succeeds(programs / "bgsub", "--help", cwd=tmp_path).startswith("Usage: bgsub ")
+
+
+def test_its_kernels_are_those_of_no_single_processor(tmp_path):
+    (settings,) = (rest for name, rest in STEPS if name == "ENV")
+    (processor,) = (rest.partition("=")[2] for name, rest in STEPS if name == "ARG")
+    values = dict(pair.split("=") for pair in settings.replace('""', "").replace("$CPU", processor).split())
+    code = "from numba.core.registry import cpu_target as t; print(t.target_context.codegen().magic_tuple()[1:])"
+    assert values.keys() == {"NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES", "NUMBA_CACHE_DIR"}
+    assert succeeds(sys.executable, "-c", code, cwd=tmp_path, **values) == f"{(processor, '')}\n"
+
+
+@pytest.mark.xfail("warm-up" not in program.commands, reason="bgsub warm-up is yet to come", strict=True)
+def test_the_commands_it_runs_exist():
+    assert COMMANDS == ["warm-up"]
+    assert set(COMMANDS) <= set(program.commands)

@@ -1,0 +1,87 @@
+"""A machine without screen and libraries of one: the line that says what to do, and that doing it helps."""
+
+import os
+import re
+import shlex
+import sys
+
+import pytest
+from environments import QUICK, ROOT, fresh_environment, index_is_there, run, succeeds, write_tiny_frames
+
+from bgsub._opencv import cv2, installing
+
+pytestmark = pytest.mark.skipif(
+    not sys.platform.startswith("linux") or not re.search("GUI: +QT", cv2.getBuildInformation()),
+    reason="this OpenCV has no windows that need libraries",
+)
+LINE = (
+    "bgsub: error: OpenCV cannot be loaded ({missing}); with windows it needs, on Debian and Ubuntu: "
+    "apt-get install libgl1 libglib2.0-0; without, and without root: {command}\n"
+)
+
+
+@pytest.fixture(scope="module")
+def bare(tmp_path_factory):
+    """Folder, Python and variables of an environment with this checkout, where libGL.so.1 is no library."""
+    folder = tmp_path_factory.mktemp("bare")
+    (folder / "libraries").mkdir()
+    (folder / "libraries" / "libGL.so.1").touch()
+    write_tiny_frames(folder / "frames")
+    programs = fresh_environment(folder / "environment with a space")
+    (shared,) = programs.parent.glob("lib/*/site-packages/shared.pth")
+    shared.write_text(f"{ROOT}\n{shared.read_text(encoding='utf-8')}", encoding="utf-8")
+    variables = {**QUICK, "LD_LIBRARY_PATH": f"{folder / 'libraries'}:{os.environ.get('LD_LIBRARY_PATH', '')}"}
+    return folder, programs / "python", variables
+
+
+@pytest.fixture(scope="module")
+def helped(bare):
+    """The same after the command that the line tells."""
+    folder, python, variables = bare
+    told = run(python, "-m", "bgsub", "run", "frames", "-o", "never", cwd=folder, **variables).stderr
+    if not index_is_there(python, folder):
+        pytest.skip("no index of packages can be reached")
+    succeeds("sh", "-c", told.rpartition("without root: ")[2], cwd=folder)
+    return bare
+
+
+def test_the_line(bare):
+    folder, python, variables = bare
+    answer = run(python, "-m", "bgsub", "run", "frames", "-o", "out", cwd=folder, **variables)
+    missing = f"{folder}/libraries/libGL.so.1: file too short"
+    command = f"{shlex.quote(str(python))} -m pip install --force-reinstall --no-deps opencv-python-headless"
+    assert answer.stderr == LINE.format(missing=missing, command=command)
+    assert (answer.returncode, answer.stdout) == (1, "")
+
+
+def test_an_opencv_that_was_removed_beside_another(tmp_path):
+    left = tmp_path / "cv2" / "__init__.py"
+    left.parent.mkdir()
+    left.touch()
+    answer = run(sys.executable, "-c", "import bgsub._opencv", cwd=tmp_path, PYTHONPATH=f"{tmp_path}:{ROOT}")
+    missing, command = f"cannot import name 'imread' from 'cv2' ({left})", installing("opencv-python-headless")
+    line = LINE.format(missing=missing, command=command).removeprefix("bgsub: error: ")
+    assert answer.stderr.endswith(f"\nbgsub.errors.DependencyError: {line}")
+
+
+def test_files_need_no_window(helped):
+    folder, python, variables = helped
+    succeeds(python, "-m", "bgsub", "run", "frames", "-o", "out", "--save", "mask", cwd=folder, **variables)
+    assert len(list((folder / "out" / "mask").iterdir())) == 12
+
+
+def test_live_needs_no_window(helped):
+    folder, python, variables = helped
+    words = ["live", "frames", "--serve", "0", "--frames", "12"]
+    assert "watch at http://" in succeeds(python, "-m", "bgsub", *words, cwd=folder, **variables)
+
+
+def test_a_window_needs_another_opencv(helped):
+    folder, python, variables = helped
+    answer = run(python, "-m", "bgsub", "live", "frames", cwd=folder, DISPLAY=":0", **variables)
+    command = f"{shlex.quote(str(python))} -m pip install --force-reinstall --no-deps opencv-python"
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == (
+        f"bgsub: error: no window can be shown: this OpenCV has none (headless); with windows: {command}; "
+        "--serve PORT shows the run in a browser, --no-window does without\n"
+    )

@@ -1,0 +1,127 @@
+"""The wheel and the sdist: whole, described, and at work outside the checkout. No index is asked for anything."""
+
+import re
+import shutil
+import sys
+import tarfile
+import zipfile
+from email import message_from_bytes
+from pathlib import Path
+
+import pytest
+from environments import QUICK, ROOT, fresh_environment, install, succeeds, write_tiny_frames
+from readme import README, block, write_video_of_100_seconds
+
+from bgsub import __version__
+
+FOLDERS = ("bgsub", "datasets", "scripts", "tests")
+FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
+FILES += ("Dockerfile", ".dockerignore")
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    """A copy, as building leaves files behind; without what tests and runs have left in this one."""
+    copy = tmp_path_factory.mktemp("package") / "checkout"
+    for name in FOLDERS:
+        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in FILES:
+        shutil.copy(ROOT / name, copy)
+    return copy
+
+
+@pytest.fixture(scope="module")
+def built(checkout):
+    """The folder of the sdist and of the wheel that was made of the sdist."""
+    folder = checkout.parent / "dist"
+    succeeds(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, checkout, cwd=folder.parent)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def wheel(built):
+    (path,) = built.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return message_from_bytes(archive.read(f"bgsub-{__version__}.dist-info/METADATA"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory):
+    programs = fresh_environment(tmp_path_factory.mktemp("environment"))
+    install(programs, wheel)
+    return programs
+
+
+def files(folder):
+    """The files of a checkout by name, without the notes of setuptools."""
+    paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return {path.as_posix() for path in paths if not path.parts[0].endswith(".egg-info")}
+
+
+def checksums(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        return {entry.filename: entry.CRC for entry in archive.infolist()}
+
+
+def test_the_wheel_holds_the_whole_package(wheel, checkout):
+    names = {name for name in checksums(wheel) if name.startswith("bgsub/")}
+    assert names == {f"bgsub/{name}" for name in files(checkout / "bgsub")}
+    assert names >= {"bgsub/py.typed", "bgsub/__init__.pyi", "bgsub/live/page/index.html"}
+
+
+def test_the_sdist_holds_the_whole_checkout(built, checkout):
+    (path,) = built.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
+    assert {name for name in names if not name.startswith("bgsub.egg-info/")} == (
+        files(checkout) | {"PKG-INFO", "setup.cfg"}
+    )
+
+
+def test_the_sdist_and_the_checkout_give_the_same_wheel(wheel, checkout, tmp_path):
+    succeeds(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, checkout, cwd=tmp_path)
+    assert checksums(tmp_path / wheel.name) == checksums(wheel)
+
+
+def test_what_an_index_shows(metadata):
+    assert metadata["Version"] == __version__
+    assert metadata["License-Expression"] == "MIT"
+    assert metadata["Author"] == metadata["Maintainer"] == "The bgsub developers"
+    assert all(re.fullmatch(r".+, https://\S+", url) for url in metadata.get_all("Project-URL"))
+    this = f"Programming Language :: Python :: {sys.version_info.major}.{sys.version_info.minor}"
+    assert this in metadata.get_all("Classifier")
+
+
+def test_the_long_description_needs_no_file(metadata):
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    shown = metadata.get_payload()
+    assert [link for link in re.findall(r"\]\(([^)]*)\)", shown) if not link.startswith("https://")] == []
+    assert shown.split("##")[-1].strip().startswith("The method")
+    assert len(shown) > 0.95 * len(README)
+
+
+def test_the_python_of_the_readme_runs(environment, tmp_path):
+    write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
+    write_video_of_100_seconds(tmp_path / "video.mp4", rate=0.2)
+    lines = [block("python"), block("programs"), block("matrix"), "print(mask.shape, seen, bgsub.__file__)"]
+    program = "seen = []\ndef sink_or_function(frame, _): seen.append(frame.index)\n" + "\n".join(lines)
+    answer = succeeds(environment / "python", "-I", "-c", program, cwd=tmp_path, **QUICK).splitlines()
+    assert float(answer[0]) < 1e-5
+    place = next(Path(environment).parent.glob("lib/*/site-packages/bgsub/__init__.py"))
+    assert answer[1] == f"(16, 20) [18] {place}"
+
+
+@pytest.mark.parametrize("command", [["bgsub"], ["python", "-I", "-m", "bgsub"]])
+def test_the_program_is_there(environment, tmp_path, command):
+    program, *words = command
+    assert succeeds(environment / program, *words, "--help", cwd=tmp_path).startswith("Usage: bgsub ")
+
+
+def test_extras_are_found_in_what_is_installed(environment, tmp_path):
+    words = ["install", "--no-index", "--dry-run", "bgsub[all]"]  # as messages and README say; no index has bgsub
+    assert "already satisfied: bgsub[all]" in succeeds(environment / "python", "-m", "pip", *words, cwd=tmp_path)
