@@ -44,10 +44,11 @@ class Screen(logging.StreamHandler):
     def __init__(self, verbose: bool) -> None:
         super().__init__()
         self.verbose = verbose
+        self.told = {progress_logger.name}
         self.setFormatter(logging.Formatter("bgsub: %(message)s"))
 
     def filter(self, record: logging.LogRecord) -> Any:
-        wanted = self.verbose or record.levelno >= logging.WARNING or record.name == progress_logger.name
+        wanted = self.verbose or record.levelno >= logging.WARNING or record.name in self.told
         return wanted and super().filter(record)
 
 
@@ -56,6 +57,19 @@ def log_to_screen(verbose: bool) -> None:
     logger.handlers = [Screen(verbose)]
     logger.setLevel(logging.INFO if verbose else logging.WARNING)
     progress_logger.setLevel(logging.INFO)
+
+
+@contextmanager
+def shown_on_screen(told: logging.Logger) -> Iterator[None]:
+    """Let the screen tell what that logger says inside the block."""
+    screens = [handler for handler in logger.handlers if isinstance(handler, Screen)]
+    for screen in screens:
+        screen.told.add(told.name)
+    try:
+        yield
+    finally:
+        for screen in screens:
+            screen.told.discard(told.name)
 
 
 def is_verbose() -> bool:
