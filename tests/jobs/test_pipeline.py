@@ -25,7 +25,7 @@ from video_fakes import (
 
 from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.controls import Controls
-from bgsub.jobs.pipeline import Pipeline
+from bgsub.jobs.pipeline import Pipeline, Summary
 from bgsub.jobs.simple import process_video
 from bgsub.video import ImageSequenceSink, VideoSink, create_sinks, open_source
 
@@ -202,7 +202,7 @@ def test_interrupts_by_signal_finish_the_outputs_even_while_they_are_closed(tmp_
 import os, signal, sys, threading, time
 sys.path.insert(0, {str(Path(__file__).parents[1] / "video")!r})
 from video_fakes import FakeSource, ListSink, ThresholdSubtractor
-from bgsub.jobs.pipeline import Pipeline
+from bgsub.jobs.pipeline import Pipeline, Summary
 class Endless(FakeSource):
     def _frames(self):
         while True:
@@ -273,3 +273,11 @@ def test_import_is_light():
     script = f"import sys, bgsub.video; print(sorted({heavy} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout == "[]\n"
+
+
+def test_kernels_are_in_the_duration_but_not_in_the_rate(subtractor, monkeypatch):
+    lost = iter((100.0, 140.0))
+    monkeypatch.setattr("bgsub.jobs.pipeline.waited", lambda: next(lost))
+    summary = Pipeline(FakeSource(), subtractor).run()
+    assert summary.waited == 40
+    assert Summary(100, 0, 0, 50.0, "end", waited=40.0).frames_per_second == 10
