@@ -64,37 +64,47 @@ class _Compilations:
 
     def waited(self) -> float:
         with self._lock:
-            return self._waited + (time.perf_counter() - self._since if self._waiting else 0.0)
+            self._turn()
+            return self._waited
 
-    def on_start(self, event: Any) -> None:
-        if self._enter(event, 1) != 1:
+    def wait(self, step: int) -> None:
+        """Count a thread that begins (1) or ends (-1) to need the compiler, which serves one at a time."""
+        if threading.current_thread().name != "kernel-loader" and self._deeper("waiting", step):
+            with self._lock:
+                self._turn(waiting=step)
+
+    def compile(self, step: int, event: Any) -> None:
+        """Count a kernel whose compilation begins (1) or ends (-1); one that is compiled for another is part of it."""
+        if not event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
+            return
+        if not self._deeper("compiling", step):
             return
         with self._lock:
-            self._compiling += 1
-            if not _is_beside():
-                self._since = self._since if self._waiting else time.perf_counter()
-                self._waiting += 1
+            self._turn(compiling=step)
+            done = self.progress.done + (step < 0)
+            self.progress = Progress(done, max(_OF_A_STREAM, done + 1))
             if self._settling is not None:
                 self._settling.cancel()
-            done = self.progress.done
-            self.progress = Progress(done, max(_OF_A_STREAM, done + 1))
-        self._tell()
-
-    def on_end(self, event: Any) -> None:
-        if self._enter(event, -1) != 0:
-            return
-        with self._lock:
-            self._compiling -= 1
-            if not _is_beside():
-                self._waiting -= 1
-                self._waited += 0.0 if self._waiting else time.perf_counter() - self._since
-            done = self.progress.done + 1
-            self.progress = Progress(done, max(self.progress.total, done + 1))
             if not self._compiling:
                 self._settling = threading.Timer(_SETTLED, self._settle)
                 self._settling.name, self._settling.daemon = "kernel-settling", True
                 self._settling.start()
         self._tell()
+
+    def _turn(self, waiting: int = 0, compiling: int = 0) -> None:
+        """Take the time since the last turn into account."""
+        now = time.perf_counter()
+        if self._waiting and self._compiling:
+            self._waited += now - self._since
+        self._since = now
+        self._waiting += waiting
+        self._compiling += compiling
+
+    def _deeper(self, name: str, step: int) -> bool:
+        """Count how deep this thread is in something; return whether it has come from outside, or gone there."""
+        before = getattr(self._depth, name, 0)
+        setattr(self._depth, name, before + step)
+        return 0 in (before, before + step)
 
     def _settle(self) -> None:
         with self._lock:
@@ -103,20 +113,9 @@ class _Compilations:
             self.progress = Progress(self.progress.done, self.progress.done)
         self._tell()
 
-    def _enter(self, event: Any, step: int) -> int | None:
-        """Return how deep the thread is in kernels for kernels; None for a function that is none of ours."""
-        if not event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
-            return None
-        self._depth.now = getattr(self._depth, "now", 0) + step
-        return self._depth.now
-
     def _tell(self) -> None:
         for listener in tuple(self.listeners):
             listener(self.progress)
-
-
-def _is_beside() -> bool:
-    return threading.current_thread().name == "kernel-loader"
 
 
 _compilations = _Compilations()
@@ -126,11 +125,19 @@ def follow_numba() -> None:
     """Begin to count; for the file that brings Numba in."""
     from numba.core import event  # noqa: PLC0415 - with it comes all of Numba
 
-    class Follower(event.Listener):
+    class Compiling(event.Listener):
         def on_start(self, event: Any) -> None:
-            _compilations.on_start(event)
+            _compilations.compile(1, event)
 
         def on_end(self, event: Any) -> None:
-            _compilations.on_end(event)
+            _compilations.compile(-1, event)
 
-    event.register("numba:compile", Follower())
+    class Waiting(event.Listener):
+        def on_start(self, event: Any) -> None:
+            _compilations.wait(1)
+
+        def on_end(self, event: Any) -> None:
+            _compilations.wait(-1)
+
+    event.register("numba:compile", Compiling())
+    event.register("numba:compiler_lock", Waiting())

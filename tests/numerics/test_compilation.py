@@ -6,10 +6,12 @@ import logging
 import subprocess
 import sys
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 
 import bgsub.numerics.jit  # noqa: F401 - it begins to count
 from bgsub.numerics import compilation, compilation_progress
@@ -28,9 +30,11 @@ def now(monkeypatch):
     return now
 
 
+@contextmanager
 def compiling(module="bgsub.tracking._kernels"):
     dispatcher = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
-    return event.trigger_event("numba:compile", data={"dispatcher": dispatcher})
+    with global_compiler_lock, event.trigger_event("numba:compile", data={"dispatcher": dispatcher}):
+        yield
 
 
 def test_progress_in_words():
@@ -75,24 +79,41 @@ def test_a_clock_that_stands_still_while_kernels_are_waited_for(now):
     assert (waited(), working_time()) == (4, 104)
 
 
-def test_who_loads_kernels_beside_the_stream_does_not_wait(now):
+def test_who_finds_a_kernel_has_not_waited(now):
+    with global_compiler_lock:
+        now[0] += 4
+    assert waited() == 0
+
+
+def test_who_loads_kernels_beside_the_stream_does_not_wait_until_the_stream_needs_one(now, monkeypatch):
+    loading, needed, going = threading.Event(), threading.Event(), threading.Event()
+    plain = compilation._compilations.wait
+    monkeypatch.setattr(compilation._compilations, "wait", lambda step: [plain(step), needed.set()])
+
     def load():
         with compiling():
+            needed.clear()
             now[0] += 4
+            loading.set()
+            assert going.wait(30)
+
+    def need():
+        with global_compiler_lock:
+            pass
 
     loader = threading.Thread(target=load, name="kernel-loader")
     loader.start()
+    assert loading.wait(30)
+    assert (waited(), progress().done) == (0, 0)
+    stream = threading.Thread(target=need)
+    stream.start()
+    assert needed.wait(30)
+    now[0] += 5
+    assert waited() == 5
+    going.set()
     loader.join()
-    assert (waited(), progress().done) == (0, 1)
-
-
-def test_two_that_wait_at_once_count_once(now):
-    with compiling():
-        other = threading.Thread(target=lambda: compiling().__enter__())
-        other.start()
-        other.join()
-        now[0] += 4
-    assert waited() == 4
+    stream.join()
+    assert (waited(), progress().done) == (5, 1)
 
 
 def test_the_lines_of_the_log(now, caplog):
