@@ -12,7 +12,10 @@ import pytest
 
 from bgsub.cli import progress
 from bgsub.cli.progress import Lines
+from bgsub.cli.report import summarise
 from bgsub.errors import SourceError
+from bgsub.jobs.job import JobResult, Statistics
+from bgsub.jobs.pipeline import Summary
 from bgsub.numerics import compilation, compilation_progress
 from bgsub.numerics.compilation_progress import CompilationLog, Progress
 
@@ -219,3 +222,11 @@ def test_rates_and_estimates_are_without_compilation(monkeypatch):
         lost[0] += 1000
         meter.update()
         assert drawn.start_t == begin + 1000
+
+
+def test_the_summary_tells_what_kernels_took():
+    summary = Summary(120, 0, 0, 42.5, "end", waited=40.5)
+    result = JobResult("a", False, summary, Statistics(), [])
+    assert summarise(result).startswith("a: 120 frames of 0x0 in 42.5 s, 40.5 of them for kernels (60 frames/s); ")
+    told = result.as_dict()
+    assert (told["seconds"], told["seconds_for_kernels"], told["frames_per_second"]) == (42.5, 40.5, 60)
