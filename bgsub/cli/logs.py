@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,6 +47,16 @@ class Screen(logging.StreamHandler):
         self.verbose = verbose
         self.told = {progress_logger.name}
         self.setFormatter(logging.Formatter("bgsub: %(message)s"))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, above the bars if there are any."""
+        if "tqdm" not in sys.modules:
+            super().emit(record)
+            return
+        from tqdm import tqdm  # noqa: PLC0415 - most commands draw none
+
+        with tqdm.external_write_mode(file=self.stream):
+            super().emit(record)
 
     def filter(self, record: logging.LogRecord) -> Any:
         wanted = self.verbose or record.levelno >= logging.WARNING or record.name in self.told

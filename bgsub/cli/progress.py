@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Protocol
 
-from bgsub.cli.logs import Reporting, logger, progress_logger, shown_on_screen, to_file
+from bgsub.cli.logs import Reporting, progress_logger, shown_on_screen, to_file
 from bgsub.numerics import compilation
 from bgsub.numerics.compilation import waited, working_time
 from bgsub.numerics.compilation_progress import logger as kernel_logger
@@ -110,14 +110,10 @@ def progress_bar(
 
 @contextmanager
 def bar(**options: Any) -> Iterator[Any]:
-    """Yield a bar of tqdm; unless it is disabled, the log appears above it."""
+    """Yield a bar of tqdm, which is gone after the block; the log appears above it."""
     from tqdm import tqdm  # noqa: PLC0415 - most commands draw none
-    from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
 
-    with (
-        nullcontext() if options.get("disable") else logging_redirect_tqdm([logger]),
-        tqdm(dynamic_ncols=True, leave=False, **options) as drawn,
-    ):
+    with tqdm(dynamic_ncols=True, leave=False, **options) as drawn:
         yield drawn
 
 

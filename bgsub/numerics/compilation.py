@@ -81,7 +81,7 @@ class _Compilations:
             return
         with self._lock:
             self._turn(compiling=step)
-            done = self.progress.done + (step < 0)
+            before, done = self.progress, self.progress.done + (step < 0)
             self.progress = Progress(done, max(_OF_A_STREAM, done + 1))
             if self._settling is not None:
                 self._settling.cancel()
@@ -89,7 +89,8 @@ class _Compilations:
                 self._settling = threading.Timer(_SETTLED, self._settle)
                 self._settling.name, self._settling.daemon = "kernel-settling", True
                 self._settling.start()
-        self._tell()
+        if self.progress != before:
+            self._tell()
 
     def _turn(self, waiting: int = 0, compiling: int = 0) -> None:
         """Take the time since the last turn into account."""

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from bgsub.cli import progress
+from bgsub.cli.logs import log_to_screen
 from bgsub.cli.progress import Lines
 from bgsub.cli.report import summarise
 from bgsub.errors import SourceError
@@ -202,6 +203,17 @@ def test_compilation_is_always_in_the_file_of_the_log(cli, words, compiled, tmp_
     assert "bgsub: compiling" not in answer.err
     lines = [line.split(" INFO ")[-1] for line in (tmp_path / "a.log").read_text().splitlines()]
     assert lines[:3] == KERNEL_LINES
+
+
+def test_the_log_appears_above_a_bar_and_says_no_more_than_without(capsys):
+    log_to_screen(verbose=False)
+    logging.getLogger("bgsub").setLevel(logging.INFO)  # as for the file of the log
+    with progress.bar(total=3):
+        logging.getLogger("bgsub").info("for the file")
+        logging.getLogger("bgsub").warning("for all")
+    err = capsys.readouterr().err
+    assert "\rbgsub: for all\n" in err
+    assert "for the file" not in err
 
 
 def test_rates_and_estimates_are_without_compilation(monkeypatch):
