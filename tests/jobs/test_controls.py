@@ -164,7 +164,7 @@ def test_the_rate_begins_anew_after_kernels_were_waited_for(monkeypatch):
     rates = []
     for index in range(60):
         if index == 30:
-            clock.now, lost[0] = clock.now + 20, lost[0] + 20
+            clock.now, lost[0] = clock.now + 1, lost[0] + 1
             rates.append(statistics.as_dict()["frames_per_second"])  # while they are waited for
         clock.now += 0.1
         statistics.update(Frame(index, "a", None, image), separation)

@@ -58,12 +58,13 @@ class Slow(ThresholdSubtractor):
 
 
 class Screen(ListSink):
-    """Lets the camera send the next frame whenever one was shown."""
+    """Lets the camera send the next frame some time after one was shown."""
 
     def __init__(self, camera, subtractor, after=lambda: None):
         super().__init__()
         self.camera, self.subtractor, self.after = camera, subtractor, after
         self.previews, self.threads = [], set()
+        self.looks = 0
 
     def write(self, frame, separation):
         super().write(frame, separation)
@@ -76,6 +77,11 @@ class Screen(ListSink):
             self.subtractor.done.set()
             self.after()
         else:
+            self.looks = 3
+
+    def idle(self):
+        self.looks -= 1
+        if self.looks == 0:
             self.camera.next.release()
 
 

@@ -133,6 +133,7 @@ def test_the_lines_of_the_log(now, caplog):
     ]
 
 
+@pytest.mark.large
 def test_the_log_is_told_of_a_real_kernel_and_import_is_light(tmp_path):
     """In a process of its own, in which nothing is compiled yet; a program that configures logging sees the lines."""
     code = (
