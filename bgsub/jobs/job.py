@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bgsub.jobs.pipeline import Summary
+    from bgsub.jobs.summary import Summary
     from bgsub.separation import Separation
     from bgsub.video.sources.base import Frame
 

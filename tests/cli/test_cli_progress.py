@@ -16,7 +16,7 @@ from bgsub.cli.progress import Lines
 from bgsub.cli.report import summarise
 from bgsub.errors import SourceError
 from bgsub.jobs.job import JobResult, Statistics
-from bgsub.jobs.pipeline import Summary
+from bgsub.jobs.summary import Summary
 from bgsub.numerics import compilation, compilation_progress
 from bgsub.numerics.compilation_progress import CompilationLog, Progress
 

@@ -25,8 +25,9 @@ from video_fakes import (
 
 from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.controls import Controls
-from bgsub.jobs.pipeline import Pipeline, Summary
+from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.simple import process_video
+from bgsub.jobs.summary import Summary
 from bgsub.video import ImageSequenceSink, VideoSink, create_sinks, open_source
 
 
@@ -202,7 +203,7 @@ def test_interrupts_by_signal_finish_the_outputs_even_while_they_are_closed(tmp_
 import os, signal, sys, threading, time
 sys.path.insert(0, {str(Path(__file__).parents[1] / "video")!r})
 from video_fakes import FakeSource, ListSink, ThresholdSubtractor
-from bgsub.jobs.pipeline import Pipeline, Summary
+from bgsub.jobs.pipeline import Pipeline
 class Endless(FakeSource):
     def _frames(self):
         while True:
