@@ -18,7 +18,8 @@ def bench(source: str | None, frames: int, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
     The methods take turns every 20 frames; the first frames, at most 60, are not counted. The first frame
-    (compilation) and the longest one (the batch start) are reported apart. --threads holds for OpenCV as well.
+    and the longest one (the batch start) are reported apart; compilation is in no figure. --threads holds for
+    OpenCV as well.
     """
     pictures = evaluation.load_frames(source, frames)
     timings = evaluation.time_methods(pictures, lambda: make_subtractor(options), options["threads"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -44,10 +45,21 @@ class Screen(logging.StreamHandler):
     def __init__(self, verbose: bool) -> None:
         super().__init__()
         self.verbose = verbose
+        self.told = {progress_logger.name}
         self.setFormatter(logging.Formatter("bgsub: %(message)s"))
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line, above the bars if there are any."""
+        if "tqdm" not in sys.modules:
+            super().emit(record)
+            return
+        from tqdm import tqdm  # noqa: PLC0415 - most commands draw none
+
+        with tqdm.external_write_mode(file=self.stream):
+            super().emit(record)
+
     def filter(self, record: logging.LogRecord) -> Any:
-        wanted = self.verbose or record.levelno >= logging.WARNING or record.name == progress_logger.name
+        wanted = self.verbose or record.levelno >= logging.WARNING or record.name in self.told
         return wanted and super().filter(record)
 
 
@@ -56,6 +68,19 @@ def log_to_screen(verbose: bool) -> None:
     logger.handlers = [Screen(verbose)]
     logger.setLevel(logging.INFO if verbose else logging.WARNING)
     progress_logger.setLevel(logging.INFO)
+
+
+@contextmanager
+def shown_on_screen(told: logging.Logger) -> Iterator[None]:
+    """Let the screen tell what that logger says inside the block."""
+    screens = [handler for handler in logger.handlers if isinstance(handler, Screen)]
+    for screen in screens:
+        screen.told.add(told.name)
+    try:
+        yield
+    finally:
+        for screen in screens:
+            screen.told.discard(told.name)
 
 
 def is_verbose() -> bool:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any, Protocol
 
-from bgsub.cli.logs import Reporting, logger, progress_logger, to_file
+from bgsub.cli.logs import Reporting, progress_logger, shown_on_screen, to_file
+from bgsub.numerics import compilation
+from bgsub.numerics.compilation import waited, working_time
+from bgsub.numerics.compilation_progress import logger as kernel_logger
 
 _LABEL = 40  # characters of a path that leave room for the bar itself
 INTERVAL = 30.0  # seconds between two lines
 INTERVAL_LIVE = 600.0  # of a source without an end, whose log is kept for weeks
-COMPILING = "compiling kernels, once per installation (about half a minute)"
 
 
 class Meter(Protocol):
@@ -32,11 +34,11 @@ class Lines:
     ) -> None:
         self._name, self._length, self._interval, self._say, self._unit = name, length, interval, say, unit
         self._count = self._told_count = 0
-        self._told_at = time.monotonic()
+        self._told_at = working_time()
 
     def update(self, n: int = 1) -> None:
         self._count += n
-        passed = time.monotonic() - self._told_at
+        passed = working_time() - self._told_at
         if passed < self._interval:
             return
         self._say(self._line((self._count - self._told_count) / max(passed, 1e-9)))
@@ -49,6 +51,20 @@ class Lines:
             return f"{self._name}: {self._count} {self._unit}, {pace}"
         left = max(self._length - self._count, 0) / rate
         return f"{self._name}: {self._count} of {self._length} {self._unit}, {pace}, {_duration(left)} left"
+
+
+class _Bar:
+    """Counts on a bar of tqdm, whose clock stands still while kernels are waited for."""
+
+    def __init__(self, drawn: Any) -> None:
+        self._drawn, self._waited = drawn, waited()
+
+    def update(self, n: int = 1) -> None:
+        lost = waited() - self._waited
+        self._waited += lost
+        self._drawn.start_t += lost
+        self._drawn.last_print_t += lost
+        self._drawn.update(n)
 
 
 class _Both:
@@ -84,47 +100,67 @@ def progress_bar(
         meters: list[Meter] = []
         if kind == "bar":
             label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
-            meters.append(stack.enter_context(bar(total=length, desc=label, unit=f" {unit}")))
+            meters.append(_Bar(stack.enter_context(bar(total=length, desc=label, unit=f" {unit}"))))
         if kind == "log":
             meters.append(Lines(name, length, interval, progress_logger.info, unit))
         elif Reporting.of().log is not None:
             meters.append(Lines(name, length, interval, to_file, unit))
-        stack.enter_context(_compilation_told(kind == "bar"))
         yield _Both(meters)
 
 
 @contextmanager
 def bar(**options: Any) -> Iterator[Any]:
-    """Yield a bar of tqdm; unless it is disabled, the log appears above it."""
+    """Yield a bar of tqdm, which is gone after the block; the log appears above it."""
     from tqdm import tqdm  # noqa: PLC0415 - most commands draw none
-    from tqdm.contrib.logging import logging_redirect_tqdm  # noqa: PLC0415
 
-    with (
-        nullcontext() if options.get("disable") else logging_redirect_tqdm([logger]),
-        tqdm(dynamic_ncols=True, leave=False, **options) as drawn,
-    ):
+    with tqdm(dynamic_ncols=True, leave=False, **options) as drawn:
         yield drawn
 
 
 @contextmanager
-def _compilation_told(watched: bool) -> Iterator[None]:
-    """Tell when the first kernel is being compiled: once, to a person who waits for it, else in the log."""
-    from numba.core import event  # noqa: PLC0415 - with it comes all of Numba
+def compilation_told() -> Iterator[None]:
+    """Tell of kernels that are compiled inside the block, as ``--progress`` wants it, and in the file of the log."""
+    kind = kind_of_progress()
+    kernel_logger.setLevel(logging.INFO)
+    if kind == "bar":
+        with _KernelBar() as told, compilation.listening(told):
+            yield
+    else:
+        with shown_on_screen(kernel_logger) if kind == "log" else nullcontext():
+            yield
 
-    class Once(event.Listener):
-        told = False
 
-        def on_start(self, event: Any) -> None:
-            waiting = threading.current_thread().name != "kernel-loader"  # that one works beside the stream
-            if waiting and not self.told and event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
-                self.told = True
-                (progress_logger if watched else logger).info(COMPILING)
+class _KernelBar:
+    """A bar of tqdm that is there while kernels are being compiled."""
 
-        def on_end(self, event: Any) -> None:
-            pass
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._bar: Any = None
 
-    with event.install_listener("numba:compile", Once()):
-        yield
+    def __call__(self, progress: compilation.Progress) -> None:
+        from tqdm import tqdm  # noqa: PLC0415 - most commands compile nothing
+
+        with self._lock:
+            if progress.is_complete:
+                self._close()
+                return
+            if self._bar is None:
+                layout = "{desc}, once per installation |{bar}| {elapsed}"
+                self._bar = tqdm(desc=str(progress), dynamic_ncols=True, leave=False, bar_format=layout)
+            self._bar.n, self._bar.total = progress.done, progress.total
+            self._bar.set_description_str(str(progress))
+
+    def __enter__(self) -> _KernelBar:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
 
 
 def _duration(seconds: float) -> str:

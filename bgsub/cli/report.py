@@ -49,9 +49,10 @@ def _achievement(result: JobResult) -> str:
     if summary.frames == 0:
         return f"{result.name}: no frame was processed"
     width, height = statistics.size
+    kernels = f", {summary.waited:.1f} of them for kernels" if summary.waited >= 0.05 else ""
     return (
         f"{result.name}: {_counted(summary.frames, 'frame')} of {width}x{height} "
-        f"in {summary.seconds:.1f} s ({summary.frames_per_second:.0f} frames/s); "
+        f"in {summary.seconds:.1f} s{kernels} ({summary.frames_per_second:.0f} frames/s); "
         f"foreground {100 * statistics.share:.1f} %"
     )
 

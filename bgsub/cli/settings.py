@@ -14,6 +14,7 @@ import click
 
 from bgsub.cli.logs import Reporting, logged, logger, shared_options
 from bgsub.cli.origins import Setting, hint, remember, setting_of
+from bgsub.cli.progress import compilation_told
 from bgsub.cli.settings_files import METHOD, Settings, canonical, find_files, read_settings
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
@@ -47,7 +48,7 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with logged(Reporting.of(ctx)):
+        with logged(Reporting.of(ctx)), compilation_told():
             found = [setting_of(ctx, option) for option in self.params if option.name in ctx.params]
             if places := {setting.place for setting in found if setting is not None}:
                 logger.info("settings from %s", ", ".join(sorted(places)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from bgsub.evaluation.methods import Method, make_method
 from bgsub.evaluation.metrics import Confusion, confusion
 from bgsub.evaluation.results import find_masks
 from bgsub.evaluation.sequences import Labelled, Sequence, size_of
+from bgsub.numerics.compilation import working_time
 
 OnFrame = Callable[[int, np.ndarray, np.ndarray, np.ndarray | None], None]
 
@@ -87,9 +87,9 @@ def evaluate(
     subtractor = make_method(method) if isinstance(method, str) else method
     total, scored, times = Confusion(), 0, []
     for number, frame in sequence.frames():
-        start = time.perf_counter()
+        start = working_time()
         mask = _apply(subtractor, frame, label, sequence.name)
-        times.append(time.perf_counter() - start)
+        times.append(working_time() - start)
         truth = sequence.truth(number)
         if truth is not None:
             _same_size(sequence.name, number, truth, "groundtruth", frame)

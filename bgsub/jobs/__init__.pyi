@@ -5,9 +5,9 @@ from .job import Statistics as Statistics
 from .outputs import make_sinks as make_sinks
 from .pipeline import Pipeline as Pipeline
 from .pipeline import Subtractor as Subtractor
-from .pipeline import Summary as Summary
 from .run import execute as execute
 from .run import make_subtractor as make_subtractor
 from .run import run_job as run_job
 from .simple import process_video as process_video
 from .simple import separate as separate
+from .summary import Summary as Summary

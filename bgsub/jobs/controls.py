@@ -11,6 +11,7 @@ from typing import Any
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.statistics import LiveStatistics
+from bgsub.numerics import compilation
 from bgsub.parameters import SUBTRACTOR, check_live
 
 logger = logging.getLogger("bgsub")
@@ -176,6 +177,14 @@ class Controls:
             logger.warning("%s cannot change %s while it runs", type(subtractor).__name__, ", ".join(changes))
 
     # -- messages ------------------------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> str:
+        """What keeps the masks from being there, in words; empty if nothing does."""
+        kernels = compilation.progress()
+        if not kernels.is_complete:
+            return str(kernels)
+        return "the mask is late" if self.statistics.is_late else ""
 
     @property
     def notice(self) -> str:

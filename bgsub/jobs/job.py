@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bgsub.jobs.pipeline import Summary
+    from bgsub.jobs.summary import Summary
     from bgsub.separation import Separation
     from bgsub.video.sources.base import Frame
 
@@ -167,6 +167,7 @@ class JobResult:
             "dropped": summary.dropped,
             "skipped": summary.skipped,
             "seconds": round(summary.seconds, 3),
+            "seconds_for_kernels": round(summary.waited, 3),
             "frames_per_second": round(summary.frames_per_second, 2),
             "foreground": round(statistics.share, 6),
             "tracked": statistics.tracked,

@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -15,6 +14,8 @@ from bgsub.errors import ParameterError
 from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
+from bgsub.jobs.summary import Summary
+from bgsub.numerics.compilation import waited, working_time
 from bgsub.separation import Separation
 from bgsub.video.channel import Channel
 from bgsub.video.sinks.base import Sink
@@ -25,6 +26,7 @@ logger = logging.getLogger("bgsub")
 _QUEUE_SIZE = 8
 _IDLE_SECONDS = 0.05
 _PAUSE_TICK = 0.03  # seconds
+_LATE = 0.2  # seconds of work on one frame after which screens go on without its mask
 
 Callback = Callable[[Frame, Separation], None]
 
@@ -43,42 +45,6 @@ class Commanding(Protocol):
     controls: Controls
 
 
-@dataclass(frozen=True)
-class Summary:
-    """What a run did.
-
-    Attributes
-    ----------
-    frames : int
-        Frames separated and written.
-    dropped : int
-        Frames of a live source that came too fast.
-    skipped : int
-        Frames that could not be read.
-    seconds : float
-        Duration of the run.
-    stopped : {"end", "user"}
-        The source ended, or the user stopped the run (a key, the cross of the window, Ctrl-C).
-    stage_seconds : dict of str to float
-        Time that the stages ``read``, ``track`` and ``write`` were busy, without waiting for each other.
-    resumed : int
-        How many of the frames an earlier run had written, which this one went on from.
-    """
-
-    frames: int
-    dropped: int
-    skipped: int
-    seconds: float
-    stopped: str
-    stage_seconds: dict[str, float] = field(default_factory=dict)
-    resumed: int = 0
-
-    @property
-    def frames_per_second(self) -> float:
-        """Frames separated per second of the run."""
-        return (self.frames - self.resumed) / self.seconds if self.seconds > 0 else 0.0
-
-
 class _Result(NamedTuple):
     """What the second stage hands on: with the subtractor behind the frame where a checkpoint is due."""
 
@@ -91,7 +57,8 @@ class Pipeline:
     """Reads in one thread, separates in a second, and writes in the thread that calls `run`.
 
     The calling thread has the sinks because windows must live in the main thread, and Ctrl-C arrives there.
-    Frames of files wait for each other, so that none is lost; a live source drops its oldest ones.
+    Frames of files wait for each other, so that none is lost; a live source drops its oldest ones, and while the
+    separation of one takes long, the sinks are shown those that wait (`Sink.preview`).
 
     Parameters
     ----------
@@ -134,6 +101,8 @@ class Pipeline:
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
         self._results: Channel[_Result] = Channel(queue_size)
         self._interrupts = interrupts.Interrupts()
+        self._busy_since: float | None = None  # when the subtractor got the frame that it works on
+        self._previewed: Frame | None = None
         self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
         self._checkpoints = checkpoints
         self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
@@ -151,7 +120,7 @@ class Pipeline:
             The first one of the source, the subtractor, a sink or `progress`, as it is. No thread is left
             behind, the source is closed and the sinks are aborted by then.
         """
-        begin = time.perf_counter()
+        begin, waited_before = time.perf_counter(), waited()
         threads = [
             threading.Thread(target=self._read, name="bgsub-read"),
             threading.Thread(target=self._track, name="bgsub-track"),
@@ -182,6 +151,7 @@ class Pipeline:
             stopped,
             self._seconds,
             self._first,
+            waited() - waited_before,
         )
 
     def _read(self) -> None:
@@ -210,12 +180,13 @@ class Pipeline:
         """Second stage: separations of the frames into the second channel."""
         try:
             for frame in self._frames:
-                begin = time.perf_counter()
+                begin, self._busy_since = working_time(), time.monotonic()
                 self._controls.tune_subtractor(self._subtractor)
                 rate = self._controls.take_learning_rate()
                 separation = self._separate(frame, rate)
                 snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)
-                self._seconds["track"] += time.perf_counter() - begin
+                self._seconds["track"] += working_time() - begin
+                self._busy_since = None
                 if not self._results.put(_Result(frame, separation, snapshot)):
                     return
         except BaseException as error:
@@ -265,8 +236,20 @@ class Pipeline:
                     return
                 yield result
             else:
+                self._preview()
                 for sink in self._sinks:
                     sink.idle()
+
+    def _preview(self) -> None:
+        """Show the newest frame of a live source while the subtractor is late with an older one."""
+        busy_since, frame = self._busy_since, self._frames.newest()
+        if not self._source.live or busy_since is None or time.monotonic() - busy_since < _LATE:
+            return
+        if frame is not None and frame is not self._previewed:
+            self._previewed = frame
+            self._controls.statistics.note_preview()
+            for sink in self._sinks:
+                sink.preview(frame)
 
     def _finish(
         self, threads: Sequence[threading.Thread], failure: BaseException | None, goes_on: bool

@@ -15,9 +15,10 @@ from bgsub.jobs.checkpoints import Checkpoints
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.job import Job, JobResult, Statistics
-from bgsub.jobs.pipeline import Callback, Pipeline, Summary
+from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.jobs.resumption import alone, forget_interruption, note_interruption, prepare
+from bgsub.jobs.summary import Summary
 from bgsub.separation import Separation
 from bgsub.subtractor import BackgroundSubtractor
 from bgsub.video.regions import Regions

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.frame_rate import frames_per_second
-from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor, Summary
+from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor
+from bgsub.jobs.summary import Summary
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource

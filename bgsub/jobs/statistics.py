@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from bgsub.numerics.compilation import waited
+
 if TYPE_CHECKING:
     from bgsub.separation import Separation
     from bgsub.video.sources.base import Frame
@@ -30,6 +32,8 @@ class LiveStatistics:
         self._clock = clock
         self._lock = threading.Lock()
         self._begin = clock()
+        self._previewed: float | None = None
+        self._waited = waited()
         self._times: deque[tuple[float, float | None]] = deque()
         self._frames = self._dropped = 0
         self._newest: tuple[Frame, Separation] | None = None
@@ -49,7 +53,11 @@ class LiveStatistics:
         now = self._clock()
         received = getattr(frame, "received", None)
         with self._lock:
+            if (lost := waited()) > self._waited:  # kernels are in no rate: it begins anew
+                self._waited = lost
+                self._times.clear()
             self._frames += 1
+            self._previewed = None
             self._dropped = dropped
             self._newest, self._share = (frame, separation), None
             if separation.event is not None:
@@ -57,6 +65,16 @@ class LiveStatistics:
             self._times.append((now, None if received is None else now - received))
             while now - self._times[0][0] > _WINDOW and len(self._times) > 2:
                 self._times.popleft()
+
+    def note_preview(self) -> None:
+        """Take into account that a frame is shown before it is separated, because that takes long."""
+        with self._lock:
+            self._previewed = self._clock()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the newest frame is shown without its separation."""
+        return self._previewed is not None
 
     @property
     def newest(self) -> tuple[Frame, Separation] | None:
@@ -68,13 +86,15 @@ class LiveStatistics:
     def silence(self) -> float:
         """Seconds since the newest frame, or since the beginning."""
         with self._lock:
-            return self._clock() - (self._times[-1][0] if self._times else self._begin)
+            seen = self._seen()
+            return self._clock() - (self._begin if seen is None else seen)
 
     @property
     def is_silent(self) -> bool:
         """Whether the first frame, or the next one, is late."""
         with self._lock:
-            return not self._times or self._clock() - self._times[-1][0] > max(_SILENT, 2 * self._usual())
+            seen = self._seen()
+            return seen is None or self._clock() - seen > max(_SILENT, 2 * self._usual())
 
     def as_dict(self) -> dict[str, Any]:
         """Return all numbers, in types that JSON knows.
@@ -98,7 +118,7 @@ class LiveStatistics:
             return {
                 "frames": self._frames,
                 "dropped": self._dropped,
-                "frames_per_second": round(self._rate(now), 2),
+                "frames_per_second": round(self._rate(now - (waited() - self._waited)), 2),
                 "latency_ms": round(1000 * sum(delays) / len(delays), 1) if delays else None,
                 "foreground": 0.0 if self._share is None else round(self._share, 6),
                 "width": 0 if separation is None else separation.mask.shape[1],
@@ -108,9 +128,14 @@ class LiveStatistics:
                 "frame": "" if frame is None else frame.name,
             }
 
+    def _seen(self) -> float | None:
+        """When a frame came last, separated or not."""
+        separated = self._times[-1][0] if self._times else None
+        return separated if self._previewed is None else self._previewed
+
     def _usual(self) -> float:
-        """Seconds between two of the last frames."""
-        return (self._times[-1][0] - self._times[0][0]) / max(len(self._times) - 1, 1)
+        """Seconds between two of the last frames; 0 if there are none."""
+        return (self._times[-1][0] - self._times[0][0]) / (len(self._times) - 1) if len(self._times) > 1 else 0.0
 
     def _rate(self, now: float) -> float:
         if len(self._times) < 2:

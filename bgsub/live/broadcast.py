@@ -13,8 +13,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import SinkError
 from bgsub.jobs.controls import Controls
 from bgsub.live.mjpeg import LatestFrame
-from bgsub.live.viewer import Backdrop, Viewer
-from bgsub.separation import Separation
+from bgsub.live.viewer import Backdrop, Shown, Viewer
 
 logger = logging.getLogger("bgsub")
 
@@ -44,15 +43,15 @@ class Broadcast:
         self._whole = Viewer(controls, name, backdrop=backdrop, words=False)
         self._changed = threading.Condition()
         self._views: dict[str, _View] = {}
-        self._newest: Separation | None = None
+        self._newest: Shown | None = None
         self._count = 0
         self._open = True
         self._thread: threading.Thread | None = None
 
-    def put(self, separation: Separation) -> None:
+    def put(self, shown: Shown) -> None:
         """Offer a frame; returns at once."""
         with self._changed:
-            self._newest = separation
+            self._newest = shown
             self._count += 1
             self._changed.notify_all()
 
@@ -96,16 +95,16 @@ class Broadcast:
 
     def _work(self) -> None:
         while (task := self._next()) is not None:
-            name, view, separation = task
+            name, view, shown = task
             try:
-                picture = self._viewer.waiting() if separation is None else self._viewer.view(separation, name)
+                picture = self._viewer.waiting() if shown is None else self._viewer.view(shown, name)
                 view.latest.put(_encode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY]))
             except Exception:
                 # One odd picture must not end the stream of all others.
                 logger.exception("%s: the view %s cannot be shown", self.name, name)
             self.encoded += 1
 
-    def _next(self) -> tuple[str, _View, Separation | None] | None:
+    def _next(self) -> tuple[str, _View, Shown | None] | None:
         """Wait for a watched view that does not show the newest frame yet; None at the end."""
 
         def stale() -> list[tuple[str, _View]]:

@@ -20,9 +20,9 @@ def tell(broadcasts: Sequence[Broadcast]) -> dict[str, Any]:
     -------
     dict
         ``cameras``: for each its ``name``, ``view``, ``paused``, ``frozen``, ``silence`` (seconds since its last
-        frame), ``silent`` (whether the next one is late), ``notice``, ``parameters`` and the numbers of
-        `LiveStatistics.as_dict`; ``views``: the names of all; ``settings``: name, low, high and step of the
-        parameters with sliders.
+        frame), ``silent`` (whether the next one is late), ``busy`` (what keeps the masks from being there, or ""),
+        ``notice``, ``parameters`` and the numbers of `LiveStatistics.as_dict`; ``views``: the names of all;
+        ``settings``: name, low, high and step of the parameters with sliders.
     """
     settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
     return {
@@ -45,6 +45,7 @@ def _camera(name: str, controls: Controls) -> dict[str, Any]:
         "frozen": controls.frozen,
         "silence": round(controls.statistics.silence, 1),
         "silent": controls.statistics.is_silent,
+        "busy": controls.busy,
         "notice": controls.notice,
         "parameters": parameters,
         **controls.statistics.as_dict(),

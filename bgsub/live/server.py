@@ -107,6 +107,9 @@ class ServerSink(Sink):
     def write(self, frame: Frame, separation: Separation) -> None:
         self._broadcast.put(separation)
 
+    def preview(self, frame: Frame) -> None:
+        self._broadcast.put(frame)
+
     def close(self) -> None:
         """Do nothing: the last picture stays until the server is closed."""
 

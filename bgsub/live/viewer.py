@@ -14,9 +14,12 @@ from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.lettering import add_bar, add_box, add_label, text_scale
+from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view, to_bgr8
 
 Backdrop = Callable[[Separation], np.ndarray]
+Shown = Separation | Frame
+"""What can be looked at: a frame whose separation is not there yet is its own picture, in every view."""
 
 LEAST_SIZE = 320, 240
 """Width and height below which a picture with words on it is enlarged."""
@@ -71,9 +74,9 @@ class Viewer:
         self._backdrop = backdrop or _checkerboard
         self._longest, self._words = longest_side, words
 
-    def picture(self, separation: Separation, view: str = "") -> np.ndarray:
+    def picture(self, shown: Shown, view: str = "") -> np.ndarray:
         """Return the view of the controls, or another, (h, w, 3) uint8; with words it has at least `LEAST_SIZE`."""
-        image = self.view(separation, view or self._controls.view)
+        image = self.view(shown, view or self._controls.view)
         return self._with_words(image) if self._words else image
 
     def waiting(self) -> np.ndarray:
@@ -89,11 +92,11 @@ class Viewer:
         """Return the words of the label."""
         controls = self._controls
         states = [word for word in ("paused", "frozen") if getattr(controls, word)]
-        if controls.statistics.newest is None or (controls.statistics.is_silent and not controls.paused):
+        if controls.statistics.is_silent and not controls.paused:
             states.append(self._waits)
-        return [*states, controls.notice] if controls.notice else states
+        return [word for word in (*states, controls.busy, controls.notice) if word]
 
-    def view(self, separation: Separation, name: str) -> np.ndarray:
+    def view(self, shown: Shown, name: str) -> np.ndarray:
         """Return a view without words, (h, w, 3) uint8, reduced to the longest side.
 
         Raises
@@ -101,7 +104,9 @@ class Viewer:
         ParameterError
             If there is no view of that name.
         """
-        separation = self._reduced(separation, 2 if name == "panel" else 1)
+        if isinstance(shown, Frame):
+            return to_bgr8(self._small(shown.image, 1))
+        separation = self._reduced(shown, 2 if name == "panel" else 1)
         if name == "input":
             return to_bgr8(separation.frame)
         if name == "cutout":
@@ -111,25 +116,25 @@ class Viewer:
             raise ParameterError(f"view must be one of {', '.join(LIVE_VIEWS)}, got {name!r}")
         return to_bgr8(get_view(name)(separation))
 
-    def _reduced(self, separation: Separation, tiles: int) -> Separation:
-        """Return a separation small enough that so many tiles side by side keep to the longest side."""
-        height, width = separation.mask.shape
+    def _small(self, image: np.ndarray, tiles: int, how: int = cv2.INTER_AREA) -> np.ndarray:
+        """Return an image small enough that so many side by side keep to the longest side."""
+        height, width = image.shape[:2]
         if self._longest is None or max(height, width) * tiles <= self._longest:
-            return separation
+            return image
         factor = self._longest / (tiles * max(height, width))
         size = max(round(width * factor), 1), max(round(height * factor), 1)
+        wide = image.astype(np.float32) if image.dtype == np.float16 else image
+        return cv2.resize(wide, size, interpolation=how)
 
-        def small(image: np.ndarray, how: int = cv2.INTER_AREA) -> np.ndarray:
-            wide = image.astype(np.float32) if image.dtype == np.float16 else image
-            return cv2.resize(wide, size, interpolation=how)
-
+    def _reduced(self, separation: Separation, tiles: int) -> Separation:
+        """Return a separation whose images are small enough for so many tiles."""
         return replace(
             separation,
-            frame=small(separation.frame),
-            mask=small(separation.mask, cv2.INTER_NEAREST),
-            background=small(separation.background),
-            residual=small(separation.residual),
-            soft_vote=lambda: small(separation.probability),
+            frame=self._small(separation.frame, tiles),
+            mask=self._small(separation.mask, tiles, cv2.INTER_NEAREST),
+            background=self._small(separation.background, tiles),
+            residual=self._small(separation.residual, tiles),
+            soft_vote=lambda: self._small(separation.probability, tiles),
         )
 
     def _with_words(self, image: np.ndarray) -> np.ndarray:

@@ -9,7 +9,7 @@ from functools import partial
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
 from bgsub.live.display import CvDisplay
 from bgsub.live.snapshots import SnapshotSink
-from bgsub.live.viewer import Viewer
+from bgsub.live.viewer import Shown, Viewer
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
@@ -127,7 +127,7 @@ class WindowSink(Sink):
         self._viewer = viewer or Viewer(self.controls, longest_side=LONGEST_SIDE)
         self._snapshots = snapshots or SnapshotSink(self.controls, snapshot_folder)
         self._display = display or CvDisplay()
-        self._shown: Separation | None = None
+        self._shown: Shown | None = None
         self._display.open(title)
         self._is_open = True
         self._sliders = _Sliders(self._display, title, self.controls, SETTINGS)
@@ -138,6 +138,9 @@ class WindowSink(Sink):
         self._snapshots.write(frame, separation)
         self._refresh()
         self._attend()
+
+    def preview(self, frame: Frame) -> None:
+        self._shown = frame
 
     def idle(self) -> None:
         self._snapshots.idle()

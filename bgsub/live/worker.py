@@ -20,6 +20,7 @@ logger = logging.getLogger("bgsub")
 TICK = 0.04  # seconds between two looks at a window whose camera sends nothing
 
 Run = Callable[[Sequence[Sink]], JobResult]
+_Arrival = tuple[Frame, Separation | None]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,12 @@ class Worker:
         if not self.thread.is_alive():
             self._window.close()
         elif newest is not None:
-            self._window.write(*newest)
+            frame, separation = newest
+            if separation is None:
+                self._window.preview(frame)
+                self._window.idle()
+            else:
+                self._window.write(frame, separation)
             self._served = now
         elif now - self._served > TICK:
             self._window.idle()
@@ -73,13 +79,16 @@ class Inbox(Sink):
 
     def __init__(self, came: threading.Event) -> None:
         self._came = came
-        self._newest: Channel[tuple[Frame, Separation]] = Channel(1, drop_oldest=True)
+        self._newest: Channel[_Arrival] = Channel(1, drop_oldest=True)
 
-    def write(self, frame: Frame, separation: Separation) -> None:
+    def write(self, frame: Frame, separation: Separation | None) -> None:
         self._newest.put((frame, separation))
         self._came.set()
 
-    def take(self) -> tuple[Frame, Separation] | None:
+    def preview(self, frame: Frame) -> None:
+        self.write(frame, None)
+
+    def take(self) -> _Arrival | None:
         """Return the newest frame once."""
         return next(self._newest) if self._newest.ready(0) else None
 

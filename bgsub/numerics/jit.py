@@ -12,9 +12,13 @@ from typing import Any, TypeVar
 import numba
 from numba.extending import register_jitable
 
+from bgsub.numerics.compilation import follow_numba
+
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+follow_numba()
 
 
 def kernel(function: F) -> F:

@@ -59,6 +59,11 @@ class Channel(Generic[T]):
                 raise self._error
             raise StopIteration
 
+    def newest(self) -> T | None:
+        """Look at the item that was put last, None if there is none; it stays."""
+        with self._changed:
+            return self._items[-1] if self._items else None
+
     def ready(self, timeout: float) -> bool:
         """Wait for at most `timeout` seconds; whether the receiver need not wait now, for an item or for the end."""
         with self._changed:

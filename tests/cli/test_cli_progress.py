@@ -2,18 +2,23 @@
 
 import json
 import logging
-import os
 import re
-import subprocess
 import sys
-from contextlib import nullcontext
+from contextlib import contextmanager
+from io import StringIO
 from types import SimpleNamespace
 
 import pytest
-from numba.core import event
 
 from bgsub.cli import progress
-from bgsub.cli.progress import COMPILING, Lines, progress_bar
+from bgsub.cli.logs import log_to_screen
+from bgsub.cli.progress import Lines
+from bgsub.cli.report import summarise
+from bgsub.errors import SourceError
+from bgsub.jobs.job import JobResult, Statistics
+from bgsub.jobs.summary import Summary
+from bgsub.numerics import compilation, compilation_progress
+from bgsub.numerics.compilation_progress import CompilationLog, Progress
 
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
 
@@ -45,7 +50,7 @@ def lines_of(answer):
 
 def test_lines_tell_count_rate_and_time_left(monkeypatch):
     now, said = [100.0], []
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(progress, "working_time", lambda: now[0])
     lines = Lines("video 'a'", 7500, 30.0, said.append)
     for _ in range(480):
         now[0] += 0.125
@@ -149,36 +154,91 @@ def test_the_summary_as_json(cli, words, folder, tmp_path):
     cli("run", "gone.mp4", "-o", tmp_path / "x", "--json").refused("no such file or folder: 'gone.mp4'")
 
 
-def compile_event(module):
-    return {"dispatcher": SimpleNamespace(py_func=SimpleNamespace(__module__=module))}
+@pytest.fixture
+def compiled(monkeypatch, folder):
+    """A function that runs a command during which 31 of 62 kernels, and then all, are compiled in 41.2 s."""
+    now, listeners = [0.0], [CompilationLog()]
+    monkeypatch.setattr(compilation_progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    @contextmanager
+    def listening(listener):
+        listeners.append(listener)
+        yield
+        assert listener._bar is None
+
+    def run_job(*_, **__):
+        for seconds, done in ((0, 0), (30, 31), (11.2, 62)):
+            now[0] += seconds
+            for listener in listeners:
+                listener(Progress(done, 62))
+        raise SourceError("that is all")
+
+    monkeypatch.setattr(progress.compilation, "listening", listening)
+    monkeypatch.setattr("bgsub.jobs.run_job", run_job)
 
 
-def test_compilation_is_told_once_to_who_waits(terminal, monkeypatch, caplog):
+KERNEL_LINES = [
+    "compiling kernels 0 of 62, once per installation",
+    "compiling kernels 31 of 62",
+    "62 kernels compiled in 41.2 s",
+]
+
+
+def test_compilation_has_a_bar_on_a_terminal(cli, words, terminal, compiled):
     terminal()
-    monkeypatch.setattr(progress, "bar", lambda **_: nullcontext(SimpleNamespace(update=lambda n: None)))
-    with caplog.at_level(logging.INFO, "bgsub"), progress_bar("a", 3):
-        for module in ("scipy.x", "bgsub.tracking._kernels", "bgsub.tracking._kernels"):
-            with event.trigger_event("numba:compile", data=compile_event(module)):
-                pass
-    assert [(record.name, record.message) for record in caplog.records] == [("bgsub.progress", COMPILING)]
+    lines = lines_of(cli(*words()))
+    assert lines.pop() == "bgsub: error: that is all"
+    pattern = r"compiling kernels \d+ of 62, once per installation \|.*\| \d\d:\d\d"
+    assert [line for line in lines if not re.fullmatch(pattern, line)] == []
+    assert lines[-1].startswith("compiling kernels 31 of 62, ")
 
 
-def test_compilation_is_in_the_log_only_where_nobody_watches(caplog):
-    compiling = event.trigger_event("numba:compile", data=compile_event("bgsub.tracking._kernels"))
-    with caplog.at_level(logging.INFO, "bgsub"), progress_bar("a", 3), compiling:
-        pass
-    assert [(record.name, record.message) for record in caplog.records] == [("bgsub", COMPILING)]
+def test_compilation_has_lines_without_a_terminal(cli, words, compiled):
+    assert lines_of(cli(*words())) == [f"bgsub: {line}" for line in (*KERNEL_LINES, "error: that is all")]
 
 
-def test_a_real_compilation_is_told(tmp_path):
-    """In a process of its own, whose cache of kernels is empty."""
-    code = (
-        "import logging; from numba import njit; from bgsub.cli.progress import progress_bar\n"
-        "logging.basicConfig(level=logging.INFO, format='%(message)s')\n"
-        "def f(x): return x + 1\n"
-        "f.__module__ = 'bgsub.made_up'\n"
-        "with progress_bar('a', 1): njit(f)(1)\n"
-    )
-    environ = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=True)
-    assert process.stderr == f"{COMPILING}\n"
+@pytest.mark.parametrize("silence", [["--quiet"], ["--progress", "none"], ["--progress", "bar"]])
+def test_compilation_is_always_in_the_file_of_the_log(cli, words, compiled, tmp_path, silence):
+    answer = cli(*words(*silence, "--log", tmp_path / "a.log"))
+    assert "bgsub: compiling" not in answer.err
+    lines = [line.split(" INFO ")[-1] for line in (tmp_path / "a.log").read_text().splitlines()]
+    assert lines[:3] == KERNEL_LINES
+
+
+def test_the_log_appears_above_a_bar_and_says_no_more_than_without(capsys):
+    log_to_screen(verbose=False)
+    logging.getLogger("bgsub").setLevel(logging.INFO)  # as for the file of the log
+    with progress.bar(total=3):
+        logging.getLogger("bgsub").info("for the file")
+        logging.getLogger("bgsub").warning("for all")
+    err = capsys.readouterr().err
+    assert "\rbgsub: for all\n" in err
+    assert "for the file" not in err
+
+
+def test_rates_and_estimates_are_without_compilation(monkeypatch):
+    now, lost, said = [100.0], [0.0], []
+    monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    for module in (compilation, progress):
+        monkeypatch.setattr(module, "waited", lambda: lost[0])
+    lines = Lines("video 'a'", 7500, 30.0, said.append)
+    now[0] += 60
+    lost[0] += 40
+    lines.update(100)
+    now[0] += 20
+    lines.update(300)
+    assert said == ["video 'a': 400 of 7500 frames, 10 frames/s, 0:11:50 left"]
+    with progress.bar(total=10, file=StringIO()) as drawn:
+        begin = drawn.start_t
+        meter = progress._Bar(drawn)
+        lost[0] += 1000
+        meter.update()
+        assert drawn.start_t == begin + 1000
+
+
+def test_the_summary_tells_what_kernels_took():
+    summary = Summary(120, 0, 0, 42.5, "end", waited=40.5)
+    result = JobResult("a", False, summary, Statistics(), [])
+    assert summarise(result).startswith("a: 120 frames of 0x0 in 42.5 s, 40.5 of them for kernels (60 frames/s); ")
+    told = result.as_dict()
+    assert (told["seconds"], told["seconds_for_kernels"], told["frames_per_second"]) == (42.5, 40.5, 60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from bgsub.evaluation import (
     make_method,
     score_results,
 )
+from bgsub.evaluation.speed import time_methods
+from bgsub.numerics import compilation
 from bgsub.synthetic import scene
 
 LENGTH, FIRST, LAST = 12, 4, 9
@@ -146,3 +149,25 @@ def test_error_image_refuses_other_sizes_and_types():
         error_image(good, good[:, :2], good)
     with pytest.raises(ParameterError, match="frame must be"):
         error_image(good.astype(float), good, good)
+
+
+class Compiling:
+    """A method whose first frame takes 100 ms, and 5 s for a kernel; the others take 20 ms."""
+
+    def __init__(self, monkeypatch):
+        self.now, self.lost, self.frames = 0.0, 0.0, 0
+        monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: self.now))
+        monkeypatch.setattr(compilation, "waited", lambda: self.lost)
+
+    def apply(self, frame):
+        self.now, self.lost = self.now + (0.02 if self.frames else 5.1), self.lost + (0 if self.frames else 5)
+        self.frames += 1
+        return np.zeros(frame.shape[:2], np.uint8)
+
+
+def test_compilation_is_in_no_time(monkeypatch):
+    method = Compiling(monkeypatch)
+    timing = time_methods([np.zeros((8, 8, 3), np.uint8)] * 5, lambda: method, peers=())[0]
+    assert (timing.first, timing.longest, timing.median) == pytest.approx((100, 20, 20))
+    frame = SceneSequence(scene("street", size=(80, 64), length=1))
+    assert evaluate(frame, Compiling(monkeypatch)).milliseconds == pytest.approx(100)

@@ -143,6 +143,35 @@ def test_a_camera_is_silent_when_its_next_frame_is_late(apart, late):
     assert statistics.as_dict()["frames_per_second"] < 0.7 / apart
 
 
+def test_a_frame_that_is_shown_before_its_mask_is_a_sign_of_life():
+    clock = Clock()
+    statistics = LiveStatistics(clock)
+    image = make_frames(1)[0]
+    statistics.note_preview()
+    assert (statistics.is_silent, statistics.is_late) == (False, True)
+    clock.now += 2
+    assert (statistics.is_silent, statistics.silence) == (True, 2)
+    statistics.update(Frame(0, "a", None, image), separate(image))
+    assert (statistics.is_silent, statistics.is_late, statistics.silence) == (False, False, 0)
+
+
+def test_the_rate_begins_anew_after_kernels_were_waited_for(monkeypatch):
+    clock, lost = Clock(), [0.0]
+    monkeypatch.setattr("bgsub.jobs.statistics.waited", lambda: lost[0])
+    statistics = LiveStatistics(clock)
+    image = make_frames(1)[0]
+    separation = separate(image)
+    rates = []
+    for index in range(60):
+        if index == 30:
+            clock.now, lost[0] = clock.now + 1, lost[0] + 1
+            rates.append(statistics.as_dict()["frames_per_second"])  # while they are waited for
+        clock.now += 0.1
+        statistics.update(Frame(index, "a", None, image), separation)
+        rates.append(statistics.as_dict()["frames_per_second"])
+    assert {rate for index, rate in enumerate(rates) if index not in (0, 31)} == {10}
+
+
 def test_an_event_can_be_read_for_some_seconds():
     clock = Clock()
     statistics = LiveStatistics(clock)

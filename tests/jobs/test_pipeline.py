@@ -27,6 +27,7 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.simple import process_video
+from bgsub.jobs.summary import Summary
 from bgsub.video import ImageSequenceSink, VideoSink, create_sinks, open_source
 
 
@@ -273,3 +274,11 @@ def test_import_is_light():
     script = f"import sys, bgsub.video; print(sorted({heavy} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert result.stdout == "[]\n"
+
+
+def test_kernels_are_in_the_duration_but_not_in_the_rate(subtractor, monkeypatch):
+    lost = iter((100.0, 140.0))
+    monkeypatch.setattr("bgsub.jobs.pipeline.waited", lambda: next(lost))
+    summary = Pipeline(FakeSource(), subtractor).run()
+    assert summary.waited == 40
+    assert Summary(100, 0, 0, 50.0, "end", waited=40.0).frames_per_second == 10

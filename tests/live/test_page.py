@@ -15,6 +15,8 @@ from walking_square import Tunable, WalkingSquare
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.server import LiveServer
+from bgsub.numerics import compilation
+from bgsub.numerics.compilation import Progress
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
@@ -94,7 +96,7 @@ def natural_size(page, width: int, height: int, number: int = 0) -> None:
     )
 
 
-def test_page_shows_and_commands_the_run():
+def test_page_shows_and_commands_the_run(monkeypatch):
     with running() as run, browsing(viewport={"width": 1280, "height": 800}) as page:
         (controls,) = run.controls.values()
         page.goto(run.server.address)
@@ -136,6 +138,18 @@ def test_page_shows_and_commands_the_run():
         assert download.value.suggested_filename == "snapshot-contours.png"
         page.get_by_role("button", name="Pause").click()
         wait_for(page, lambda: not controls.paused)
+
+        late = run.subtractors[0].late
+        late.clear()
+        sync_api.expect(page.locator(".states")).to_have_text("the mask is late")
+        encoded = run.server.broadcasts[0].encoded
+        wait_for(page, lambda: run.server.broadcasts[0].encoded > encoded + 5)  # the picture goes on
+        monkeypatch.setattr(compilation, "progress", lambda: Progress(31, 62))
+        sync_api.expect(page.locator(".states")).to_have_text("compiling kernels 31 of 62")
+        picture(page, "compiling")
+        monkeypatch.undo()
+        late.set()
+        sync_api.expect(page.locator(".states")).to_have_text("")
 
         run.cameras[0].silent.set()
         sync_api.expect(page.locator(".states")).to_have_text("waiting for the camera ...")

@@ -59,11 +59,17 @@ class WalkingSquare(FrameSource):
 
 
 class Tunable(ThresholdSubtractor):
-    """Keeps the changes of its parameters."""
+    """Keeps the changes of its parameters; works on one frame while `late` is cleared."""
 
     def __init__(self) -> None:
         super().__init__()
         self.changes: dict[str, object] = {}
+        self.late = threading.Event()
+        self.late.set()
+
+    def process(self, image, learningRate=-1):
+        assert self.late.wait(60)
+        return super().process(image, learningRate)
 
     def tune(self, **parameters) -> None:
         self.changes.update(parameters)

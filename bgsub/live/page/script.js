@@ -128,7 +128,8 @@ class Card {
     for (const button of this.switches) button.setAttribute("aria-pressed", String(camera[button.dataset.switch]));
     const states = ["paused", "frozen"].filter((name) => camera[name]);
     if (camera.event) states.push(camera.event);
-    if (!camera.paused && (camera.frames === 0 || camera.silent)) states.push("waiting for the camera ...");
+    if (!camera.paused && camera.silent) states.push("waiting for the camera ...");
+    if (camera.busy) states.push(camera.busy);
     if (this.failed) states.push("no picture, trying again ...");
     this.states.textContent = states.join(", ");
     this.notice.textContent = camera.notice;

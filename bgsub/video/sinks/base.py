@@ -28,6 +28,12 @@ class Sink(ABC):
     def write(self, frame: Frame, separation: Separation) -> None:
         """Take one frame and what it was separated into."""
 
+    def preview(self, frame: Frame) -> None:  # noqa: B027 - outputs hold what was separated
+        """Show a frame of a live source that waits for its separation and may never get one.
+
+        Called while the separation of an older frame takes long, for screens; in the thread of `write`.
+        """
+
     def idle(self) -> None:  # noqa: B027 - most outputs have nothing to do
         """Do what must not wait for the next frame, such as the events of a window.
 
