@@ -11,6 +11,7 @@ ever used (Linux: /proc/self/pagemap), "steady" is the resident memory after the
 from __future__ import annotations
 
 import gc
+import math
 import multiprocessing
 import threading
 from concurrent.futures import ProcessPoolExecutor
@@ -26,6 +27,7 @@ from bgsub.evaluation.speed import Resized, load_frames
 
 SOURCE_FRAMES = 60
 PAGE = 4096
+CAMERAS, CAMERA = 64, (640, 480)
 
 
 class Stream(NamedTuple):
@@ -49,9 +51,14 @@ class Memory(NamedTuple):
     """Bytes of one stream."""
 
     pixels: int
+    arrays: list[Held]
     steady: int
     peak: int
-    arrays: list[Held]
+
+    def figures(self) -> tuple[int, int, int, int]:
+        """Return what is held, touched, steady and the peak."""
+        held, used = (sum(array[i] for array in self.arrays) for i in (1, 2))
+        return held, used, self.steady, self.peak
 
 
 def arrays_of(root: Any) -> dict[str, np.ndarray]:
@@ -112,14 +119,23 @@ def measure(stream: Stream) -> Memory:
     gc.collect()
     arrays = [Held(path, array.nbytes, touched(array)) for path, array in arrays_of(subtractor).items()]
     steady, peak = (resident(field) - before for field in ("VmRSS", "VmHWM"))
-    return Memory(stream.size[0] * stream.size[1], steady, peak, arrays)
+    return Memory(stream.size[0] * stream.size[1], arrays, steady, peak)
 
 
-def slope(runs: list[Memory], values: list[int]) -> float:
-    """Return bytes per pixel: least squares over the runs, or their quotient where there is one only."""
-    if len(runs) == 1:
-        return values[0] / runs[0].pixels
-    return float(np.polyfit([run.pixels for run in runs], values, 1)[0])
+def per_pixel(runs: list[Memory]) -> np.ndarray:
+    """Return the figures in bytes per pixel, (4,): slopes by least squares, or quotients where there is one run."""
+    pixels, figures = np.array([run.pixels for run in runs]), np.array([run.figures() for run in runs])
+    return figures[0] / pixels[0] if len(runs) == 1 else np.polyfit(pixels, figures, 1)[0]
+
+
+def listed(run: Memory) -> list[str]:
+    """Return a line for every array of half a byte per pixel or more: held, touched, where."""
+    arrays = sorted(run.arrays, key=lambda array: -array.nbytes)
+    return [
+        f"  {array.nbytes / run.pixels:20.1f} {array.touched / run.pixels:8.1f}  {array.path}"
+        for array in arrays
+        if array.nbytes >= run.pixels / 2
+    ]
 
 
 @click.command()
@@ -132,19 +148,17 @@ def main(video: str | None, frames: int, sizes: str, arrays: bool) -> None:
     shapes = [(int(width), int(height)) for width, height in (size.split("x") for size in sizes.split(","))]
     context = multiprocessing.get_context("spawn")
     click.echo(f"{'bytes per pixel':16s} {'held':>6s} {'touched':>8s} {'steady':>7s} {'peak':>6s}")
-    for grey in (False, True):
-        streams = [Stream(video, shape, grey, frames) for shape in shapes]
+    for name in ("grey", "colour"):
+        streams = [Stream(video, shape, name == "grey", frames) for shape in shapes]
         with ProcessPoolExecutor(1, context, max_tasks_per_child=1) as pool:
             runs = list(pool.map(measure, streams))
-        counts = [[sum(held[i] for held in run.arrays) for run in runs] for i in (1, 2)]
-        held, used, steady, peak = (
-            slope(runs, values) for values in (*counts, [run.steady for run in runs], [run.peak for run in runs])
-        )
-        click.echo(f"{'grey' if grey else 'colour':16s} {held:6.1f} {used:8.1f} {steady:7.1f} {peak:6.1f}")
-        largest = max(runs, key=lambda run: run.pixels)
-        for path, nbytes, used in sorted(largest.arrays, key=lambda held: -held.nbytes) if arrays else ():
-            if nbytes >= largest.pixels / 2:
-                click.echo(f"  {nbytes / largest.pixels:20.1f} {used / largest.pixels:8.1f}  {path}")
+        figures = per_pixel(runs)
+        click.echo(f"{name:16s} {figures[0]:6.1f} {figures[1]:8.1f} {figures[2]:7.1f} {figures[3]:6.1f}")
+        if arrays:
+            click.echo("\n".join(listed(max(runs, key=lambda run: run.pixels))))
+    steady, peak = figures[2:] * CAMERAS * math.prod(CAMERA) / 2**30
+    cameras = f"{CAMERAS} cameras of {CAMERA[0]}x{CAMERA[1]} in colour"
+    click.echo(f"{cameras}: {steady:.1f} GiB, {peak:.1f} GiB if all start at once")
 
 
 if __name__ == "__main__":
