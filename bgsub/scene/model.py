@@ -210,7 +210,7 @@ class SceneModel:
         if due is not None:
             self._release(seen.pixels, due)
         if self.start is not None and self.start.buffer.is_full:
-            self._finish_start(self.start)
+            self._finish_start()
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Give pixels, (h, w) bool, to the background."""
@@ -219,13 +219,17 @@ class SceneModel:
         elif self.start is not None:
             self.start.colours.put(pixels, due)
 
-    def _finish_start(self, start: StartBackground) -> None:
+    def _finish_start(self) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
+        start, self.start = self.start, None
+        assert start is not None
         threshold, factor = self.segmenter.limits
         limit = np.maximum(threshold, factor * self.segmenter.noise.sigma.reshape(-1))
-        self.tracked = TrackedBackground(self.frames, self._parameters)
-        self.tracked.fit(start, limit)
-        self.start = None
+        tracked = TrackedBackground(self.frames, self._parameters)
+        buffer = tracked.cleaned(start, limit)
+        del start  # the fit takes the most memory of all, and needs the frames only
+        tracked.fit(buffer)
+        self.tracked = tracked
 
     # -- files ---------------------------------------------------------------------------------------------------
 
