@@ -34,7 +34,7 @@ class BackgroundSubtractor:
     BackgroundSubtractor, so that existing programs change their constructor only. One instance serves one stream and
     one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel for c channels of uint8, 64 in
     colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the images of the newest frame;
-    during the start ``start_frames c + 12 c + 20`` besides.
+    during the start ``start_frames c + 16 c + 16`` besides.
 
     Parameters
     ----------

@@ -1,11 +1,12 @@
 """Bytes per pixel of one stream: the arrays that a subtractor holds, and by how much its process grows.
 
-Usage: python scripts/memory.py [VIDEO] [--frames 200 --sizes 640x480,960x720,1280x720 --arrays]
+Usage: python scripts/memory.py [VIDEO] [--frames 200 --sizes 1280x720,1600x900,1920x1080 --arrays]
 
 Every size runs in a process of its own, in colour and in grey, after a small stream has loaded the kernels. The
-figures are slopes over the pixels, so that what does not grow with the frame is in none of them. "held" counts all
-arrays that can be reached from the subtractor, the newest frame included, "touched" those of their pages that were
-ever used (Linux: /proc/self/pagemap), "steady" is the resident memory after the last frame and "peak" the largest.
+figures are slopes over the pixels, so that what does not grow with the frame is in none of them; below a megapixel
+the allocator keeps what is given back. "held" counts all arrays that can be reached from the subtractor, the newest
+frame included, "touched" those of their pages that were ever used (Linux: /proc/self/pagemap), "steady" is the
+resident memory after the last frame and "peak" the largest.
 """
 
 from __future__ import annotations
@@ -141,7 +142,7 @@ def listed(run: Memory) -> list[str]:
 @click.command()
 @click.argument("video", required=False)
 @click.option("--frames", default=200, show_default=True, type=click.IntRange(1))
-@click.option("--sizes", default="640x480,960x720,1280x720", show_default=True)
+@click.option("--sizes", default="1280x720,1600x900,1920x1080", show_default=True)
 @click.option("--arrays", is_flag=True, help="List the arrays of the largest size, too.")
 def main(video: str | None, frames: int, sizes: str, arrays: bool) -> None:
     """Print bytes per pixel for VIDEO, by default a synthetic street."""
