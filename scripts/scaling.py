@@ -118,23 +118,17 @@ def play(stream: Stream, ready: threading.Barrier) -> np.ndarray:
     return np.array(taken)
 
 
-def workers(kind: str, count: int) -> Executor:
-    """Return `count` threads or processes."""
-    if kind == "threads":
-        return ThreadPoolExecutor(count)
-    return ProcessPoolExecutor(count, multiprocessing.get_context("spawn"))
-
-
 def against_streams(frames: list[np.ndarray], counts: list[int], seconds: float) -> list[Point]:
     """Run both methods on several streams at once, one thread each, in processes of their own and in this one."""
-    points, before = [], cv2.getNumThreads()
-    with tempfile.TemporaryDirectory() as folder, multiprocessing.Manager() as manager:
+    points, before, most = [], cv2.getNumThreads(), max(counts)
+    processes = ProcessPoolExecutor(most, multiprocessing.get_context("spawn"))
+    with tempfile.TemporaryDirectory() as folder, multiprocessing.Manager() as manager, processes:
+        pools: dict[str, Executor] = {"processes": processes, "threads": ThreadPoolExecutor(most)}
         file = f"{folder}/frames.npy"
         np.save(file, np.stack(list(Resized(frames[:WARM_UP], SIZE))))
-        for count, kind, method in itertools.product(counts, ("processes", "threads"), COLOURS):
+        for count, kind, method in itertools.product(counts, pools, COLOURS):
             stream, ready = Stream(method, file, seconds), manager.Barrier(count)
-            with workers(kind, count) as pool:
-                streams = list(pool.map(play, [stream] * count, [ready] * count))
+            streams = list(pools[kind].map(play, [stream] * count, [ready] * count))
             times = 1e3 * np.concatenate(streams)
             numbers = float(np.median(times)), float(np.percentile(times, 99)), sum(1 / s.mean() for s in streams)
             points.append(Point("streams", method, *SIZE, RANK, count, kind, 1, *numbers))
