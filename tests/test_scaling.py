@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor
+from bgsub.evaluation.speed import time_methods
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,6 +38,17 @@ def test_speed_against_size_rank_and_streams(script, tmp_path, capsys):
     assert all(float(row["rate"]) > 0 and float(row["p99"]) >= float(row["milliseconds"]) > 0 for row in rows)
     assert cv2.imread(str(tmp_path / "speed.png")).shape[1] == 1440
     assert capsys.readouterr().out.splitlines()[-1].startswith("64 cameras of 640x480")
+
+
+@pytest.mark.parametrize(("frames", "counted"), [(61, 1), (60, 30), (80, 20)])
+def test_frames_of_the_start_do_not_count(frames, counted):
+    class Nothing:
+        def apply(self, image):
+            return image
+
+    pictures = [np.zeros((4, 4, 3), np.uint8)] * frames
+    (timing,) = time_methods(pictures, Nothing, warm_up=60, peers=())
+    assert len(timing.milliseconds) == counted
 
 
 def test_cameras_are_counted_from_the_most_streams(script, monkeypatch):

@@ -140,7 +140,7 @@ def time_methods(
                 seconds[name][i] = time.perf_counter() - begin
     cv2.setNumThreads(before)
     seconds["bgsub"][0] += construction
-    start = min(warm_up, len(frames) // 2)
+    start = warm_up if len(frames) > warm_up else len(frames) // 2
     return [
         Timing(name, 1e3 * taken[start:], 1e3 * float(taken[0]), 1e3 * float(taken[1:].max(initial=0.0)))
         for name, taken in seconds.items()
