@@ -13,12 +13,14 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
+from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.state import State, array_of, part_of
 from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
-from bgsub.scene.kernel_warmup import load_in_background, was_compiled
+from bgsub.scene.kernel_table import Frames
+from bgsub.scene.kernel_warmup import Warmup, prepare
 from bgsub.scene.reduction import Reduction
 from bgsub.scene.view import View
 from bgsub.separation import FOREGROUND, Phase, Separation
@@ -34,7 +36,7 @@ class BackgroundSubtractor:
     BackgroundSubtractor, so that existing programs change their constructor only. One instance serves one stream and
     one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel for c channels of uint8, 64 in
     colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the images of the newest frame;
-    during the start ``start_frames c + 12 c + 20`` besides.
+    during the start ``start_frames c + 16 c + 16`` besides.
 
     Parameters
     ----------
@@ -132,7 +134,7 @@ class BackgroundSubtractor:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
         self._scenes: Scenes | None = None
-        self._is_rehearsed = False
+        self._warmup: Warmup | None = None
         self._reduction: Reduction | None = None
         self._view: View | None = None
         self._background: np.ndarray | None = None
@@ -155,6 +157,7 @@ class BackgroundSubtractor:
         """Take the format of the frames; return that of the frames that the model sees."""
         scale, threads = self._parameters.scale, self._parameters.threads
         self.format = frames
+        self._warmup = prepare(Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate]))
         self._reduction = None if scale == 1 else Reduction(frames, scale, threads)
         return frames if self._reduction is None else self._reduction.frames
 
@@ -234,6 +237,8 @@ class BackgroundSubtractor:
         if self._reduction is not None:
             seen = self._reduction.reduce(frame)
             known = None if known is None else self._reduction.reduce_known(known)
+        if self._warmup is not None and self._warmup.wait(scenes.model.stage):
+            self._warmup = None
         view = self._view = scenes.view(seen, known, rate == 0)
         self._background = None
         return frame, view
@@ -248,14 +253,6 @@ class BackgroundSubtractor:
             out[np.asarray(known) != 0] = FOREGROUND
         return out
 
-    def _rehearse(self) -> None:
-        """Load rare kernels beside the stream, but only when no frame waits for kernels that must be compiled first."""
-        if self._is_rehearsed or (self.phase == "start" and was_compiled(_pixel_kernels.majority)):
-            return
-        self._is_rehearsed = True
-        assert self.format is not None
-        load_in_background(self.format.pixels_dtype, self.format.channels, _rehearsal)
-
     def _learn(self, view: View, rate: float) -> None:
         """Learn from the newest frame at a checked rate."""
         assert self._scenes is not None
@@ -265,7 +262,8 @@ class BackgroundSubtractor:
             except Exception:
                 self._scenes.restart()  # the stream can go on with a new start
                 raise
-        self._rehearse()
+        if self._warmup is not None:
+            self._warmup.load()
 
     def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray | None:
         """Return the background of the newest frame, shape and type of the frames; None before the first, as OpenCV's.
@@ -351,18 +349,6 @@ class BackgroundSubtractor:
         subtractor._scenes = Scenes.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
         subtractor._background = background
         return subtractor
-
-
-def _rehearsal() -> Callable[[np.ndarray], object]:
-    """Return what takes the frames of a rehearsal, which loads the kernels that are needed rarely."""
-    subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
-
-    def take(frame: np.ndarray) -> None:
-        subtractor.process(frame)
-        if subtractor.tracker is not None:
-            subtractor.tracker.subspace_.orthonormalise()
-
-    return take
 
 
 def _checked_rate(rate: float) -> float:

@@ -28,14 +28,12 @@ STREAMS = (
 )
 WHOLE_FRAMES = [ROOT / name for name in STREAMS]
 THREADED = [ROOT / "jobs", ROOT / "live", ROOT / "video"]
-# A stream with all that can happen in one, so that no two processes of the tests compile the same.
+# What streams need, and what only these tests do: no two processes compile the same.
 COMPILE = """
-from bgsub.scene.kernel_warmup import scene
-from bgsub.subtractor import _rehearsal
-for channels in (1, 3):
-    take = _rehearsal()
-    for frame in scene(channels):
-        take(frame)
+from bgsub.scene.kernel_table import TRACKING, Frames
+from bgsub.scene.kernel_warmup import prepare
+for channels in (3, 1):
+    prepare(Frames("uint8", channels, 3)).wait(TRACKING)
 """
 
 

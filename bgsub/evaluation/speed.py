@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -60,8 +62,40 @@ def load_frames(source: str | None, count: int) -> list[np.ndarray]:
     return frames
 
 
+class Resized(Sequence[np.ndarray]):
+    """Frames at another size, each made when it is asked for: hundreds of large ones need no memory.
+
+    Parameters
+    ----------
+    frames : sequence of ndarray, (h, w) or (h, w, 3)
+        The frames.
+    size : tuple of int
+        Width and height.
+    grey : bool, default False
+        Whether they become grey; colour (h, w, 3) otherwise.
+    """
+
+    def __init__(self, frames: Sequence[np.ndarray], size: tuple[int, int], grey: bool = False) -> None:
+        self._frames, self._size, self._grey = frames, size, grey
+
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def __getitem__(self, number: Any) -> Any:
+        frame = self._frames[number]
+        if (frame.ndim == 2) != self._grey:
+            frame = cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY if self._grey else cv2.COLOR_GRAY2BGR)
+        return cv2.resize(frame, self._size, interpolation=cv2.INTER_CUBIC)
+
+    def forth_and_back(self) -> Iterator[np.ndarray]:
+        """Yield the frames from the first to the last, back, and so on, without end and without a cut."""
+        numbers = range(len(self))
+        for number in itertools.cycle([*numbers, *numbers[-2:0:-1]]):
+            yield self[number]
+
+
 def time_methods(
-    frames: list[np.ndarray],
+    frames: Sequence[np.ndarray],
     make_ours: Callable[[], Method],
     threads: int | None = None,
     warm_up: int = 60,
@@ -74,7 +108,7 @@ def time_methods(
 
     Parameters
     ----------
-    frames : list of ndarray
+    frames : sequence of ndarray
         The frames; with fewer than `warm_up` + 1, half of them warm up.
     make_ours : callable
         Makes this package's subtractor; the first call's time counts as part of its first frame.
@@ -101,12 +135,13 @@ def time_methods(
     for first in range(0, len(frames), _STRETCH):
         for name, method in methods.items():
             for i in range(first, min(first + _STRETCH, len(frames))):
+                frame = frames[i]
                 begin = working_time()
-                method.apply(frames[i])
+                method.apply(frame)
                 seconds[name][i] = working_time() - begin
     cv2.setNumThreads(before)
     seconds["bgsub"][0] += construction
-    start = min(warm_up, len(frames) // 2)
+    start = warm_up if len(frames) > warm_up else len(frames) // 2
     return [
         Timing(name, 1e3 * taken[start:], 1e3 * float(taken[0]), 1e3 * float(taken[1:].max(initial=0.0)))
         for name, taken in seconds.items()

@@ -13,9 +13,8 @@ from typing import Any
 
 from bgsub.numerics.compilation_progress import CompilationLog, Progress
 
-__all__ = ["Progress", "follow_numba", "listening", "progress", "waited", "working_time"]
+__all__ = ["Progress", "follow_numba", "listening", "planned", "progress", "waited", "waiting", "working_time"]
 
-_OF_A_STREAM = 62
 _SETTLED = 1.0  # seconds without a kernel after which no more are expected
 
 
@@ -50,6 +49,26 @@ def listening(listener: Listener) -> Iterator[None]:
         _compilations.listeners.remove(listener)
 
 
+@contextmanager
+def planned(count: int) -> Iterator[Callable[[], None]]:
+    """Announce that `count` kernels are compiled inside the block; yields what is to be called after each of them."""
+    _compilations.plan(count)
+    try:
+        yield _compilations.advance
+    finally:
+        _compilations.finish()
+
+
+@contextmanager
+def waiting() -> Iterator[None]:
+    """Count the time inside the block as one in which a thread stands still for kernels."""
+    _compilations.wait(1)
+    try:
+        yield
+    finally:
+        _compilations.wait(-1)
+
+
 class _Compilations:
     """Counts what Numba compiles in this process; a kernel that is compiled for another is not counted apart."""
 
@@ -73,6 +92,22 @@ class _Compilations:
             with self._lock:
                 self._turn(waiting=step)
 
+    def plan(self, count: int) -> None:
+        with self._lock:
+            self._turn(compiling=1)
+            self.progress = Progress(self.progress.done, max(self.progress.total, self.progress.done) + count)
+        self._tell()
+
+    def advance(self) -> None:
+        with self._lock:
+            self.progress = Progress(self.progress.done + 1, max(self.progress.total, self.progress.done + 1))
+        self._tell()
+
+    def finish(self) -> None:
+        with self._lock:
+            self._turn(compiling=-1)
+        self._settle()
+
     def compile(self, step: int, event: Any) -> None:
         """Count a kernel whose compilation begins (1) or ends (-1); one that is compiled for another is part of it."""
         if not event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
@@ -82,7 +117,7 @@ class _Compilations:
         with self._lock:
             self._turn(compiling=step)
             before, done = self.progress, self.progress.done + (step < 0)
-            self.progress = Progress(done, max(_OF_A_STREAM, done + 1))
+            self.progress = Progress(done, max(before.total, done + 1))
             if self._settling is not None:
                 self._settling.cancel()
             if not self._compiling:

@@ -179,6 +179,10 @@ class Surrogate:
         """Return the same surrogate with the mu whose `scale` is that given, in intensity units."""
         return replace(self, mu=scale if self.name == "atan" else scale**2)
 
+    def at_mu(self, mu: float) -> Surrogate:
+        """Return the same surrogate with another mu."""
+        return replace(self, mu=mu)
+
     def widened(self, scale: float) -> Surrogate:
         """Return that of a scale at least as large as given: where a continuation begins that ends at this one."""
         return self.at_scale(scale) if scale > self.scale else self

@@ -163,8 +163,8 @@ class TrackedBackground:
         self._limit = np.float32(self.tracker.surrogate_.scale * np.sqrt(channels) / _INLIERS)
         self.one_pass = True
 
-    def fit(self, start: StartBackground, limit: np.ndarray) -> None:
-        """Fit the subspace to the frames of the start.
+    def cleaned(self, start: StartBackground, limit: np.ndarray) -> StartBuffer:
+        """Return the frames of the start, changed in place, as they should be fitted.
 
         What differs by more than `limit`, (h * w,) float32, from what a pixel showed most is replaced by that, lest
         those who were there become directions; but not where the changes come back, as those of a tree in the wind.
@@ -173,7 +173,11 @@ class TrackedBackground:
         rank = tracker.rank if isinstance(tracker.rank, int) else 1
         if not is_earned(buffer.frames, scale, rank, tracker.surrogate_, self._index):
             buffer.fill_in(start.colours.background, limit / self._scale)
-        tracker.fit(buffer.frames, scale)
+        return buffer
+
+    def fit(self, buffer: StartBuffer) -> None:
+        """Fit the subspace to frames."""
+        self.tracker.fit(buffer.frames, float(self._scale))
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""

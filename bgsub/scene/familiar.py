@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from bgsub.numerics.pages import sparse_zeros
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import in_bands
 from bgsub.scene import _familiar_kernels
@@ -49,7 +50,7 @@ class FamiliarBackground:
     def __init__(self, shape: tuple[int, int], channels: int, bands: int) -> None:
         self._bands, self._shape = bands, shape
         self.share = np.full(shape, round(_PRIOR * _FULL), np.uint8)
-        self.samples = np.zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
+        self.samples = sparse_zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
         self._frame = 0
 
     def clear(
@@ -101,5 +102,8 @@ class FamiliarBackground:
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the arrays do not fit."""
         self.share = array_of(state, "share", self._shape, "uint8")
-        self.samples = array_of(state, "samples", self.samples.shape, "int8")
+        saved = array_of(state, "samples", self.samples.shape, "int8")
+        used = saved.any(axis=(1, 2))
+        self.samples = sparse_zeros(saved.shape, saved.dtype)
+        self.samples[used] = saved[used]
         self._frame = max(int(numbers_of(state, "frame", 1)[0]), 0)

@@ -10,7 +10,6 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.jit import constant
-from bgsub.scene import _pixel_kernels
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
 _FLOATS = ("float16", "float32", "float64")
@@ -125,6 +124,8 @@ class FrameFormat:
                 f"got {name} of shape {frame.shape}"
             )
         frame = np.ascontiguousarray(frame, dtype=self.dtype)
+        if not frame.flags.carray:  # kernels are compiled for arrays that could be written
+            frame = frame.copy()
         if frame.dtype.kind == "f":
             largest = float(np.max(np.abs(frame)))
             if not np.isfinite(largest):
@@ -151,20 +152,14 @@ class FrameFormat:
 
     def to_vector(self, frame: np.ndarray, x: np.ndarray) -> np.ndarray:
         """Write a checked frame into the vector `x`, (m,), float32, intensities scaled to [0, 1]."""
-        pixels = frame.reshape(-1)
-        if frame.dtype == np.float16:  # no arithmetic on half precision in kernels
-            pixels = pixels.astype(np.float32)
-        _pixel_kernels.to_unit(pixels, np.float32(self.scale), x)
-        return x
+        return np.multiply(frame.reshape(-1).astype(np.float32), np.float32(self.scale), out=x)
 
     def to_image(self, x: np.ndarray) -> np.ndarray:
         """Return the vector `x`, (m,), float32, as a new frame of this format, rounded and clipped for integers."""
         if self.dtype not in _FULL_SCALE:
             return (x * np.float32(self.max_value)).astype(self.dtype).reshape(self.shape)
-        image = np.empty(self.size, self.dtype)
-        top = np.float32(_FULL_SCALE[self.dtype])
-        _pixel_kernels.to_picture(x, np.float32(self.max_value), top, image)
-        return image.reshape(self.shape)
+        image = np.clip(x * np.float32(self.max_value), 0, np.float32(_FULL_SCALE[self.dtype])) + np.float32(0.5)
+        return image.astype(self.dtype).reshape(self.shape)
 
 
 def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> None:

@@ -223,7 +223,8 @@ class Illumination:
         """Return the background of an explanation, (m,), float32."""
         out = np.empty(light.base.size, np.float32)
         h, w, _ = self._shape
-        _illumination_kernels.relight(_plain(light.base), np.float32(light.scale), light.grid, light.tone, h, w, out)
+        grid, tone = np.ascontiguousarray(light.grid), np.ascontiguousarray(light.tone)
+        _illumination_kernels.relight(_plain(light.base), np.float32(light.scale), grid, tone, h, w, out)
         return out
 
 

@@ -1,88 +1,217 @@
-"""Kernels that a stream needs rarely, loaded before it needs them.
+"""The kernels of a stream, before it needs them: compiled once per installation, by several processes; later, loaded.
 
-Loading a compiled kernel takes milliseconds, compiling one takes seconds; the frame that first sees the camera move or
-a lamp go on should not pay for it. While the first frames come in, a thread plays a small scene with all of that to
-an instance of its own.
+Loading a kernel takes milliseconds, compiling all of them some ten seconds of two cores. The processes take the kernels
+in the order in which a stream needs them (`bgsub.scene.kernel_table`) and leave them in Numba's cache on the disk, from
+where this process loads what it calls; a stream waits only for the kernels of the stage that it is in. A stamp beside
+the cache says that all are there. Where the cache cannot be written or no processes can be had, every kernel is compiled
+when it is first called, as Numba does.
 """
 
 from __future__ import annotations
 
 import atexit
+import hashlib
 import logging
+import os
+import subprocess
+import sys
 import threading
+from collections import deque
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
-import numpy as np
+import numba
+from filelock import FileLock
+from llvmlite import binding
 from numba import config
 
-_SIDE = 64
-_FRAMES = 52
-_loaded: set[tuple[str, int]] = set()
-_lock = threading.Lock()
+import bgsub
+from bgsub.numerics import compilation
+from bgsub.numerics.threads import cores
+from bgsub.scene import _pixel_kernels
+from bgsub.scene.kernel_table import STAGES, Frames, compile_kernel
+
+_MOST = 8  # processes, of some 200 MB each
 _exiting = threading.Event()
+_children: set[subprocess.Popen[str]] = set()
+logger = logging.getLogger("bgsub.kernels")
 
 
-def load_in_background(dtype: str, channels: int, process: Callable[[], Callable[[np.ndarray], object]]) -> None:
-    """Load the kernels for frames of a type and a number of channels, once per process, without waiting.
+class Warmup:
+    """The kernels for one kind of frames, on their way into this process.
 
     Parameters
     ----------
-    dtype : str
-        "uint8" or "float32", the types that the engine works on.
-    channels : int
-        Of the frames.
-    process : callable
-        Makes what takes the frames of `scene`, one by one.
+    frames : Frames
+        What decides about their types.
     """
-    with _lock:
-        if config.DISABLE_JIT or (dtype, channels) in _loaded:
-            return
-        _loaded.add((dtype, channels))
-    thread = threading.Thread(target=_play, args=(dtype, channels, process), name="kernel-loader", daemon=True)
-    thread.start()
-    # Python ends daemon threads in the middle of native code, which can abort the whole process.
-    atexit.register(_end, thread)
 
+    def __init__(self, frames: Frames) -> None:
+        self._frames, self._process = frames, os.getpid()
+        self._ready = [threading.Event() for _ in STAGES]
+        self._loading = threading.Event()
+        stamp = _stamp(frames)
+        if stamp is None or stamp.exists():
+            self._release()
+        self._thread = threading.Thread(target=self._run, args=[stamp], name="kernel-loader", daemon=True)
+        self._thread.start()
 
-def _end(thread: threading.Thread) -> None:
-    _exiting.set()
-    thread.join()
+    def wait(self, stage: int) -> bool:
+        """Wait for the kernels of a stage and of those before; return whether there is nothing more to wait for."""
+        if self._process != os.getpid():  # a fork, in which the thread is not
+            return True
+        if not self._ready[stage].is_set():
+            with compilation.waiting():
+                self._ready[stage].wait()
+        return self._ready[-1].is_set()
 
+    def load(self) -> None:
+        """Begin to load, beside the stream, the kernels that it has not called yet."""
+        self._loading.set()
 
-def was_compiled(kernel: Callable[..., object]) -> bool:
-    """Return whether this process had to compile a kernel that it has called, instead of finding it in the cache."""
-    stats = getattr(kernel, "stats", None)
-    return stats is not None and sum(stats.cache_misses.values()) > 0
+    def _release(self) -> None:
+        for ready in self._ready:
+            ready.set()
 
-
-def _play(dtype: str, channels: int, process: Callable[[], Callable[[np.ndarray], object]]) -> None:
-    try:
-        take = process()
-        for frame in scene(channels):
+    def _run(self, stamp: Path | None) -> None:
+        """Compile what is not there, then load everything."""
+        try:
+            if not self._ready[-1].is_set():
+                assert stamp is not None
+                self._compile(stamp)
+        except Exception:  # whoever needs a kernel compiles it
+            logger.debug("compiling kernels failed", exc_info=True)
+        finally:
+            self._release()
+        self._loading.wait()
+        for row in [row for rows in STAGES for row in rows]:
             if _exiting.is_set():
                 return
-            take(frame if dtype == "uint8" else frame.astype(np.float32) / 255)
-    except Exception:  # the stream itself will show what is wrong, with a frame to blame
-        logging.getLogger("bgsub").debug("loading kernels failed", exc_info=True)
+            compile_kernel(row, self._frames)
+
+    def _compile(self, stamp: Path) -> None:
+        with compilation.planned(sum(map(len, STAGES))) as tell, FileLock(stamp.with_name("bgsub-kernels.lock")):
+            if not stamp.exists() and self._share_out(tell):
+                stamp.touch()
+
+    def _share_out(self, tell: Callable[[], None]) -> bool:
+        """Let processes compile all kernels; return whether they have."""
+        waiting = deque((stage, row) for stage, rows in enumerate(STAGES) for row in rows)
+        left, lock = [len(rows) for rows in STAGES], threading.Lock()
+
+        def work() -> None:
+            with _Compiler(self._frames) as compiler:
+                while waiting:
+                    stage, row = waiting.popleft()
+                    if not compiler.compile(row):
+                        return
+                    tell()
+                    with lock:
+                        left[stage] -= 1
+                        for ready, rest in zip(self._ready, _sums(left), strict=True):
+                            if rest == 0:
+                                ready.set()
+
+        threads = [threading.Thread(target=work, name="kernel-compiler") for _ in range(min(cores(), _MOST))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return not any(left)
 
 
-def scene(channels: int) -> list[np.ndarray]:
-    """Return frames, (h, w, c) uint8, of which the first 8 are the start.
+class _Compiler:
+    """A process that compiles the kernels it is told."""
 
-    A still scene whose first frame has an object that is gone in the next one, a shaken camera, an object that casts a
-    hard shadow and stops, a lamp.
-    """
-    rng = np.random.default_rng(0)
-    coarse = np.kron(rng.integers(40, 160, (10, 10, channels)), np.ones((8, 8, 1)))[:80, :80]
-    background = (coarse + rng.integers(0, 20, coarse.shape)).astype(np.uint8)
-    frames = []
-    for i in range(_FRAMES):
-        shift = i % 3 if 14 <= i < 20 else 0
-        frame = background[4 + shift : 4 + shift + _SIDE, 4 : 4 + _SIDE].copy()
-        if i < 1 or 22 <= i < 36:
-            frame[20:44, 16:40] = 230
-            frame[12:52, 40:46] //= 5
-        if i >= 40:
-            frame = (frame * np.linspace(0.8, 1.6, _SIDE)[:, np.newaxis]).clip(0, 255).astype(np.uint8)
-        frames.append(frame)
-    return frames
+    def __init__(self, frames: Frames) -> None:
+        package = Path(bgsub.__path__[0]).parent
+        path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
+        command = [sys.executable, "-m", __name__, *map(str, frames)]
+        self._child = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env={**os.environ, "PYTHONPATH": path},
+        )
+        _children.add(self._child)
+
+    def __enter__(self) -> _Compiler:
+        return self
+
+    def compile(self, row: str) -> bool:
+        """Have a kernel compiled; return whether it was."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        try:
+            self._child.stdin.write(row + "\n")
+            self._child.stdin.flush()
+        except OSError:  # it has ended
+            return False
+        return self._child.stdout.readline() == row + "\n"
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self._child.communicate()
+        except OSError:
+            self._child.wait()
+        _children.discard(self._child)
+
+
+def _sums(counts: list[int]) -> list[int]:
+    return [sum(counts[: i + 1]) for i in range(len(counts))]
+
+
+def _stamp(frames: Frames) -> Path | None:
+    """Return the file that says that all kernels are in the cache; None where there is none or nobody to fill it."""
+    folder = _pixel_kernels.majority.stats.cache_path
+    if folder is None or not Path(sys.executable or "").stem.startswith("python"):
+        return None
+    return Path(folder, f"bgsub-{_installation()}-{'-'.join(map(str, frames))}.kernels")
+
+
+@cache
+def _installation() -> str:
+    """Return a hash of what Numba's cache depends on: versions, processor, sources."""
+    sources = sorted(Path(bgsub.__path__[0]).glob("**/_*kernels.py"))
+    stats = [(path.name, stat.st_mtime_ns, stat.st_size) for path in sources for stat in [path.stat()]]
+    processor = [config.CPU_NAME or binding.get_host_cpu_name(), config.CPU_FEATURES]
+    parts = [sys.version, numba.__version__, binding.llvm_version_info, *processor, stats]
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+
+
+_warmups: dict[tuple[int, Frames], Warmup] = {}
+_lock = threading.Lock()
+
+
+def prepare(frames: Frames) -> Warmup | None:
+    """Begin to compile the kernels for a kind of frames, once per process; None where kernels are plain Python."""
+    if config.DISABLE_JIT:
+        return None
+    with _lock:
+        return _warmups.get((os.getpid(), frames)) or _warmups.setdefault((os.getpid(), frames), Warmup(frames))
+
+
+@atexit.register
+def _end() -> None:
+    """End the processes and the threads: Python ends daemon threads in the middle of native code, which can abort."""
+    _exiting.set()
+    for child in tuple(_children):
+        child.kill()
+    for (process, _), warmup in tuple(_warmups.items()):
+        if process == os.getpid():
+            warmup.load()
+            warmup._thread.join()
+
+
+def _main(dtype: str, channels: str, surrogate: str) -> None:
+    """Compile the kernels whose rows stand on standard input, each answered by itself."""
+    for line in sys.stdin:
+        compile_kernel(line.strip(), Frames(dtype, int(channels), int(surrogate)))
+        print(line, end="", flush=True)
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

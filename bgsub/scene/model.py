@@ -13,6 +13,7 @@ from bgsub.scene.calm import Calm
 from bgsub.scene.engine import Canvas, Shot
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.illumination import Illumination, Light
+from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
 from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
@@ -65,6 +66,13 @@ class SceneModel:
     def phase(self) -> Phase:
         """Return "start" while what the first frames showed most serves, "tracking" afterwards."""
         return "tracking" if self.start is None else "start"
+
+    @property
+    def stage(self) -> int:
+        """Which kernels the next frame needs, one of those of `bgsub.scene.kernel_table`."""
+        if self.start is None or self.start.buffer.is_nearly_full:
+            return TRACKING
+        return START if self.canvas.count else FIRST_FRAME
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; what was learned stays."""
@@ -210,7 +218,7 @@ class SceneModel:
         if due is not None:
             self._release(seen.pixels, due)
         if self.start is not None and self.start.buffer.is_full:
-            self._finish_start(self.start)
+            self._finish_start()
 
     def _release(self, pixels: np.ndarray, due: np.ndarray) -> None:
         """Give pixels, (h, w) bool, to the background."""
@@ -219,13 +227,17 @@ class SceneModel:
         elif self.start is not None:
             self.start.colours.put(pixels, due)
 
-    def _finish_start(self, start: StartBackground) -> None:
+    def _finish_start(self) -> None:
         """Fit the subspace to the buffered frames; from the next frame on it is tracked."""
+        start, self.start = self.start, None
+        assert start is not None
         threshold, factor = self.segmenter.limits
         limit = np.maximum(threshold, factor * self.segmenter.noise.sigma.reshape(-1))
-        self.tracked = TrackedBackground(self.frames, self._parameters)
-        self.tracked.fit(start, limit)
-        self.start = None
+        tracked = TrackedBackground(self.frames, self._parameters)
+        buffer = tracked.cleaned(start, limit)
+        del start  # the fit takes the most memory of all, and needs the frames only
+        tracked.fit(buffer)
+        self.tracked = tracked
 
     # -- files ---------------------------------------------------------------------------------------------------
 

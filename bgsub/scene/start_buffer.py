@@ -50,6 +50,11 @@ class StartBuffer:
         return self.count == self.frames.shape[0]
 
     @property
+    def is_nearly_full(self) -> bool:
+        """Whether the batch start needs one more frame at most."""
+        return self.count + 1 >= self.frames.shape[0]
+
+    @property
     def newest(self) -> np.ndarray | None:
         """The last frame, (m,), None before the first."""
         return self.frames[self.count - 1] if self.count else None

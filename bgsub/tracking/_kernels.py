@@ -17,8 +17,10 @@ from bgsub.numerics.surrogates import (
     arctan,
     log_influence,
     log_value,
+    log_weight,
     lp_influence,
     lp_value,
+    lp_weight,
 )
 
 BLOCK = 2048
@@ -27,6 +29,7 @@ _ZERO = np.float32(0)
 _HALF = np.float32(0.5)
 _ONE = np.float32(1)
 _TINY = np.float32(1e-12)
+_NEARLY_ZERO = np.float32(1e-6)
 ONES = np.ones(BLOCK, np.float32)
 
 
@@ -37,24 +40,21 @@ def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-de
     `r`, `e`, `scale` (n,), the last one holds the scales s.
     """
     total = _ZERO
-    if len(kind) == LP:
-        for i in range(r.size):
+    for i in range(r.size):
+        if len(kind) == LP:  # known when it is compiled
             s, z = scale[i], r[i] / scale[i]
             e[i] = s * lp_influence(z, mu, p)
             total += s * s * lp_value(z, mu, p)
-    elif len(kind) == LOG:
-        for i in range(r.size):
+        elif len(kind) == LOG:
             s, z = scale[i], r[i] / scale[i]
             e[i] = s * log_influence(z, mu, p)
             total += s * s * log_value(z, mu, p)
-    else:
-        for i in range(r.size):
+        else:
             width = mu * scale[i]
             t = r[i] / width  # once for both
             z = width * arctan(t)
             e[i] = z / (_ONE + t * t)
-            total += z * z
-        total *= _HALF
+            total += _HALF * z * z
     return total
 
 
@@ -68,6 +68,22 @@ def weight_and_value(r, scale, omega, kind, mu, p):  # type: ignore[no-untyped-d
     for i in range(r.size):
         omega[i] = _ONE if abs(r[i]) < _TINY else omega[i] / r[i]
     return total
+
+
+@kernel
+def weigh(x, low_rank, kind, mu, p, omega, weighted):  # type: ignore[no-untyped-def]
+    """Write ``omega(r)`` and ``omega(r) r`` of ``r = x - low_rank``; all (n, m), float32."""
+    for j in range(len(x)):
+        for i in range(x.shape[1]):
+            r = x[j, i] - low_rank[j, i]
+            if len(kind) == LP:  # known when it is compiled
+                w = lp_weight(r, mu, p)
+            elif len(kind) == LOG:
+                w = log_weight(r, mu, p)
+            else:
+                z = max(abs(r) / mu, _NEARLY_ZERO)
+                w = arctan(z) / (z * (_ONE + z * z))
+            omega[j, i], weighted[j, i] = w, w * r
 
 
 @part
@@ -110,21 +126,10 @@ def combine(stack, begin, c, out):  # type: ignore[no-untyped-def]
     """
     end = begin + out.size
     first = c.size % 4
-    if first == 0:
-        for i in range(out.size):
-            out[i] = _ZERO
-    elif first == 1:
-        u = stack[0, begin:end]
-        for i in range(out.size):
-            out[i] = c[0] * u[i]
-    elif first == 2:
-        u, v = stack[0, begin:end], stack[1, begin:end]
-        for i in range(out.size):
-            out[i] = c[0] * u[i] + c[1] * v[i]
-    else:
-        u, v, s = stack[0, begin:end], stack[1, begin:end], stack[2, begin:end]
-        for i in range(out.size):
-            out[i] = c[0] * u[i] + c[1] * v[i] + c[2] * s[i]
+    for i in range(out.size):
+        out[i] = _ZERO
+    for j in range(first):
+        add_scaled(out, c[j], stack[j, begin:end])
     for j in range(first, c.size, 4):
         u, v = stack[j, begin:end], stack[j + 1, begin:end]
         s, t = stack[j + 2, begin:end], stack[j + 3, begin:end]

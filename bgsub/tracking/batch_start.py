@@ -1,7 +1,7 @@
 """Batch start of the subspace for tall matrices: few frames, very many pixels.
 
 The row space of the frames is found by robust PCA on a random subset of the pixels; given the coefficients, every
-pixel's row of U is a small robust problem of its own (`bgsub.tracking._batch_start_kernels.fit_rows`). The cost is
+pixel's row of U is a small robust problem of its own (`bgsub.tracking.row_fit`). The cost is
 O(m n k^2) with one pass over the frames, on all cores.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.numerics.threads import cores, one_blas_thread
 from bgsub.robust_pca.estimator import RobustPCA
-from bgsub.tracking import _batch_start_kernels
+from bgsub.tracking.row_fit import fit_rows
 
 _ALTERNATIONS_STILL = 20
 _ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at most (root mean square)
@@ -57,8 +57,7 @@ def batch_start(
         Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
         mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
         U = np.empty((Y.shape[1], X.shape[1]), np.float32)
-        p = np.float32(surrogate.p)
-        _batch_start_kernels.fit_rows(X, np.float32(scale), Y.astype(np.float32), mus, surrogate.code, p, U, cores())
+        fit_rows(X, np.float32(scale), Y.astype(np.float32), surrogate, mus, U, cores())
         return orthonormalise(U, Y, rank)
 
 

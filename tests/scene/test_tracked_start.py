@@ -27,7 +27,7 @@ def started(frames, **parameters):
     for frame in frames:
         start.see(frame, None, False, np.zeros((H, W), F))
     background = TrackedBackground(form, SubtractorParameters(threads=1, start_frames=len(frames), **parameters))
-    background.fit(start, LIMIT)
+    background.fit(background.cleaned(start, LIMIT))
     return background, start, start.buffer.frames.reshape(-1, H, W, 3)
 
 
@@ -95,7 +95,8 @@ def test_the_limit_is_each_pixels_own():
         start.see(frame, None, False, np.zeros((H, W), F))
     limit = LIMIT.reshape(H, W).copy()
     limit[:, W // 2 :] = 2
-    TrackedBackground(form, SubtractorParameters(threads=1, start_frames=FRAMES)).fit(start, limit.reshape(-1))
+    background = TrackedBackground(form, SubtractorParameters(threads=1, start_frames=FRAMES))
+    background.fit(background.cleaned(start, limit.reshape(-1)))
     kept = start.buffer.frames.reshape(frames.shape)
     np.testing.assert_array_equal(kept[:, :, W // 2 :], frames[:, :, W // 2 :])
     assert (kept[3:10][:, *BOX][:, :, :8] != frames[3:10][:, *BOX][:, :, :8]).any(axis=3).all()

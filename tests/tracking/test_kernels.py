@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.scene import _pixel_kernels
-from bgsub.tracking import _batch_start_kernels, _kernels
+from bgsub.tracking import _kernels
+from bgsub.tracking.row_fit import fit_rows
 
 F = np.float32
 SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
@@ -136,7 +137,7 @@ def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, 
     X = (values * top).astype(dtype)
     mus = np.geomspace(0.5, max(surrogate.mu, 0.05), 4)
     U = np.empty((k, m), F)
-    _batch_start_kernels.fit_rows(X, F(1 / top), Y.astype(F), mus.astype(F), surrogate.code, F(surrogate.p), U)
+    fit_rows(X, F(1 / top), Y.astype(F), surrogate, mus.astype(F), U)
     expected = reference.rows_given_coefficients(X / top, Y, mus, surrogate.name, surrogate.p)
     np.testing.assert_allclose(U, expected, atol=5e-3)
 

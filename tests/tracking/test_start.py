@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from reference_tracking import rows_given_coefficients
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.tracking import _batch_start_kernels
+from bgsub.tracking import row_fit
 from bgsub.tracking.batch_start import batch_start, is_earned, orthonormalise
 
 ATAN = Surrogate("atan", 0.05)
@@ -41,12 +41,12 @@ def test_planted_background_is_recovered(surrogate, n, m, k):
 @pytest.mark.parametrize("k", [1, 3, 4, 5, 15])
 def test_the_rows_do_not_depend_on_the_number_of_threads(k):
     rng = np.random.default_rng(k)
-    X = rng.integers(0, 255, (22, 5 * _batch_start_kernels.BLOCK + 77), dtype=np.uint8)
+    X = rng.integers(0, 255, (22, 5 * row_fit.BLOCK + 77), dtype=np.uint8)
     Y = rng.standard_normal((22, k)).astype(np.float32)
     mus = np.geomspace(0.5, 0.05, 4).astype(np.float32)
     fits = np.full((3, k, X.shape[1]), np.nan, np.float32)
     for U, threads in zip(fits, (1, 2, 4), strict=True):
-        _batch_start_kernels.fit_rows(X, np.float32(1 / 255), Y, mus, ATAN.code, np.float32(0.5), U, threads)
+        row_fit.fit_rows(X, np.float32(1 / 255), Y, ATAN, mus, U, threads)
     np.testing.assert_array_equal(fits[1], fits[0])
     np.testing.assert_array_equal(fits[2], fits[0])
 
@@ -60,9 +60,7 @@ def test_reweightings_left_out_where_nothing_stands_out_change_next_to_nothing(s
     first = 0.5 if surrogate.name == "atan" else 0.25
     mus = np.geomspace(first, surrogate.mu, 6)
     U = np.empty((3, 60), np.float32)
-    _batch_start_kernels.fit_rows(
-        X, np.float32(1), Y.astype(np.float32), mus.astype(np.float32), surrogate.code, np.float32(surrogate.p), U
-    )
+    row_fit.fit_rows(X, np.float32(1), Y.astype(np.float32), surrogate, mus.astype(np.float32), U)
     expected = rows_given_coefficients(X, Y, mus, surrogate.name, surrogate.p)
     np.testing.assert_allclose(Y @ U, Y @ expected, atol=0.5 / 255)
     assert np.sqrt(np.mean((Y @ (U - expected)) ** 2)) < 0.05 / 255

@@ -1,0 +1,130 @@
+"""The kernels that a stream of frames needs, in the order in which it needs them, with the types of their arguments.
+
+So they can be compiled before they are called, several at a time. A type is a scalar as Numba abbreviates it (``f4``,
+``u1``, ...), an array of so many dimensions (``f4_2``), or a named tuple of `RECORDS`; ``P`` is the type of the pixels,
+``lanes`` and ``cost`` are the constants that stand for the number of channels and for the surrogate.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import NamedTuple
+
+from numba import types
+
+from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
+from bgsub.scene._familiar_kernels import Memory
+from bgsub.tracking.basis import Cost, Visit
+
+RECORDS = {
+    Cost: "cost, f4, f4",
+    FrameArrays: "P_1, f4_1, f4_1, u1_1, P_1, b1",
+    Look: "f4, lanes, f4, f4, f4, f4",
+    Memory: "f4_2, f4, f4, f4",
+    Outputs: "f4_1, P_1, u1_1",
+    Visit: "f4_2, f4_2, f4_1, i8, i8",
+}
+
+_FIRST_FRAME = """
+scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2, u1_1, u1_1
+scene._pixel_kernels.to_unit: f4_1, f4, f4_1
+scene._engine_kernels.compare: i8, i8, f4_1, FrameArrays, Look, Outputs, f4_2
+scene._pixel_kernels.exceeds_noise: f4_1, f4_1, f4, f4, u1_1
+scene._familiar_kernels.clear_familiar: i8, i8, lanes, P_3, P_3, Memory, f4, f4, f4, i8, i1_3, u1_2, u1_2
+scene._pixel_kernels.majority: i8, i8, u1_2, i8, u1_2, u2_1, u2_1
+scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
+scene._shadows_kernels.count_coloured: P_2, i8, f4
+scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1
+scene._pixel_kernels.learn_noise: f4_1, u1_1, f4, f4, f4, f4_1
+scene._familiar_kernels.remember: i8, i8, i8, P_3, P_3, Memory, u1_2, u2_2, i1_3
+scene._standing_objects_kernels.grow_old: i8, i8, P_2, u1_1, f4, i8, f4, P_2, u2_1
+"""
+_START = """
+scene._illumination_kernels.contrast: P_1, i8_1, i8
+scene._registration_kernels.strongest: P_3, f8, i8, i8, i8, i8, i8_3, f4_3, f4_2, f4_1, f4_1
+scene._registration_kernels.look: P_3, f8, i8_1, f4_1, f4_1, f4_1
+scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
+scene._registration_kernels.residuals_at_rest: P_3, f8, i8_1, f4_2, f8_1, f4_1
+scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
+scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
+scene._standing_objects_kernels.confirm: u1_1, u1, u1_1
+scene._shadows_kernels.outvoted: i8_1, u1_2, u1_2, u1_2, i8, f4, u2_2, u2_2
+scene._pixel_kernels.paint: u1_1, i8, u1_1
+"""
+_TRACKING = """
+robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_1
+scene._start_colours_kernels.fill_in: i8, i8, f4_2, f4_1, f4, P_3
+tracking._kernels.weigh: f4_2, f4_2, cost, f4, f4, f4_2, f4_2
+tracking._kernels.gram_of: f4_2, i8, i8
+tracking._kernels.gather: f4_2, i8_1, i8, f4_2, f4_2
+tracking._kernels.transform_rows: f4_2, f4_2, f4_2
+scene._pixel_kernels.values_at: P_1, i8_1, f4, f4_1
+scene._pixel_kernels.seen_at: u1_1, i8_1, i8, f4_1
+scene._pixel_kernels.values_at: f4_1, i8_1, f4, f4_1
+tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_2, f4_1, f8_2, f8_1
+tracking._kernels.combine: f4_2, i8, f4_1, f4_1
+scene._engine_kernels.sweep: i8, i8, Visit, Cost, FrameArrays, Look, Outputs, f4_2, f8_2
+tracking._step_kernels.full_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1
+tracking._kernels.residual_sweep: f4_2, i8, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_1, f8_1, f4_1
+tracking._step_kernels.compose: f8_2, f8_2, f8_1
+scene._pixel_kernels.follow_median: f4_1, f4, f4, f4, f4, f4_1
+scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1
+tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
+scene._illumination_kernels.alike: f4_1, f4_1, i8_1, i8, f4, f8
+scene._illumination_kernels.gather: f4_1, i8_1, f4, f4_2
+scene._illumination_kernels.fit: f4_2, f4_2, f4_2, i8_1, i8, f8_2, i8_1, f8, f8_1, f4_2, f8_3, f8_2
+scene._illumination_kernels.rises: f4_2, f8
+scene._illumination_kernels.residuals: f4_2, f4_2, f4_2, i8_1, i8, f4_2, f4_1
+scene._illumination_kernels.relight: f4_1, f4, f4_3, f4_2, i8, i8, f4_1
+tracking._kernels.turn_rows: f4_2, i8, f4_1, f4_1, f4_1, u1_1, f8_2, f4_2
+scene._pixel_kernels.to_unit: P_1, f4, f4_1
+scene._registration_kernels.shift: P_3, f8, f8, f8, f4_1, P_3
+scene._registration_kernels.shift: f4_3, f8, f8, f8, f4_1, f4_3
+scene._shadows_kernels.walk_in: i8, i8, P_3, P_3, u1_2, f4, f4, f4, f4, f4, u1_2, f4_2
+scene._reduction_kernels.enlarge: i8, i8, P_3, f4, P_3, P_3, f4, u1_2, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_3, f4_2, f4_2
+"""
+STAGES = tuple(stage.strip().splitlines() for stage in (_FIRST_FRAME, _START, _TRACKING))
+FIRST_FRAME, START, TRACKING = range(len(STAGES))
+
+
+class Frames(NamedTuple):
+    """What decides about the types of a stream.
+
+    Attributes
+    ----------
+    dtype : str
+        "uint8" or "float32", the types of pixels that the engine works on.
+    channels : int
+        Of the frames.
+    surrogate : int
+        One of `bgsub.numerics.surrogates.CODES`.
+    """
+
+    dtype: str
+    channels: int
+    surrogate: int
+
+
+def compile_kernel(row: str, frames: Frames) -> None:
+    """Compile the kernel of a row of a stage, or load it from the cache."""
+    name, wanted = row.split(": ")
+    module, function = name.rsplit(".", 1)
+    getattr(import_module(f"bgsub.{module}"), function).compile(_typed(wanted, frames))
+
+
+def _typed(wanted: str, frames: Frames) -> tuple[types.Type, ...]:
+    """Return the types that are written in a row."""
+    known = {record.__name__: record for record in RECORDS}
+    constants = {"lanes": frames.channels, "cost": frames.surrogate}
+
+    def typed(word: str) -> types.Type:
+        if word in known:
+            record = known[word]
+            return types.NamedTuple(_typed(RECORDS[record], frames), record)
+        if word in constants:
+            return types.UniTuple(types.int64, constants[word])
+        scalar, _, dimensions = word.partition("_")
+        plain = getattr(types, frames.dtype if scalar == "P" else scalar)
+        return types.Array(plain, int(dimensions), "C") if dimensions else plain
+
+    return tuple(typed(word) for word in wanted.split(", "))

@@ -1,0 +1,38 @@
+"""A small scene in which all happens that kernels are there for, and a subtractor that sees it all in 52 frames."""
+
+import numpy as np
+
+from bgsub import BackgroundSubtractor
+
+_SIDE, _FRAMES = 64, 52
+
+
+def rehearse(channels, dtype="uint8"):
+    """Show the scene to a subtractor, of which kernels for rank 2 and one thread are called."""
+    subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
+    for frame in scene(channels):
+        subtractor.process(frame if dtype == "uint8" else frame.astype(np.float32) / 255)
+        if subtractor.tracker is not None:
+            subtractor.tracker.subspace_.orthonormalise()
+
+
+def scene(channels: int) -> list[np.ndarray]:
+    """Return frames, (h, w, c) uint8, of which the first 8 are the start.
+
+    A still scene whose first frame has an object that is gone in the next one, a shaken camera, an object that casts a
+    hard shadow and stops, a lamp.
+    """
+    rng = np.random.default_rng(0)
+    coarse = np.kron(rng.integers(40, 160, (10, 10, channels)), np.ones((8, 8, 1)))[:80, :80]
+    background = (coarse + rng.integers(0, 20, coarse.shape)).astype(np.uint8)
+    frames = []
+    for i in range(_FRAMES):
+        shift = i % 3 if 14 <= i < 20 else 0
+        frame = background[4 + shift : 4 + shift + _SIDE, 4 : 4 + _SIDE].copy()
+        if i < 1 or 22 <= i < 36:
+            frame[20:44, 16:40] = 230
+            frame[12:52, 40:46] //= 5
+        if i >= 40:
+            frame = (frame * np.linspace(0.8, 1.6, _SIDE)[:, np.newaxis]).clip(0, 255).astype(np.uint8)
+        frames.append(frame)
+    return frames

@@ -1,0 +1,92 @@
+"""The scripts that measure speed against size, rank and streams, and memory per pixel, small."""
+
+import csv
+import importlib
+import sys
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor
+from bgsub.evaluation.speed import time_methods
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """A function that imports a script by its name, as the processes that it starts do."""
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    return importlib.import_module
+
+
+def test_speed_against_size_rank_and_streams(script, tmp_path, capsys):
+    small = ["--sizes", "64x48,96x72", "--ranks", "1,2", "--streams", "1,2", "--frames", "61", "--seconds", "0.1"]
+    script("scaling").main([*small, "-o", str(tmp_path / "speed")], standalone_mode=False)
+    with (tmp_path / "speed.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    cells = {(r["panel"], r["method"], r["width"], r["rank"], r["streams"], r["kind"], r["threads"]) for r in rows}
+    threads = {"1", str(script("scaling").cores())}
+    for method in ("bgsub", "mog2"):
+        assert {("resolution", method, w, "3", "1", "threads", n) for w in ("64", "96") for n in threads} <= cells
+        assert {("rank", method, "640", k, "1", "threads", "1") for k in ("1", "2")} <= cells
+        for kind in ("processes", "threads"):
+            assert {("streams", method, "640", "3", n, kind, "1") for n in ("1", "2")} <= cells
+    assert len(cells) == len(rows) == 4 * len(threads) + 4 + 8
+    assert all(float(row["rate"]) > 0 and float(row["p99"]) >= float(row["milliseconds"]) > 0 for row in rows)
+    assert cv2.imread(str(tmp_path / "speed.png")).shape[1] == 1440
+    assert capsys.readouterr().out.splitlines()[-1].startswith("64 cameras of 640x480")
+
+
+@pytest.mark.parametrize(("frames", "counted"), [(61, 1), (60, 30), (80, 20)])
+def test_frames_of_the_start_do_not_count(frames, counted):
+    class Nothing:
+        def apply(self, image):
+            return image
+
+    pictures = [np.zeros((4, 4, 3), np.uint8)] * frames
+    (timing,) = time_methods(pictures, Nothing, warm_up=60, peers=())
+    assert len(timing.milliseconds) == counted
+
+
+def test_cameras_are_counted_from_the_most_streams(script, monkeypatch):
+    scaling = script("scaling")
+    monkeypatch.setattr(scaling, "cores", lambda: 4)
+    points = [
+        scaling.Point("streams", method, 640, 480, 3, count, kind, 1, 5.0, 6.0, rate)
+        for method, count, kind, rate in [
+            ("bgsub", 2, "processes", 500.0),
+            ("bgsub", 8, "processes", 800.0),
+            ("bgsub", 8, "threads", 700.0),
+            ("mog2", 8, "processes", 400.0),
+        ]
+    ]
+    assert "1600 frames/s; at 200 per core (8 streams on 4) that is 8.0 cores" in scaling.advice(points)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_memory_per_pixel(script, capsys):
+    script("memory").main(["--frames", "55", "--sizes", "320x240,480x360", "--arrays"], standalone_mode=False)
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split() == ["bytes", "per", "pixel", "held", "touched", "steady", "peak"]
+    for name, channels in (("colour", 3), ("grey", 1)):
+        held, touched, _, peak = next(map(float, line.split()[1:]) for line in lines if line.startswith(name))
+        assert 16 * channels < touched <= held
+        assert peak > 50 * channels
+    assert any("basis.stack" in line for line in lines)
+    assert lines[-1].startswith("64 cameras of 640x480 in colour: ")
+
+
+def test_arrays_count_once_and_by_what_owns_them(script):
+    subtractor = BackgroundSubtractor()
+    for _ in range(2):
+        subtractor.apply(np.zeros((48, 64, 3), np.uint8))
+    arrays = script("memory").arrays_of(subtractor)
+    model = subtractor._scenes.model
+    frames = [array for path, array in arrays.items() if path.endswith("start.buffer.frames")]
+    assert [array is model.start.buffer.frames for array in frames] == [True]
+    owners = [id(array) for array in arrays.values()]
+    assert len(set(owners)) == len(owners)
+    assert sum(array.nbytes for array in arrays.values()) > 64 * 48 * (50 * 3 + 3 * 16)
