@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
-from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.state import State, array_of, part_of
+from bgsub.numerics.surrogates import CODES
 from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
-from bgsub.scene import _pixel_kernels
 from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
 from bgsub.scene.kernel_table import Frames

@@ -37,7 +37,13 @@ def part(function: F) -> F:
 
 
 def _compiled(function: F, inline: str = "never") -> F:
-    options: dict[str, Any] = {"nogil": True, "fastmath": FASTMATH, "error_model": "numpy", "inline": inline, "no_cfunc_wrapper": True}
+    options: dict[str, Any] = {
+        "nogil": True,
+        "fastmath": FASTMATH,
+        "error_model": "numpy",
+        "inline": inline,
+        "no_cfunc_wrapper": True,
+    }
     try:
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no folder for the cache can be written
