@@ -205,6 +205,8 @@ class StandingObjects:
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
             box = np.s_[max(top - 3, 0) : top + height + 3, max(left - 3, 0) : left + width + 3]
+            if not old[box].any():
+                continue
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
             region &= foreground[box]
