@@ -3,11 +3,51 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import FASTMATH, kernel, part
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 CHUNK = 64  # pixels that are looked at together to find out whether any is set
+
+
+def squared(x, y):  # type: ignore[no-untyped-def]
+    """Return ``(x - y)^2``; in kernels as int32 for uint8, which is several times faster, and as float32 for others."""
+    return (x - y) ** 2
+
+
+@overload(squared, jit_options={"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True})
+def _squared_in_kernels(x, y):  # type: ignore[no-untyped-def]
+    wide = np.int32 if x == types.uint8 and y == types.uint8 else np.float32
+
+    def square(x, y):  # type: ignore[no-untyped-def]
+        s = wide(x) - wide(y)
+        return wide(s * s)
+
+    return square
+
+
+@part
+def distance(x, l, i, j, channels):  # type: ignore[no-untyped-def]
+    """Return the squared distance of the colours at the entries `i` of `x` and `j` of `l` on, flat; i, j uint64."""
+    total = squared(x[i], l[j])
+    for c in range(1, channels):
+        total += squared(x[i + np.uint64(c)], l[j + np.uint64(c)])
+    return total
+
+
+@part
+def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
+    """Write the places from `begin` to `end` where `flags`, (n,), is not 0 into `places`; return their number.
+
+    Loops over the list have no branch that depends on a pixel, which is wrongly predicted as often as not.
+    """
+    count = np.uint64(0)
+    for place in range(begin, end):
+        places[count] = place
+        count += np.uint64(1) if flags[np.uint64(place)] != 0 else np.uint64(0)
+    return count
 
 
 @part
