@@ -29,7 +29,7 @@ class FrameArrays(NamedTuple):
         Noise scale.
     cost_scale : ndarray, (n,) or (0,), float32
         Scales s of the pixels' costs ``s^2 h(r / s)``; empty where there are no costs.
-    hidden : ndarray, (n,) or (0,), uint8
+    hidden : ndarray, (n,) or (0,), uint16
         Pixels that are not observed (non-zero); empty when all are.
     before : ndarray, (m,), type of `pixels`
         Background of the frame before.
@@ -116,7 +116,7 @@ def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
 
 @part
 def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
-    """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint8, is not zero to zero."""
+    """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint16, is not zero to zero."""
     for first in range(0, hidden.size, CHUNK):
         last = min(first + CHUNK, hidden.size)
         if not any_set(hidden[first:last]):

@@ -182,14 +182,23 @@ def paint(where, value, image):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def values_at(pixels, index, scale, out):  # type: ignore[no-untyped-def]
-    """Write ``scale * pixels[index]`` into `out`, (s,) float32; `pixels` (m,) of any real dtype."""
-    for i in range(index.size):
-        out[i] = np.float32(pixels[index[i]]) * scale
+def look_at(entries, places, pixels, scale, cost_scale, hidden, values, scales, seen):  # type: ignore[no-untyped-def]
+    """Read a frame and what is known of its pixels at some entries.
 
-
-@kernel
-def seen_at(hidden, index, channels, out):  # type: ignore[no-untyped-def]
-    """Write 0 into `out`, (s,) float32, where the pixel of an entry of `index` is hidden, 1 elsewhere; (n,) uint8."""
-    for i in range(index.size):
-        out[i] = _ZERO if hidden[index[i] // channels] != 0 else np.float32(1)
+    Parameters
+    ----------
+    entries, places : ndarray, (s,), uint64
+        Entries of the frame, and their pixels.
+    pixels : ndarray, (m,), any real dtype
+        The frame; ``scale * pixels`` is in [0, 1].
+    cost_scale, hidden : ndarray, (n,) float32, (n,) or (0,) uint16
+        Of every pixel.
+    values, scales, seen : ndarray, (s,), float32, output
+        Intensity and scale; 0 where the pixel is hidden and 1 elsewhere, but left alone where `hidden` is empty.
+    """
+    for i in range(entries.size):
+        values[i] = np.float32(pixels[entries[i]]) * scale
+        scales[i] = cost_scale[places[i]]
+    if hidden.size > 0:
+        for i in range(entries.size):
+            seen[i] = _ZERO if hidden[places[i]] != 0 else _ONE

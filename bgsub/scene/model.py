@@ -140,7 +140,7 @@ class SceneModel:
         """Fill the canvas from the frame."""
         hidden = self.objects.held()
         if known is not None:
-            hidden = known.view(np.uint8) if hidden is None else hidden | known.view(np.uint8)
+            hidden = known.astype(np.uint16) if hidden is None else hidden | known
         segmenter = self.segmenter
         compared = self._background().separate(
             Shot(pixels, hidden, segmenter.noise.sigma, *segmenter.limits), self.canvas

@@ -8,6 +8,8 @@ detection, ICCV frame-rate workshop, 1999: the common factor. The walk in from t
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from bgsub.errors import ParameterError
@@ -105,11 +107,12 @@ class ShadowDetector:
 
         self._seen[:] = 0  # fewer bands may run
         in_bands(see, len(mask), self._bands)
-        if not self._seen.any():
+        unit = _EVERY / math.sqrt(mask.size)
+        seen = self._seen.sum(axis=0)
+        if not seen.any():
             return
-        seen = self._seen.sum(axis=0) * _EVERY / np.sqrt(mask.size)
-        self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, _MOST)
-        self._outline += seen
+        self._outline *= 1 - min(unit * int(seen[:, 1].sum()) / _MEMORY, _MOST)
+        self._outline += unit * seen
         self.side = _dark_side(self._outline)
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
@@ -174,6 +177,6 @@ class ShadowDetector:
 
 def _dark_side(outline: np.ndarray) -> int | None:
     """Return which of the sides, (s, 2) of lit outline and all of it, is hardly ever lit; None if none is."""
-    lit, all_of_it = outline.T
-    side = int((lit / all_of_it).argmin())
-    return side if lit[side] * all_of_it.sum() < _NEVER * lit.sum() * all_of_it[side] else None
+    lit, all_of_it = outline.T.tolist()
+    side = min(range(len(lit)), key=lambda i: lit[i] / all_of_it[i])
+    return side if lit[side] * sum(all_of_it) < _NEVER * sum(lit) * all_of_it[side] else None

@@ -66,7 +66,6 @@ class StandingObjects:
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
-        self._held = np.zeros((h, w), np.uint8)
         self._oldest = 0
         self._hasty: np.ndarray | None = None
         self._settling = 0
@@ -129,11 +128,8 @@ class StandingObjects:
         return self._settling > 0
 
     def held(self) -> np.ndarray | None:
-        """Return where foreground is (1), (h, w) uint8, a buffer: the background must not learn it; None if nowhere."""
-        if self._oldest == 0:
-            return None
-        np.greater(self.age, 0, out=self._held.view(bool))
-        return self._held
+        """Return where foreground is (not 0), (h, w) uint16: the background must not learn it; None if nowhere."""
+        return self.age if self._oldest else None
 
     def standing(self, seconds: float) -> float:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
