@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,7 +65,7 @@ class PixelSubset:
         self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
         self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
         self._products = np.empty(k + 1)
-        self._low_rank, self._before = np.full((2, index.size), _UNKNOWN, np.float32)
+        self._low_rank = np.full(index.size, _UNKNOWN, np.float32)
 
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
         """Read the basis ``(V + D(e) G) N`` anew, V' and e' the rows of `stack`."""
@@ -113,21 +114,24 @@ class PixelSubset:
         widest : float
             Intensity where the continuation begins, at least half the full scale of an image.
         """
-        np.copyto(self._before, self._low_rank)
         new = y.copy()
         seen = values, a, scale
+        low_rank, d = self._work[:2]
         cost = self._reweight(seen, new, mu)
         bad = self._bad * (float(scale @ scale) / scale.size if scale.size else 1.0)
-        if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > bad:
+        jump = new - y
+        if jump @ jump > _JUMP**2 * (new @ new) or cost > bad:
             other = new.copy()
             for large in np.geomspace(first_mu(self._surrogate, widest), mu, _CONTINUATION):
                 again = self._reweight(seen, other, large)
             new = other if again < cost else new
-        _kernels.combine(self._stack[: self._k], 0, new.astype(np.float32), self._low_rank)
-        d = self._low_rank - self._before
-        return Fit(*seen, new, float(np.sqrt(np.dot(d, d) / d.size)))
+            _kernels.combine(self._stack[: self._k], 0, new.astype(np.float32), low_rank)
+        np.subtract(low_rank, self._low_rank, out=d)
+        np.copyto(self._low_rank, low_rank)
+        return Fit(*seen, new, math.sqrt(np.dot(d, d) / d.size))
 
     def _reweight(self, seen: tuple[np.ndarray, np.ndarray, np.ndarray], y: np.ndarray, mu: float) -> float:
         s = self._surrogate
         arguments = s.code, np.float32(mu), np.float32(s.p), _ITERATIONS, _TOLERANCE
+        # leaves the low-rank part of the result in the first row of the workspace
         return _kernels.subset_coefficients(self._stack[: self._k], *seen, *arguments, y, self._work, *self._small)
