@@ -24,7 +24,7 @@ from bgsub.tracking.step import FLOOR, IN_SPAN
 F = np.float32
 LIMITS = F(0.08), F(2.5)
 ARMIJO = 1e-4
-NOTHING = np.empty(0, np.uint8)
+NOTHING = np.empty(0, np.uint16)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Case:
         l = np.clip(V @ self.c, -0.2, 1.2)
         x = np.clip(l + 0.02 * rng.standard_normal(m) + (rng.random(m) < 0.2) * rng.uniform(-1, 1, m), 0, 1)
         self.pixels, self.before = (full * x).astype(dtype), (full * np.clip(l + 0.05, 0, 1)).astype(dtype)
-        self.hidden = (rng.random(n) < 0.3).astype(np.uint8) if hides else NOTHING
+        self.hidden = (rng.random(n) < 0.3).astype(np.uint16) if hides else NOTHING
         self.sigma = (0.05 * rng.random(n)).astype(F)
         self.cost_scale = rng.uniform(0.3, 1, n).astype(F)
         self.look = Look(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)

@@ -112,9 +112,12 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
     grain : int, default 1
         Bands begin at multiples of it.
     """
+    if threads <= 1:
+        function(0, length, 0)
+        return
     pieces = max(-(-length // grain), 1)
     pool = _pool
-    helpers = pool.take(min(threads, pieces) - 1) if threads > 1 else 0
+    helpers = pool.take(min(threads, pieces) - 1)
     try:
         bands = helpers + 1
         cuts = [min(pieces * band // bands * grain, length) for band in range(bands)] + [length]

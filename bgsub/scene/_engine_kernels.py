@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK, exceeds_noise, norm_of, residual_of, to_picture, to_unit
+from bgsub.scene._pixel_kernels import CHUNK, exceeds_noise, norm_of, residual_of, to_picture
 from bgsub.tracking._kernels import any_set, combine, dot, influence_and_value
 
 _ZERO = np.float32(0)
@@ -29,7 +29,7 @@ class FrameArrays(NamedTuple):
         Noise scale.
     cost_scale : ndarray, (n,) or (0,), float32
         Scales s of the pixels' costs ``s^2 h(r / s)``; empty where there are no costs.
-    hidden : ndarray, (n,) or (0,), uint8
+    hidden : ndarray, (n,) or (0,), uint16
         Pixels that are not observed (non-zero); empty when all are.
     before : ndarray, (m,), type of `pixels`
         Background of the frame before.
@@ -116,7 +116,7 @@ def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
 
 @part
 def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
-    """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint8, is not zero to zero."""
+    """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint16, is not zero to zero."""
     for first in range(0, hidden.size, CHUNK):
         last = min(first + CHUNK, hidden.size)
         if not any_set(hidden[first:last]):
@@ -196,10 +196,14 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
         l, r, s = work[0, : last - first], work[1, : last - first], work[2, : last - first]
         e = stack[k, first:last]
         is_visited = a // pixels_per_block % visit.period == visit.turn
+        if frame.kept and not is_visited:
+            sums[k + 2] = judge_kept(
+                frame.before[first:last], frame.pixels[first:last], frame.sigma[a:b], look,
+                r, out.d[a:b], out.picture[first:last], out.over[a:b],
+            )  # fmt: skip
+            continue
         if is_visited:
             advance(stack, first, visit.G[visit.turn], e, c, l)
-        elif frame.kept:
-            to_unit(frame.before[first:last], look.scale, l)
         else:
             combine(stack, first, c, l)
         sums[k + 2] = judge(
@@ -212,14 +216,44 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
             hide(frame.hidden[a:b], channels, r)
         for_channels(frame.cost_scale[a:b], channels, s)
         sums[k + 1] = visit.period * influence_and_value(r, s, e, cost.kind, cost.mu, cost.p)
-        if visit.period > 1:
-            multiply(e, np.float32(visit.period))
-        for j in range(k + 1):
-            sums[j] = dot(stack[j, first:last], e)
+        sums[k] = multiply(e, np.float32(visit.period))
+        project(stack, first, e, sums[:k])
+
+
+@part
+def judge_kept(before, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyped-def]
+    """Do what `judge` does where the background is that of the frame `before`, (n * channels,), as it was shown."""
+    for i in range(r.size):
+        picture[i] = before[i]
+        r[i] = look.scale * (np.float32(pixels[i]) - np.float32(before[i]))
+    norm_of(r, len(look.lanes), d)
+    return exceeds_noise(d, sigma, look.threshold, look.factor, over)
+
+
+@part
+def project(stack, begin, e, products):  # type: ignore[no-untyped-def]
+    """Write the inner products of `e`, (n,), with rows of `stack`, entries from `begin` on, into `products`.
+
+    Three rows at a time, as `advance` does.
+    """
+    end, first = begin + e.size, products.size % 3
+    for j in range(first):
+        products[j] = dot(stack[j, begin:end], e)
+    for j in range(first, products.size, 3):
+        u, v, s = stack[j, begin:end], stack[j + 1, begin:end], stack[j + 2, begin:end]
+        a, b, t = _ZERO, _ZERO, _ZERO
+        for i in range(e.size):
+            a += u[i] * e[i]
+            b += v[i] * e[i]
+            t += s[i] * e[i]
+        products[j], products[j + 1], products[j + 2] = a, b, t
 
 
 @part
 def multiply(e, factor):  # type: ignore[no-untyped-def]
-    """Multiply `e`, (n,) float32, by a factor."""
+    """Multiply `e`, (n,) float32, by a factor; return its inner product with itself."""
+    total = _ZERO
     for i in range(e.size):
         e[i] *= factor
+        total += e[i] * e[i]
+    return total

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from bgsub.numerics.jit import kernel, part
-from bgsub.scene._pixel_kernels import CHUNK
+from bgsub.scene._pixel_kernels import CHUNK, distance, places_of
 from bgsub.tracking._kernels import any_set
 
 _ZERO = np.float32(0)
@@ -70,18 +70,17 @@ def clear_familiar(begin, end, lanes, x, l, memory, rate, belief, full, radius, 
     limit = (memory.threshold / memory.scale) * (memory.threshold / memory.scale)
     reach = np.int32(memory.threshold * memory.threshold * _UNIT * _UNIT)
     unit = memory.scale * _UNIT
+    places = np.empty(CHUNK, np.uint64)
     for i in range(begin, end):
         for a in range(i * w, (i + 1) * w, CHUNK):
             b = min(a + CHUNK, (i + 1) * w)
             if not any_set(flags[a:b]):
                 continue
-            for p in range(a, b):
-                pixel = np.uint64(p)  # indices without a sign need no test for a negative one
-                if flags[pixel] == 0:
-                    continue
-                j = p - i * w
+            for n in range(places_of(flags, a, b, places)):
+                pixel = places[n]  # indices without a sign need no test for a negative one
+                j = np.int64(pixel) - i * w
                 if radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
-                    nearest = nearest_of_nine(colours, others, pixel, np.uint64(w), channels)
+                    nearest = np.float32(nearest_of_nine(colours, others, pixel, np.uint64(w), channels))
                 else:
                     nearest = nearest_nearby(x, l, i, j, radius)
                 found = nearest < limit
@@ -90,8 +89,7 @@ def clear_familiar(begin, end, lanes, x, l, memory, rate, belief, full, radius, 
                 share = np.float32(flat[pixel])
                 share += rate * ((full if found else _ZERO) - share)
                 flat[pixel] = share + np.float32(0.5)
-                if found and share > belief * full:
-                    flags[pixel] = 0
+                flags[pixel] = 0 if found & (share > belief * full) else 1
 
 
 @part
@@ -175,16 +173,12 @@ def nearest_of_nine(colours, others, pixel, w, channels):  # type: ignore[no-unt
     `colours`, `others` (n * channels,), `pixel`, `w` uint64; not for pixels on the border.
     """
     one, step = np.uint64(1), np.uint64(channels)
-    nearest = np.float32(np.inf)
+    here = step * pixel
+    nearest = distance(colours, others, here, here, channels)
     k = step * (pixel - w - one)
     for _ in range(3):
         for column in range(3):
-            total = _ZERO
-            for c in range(channels):
-                m = k + step * np.uint64(column) + np.uint64(c)
-                s = np.float32(colours[step * pixel + np.uint64(c)]) - np.float32(others[m])
-                total += s * s
-            nearest = min(nearest, total)
+            nearest = min(nearest, distance(colours, others, here, k + step * np.uint64(column), channels))
         k += step * w
     return nearest
 

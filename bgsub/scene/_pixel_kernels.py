@@ -3,11 +3,51 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
+from numba.extending import overload
 
-from bgsub.numerics.jit import kernel, part
+from bgsub.numerics.jit import FASTMATH, kernel, part
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
 CHUNK = 64  # pixels that are looked at together to find out whether any is set
+
+
+def squared(x, y):  # type: ignore[no-untyped-def]
+    """Return ``(x - y)^2``; in kernels as int32 for uint8, which is several times faster, and as float32 for others."""
+    return (x - y) ** 2
+
+
+@overload(squared, jit_options={"fastmath": FASTMATH, "error_model": "numpy", "forceinline": True})
+def _squared_in_kernels(x, y):  # type: ignore[no-untyped-def]
+    wide = np.int32 if x == types.uint8 and y == types.uint8 else np.float32
+
+    def square(x, y):  # type: ignore[no-untyped-def]
+        s = wide(x) - wide(y)
+        return wide(s * s)
+
+    return square
+
+
+@part
+def distance(x, l, i, j, channels):  # type: ignore[no-untyped-def]
+    """Return the squared distance of the colours at the entries `i` of `x` and `j` of `l` on, flat; i, j uint64."""
+    total = squared(x[i], l[j])
+    for c in range(1, channels):
+        total += squared(x[i + np.uint64(c)], l[j + np.uint64(c)])
+    return total
+
+
+@part
+def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
+    """Write the places from `begin` to `end` where `flags`, (n,), is not 0 into `places`; return their number.
+
+    Loops over the list have no branch that depends on a pixel, which is wrongly predicted as often as not.
+    """
+    count = np.uint64(0)
+    for place in range(begin, end):
+        places[count] = place
+        count += np.uint64(1) if flags[np.uint64(place)] != 0 else np.uint64(0)
+    return count
 
 
 @part
@@ -142,14 +182,23 @@ def paint(where, value, image):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def values_at(pixels, index, scale, out):  # type: ignore[no-untyped-def]
-    """Write ``scale * pixels[index]`` into `out`, (s,) float32; `pixels` (m,) of any real dtype."""
-    for i in range(index.size):
-        out[i] = np.float32(pixels[index[i]]) * scale
+def look_at(entries, places, pixels, scale, cost_scale, hidden, values, scales, seen):  # type: ignore[no-untyped-def]
+    """Read a frame and what is known of its pixels at some entries.
 
-
-@kernel
-def seen_at(hidden, index, channels, out):  # type: ignore[no-untyped-def]
-    """Write 0 into `out`, (s,) float32, where the pixel of an entry of `index` is hidden, 1 elsewhere; (n,) uint8."""
-    for i in range(index.size):
-        out[i] = _ZERO if hidden[index[i] // channels] != 0 else np.float32(1)
+    Parameters
+    ----------
+    entries, places : ndarray, (s,), uint64
+        Entries of the frame, and their pixels.
+    pixels : ndarray, (m,), any real dtype
+        The frame; ``scale * pixels`` is in [0, 1].
+    cost_scale, hidden : ndarray, (n,) float32, (n,) or (0,) uint16
+        Of every pixel.
+    values, scales, seen : ndarray, (s,), float32, output
+        Intensity and scale; 0 where the pixel is hidden and 1 elsewhere, but left alone where `hidden` is empty.
+    """
+    for i in range(entries.size):
+        values[i] = np.float32(pixels[entries[i]]) * scale
+        scales[i] = cost_scale[places[i]]
+    if hidden.size > 0:
+        for i in range(entries.size):
+            seen[i] = _ZERO if hidden[places[i]] != 0 else _ONE

@@ -20,7 +20,7 @@ from bgsub.tracking.subspace import Influence
 from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
-_EVERYTHING = np.empty(0, np.float32)
+_EVERYTHING, _NOTHING = np.empty(0, np.float32), np.empty(0, np.uint16)
 _PERIOD = 2  # frames in which every block of the basis is visited once
 _INLIERS = 3.0  # residual of a channel at which its cost flattens, in units of the noise of the pixel
 _LEAST = 1 / 3  # of the common scale of the costs
@@ -157,7 +157,7 @@ class TrackedBackground:
         blocks = self._index // frames.channels // self._engine.block
         self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
         h, w, channels = frames.cube
-        self._pixels = self._index // channels
+        self._places = self._index.astype(np.uint64), (self._index // channels).astype(np.uint64)
         self.scale = np.ones((h, w), np.float32)
         self._follows = parameters.mu is None
         self._limit = np.float32(self.tracker.surrogate_.scale * np.sqrt(channels) / _INLIERS)
@@ -181,14 +181,11 @@ class TrackedBackground:
 
     def separate(self, shot: Shot, canvas: Canvas) -> Compared:
         """Fill the canvas from a frame."""
-        subspace, channels = self.tracker.subspace_, self._frames.channels
-        _pixel_kernels.values_at(shot.pixels.reshape(-1), self._index, self._scale, self._values)
-        seen = _EVERYTHING
-        if shot.hidden is not None:
-            seen = self._seen
-            _pixel_kernels.seen_at(shot.hidden.reshape(-1), self._index, channels, seen)
-        entries = self._engine.block * channels
-        _pixel_kernels.values_at(self.scale.reshape(-1), self._pixels, np.float32(1), self._scales)
+        subspace = self.tracker.subspace_
+        hidden, seen = (_NOTHING, _EVERYTHING) if shot.hidden is None else (shot.hidden.reshape(-1), self._seen)
+        known = shot.pixels.reshape(-1), self._scale, self.scale.reshape(-1), hidden
+        _pixel_kernels.look_at(*self._places, *known, self._values, self._scales, self._seen)
+        entries = self._engine.block * self._frames.channels
         sweep = subspace.begin(self._values, seen, self._scales, _PERIOD, entries) if self.one_pass else None
         if sweep is None:
             return self._separate_plainly(shot, canvas)

@@ -33,7 +33,7 @@ class Calm:
 
     def next(self, eager: bool = False) -> Calm:
         """Return what holds in the next frame, in which light may be asked for again at once if `eager`."""
-        return replace(self, waiting=0 if eager else max(self.waiting - 1, 0))
+        return replace(self, waiting=0 if eager else self.waiting - 1) if self.waiting else self
 
     def is_broken_by(self, share: float) -> bool:
         """Return whether a share of candidates is so sudden that light should be asked for."""
@@ -47,7 +47,8 @@ class Calm:
 
     def after(self, share: float) -> Calm:
         """Return what holds after a frame with a share of candidates."""
-        return replace(self, usual=self.usual + _CALM_RATE * (min(share, self.usual + _SUDDEN) - self.usual))
+        usual = self.usual + _CALM_RATE * (min(share, self.usual + _SUDDEN) - self.usual)
+        return Calm(usual, self.waiting, self.patience)
 
     def state(self) -> State:
         """Return the numbers as an array."""

@@ -17,7 +17,7 @@ from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking.basis import Sweep
 
-_NOTHING, _ANY = np.empty(0, np.uint8), np.empty(0, np.float32)
+_NOTHING, _ANY = np.empty(0, np.uint16), np.empty(0, np.float32)
 _WORTH_A_THREAD = 60_000  # pixels per band of the sweep
 _BLOCK_BYTES = 73_728  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
 
@@ -84,7 +84,7 @@ class Shot(NamedTuple):
     ----------
     pixels : ndarray, (h, w, c), uint8 or float32
         The frame, see `FrameFormat.to_pixels`.
-    hidden : ndarray, (h, w), uint8, or None
+    hidden : ndarray, (h, w), uint16, or None
         Pixels that are not observed (non-zero): known foreground and standing objects.
     sigma : ndarray, (h, w), float32
         Noise scale.

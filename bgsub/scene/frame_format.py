@@ -13,6 +13,7 @@ from bgsub.numerics.jit import constant
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
 _FLOATS = ("float16", "float32", "float64")
+_BYTES = np.dtype(np.uint8)
 MAX_CHANNELS = 4
 
 
@@ -116,6 +117,8 @@ class FrameFormat:
 
     def check(self, frame: np.ndarray) -> np.ndarray:
         """Return `frame` as a contiguous array in native byte order, or raise ParameterError naming both formats."""
+        if type(frame) is np.ndarray and frame.shape == self.shape and frame.dtype == _BYTES == self.dtype:
+            return np.ascontiguousarray(frame)  # nothing else to find out, which costs more than the rest
         frame = np.asarray(frame)
         name = frame.dtype.newbyteorder("=").name
         if frame.shape != self.shape or name != self.dtype:

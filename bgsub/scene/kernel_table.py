@@ -62,10 +62,8 @@ scene._pixel_kernels.values_at: P_1, i8_1, f4, f4_1
 scene._pixel_kernels.seen_at: u1_1, i8_1, i8, f4_1
 scene._pixel_kernels.values_at: f4_1, i8_1, f4, f4_1
 tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_2, f4_1, f8_2, f8_1
-tracking._kernels.combine: f4_2, i8, f4_1, f4_1
 scene._engine_kernels.sweep: i8, i8, Visit, Cost, FrameArrays, Look, Outputs, f4_2, f8_2
 tracking._step_kernels.full_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1
-tracking._kernels.residual_sweep: f4_2, i8, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_1, f8_1, f4_1
 tracking._step_kernels.compose: f8_2, f8_2, f8_1
 scene._pixel_kernels.follow_median: f4_1, f4, f4, f4, f4, f4_1
 scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1
@@ -81,7 +79,6 @@ scene._pixel_kernels.to_unit: P_1, f4, f4_1
 scene._registration_kernels.shift: P_3, f8, f8, f8, f4_1, P_3
 scene._registration_kernels.shift: f4_3, f8, f8, f8, f4_1, f4_3
 scene._shadows_kernels.walk_in: i8, i8, P_3, P_3, u1_2, f4, f4, f4, f4, f4, u1_2, f4_2
-scene._reduction_kernels.enlarge: i8, i8, P_3, f4, P_3, P_3, f4, u1_2, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_3, f4_2, f4_2
 """
 STAGES = tuple(stage.strip().splitlines() for stage in (_FIRST_FRAME, _START, _TRACKING))
 FIRST_FRAME, START, TRACKING = range(len(STAGES))

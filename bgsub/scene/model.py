@@ -24,6 +24,7 @@ from bgsub.tracking.tracker import SubspaceTracker
 _LEAVES = 0.6  # light must leave at most this share of what was unexplained
 _FLAT = 0.25  # of the background's contrast, below which a frame shows nothing
 _CONTRAST = 0.02  # least contrast of a background that can be covered, full scale is 1
+_HIGHEST = 0.5  # contrast that a picture can have
 _RETURNS = 0.5  # share of a frame that must be explained by a scene for it to be that scene
 
 
@@ -120,11 +121,12 @@ class SceneModel:
         """Return whether a checked frame is nearly uniform where the background is not: the lens is covered."""
         if not self.canvas.count:
             return False
-        usual = self.illumination.contrast(self.canvas.picture, self._scale)
         seen = frame.astype(np.float32) if frame.dtype == np.float16 else frame
-        return usual > _CONTRAST and self.illumination.contrast(seen.reshape(self._cube), self.frames.scale) < (
-            _FLAT * usual
-        )
+        left = self.illumination.contrast(seen.reshape(self._cube), self.frames.scale)
+        if left >= _FLAT * _HIGHEST:
+            return False
+        usual = self.illumination.contrast(self.canvas.picture, self._scale)
+        return usual > _CONTRAST and left < _FLAT * usual
 
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Compared, bool]:
         """Compare a frame with the background; return also whether much changed, and whether light explains it."""
@@ -146,7 +148,7 @@ class SceneModel:
         """Fill the canvas from the frame."""
         hidden = self.objects.held()
         if known is not None:
-            hidden = known.view(np.uint8) if hidden is None else hidden | known.view(np.uint8)
+            hidden = known.astype(np.uint16) if hidden is None else hidden | known
         segmenter = self.segmenter
         compared = self._background().separate(
             Shot(pixels, hidden, segmenter.noise.sigma, *segmenter.limits), self.canvas

@@ -8,6 +8,8 @@ detection, ICCV frame-rate workshop, 1999: the common factor. The walk in from t
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from bgsub.errors import ParameterError
@@ -67,6 +69,11 @@ class ShadowDetector:
         (h, w) of the frames.
     bands : int, default 1
         Bands of rows that are looked at at the same time.
+
+    Attributes
+    ----------
+    side : int or None
+        On which side of objects shadows lie, 0 to 7 from the right clockwise; None if on none.
     """
 
     def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
@@ -78,6 +85,7 @@ class ShadowDetector:
         self._counts = np.empty((bands, 2, shape[1]), np.uint16)
         self._seen = np.empty((bands, len(_STEPS), 2), np.int64)
         self._outline = np.full((len(_STEPS), 2), _UNKNOWN) * (0.5, 1.0)  # in sides of the frame: lit and all of it
+        self.side: int | None = None
 
     def state(self) -> State:
         """Return the outline that was seen, copied; see `bgsub.numerics.state`."""
@@ -88,14 +96,7 @@ class ShadowDetector:
         outline = array_of(state, "outline", self._outline.shape, "float64")
         if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
             raise ParameterError(f"outline must hold what is lit and all of it, got {outline.tolist()}")
-        self._outline = outline
-
-    @property
-    def side(self) -> int | None:
-        """Return on which side of objects shadows lie, 0 to 7 from the right clockwise; None if on none."""
-        lit, all_of_it = self._outline.T
-        side = int((lit / all_of_it).argmin())
-        return side if lit[side] * all_of_it.sum() < _NEVER * lit.sum() * all_of_it[side] else None
+        self._outline, self.side = outline, _dark_side(outline)
 
     def learn(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> None:
         """Learn from frame, background and foreground, arrays as in `find`, on which side shadows lie."""
@@ -106,9 +107,13 @@ class ShadowDetector:
 
         self._seen[:] = 0  # fewer bands may run
         in_bands(see, len(mask), self._bands)
-        seen = self._seen.sum(axis=0) * _EVERY / np.sqrt(mask.size)
-        self._outline *= 1 - min(seen[:, 1].sum() / _MEMORY, _MOST)
-        self._outline += seen
+        unit = _EVERY / math.sqrt(mask.size)
+        seen = self._seen.sum(axis=0)
+        if not seen.any():
+            return
+        self._outline *= 1 - min(unit * int(seen[:, 1].sum()) / _MEMORY, _MOST)
+        self._outline += unit * seen
+        self.side = _dark_side(self._outline)
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
         """Return where the foreground is shadow, (h, w) uint8 of 0 and 1, a buffer; None when nowhere.
@@ -156,14 +161,22 @@ class ShadowDetector:
             _shadows_kernels.classify(begin, end, *inputs, *limits, dark, other, boxes[band])
 
         in_bands(classify, height, self._bands)
-        box = np.where([True, False, True, False], boxes.min(axis=0), boxes.max(axis=0))
-        if box[1] == 0:
+        top, bottom, left, right = zip(*boxes.tolist(), strict=True)
+        first, last = min(top), max(bottom)
+        if last == 0:
             return None
 
         def vote(begin: int, end: int, band: int) -> None:
-            part = np.array([box[0] + begin, box[0] + end, box[2], box[3]])
+            part = np.array([first + begin, first + end, min(left), max(right)])
             work = self._columns[band], self._counts[band]
             _shadows_kernels.outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)
 
-        in_bands(vote, int(box[1] - box[0]), self._bands)
+        in_bands(vote, last - first, self._bands)
         return dark
+
+
+def _dark_side(outline: np.ndarray) -> int | None:
+    """Return which of the sides, (s, 2) of lit outline and all of it, is hardly ever lit; None if none is."""
+    lit, all_of_it = outline.T.tolist()
+    side = min(range(len(lit)), key=lambda i: lit[i] / all_of_it[i])
+    return side if lit[side] * sum(all_of_it) < _NEVER * sum(lit) * all_of_it[side] else None

@@ -66,7 +66,6 @@ class StandingObjects:
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
-        self._held = np.zeros((h, w), np.uint8)
         self._oldest = 0
         self._hasty: np.ndarray | None = None
         self._settling = 0
@@ -129,11 +128,8 @@ class StandingObjects:
         return self._settling > 0
 
     def held(self) -> np.ndarray | None:
-        """Return where foreground is (1), (h, w) uint8, a buffer: the background must not learn it; None if nowhere."""
-        if self._oldest == 0:
-            return None
-        np.greater(self.age, 0, out=self._held.view(bool))
-        return self._held
+        """Return where foreground is (not 0), (h, w) uint16: the background must not learn it; None if nowhere."""
+        return self.age if self._oldest else None
 
     def standing(self, seconds: float) -> float:
         """Return the share of the frame that has been foreground of one colour for some seconds."""
@@ -205,6 +201,8 @@ class StandingObjects:
         for outline in outlines:
             left, top, width, height = cv2.boundingRect(outline)
             box = np.s_[max(top - 3, 0) : top + height + 3, max(left - 3, 0) : left + width + 3]
+            if not old[box].any():
+                continue
             region = np.zeros(mask[box].shape, np.uint8)
             cv2.drawContours(region, [outline], -1, 1, cv2.FILLED, offset=(-box[1].start, -box[0].start))
             region &= foreground[box]

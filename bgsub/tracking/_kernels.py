@@ -311,8 +311,10 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
         Limits; stops when the change of y is below `tolerance` relative to y.
     y : ndarray, (k,), float64
         Start and result.
-    work, y32, gram, right
-        Workspaces: (3, n), (k,) float32, (k, k), (k,) float64.
+    work : ndarray, (3, n), float32, output
+        Low-rank part, residual and weights at the result.
+    y32, gram, right
+        Workspaces: (k,) float32, (k, k), (k,) float64.
 
     Returns
     -------

@@ -152,7 +152,9 @@ class Basis:
         """Turn inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""
         self.newest = visit.turn
         self.deferred.G[self.newest] = 0.0
-        return np.append(products[: self.k] @ self.deferred.N, products[self.k])
+        turned = products.copy()
+        np.dot(products[: self.k], self.deferred.N, out=turned[: self.k])
+        return turned
 
     def settle(self) -> None:
         """Carry out the pending steps; the influence of a vector that is not yet learned is kept."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,6 +35,8 @@ class Fit:
         Its coefficients in the basis.
     change : float
         Root mean square change of the low-rank part since the vector before; large where the basis was read anew.
+    influence : ndarray, (s,), float32
+        ``A psi(A(x - U y))``.
     """
 
     values: np.ndarray
@@ -41,6 +44,7 @@ class Fit:
     scale: np.ndarray
     y: np.ndarray
     change: float
+    influence: np.ndarray
 
 
 class PixelSubset:
@@ -63,8 +67,8 @@ class PixelSubset:
         self._work = np.empty((3, index.size), np.float32)
         self._block = np.empty((k + 1, _kernels.BLOCK), np.float32)
         self._small = (np.empty(k, np.float32), np.empty((k, k)), np.empty(k))
-        self._products, self._ones = np.empty(k + 1), np.ones(index.size, np.float32)
-        self._low_rank, self._before = np.full((2, index.size), _UNKNOWN, np.float32)
+        self._ones = np.ones(index.size, np.float32)
+        self._low_rank = np.full(index.size, _UNKNOWN, np.float32)
 
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
         """Read the basis ``(V + D(e) G) N`` anew, V' and e' the rows of `stack`."""
@@ -82,18 +86,12 @@ class PixelSubset:
         self._stack[:] = array_of(state, "stack", self._stack.shape, "float32")
         self._low_rank[:] = array_of(state, "low_rank", self._low_rank.shape, "float32")
 
-    def step(self, T: np.ndarray, fit: Fit, mu: float, weights: np.ndarray | None) -> None:
+    def step(self, T: np.ndarray, fit: Fit, weights: np.ndarray | None) -> None:
         """Take the same step as the whole basis: row i becomes ``sum_j T[i, j] U'_j + T[i, k] e``; T (k, k + 1).
 
         `weights`, (s,) float32, are those of the influence e where they are not one.
         """
-        s = self._surrogate
-        low_rank, r = self._work[0], self._block[0]
-        seen, cost = (fit.values, fit.a, fit.scale), (s.code, np.float32(mu), np.float32(s.p))
-        y = fit.y.astype(np.float32)
-        _kernels.residual_sweep(self._stack, self._k, y, *seen, *cost, low_rank, self._products, r)
-        if weights is not None:
-            self._stack[self._k] *= weights
+        np.multiply(fit.influence, 1 if weights is None else weights, out=self._stack[self._k])
         _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
 
     def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, y: np.ndarray, mu: float, widest: float) -> Fit:
@@ -113,21 +111,26 @@ class PixelSubset:
         widest : float
             Intensity where the continuation begins, at least half the full scale of an image.
         """
-        np.copyto(self._before, self._low_rank)
         new = y.copy()
         seen = values, a, scale if scale.size else self._ones
-        cost = self._reweight(seen, new, mu)
+        cost, low_rank, e = self._reweight(seen, new, mu)
         bad = self._bad * (float(scale @ scale) / scale.size if scale.size else 1.0)
-        if np.linalg.norm(new - y) > _JUMP * np.linalg.norm(new) or cost > bad:
+        jump = new - y
+        if jump @ jump > _JUMP**2 * (new @ new) or cost > bad:
             other = new.copy()
             for large in np.geomspace(first_mu(self._surrogate, widest), mu, _CONTINUATION):
                 again = self._reweight(seen, other, large)
-            new = other if again < cost else new
-        _kernels.combine(self._stack[: self._k], 0, new.astype(np.float32), self._low_rank)
-        d = self._low_rank - self._before
-        return Fit(*seen, new, float(np.sqrt(np.dot(d, d) / d.size)))
+            if again[0] < cost:
+                new, (_, low_rank, e) = other, again
+        d = np.subtract(low_rank, self._low_rank, out=self._work[0])
+        self._low_rank = low_rank
+        return Fit(*seen, new, math.sqrt(np.dot(d, d) / d.size), e)
 
-    def _reweight(self, seen: tuple[np.ndarray, np.ndarray, np.ndarray], y: np.ndarray, mu: float) -> float:
-        s = self._surrogate
+    def _reweight(
+        self, seen: tuple[np.ndarray, np.ndarray, np.ndarray], y: np.ndarray, mu: float
+    ) -> tuple[float, np.ndarray, np.ndarray]:
+        """Refine y, in place; return the mean cost, the low-rank part and the influence."""
+        s, (low_rank, r, omega) = self._surrogate, self._work
         arguments = s.code, np.float32(mu), np.float32(s.p), _ITERATIONS, _TOLERANCE
-        return _kernels.subset_coefficients(self._stack[: self._k], *seen, *arguments, y, self._work, *self._small)
+        cost = _kernels.subset_coefficients(self._stack[: self._k], *seen, *arguments, y, self._work, *self._small)
+        return cost, low_rank.copy(), omega * r

@@ -232,7 +232,7 @@ class Subspace:
         limits = IN_SPAN, FLOOR, ARMIJO
         if not _step_kernels.full_step(influence.products, self._C, y, w, influence.cost, *limits, T, objective):
             return False
-        self._subset.step(T, influence.fit, self._current_mu(), influence.weights)
+        self._subset.step(T, influence.fit, influence.weights)
         self.basis.step(T)
         self.y = y
         self.step_length, self.objective = 1.0, (float(objective[0]), float(objective[1]))
@@ -253,7 +253,7 @@ class Subspace:
             basis.transform(T)
             self._subset.gather(basis.stack, basis.deferred)
         else:
-            self._subset.step(T[:k], influence.fit, self._current_mu(), influence.weights)
+            self._subset.step(T[:k], influence.fit, influence.weights)
             (basis.step_with_gradient if len(self._R) else basis.step)(T)
         self.y = theta[:k, :k].T @ y
 
