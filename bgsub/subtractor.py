@@ -155,7 +155,9 @@ class BackgroundSubtractor:
         """Take the format of the frames; return that of the frames that the model sees."""
         scale, threads = self._parameters.scale, self._parameters.threads
         self.format = frames
-        self._warmup = prepare(Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate]))
+        self._warmup = prepare(
+            Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate], scale != 1)
+        )
         self._reduction = None if scale == 1 else Reduction(frames, scale, threads)
         return frames if self._reduction is None else self._reduction.frames
 

@@ -18,7 +18,7 @@ from bgsub.tracking.basis import Cost, Visit
 
 RECORDS = {
     Cost: "cost, f4, f4",
-    FrameArrays: "P_1, f4_1, f4_1, u1_1, P_1, b1",
+    FrameArrays: "P_1, f4_1, f4_1, u2_1, P_1, b1",
     Look: "f4, lanes, f4, f4, f4, f4",
     Memory: "f4_2, f4, f4, f4",
     Outputs: "f4_1, P_1, u1_1",
@@ -30,14 +30,8 @@ scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2
 scene._pixel_kernels.to_unit: f4_1, f4, f4_1
 scene._engine_kernels.compare: i8, i8, f4_1, FrameArrays, Look, Outputs, f4_2
 scene._pixel_kernels.exceeds_noise: f4_1, f4_1, f4, f4, u1_1
-scene._familiar_kernels.clear_familiar: i8, i8, lanes, P_3, P_3, Memory, f4, f4, f4, i8, i1_3, u1_2, u1_2
-scene._pixel_kernels.majority: i8, i8, u1_2, i8, u1_2, u2_1, u2_1
-scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
-scene._shadows_kernels.count_coloured: P_2, i8, f4
-scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1
 scene._pixel_kernels.learn_noise: f4_1, u1_1, f4, f4, f4, f4_1
 scene._familiar_kernels.remember: i8, i8, i8, P_3, P_3, Memory, u1_2, u2_2, i1_3
-scene._standing_objects_kernels.grow_old: i8, i8, P_2, u1_1, f4, i8, f4, P_2, u2_1
 """
 _START = """
 scene._illumination_kernels.contrast: P_1, i8_1, i8
@@ -46,42 +40,50 @@ scene._registration_kernels.look: P_3, f8, i8_1, f4_1, f4_1, f4_1
 scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
 scene._registration_kernels.residuals_at_rest: P_3, f8, i8_1, f4_2, f8_1, f4_1
 scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
+scene._familiar_kernels.clear_familiar: i8, i8, lanes, P_3, P_3, Memory, f4, f4, f4, i8, i1_3, u1_2, u1_2
+scene._pixel_kernels.majority: i8, i8, u1_2, i8, u1_2, u2_1, u2_1
+scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
+scene._shadows_kernels.count_coloured: P_2, i8, f4
+scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1
+scene._standing_objects_kernels.grow_old: i8, i8, P_2, u1_1, f4, i8, f4, P_2, u2_1
 scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
 scene._standing_objects_kernels.confirm: u1_1, u1, u1_1
 scene._shadows_kernels.outvoted: i8_1, u1_2, u1_2, u1_2, i8, f4, u2_2, u2_2
 scene._pixel_kernels.paint: u1_1, i8, u1_1
+scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1
+scene._registration_kernels.shift: P_3, f8, f8, f8, f4_1, P_3
 """
 _TRACKING = """
+scene._engine_kernels.sweep: i8, i8, Visit, Cost, FrameArrays, Look, Outputs, f4_2, f8_2
+tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_2, f4_1, f8_2, f8_1
+tracking._step_kernels.full_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1
+scene._illumination_kernels.fit: f4_2, f4_2, f4_2, i8_1, i8, f8_2, i8_1, f8, f8_1, f4_2, f8_3, f8_2
+tracking._kernels.turn_rows: f4_2, i8, f4_1, f4_1, f4_1, u1_1, f8_2, f4_2
 robust_pca._cost_kernels.cost_and_influence: f4_1, b1_1, cost, f4, f4, f4_1, f4_1
 scene._start_colours_kernels.fill_in: i8, i8, f4_2, f4_1, f4, P_3
 tracking._kernels.weigh: f4_2, f4_2, cost, f4, f4, f4_2, f4_2
 tracking._kernels.gram_of: f4_2, i8, i8
 tracking._kernels.gather: f4_2, i8_1, i8, f4_2, f4_2
 tracking._kernels.transform_rows: f4_2, f4_2, f4_2
-scene._pixel_kernels.values_at: P_1, i8_1, f4, f4_1
-scene._pixel_kernels.seen_at: u1_1, i8_1, i8, f4_1
-scene._pixel_kernels.values_at: f4_1, i8_1, f4, f4_1
-tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_2, f4_1, f8_2, f8_1
-scene._engine_kernels.sweep: i8, i8, Visit, Cost, FrameArrays, Look, Outputs, f4_2, f8_2
-tracking._step_kernels.full_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1
+scene._pixel_kernels.look_at: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
 tracking._step_kernels.compose: f8_2, f8_2, f8_1
 scene._pixel_kernels.follow_median: f4_1, f4, f4, f4, f4, f4_1
-scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1
 tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
+tracking._kernels.combine: f4_2, i8, f4_1, f4_1
 scene._illumination_kernels.alike: f4_1, f4_1, i8_1, i8, f4, f8
 scene._illumination_kernels.gather: f4_1, i8_1, f4, f4_2
-scene._illumination_kernels.fit: f4_2, f4_2, f4_2, i8_1, i8, f8_2, i8_1, f8, f8_1, f4_2, f8_3, f8_2
 scene._illumination_kernels.rises: f4_2, f8
 scene._illumination_kernels.residuals: f4_2, f4_2, f4_2, i8_1, i8, f4_2, f4_1
 scene._illumination_kernels.relight: f4_1, f4, f4_3, f4_2, i8, i8, f4_1
-tracking._kernels.turn_rows: f4_2, i8, f4_1, f4_1, f4_1, u1_1, f8_2, f4_2
 scene._pixel_kernels.to_unit: P_1, f4, f4_1
-scene._registration_kernels.shift: P_3, f8, f8, f8, f4_1, P_3
 scene._registration_kernels.shift: f4_3, f8, f8, f8, f4_1, f4_3
 scene._shadows_kernels.walk_in: i8, i8, P_3, P_3, u1_2, f4, f4, f4, f4, f4, u1_2, f4_2
 """
-STAGES = tuple(stage.strip().splitlines() for stage in (_FIRST_FRAME, _START, _TRACKING))
-FIRST_FRAME, START, TRACKING = range(len(STAGES))
+_REDUCED = """
+scene._reduction_kernels.enlarge: i8, i8, P_3, f4, P_3, P_3, f4, u1_2, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_3, f4_2,\
+ f4_2
+"""
+FIRST_FRAME, START, TRACKING = range(3)
 
 
 class Frames(NamedTuple):
@@ -95,15 +97,24 @@ class Frames(NamedTuple):
         Of the frames.
     surrogate : int
         One of `bgsub.numerics.surrogates.CODES`.
+    is_reduced : bool
+        Whether masks are made of reduced frames.
     """
 
     dtype: str
     channels: int
     surrogate: int
+    is_reduced: bool = False
+
+
+def stages(frames: Frames) -> list[list[str]]:
+    """Return the rows of the kernels that a stream needs in its first frame, in the start, and from then on."""
+    first = _REDUCED.lstrip() + _FIRST_FRAME.lstrip() if frames.is_reduced else _FIRST_FRAME
+    return [stage.strip().splitlines() for stage in (first, _START, _TRACKING)]
 
 
 def compile_kernel(row: str, frames: Frames) -> None:
-    """Compile the kernel of a row of a stage, or load it from the cache."""
+    """Compile the kernel of a row of `stages`, or load it from the cache."""
     name, wanted = row.split(": ")
     module, function = name.rsplit(".", 1)
     getattr(import_module(f"bgsub.{module}"), function).compile(_typed(wanted, frames))

@@ -2,8 +2,8 @@
 
 Loading a kernel takes milliseconds, compiling all of them some ten seconds of two cores. The processes take the kernels
 in the order in which a stream needs them (`bgsub.scene.kernel_table`) and leave them in Numba's cache on the disk, from
-where this process loads what it calls; a stream waits only for the kernels of the stage that it is in. A stamp beside
-the cache says that all are there. Where the cache cannot be written or no processes can be had, every kernel is compiled
+where this process loads what it calls; a stream waits only for the kernels of the stage that it is in. A stamp in the
+cache says that all are there. Where the cache cannot be written or no processes can be had, every kernel is compiled
 when it is first called, as Numba does.
 """
 
@@ -20,6 +20,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numba
 from filelock import FileLock
@@ -30,7 +31,7 @@ import bgsub
 from bgsub.numerics import compilation
 from bgsub.numerics.threads import cores
 from bgsub.scene import _pixel_kernels
-from bgsub.scene.kernel_table import STAGES, Frames, compile_kernel
+from bgsub.scene.kernel_table import Frames, compile_kernel, stages
 
 _MOST = 8  # processes, of some 200 MB each
 _exiting = threading.Event()
@@ -49,7 +50,8 @@ class Warmup:
 
     def __init__(self, frames: Frames) -> None:
         self._frames, self._process = frames, os.getpid()
-        self._ready = [threading.Event() for _ in STAGES]
+        self._stages = stages(frames)
+        self._ready = [threading.Event() for _ in self._stages]
         self._loading = threading.Event()
         stamp = _stamp(frames)
         if stamp is None or stamp.exists():
@@ -85,20 +87,20 @@ class Warmup:
         finally:
             self._release()
         self._loading.wait()
-        for row in [row for rows in STAGES for row in rows]:
+        for row in [row for rows in self._stages for row in rows]:
             if _exiting.is_set():
                 return
             compile_kernel(row, self._frames)
 
     def _compile(self, stamp: Path) -> None:
-        with compilation.planned(sum(map(len, STAGES))) as tell, FileLock(stamp.with_name("bgsub-kernels.lock")):
+        with compilation.planned(sum(map(len, self._stages))) as tell, FileLock(stamp.with_name("bgsub-kernels.lock")):
             if not stamp.exists() and self._share_out(tell):
                 stamp.touch()
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
         """Let processes compile all kernels; return whether they have."""
-        waiting = deque((stage, row) for stage, rows in enumerate(STAGES) for row in rows)
-        left, lock = [len(rows) for rows in STAGES], threading.Lock()
+        waiting = deque((stage, row) for stage, rows in enumerate(self._stages) for row in rows)
+        left, lock = [len(rows) for rows in self._stages], threading.Lock()
 
         def work() -> None:
             with _Compiler(self._frames) as compiler:
@@ -127,7 +129,7 @@ class _Compiler:
     def __init__(self, frames: Frames) -> None:
         package = Path(bgsub.__path__[0]).parent
         path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", __name__, *map(str, frames)]
+        command = [sys.executable, "-m", __name__, *map(str, frames[:3])]
         self._child = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -166,10 +168,13 @@ def _sums(counts: list[int]) -> list[int]:
 
 def _stamp(frames: Frames) -> Path | None:
     """Return the file that says that all kernels are in the cache; None where there is none or nobody to fill it."""
-    folder = _pixel_kernels.majority.stats.cache_path
+    kernel: Any = _pixel_kernels.majority
+    folder = kernel.stats.cache_path
     if folder is None or not Path(sys.executable or "").stem.startswith("python"):
         return None
-    return Path(folder, f"bgsub-{_installation()}-{'-'.join(map(str, frames))}.kernels")
+    return Path(
+        folder, f"bgsub-{_installation()}-{'-'.join(map(str, frames[:3]))}{'-reduced' * frames.is_reduced}.kernels"
+    )
 
 
 @cache

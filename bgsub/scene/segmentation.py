@@ -136,9 +136,13 @@ class Segmenter:
         ndarray, (h, w), uint8
             0 background, 127 shadow, 255 foreground; a buffer that the call after the next one overwrites.
         """
+        if not cv2.countNonZero(candidates):
+            return self._empty()
         if self._radius:
             self.familiar.clear(candidates, x, background, self._memory(scale), self._radius, frozen)
         mask = self._vote(candidates)
+        if not cv2.countNonZero(mask):
+            return mask
         if self._shadows == "merged":
             self._drop_small_regions(mask)
             return mask
@@ -188,10 +192,15 @@ class Segmenter:
     def _memory(self, scale: float) -> Memory:
         return Memory(self.noise.sigma, np.float32(scale), *self.limits)
 
+    def _empty(self) -> np.ndarray:
+        """Return the next buffer for a mask, all background."""
+        self._masks = self._masks[::-1]
+        self._masks[0][:] = BACKGROUND
+        return self._masks[0]
+
     def _vote(self, candidates: np.ndarray) -> np.ndarray:
         """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""
-        self._masks = self._masks[::-1]
-        mask = self._masks[0]
+        mask = self._empty()
 
         def vote(begin: int, end: int, band: int) -> None:
             lines = self._columns[band], self._counts[band]

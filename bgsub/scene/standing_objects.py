@@ -160,6 +160,8 @@ class StandingObjects:
         self.age[where] = 0
 
     def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
+        if not self._oldest and not cv2.countNonZero(mask):
+            return
         numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
         pixels, flat = x.reshape(self.anchor.shape), mask.reshape(-1)
         maps = self.anchor, self.age.reshape(-1)
