@@ -24,6 +24,7 @@ from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
 from bgsub.cli.verdict import FAILURE, OK, verdict
+from bgsub.cli.warm_up import warm_up
 
 
 class Program(click.Group):
@@ -62,7 +63,7 @@ def program(context: click.Context, verbose: bool, config: Path | None, no_confi
         click.echo(context.get_help())
 
 
-for _command in (run, track, batch, live, camera, decompose, demo, evaluate, bench, config):
+for _command in (run, track, batch, live, camera, decompose, demo, evaluate, bench, warm_up, config):
     program.add_command(_command)
 
 

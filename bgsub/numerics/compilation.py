@@ -95,7 +95,8 @@ class _Compilations:
     def plan(self, count: int) -> None:
         with self._lock:
             self._turn(compiling=1)
-            self.progress = Progress(self.progress.done, max(self.progress.total, self.progress.done) + count)
+            before = Progress(0, 0) if self.progress.is_complete else self.progress
+            self.progress = Progress(before.done, before.total + count)
         self._tell()
 
     def advance(self) -> None:

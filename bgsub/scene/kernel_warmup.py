@@ -28,11 +28,14 @@ from llvmlite import binding
 from numba import config
 
 import bgsub
+from bgsub.errors import SinkError
 from bgsub.numerics import compilation
+from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import cores
 from bgsub.scene import _pixel_kernels
-from bgsub.scene.kernel_table import Frames, compile_kernel, stages
+from bgsub.scene.kernel_table import TRACKING, Frames, compile_kernel, stages
 
+_PIXELS, _CHANNELS = ("uint8", "float32"), (3, 1)
 _MOST = 8  # processes, of some 200 MB each
 _exiting = threading.Event()
 _children: set[subprocess.Popen[str]] = set()
@@ -72,6 +75,11 @@ class Warmup:
         """Begin to load, beside the stream, the kernels that it has not called yet."""
         self._loading.set()
 
+    def join(self) -> None:
+        """Wait until all is loaded, or, at the end of the process, what is being loaded."""
+        self.load()
+        self._thread.join()
+
     def _release(self) -> None:
         for ready in self._ready:
             ready.set()
@@ -90,12 +98,18 @@ class Warmup:
         for row in [row for rows in self._stages for row in rows]:
             if _exiting.is_set():
                 return
-            compile_kernel(row, self._frames)
+            try:
+                compile_kernel(row, self._frames)
+            except Exception:  # whoever needs it will see why
+                logger.debug("loading %s failed", row, exc_info=True)
 
     def _compile(self, stamp: Path) -> None:
         with compilation.planned(sum(map(len, self._stages))) as tell, FileLock(stamp.with_name("bgsub-kernels.lock")):
             if not stamp.exists() and self._share_out(tell):
                 stamp.touch()
+                plain = _stamp(self._frames._replace(is_reduced=False))
+                assert plain is not None
+                plain.touch()
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
         """Let processes compile all kernels; return whether they have."""
@@ -199,6 +213,26 @@ def prepare(frames: Frames) -> Warmup | None:
         return _warmups.get((os.getpid(), frames)) or _warmups.setdefault((os.getpid(), frames), Warmup(frames))
 
 
+def warm_up_all() -> Path:
+    """Compile the kernels for all kinds of frames; return a folder that they are in.
+
+    Raises
+    ------
+    SinkError
+        When they cannot be kept, or were not compiled.
+    """
+    kinds = [Frames(dtype, channels, CODES["atan"], True) for dtype in _PIXELS for channels in _CHANNELS]
+    for frames in kinds:
+        warmup, stamp = prepare(frames), _stamp(frames)
+        if warmup is None or stamp is None:
+            raise SinkError("kernels cannot be kept: no folder for them can be written (NUMBA_CACHE_DIR names one)")
+        warmup.wait(TRACKING)
+        warmup.join()
+        if not stamp.exists():
+            raise SinkError(f"the kernels for {frames.dtype} frames with {frames.channels} channels were not compiled")
+    return stamp.parent
+
+
 @atexit.register
 def _end() -> None:
     """End the processes and the threads: Python ends daemon threads in the middle of native code, which can abort."""
@@ -207,8 +241,7 @@ def _end() -> None:
         child.kill()
     for (process, _), warmup in tuple(_warmups.items()):
         if process == os.getpid():
-            warmup.load()
-            warmup._thread.join()
+            warmup.join()
 
 
 def _main(dtype: str, channels: str, surrogate: str) -> None:
