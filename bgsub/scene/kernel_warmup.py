@@ -222,6 +222,7 @@ def warm_up_all() -> Path:
         When they cannot be kept, or were not compiled.
     """
     kinds = [Frames(dtype, channels, CODES["atan"], True) for dtype in _PIXELS for channels in _CHANNELS]
+    folder = Path()
     for frames in kinds:
         warmup, stamp = prepare(frames), _stamp(frames)
         if warmup is None or stamp is None:
@@ -230,7 +231,8 @@ def warm_up_all() -> Path:
         warmup.join()
         if not stamp.exists():
             raise SinkError(f"the kernels for {frames.dtype} frames with {frames.channels} channels were not compiled")
-    return stamp.parent
+        folder = stamp.parent
+    return folder
 
 
 @atexit.register
