@@ -129,7 +129,8 @@ class Warmup:
                             if rest == 0:
                                 ready.set()
 
-        threads = [threading.Thread(target=work, name="kernel-compiler") for _ in range(min(cores(), _MOST))]
+        count = min(cores(), _MOST)
+        threads = [threading.Thread(target=work, name="kernel-compiler", daemon=True) for _ in range(count)]
         for thread in threads:
             thread.start()
         for thread in threads:
