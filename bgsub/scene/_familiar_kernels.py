@@ -72,6 +72,8 @@ def clear_familiar(begin, end, lanes, x, l, memory, rate, belief, full, radius, 
     unit = memory.scale * _UNIT
     places = np.empty(CHUNK, np.uint64)
     for i in range(begin, end):
+        if not any_set(flags[i * w : (i + 1) * w]):  # most rows: several times faster than chunk by chunk
+            continue
         for a in range(i * w, (i + 1) * w, CHUNK):
             b = min(a + CHUNK, (i + 1) * w)
             if not any_set(flags[a:b]):
