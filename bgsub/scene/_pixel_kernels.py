@@ -121,46 +121,6 @@ def follow_median(d, limit, up, down, least, scale):  # type: ignore[no-untyped-
         scale[i] = min(max(scale[i] * step, least), _ONE)
 
 
-@kernel
-def majority(begin, end, candidates, side, out, columns, counts):  # type: ignore[no-untyped-def]
-    """Write 255 where most of the square around a pixel are candidates and 0 elsewhere, for a band of rows.
-
-    Parameters
-    ----------
-    begin, end : int
-        The rows.
-    candidates : ndarray, (h, w), uint8
-        0 or 1; continued over the border by the pixels on it.
-    side : int
-        Side of the square, odd.
-    out : ndarray, (h, w), uint8, output
-    columns, counts : ndarray, (w + side - 1,), (w,), uint16
-        Workspaces.  O(h w side).
-    """
-    h, w = candidates.shape
-    half = side // 2
-    limit = side * side // 2
-    inner = columns[half : half + w]
-    inner[:] = 0
-    for row in range(begin - half, begin + half + 1):
-        added = candidates[min(max(row, 0), h - 1)]
-        for j in range(w):
-            inner[j] += added[j]
-    for i in range(begin, end):
-        if i > begin:
-            added, removed = candidates[min(i + half, h - 1)], candidates[max(i - 1 - half, 0)]
-            for j in range(w):
-                inner[j] += np.uint16(added[j])
-            for j in range(w):
-                inner[j] -= np.uint16(removed[j])
-        columns[:half] = inner[0]
-        columns[half + w :] = inner[w - 1]
-        sum_windows(columns, side, counts)
-        row = out[i]
-        for j in range(w):
-            row[j] = 255 if counts[j] > limit else 0
-
-
 @part
 def sum_windows(columns, side, counts):  # type: ignore[no-untyped-def]
     """Write ``sum(columns[j : j + side])`` into ``counts[j]``; both uint16."""

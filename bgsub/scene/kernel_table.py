@@ -41,7 +41,6 @@ scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
 scene._registration_kernels.residuals_at_rest: P_3, f8, i8_1, f4_2, f8_1, f4_1
 scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
 scene._familiar_kernels.clear_familiar: i8, i8, lanes, P_3, P_3, Memory, f4, f4, f4, i8, i1_3, u1_2, u1_2
-scene._pixel_kernels.majority: i8, i8, u1_2, i8, u1_2, u2_1, u2_1
 scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
 scene._shadows_kernels.count_coloured: P_2, i8, f4
 scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1

@@ -198,7 +198,7 @@ def _sums(counts: list[int]) -> list[int]:
 
 def _stamp(frames: Frames) -> Path | None:
     """Return the file that says that all kernels are in the cache; None where there is none or nobody to fill it."""
-    kernel: Any = _pixel_kernels.majority
+    kernel: Any = _pixel_kernels.paint
     folder = kernel.stats.cache_path
     if folder is None or not Path(sys.executable or "").stem.startswith("python"):
         return None

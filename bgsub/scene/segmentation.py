@@ -8,7 +8,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.numerics.state import State, part_of
-from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.numerics.threads import bands_for
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _pixel_kernels
 from bgsub.scene._familiar_kernels import Memory
@@ -16,6 +16,7 @@ from bgsub.scene.familiar import FamiliarBackground
 from bgsub.scene.noise_scale import NoiseScale
 from bgsub.scene.shadows import ShadowDetector
 from bgsub.scene.soft_vote import SoftVote
+from bgsub.scene.votes import majority
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 
 _LIGHT_WORK, _HEAVY_WORK = 400_000, 150_000  # pixels per band, see `bands_for`
@@ -56,12 +57,11 @@ class Segmenter:
     ) -> None:
         self.shape, self._joint = shape, math.sqrt(channels / 3)
         pixels = shape[0] * shape[1]
-        self._few, self._many = bands_for(pixels, _LIGHT_WORK, threads), bands_for(pixels, _HEAVY_WORK, threads)
-        self.noise = NoiseScale(shape, self._joint, self._few)
-        self.familiar = FamiliarBackground(shape, channels, self._many)
-        self._shadow_detector = ShadowDetector(shape, self._many)
+        few, many = bands_for(pixels, _LIGHT_WORK, threads), bands_for(pixels, _HEAVY_WORK, threads)
+        self.noise = NoiseScale(shape, self._joint, few)
+        self.familiar = FamiliarBackground(shape, channels, many)
+        self._shadow_detector = ShadowDetector(shape, many)
         self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
-        self._counts = np.empty((self._few, shape[1]), np.uint16)
         self.tune(parameters or SegmenterParameters())
 
     def tune(self, parameters: SegmenterParameters) -> None:
@@ -72,7 +72,6 @@ class Segmenter:
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = parameters.shadows
         self._radius = parameters.neighbours
-        self._columns = np.empty((self._few, self.shape[1] + self._side - 1), np.uint16)
 
     @property
     def limits(self) -> tuple[np.float32, np.float32]:
@@ -137,7 +136,9 @@ class Segmenter:
             0 background, 127 shadow, 255 foreground; a buffer that the call after the next one overwrites.
         """
         if not cv2.countNonZero(candidates):
-            return self._empty()
+            self._masks = self._masks[::-1]
+            self._masks[0][:] = BACKGROUND
+            return self._masks[0]
         if self._radius:
             self.familiar.clear(candidates, x, background, self._memory(scale), self._radius, frozen)
         mask = self._vote(candidates)
@@ -192,22 +193,10 @@ class Segmenter:
     def _memory(self, scale: float) -> Memory:
         return Memory(self.noise.sigma, np.float32(scale), *self.limits)
 
-    def _empty(self) -> np.ndarray:
-        """Return the next buffer for a mask, all background."""
-        self._masks = self._masks[::-1]
-        self._masks[0][:] = BACKGROUND
-        return self._masks[0]
-
     def _vote(self, candidates: np.ndarray) -> np.ndarray:
         """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""
-        mask = self._empty()
-
-        def vote(begin: int, end: int, band: int) -> None:
-            lines = self._columns[band], self._counts[band]
-            _pixel_kernels.majority(begin, end, candidates, self._side, mask, *lines)
-
-        in_bands(vote, mask.shape[0], self._few)
-        return mask
+        self._masks = self._masks[::-1]
+        return majority(candidates, self._side, self._masks[0])
 
     def _drop_small_regions(self, mask: np.ndarray) -> None:
         """Erase regions, 8-connected and with their holes, and fill holes of less than the least area, in place.

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-import reference_tracking as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
@@ -15,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from bgsub import BackgroundSubtractor
 from bgsub.numerics import threads
 from bgsub.numerics.threads import bands_for, cores, in_bands, one_blas_thread
-from bgsub.scene import _familiar_kernels, _pixel_kernels
+from bgsub.scene import _familiar_kernels
 from bgsub.scene._familiar_kernels import Memory
 from bgsub.scene.frame_format import lanes_of
 
@@ -146,18 +145,6 @@ def test_bands_for(monkeypatch):
 
 def test_there_is_a_core():
     assert cores() >= 1
-
-
-@given(h=st.integers(1, 24), w=st.integers(1, 20), half=st.integers(0, 3), seed=st.integers(0, 99), data=st.data())
-@sizes
-def test_the_vote_in_two_bands_is_one(h, w, half, seed, data):
-    candidates = (np.random.default_rng(seed).random((h, w)) < 0.5).astype(np.uint8)
-    cut, side = data.draw(st.integers(0, h)), 2 * half + 1
-    out = np.full((h, w), 9, np.uint8)
-    for begin, end in ((0, cut), (cut, h)):
-        lines = np.empty(w + side - 1, np.uint16), np.empty(w, np.uint16)
-        _pixel_kernels.majority(begin, end, candidates, side, out, *lines)
-    np.testing.assert_array_equal(out, reference.majority(candidates, side))
 
 
 @pytest.mark.parametrize("channels", [1, 3])

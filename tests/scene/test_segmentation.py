@@ -28,8 +28,8 @@ def learn(segmenter, d):
     segmenter.learn(d, None, np.zeros(d.shape, np.uint16), x, np.zeros_like(x))
 
 
-@given(h=st.integers(1, 20), w=st.integers(1, 20), half=st.integers(0, 3), seed=st.integers(0, 99))
-@settings(max_examples=30, deadline=None)
+@given(h=st.integers(1, 20), w=st.integers(1, 20), half=st.integers(0, 15), seed=st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
 def test_vote_is_the_majority(h, w, half, seed):
     candidates = (np.random.default_rng(seed).random((h, w)) < 0.5).astype(np.uint8)
     segmenter = Segmenter((h, w), SegmenterParameters(median=2 * half + 1))
