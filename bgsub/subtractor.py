@@ -237,8 +237,8 @@ class BackgroundSubtractor:
         if self._reduction is not None:
             seen = self._reduction.reduce(frame)
             known = None if known is None else self._reduction.reduce_known(known)
-        if self._warmup is not None and self._warmup.wait(scenes.model.stage):
-            self._warmup = None
+        if self._warmup is not None:
+            self._warmup.wait(scenes.model.stage)
         view = self._view = scenes.view(seen, known, rate == 0)
         self._background = None
         return frame, view
@@ -262,8 +262,8 @@ class BackgroundSubtractor:
             except Exception:
                 self._scenes.restart()  # the stream can go on with a new start
                 raise
-        if self._warmup is not None:
-            self._warmup.load()
+        if self._warmup is not None and self._warmup.load():
+            self._warmup = None
 
     def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray | None:
         """Return the background of the newest frame, shape and type of the frames; None before the first, as OpenCV's.

@@ -62,18 +62,16 @@ class Warmup:
         self._thread = threading.Thread(target=self._run, args=[stamp], name="kernel-loader", daemon=True)
         self._thread.start()
 
-    def wait(self, stage: int) -> bool:
-        """Wait for the kernels of a stage and of those before; return whether there is nothing more to wait for."""
-        if self._process != os.getpid():  # a fork, in which the thread is not
-            return True
-        if not self._ready[stage].is_set():
+    def wait(self, stage: int) -> None:
+        """Wait for the kernels of a stage and of those before."""
+        if self._process == os.getpid() and not self._ready[stage].is_set():  # in a fork there is no thread
             with compilation.waiting():
                 self._ready[stage].wait()
-        return self._ready[-1].is_set()
 
-    def load(self) -> None:
-        """Begin to load, beside the stream, the kernels that it has not called yet."""
+    def load(self) -> bool:
+        """Begin to load, beside the stream, the kernels not called yet; return whether none is to be waited for."""
         self._loading.set()
+        return self._process != os.getpid() or self._ready[-1].is_set()
 
     def join(self) -> None:
         """Wait until all is loaded, or, at the end of the process, what is being loaded."""
