@@ -17,8 +17,8 @@ from bgsub.numerics.surrogates import CODES
 from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
 from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
-from bgsub.scene.kernel_table import Frames
-from bgsub.scene.kernel_warmup import Warmup, prepare
+from bgsub.scene.kernel_table import FIRST_FRAME, Frames
+from bgsub.scene.kernel_warmup import prepare
 from bgsub.scene.reduction import Reduction
 from bgsub.scene.view import View
 from bgsub.separation import FOREGROUND, Phase, Separation
@@ -132,7 +132,7 @@ class BackgroundSubtractor:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
         self._scenes: Scenes | None = None
-        self._warmup: Warmup | None = None
+        self._kernels: Frames | None = None  # that are still to come
         self._reduction: Reduction | None = None
         self._view: View | None = None
         self._background: np.ndarray | None = None
@@ -155,9 +155,8 @@ class BackgroundSubtractor:
         """Take the format of the frames; return that of the frames that the model sees."""
         scale, threads = self._parameters.scale, self._parameters.threads
         self.format = frames
-        self._warmup = prepare(
-            Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate], scale != 1)
-        )
+        self._kernels = Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate], scale != 1)
+        prepare(self._kernels)
         self._reduction = None if scale == 1 else Reduction(frames, scale, threads)
         return frames if self._reduction is None else self._reduction.frames
 
@@ -237,8 +236,8 @@ class BackgroundSubtractor:
         if self._reduction is not None:
             seen = self._reduction.reduce(frame)
             known = None if known is None else self._reduction.reduce_known(known)
-        if self._warmup is not None:
-            self._warmup.wait(scenes.model.stage)
+        if self._kernels is not None:
+            self._wait(self._kernels, scenes.model.stage)
         view = self._view = scenes.view(seen, known, rate == 0)
         self._background = None
         return frame, view
@@ -253,6 +252,15 @@ class BackgroundSubtractor:
             out[np.asarray(known) != 0] = FOREGROUND
         return out
 
+    def _wait(self, kernels: Frames, stage: int) -> None:
+        """Wait for the kernels that the next frame needs; once all are there, have them loaded beside the stream."""
+        warmup = prepare(kernels)
+        if warmup is None:
+            self._kernels = None
+        elif warmup.wait(stage) and stage != FIRST_FRAME:  # which should not share the time of the first mask
+            self._kernels = None
+            warmup.load()
+
     def _learn(self, view: View, rate: float) -> None:
         """Learn from the newest frame at a checked rate."""
         assert self._scenes is not None
@@ -262,8 +270,6 @@ class BackgroundSubtractor:
             except Exception:
                 self._scenes.restart()  # the stream can go on with a new start
                 raise
-        if self._warmup is not None and self._warmup.load():
-            self._warmup = None
 
     def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray | None:
         """Return the background of the newest frame, shape and type of the frames; None before the first, as OpenCV's.

@@ -123,11 +123,13 @@ def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # typ
     sums, moments = np.zeros((channels, 8, 8), np.float32), np.zeros((channels, 8), np.float32)
     saturated = np.empty(channels, np.bool_)
     sharpness = np.float32(1 / (mu * mu))
-    cell = cells[0]
-    take_cell(unknowns, cell, rows, local)
-    for k in range(n):
-        if cells[k] != cell:
-            add_cell(sums, moments, cell, rows, gram, right)
+    cell = -1
+    for k in range(n + 1):
+        if k == n or cells[k] != cell:
+            if cell >= 0:
+                add_cell(sums, moments, cell, rows, gram, right)
+            if k == n:
+                break
             cell = cells[k]
             take_cell(unknowns, cell, rows, local)
         total = _ZERO
@@ -149,7 +151,6 @@ def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # typ
                 moments[c, i] += weighted * x[k, c]
                 for j in range(8):
                     sums[c, i, j] += weighted * row[c, j]
-    add_cell(sums, moments, cell, rows, gram, right)
 
 
 @part

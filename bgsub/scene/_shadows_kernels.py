@@ -55,6 +55,8 @@ def classify(begin, end, lanes, x, l, scale, mask, darkest, faintest, colour, te
     flat_dark[begin * w : end * w] = 0
     flat_other[begin * w : end * w] = 0
     for i in range(begin, end):
+        if not any_set(flat[i * w : (i + 1) * w]):
+            continue
         for a in range(i * w, (i + 1) * w, CHUNK):
             b = min(a + CHUNK, (i + 1) * w)
             if not any_set(flat[a:b]):
@@ -209,7 +211,7 @@ def see_outline(begin, end, x, l, mask, every, depth, steps, least, counts):  # 
     h, w, channels = x.shape
     colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
     for i in range(max(begin, depth), min(end, h - depth)):
-        if i % every != 0:
+        if i % every != 0 or not any_set(flat[i * w : (i + 1) * w]):
             continue
         for a in range(i * w + depth, (i + 1) * w - depth, CHUNK):
             b = min(a + CHUNK, (i + 1) * w - depth)

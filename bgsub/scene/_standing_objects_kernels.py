@@ -13,13 +13,15 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
+def grow_old(begin, end, lanes, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
     """Count for how many ticks each foreground pixel has shown the same colour.
 
     Parameters
     ----------
     begin, end : int
         The band of pixels.
+    lanes : tuple of c int
+        See `bgsub.scene.frame_format.lanes_of`.
     x : ndarray, (n, c), any real dtype
         Frame.
     mask : ndarray, (n,), uint8
@@ -41,7 +43,7 @@ def grow_old(begin, end, x, mask, tolerance, older, half, anchor, age):  # type:
         The largest age of the band.  O(n + c foreground).
     """
     limit = tolerance * tolerance
-    channels, colours, kept = x.shape[1], x.reshape(-1), anchor.reshape(-1)
+    channels, colours, kept = len(lanes), x.reshape(-1), anchor.reshape(-1)
     oldest = 0
     for a in range(begin, end, CHUNK):
         b = min(a + CHUNK, end)

@@ -21,7 +21,8 @@ from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
 _EVERYTHING, _NOTHING = np.empty(0, np.float32), np.empty(0, np.uint16)
-_PERIOD = 2  # frames in which every block of the basis is visited once
+_PERIOD = 2  # frames in which every block of the basis is visited once ...
+_YOUNG, _SETTLED = 250, 3  # ... but after so many frames that were learned, in which it is this one
 _INLIERS = 3.0  # residual of a channel at which its cost flattens, in units of the noise of the pixel
 _LEAST = 1 / 3  # of the common scale of the costs
 _PACE = 0.002  # of the logarithm of a scale, per frame
@@ -155,7 +156,11 @@ class TrackedBackground:
         self._engine = make_engine(frames, min(parameters.rank, frames.size), parameters.threads)
         self._scale = np.float32(1 / frames.pixels_full)
         blocks = self._index // frames.channels // self._engine.block
-        self._weights = [_PERIOD * (blocks % _PERIOD == turn).astype(np.float32) for turn in range(_PERIOD)]
+        self._weights = {
+            (period, turn): period * (blocks % period == turn).astype(np.float32)
+            for period in (_PERIOD, _SETTLED)
+            for turn in range(period)
+        }
         h, w, channels = frames.cube
         self._places = self._index.astype(np.uint64), (self._index // channels).astype(np.uint64)
         self.scale = np.ones((h, w), np.float32)
@@ -186,12 +191,13 @@ class TrackedBackground:
         known = shot.pixels.reshape(-1), self._scale, self.scale.reshape(-1), hidden
         _pixel_kernels.look_at(*self._places, *known, self._values, self._scales, self._seen)
         entries = self._engine.block * self._frames.channels
-        sweep = subspace.begin(self._values, seen, self._scales, _PERIOD, entries) if self.one_pass else None
+        period = _PERIOD if subspace.updates < _YOUNG else _SETTLED
+        sweep = subspace.begin(self._values, seen, self._scales, period, entries) if self.one_pass else None
         if sweep is None:
             return self._separate_plainly(shot, canvas)
         kept = canvas.before is not None and sweep.fit.change < _CALM
         swept = self._engine.sweep(sweep, shot, self.scale, kept, canvas)
-        influence = subspace.end(sweep, swept.products, swept.cost, self._weights[sweep.visit.turn])
+        influence = subspace.end(sweep, swept.products, swept.cost, self._weights[sweep.visit[-2:]])
         return Compared(swept.candidates, influence)
 
     def _separate_plainly(self, shot: Shot, canvas: Canvas) -> Compared:
@@ -219,9 +225,10 @@ class TrackedBackground:
 
     def follow(self, residual: np.ndarray, known: np.ndarray | None) -> None:
         """Let the scales follow a residual, (h, w) float32, but not where foreground is `known`, (h, w) bool."""
-        if not self._follows or self.tracker.subspace_.basis.deferred.turn:  # once per period is enough
+        deferred = self.tracker.subspace_.basis.deferred
+        if not self._follows or deferred.turn:  # once per period is enough
             return
-        pace = _PERIOD * _PACE
+        pace = len(deferred.G) * _PACE
         kept = None if known is None else self.scale[known]
         numbers = self._limit, np.float32(np.exp(pace)), np.float32(np.exp(-pace)), np.float32(_LEAST)
         _pixel_kernels.follow_median(residual.reshape(-1), *numbers, self.scale.reshape(-1))

@@ -42,12 +42,19 @@ class Canvas:
         self.residual = np.zeros((h, w), np.float32)
         self.over = np.zeros((h, w), np.uint8)
         self._pictures = [np.zeros(frames.cube, frames.pixels_dtype) for _ in range(2)]
+        residual, over = self.residual.reshape(-1), self.over.reshape(-1)
+        self._flat = [Outputs(residual, picture.reshape(-1), over) for picture in self._pictures]
         self.count = 0
 
     def turn(self) -> None:
         """Begin a new frame: the picture becomes the one before."""
         self._pictures.reverse()
+        self._flat.reverse()
         self.count += 1
+
+    def flat(self) -> tuple[Outputs, np.ndarray]:
+        """Return where a frame goes and the background of the frame before, if there is one, as vectors."""
+        return self._flat[0], self._flat[min(self.count - 1, 1)].picture
 
     def state(self) -> State:
         """Return the two backgrounds, copied; nothing before the first frame."""
@@ -181,7 +188,7 @@ class NumbaEngine:
             _engine_kernels.sweep(begin, end, sweep.visit, sweep.cost, frame, look, out, *work)
 
         in_bands(in_band, shot.sigma.size, self._bands, self.block)
-        products = self._products.sum(axis=0)
+        products = np.add.reduce(self._products)
         return Swept(products[:-2], float(products[-2]), int(products[-1]))
 
     def compare(self, low_rank: np.ndarray, shot: Shot, canvas: Canvas) -> int:
@@ -191,13 +198,12 @@ class NumbaEngine:
 
     def _arrays(self, shot: Shot, scale: np.ndarray, kept: bool, canvas: Canvas) -> tuple[FrameArrays, Look, Outputs]:
         """Return the arguments of the kernels."""
-        picture = canvas.picture.reshape(-1)
-        before = picture if canvas.before is None else canvas.before.reshape(-1)
+        out, before = canvas.flat()
         hidden = _NOTHING if shot.hidden is None else shot.hidden.reshape(-1)
         scales = shot.sigma.reshape(-1), scale.reshape(-1)
         frame = FrameArrays(shot.pixels.reshape(-1), *scales, hidden, before, kept)
         look = Look(*self._unit, shot.threshold, shot.factor)
-        return frame, look, Outputs(canvas.residual.reshape(-1), picture, canvas.over.reshape(-1))
+        return frame, look, out
 
 
 def make_engine(frames: FrameFormat, rank: int, threads: int | None) -> SweepEngine:

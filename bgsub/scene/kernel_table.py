@@ -45,7 +45,7 @@ scene._pixel_kernels.majority: i8, i8, u1_2, i8, u1_2, u2_1, u2_1
 scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
 scene._shadows_kernels.count_coloured: P_2, i8, f4
 scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1
-scene._standing_objects_kernels.grow_old: i8, i8, P_2, u1_1, f4, i8, f4, P_2, u2_1
+scene._standing_objects_kernels.grow_old: i8, i8, lanes, P_2, u1_1, f4, i8, f4, P_2, u2_1
 scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
 scene._standing_objects_kernels.confirm: u1_1, u1, u1_1
 scene._shadows_kernels.outvoted: i8_1, u1_2, u1_2, u1_2, i8, f4, u2_2, u2_2

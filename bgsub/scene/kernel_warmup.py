@@ -16,14 +16,14 @@ import os
 import subprocess
 import sys
 import threading
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
-from filelock import FileLock
+from filelock import FileLock, Timeout
 from llvmlite import binding
 from numba import config
 
@@ -62,16 +62,18 @@ class Warmup:
         self._thread = threading.Thread(target=self._run, args=[stamp], name="kernel-loader", daemon=True)
         self._thread.start()
 
-    def wait(self, stage: int) -> None:
-        """Wait for the kernels of a stage and of those before."""
-        if self._process == os.getpid() and not self._ready[stage].is_set():  # in a fork there is no thread
+    def wait(self, stage: int) -> bool:
+        """Wait for the kernels of a stage and of those before; return whether there is nothing more to wait for."""
+        if self._process != os.getpid():  # a fork, in which the thread is not
+            return True
+        if not self._ready[stage].is_set():
             with compilation.waiting():
                 self._ready[stage].wait()
+        return self._ready[-1].is_set()
 
-    def load(self) -> bool:
-        """Begin to load, beside the stream, the kernels not called yet; return whether none is to be waited for."""
+    def load(self) -> None:
+        """Begin to load, beside the stream, the kernels that it has not called yet."""
         self._loading.set()
-        return self._process != os.getpid() or self._ready[-1].is_set()
 
     def join(self) -> None:
         """Wait until all is loaded, or, at the end of the process, what is being loaded."""
@@ -102,8 +104,8 @@ class Warmup:
                 logger.debug("loading %s failed", row, exc_info=True)
 
     def _compile(self, stamp: Path) -> None:
-        with compilation.planned(sum(map(len, self._stages))) as tell, FileLock(stamp.with_name("bgsub-kernels.lock")):
-            if not stamp.exists() and self._share_out(tell):
+        with compilation.planned(sum(map(len, self._stages))) as tell, _alone(stamp.with_name("bgsub-kernels.lock")):
+            if not stamp.exists() and not _exiting.is_set() and self._share_out(tell):
                 stamp.touch()
                 plain = _stamp(self._frames._replace(is_reduced=False))
                 assert plain is not None
@@ -111,13 +113,12 @@ class Warmup:
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
         """Let processes compile all kernels; return whether they have."""
-        waiting = deque((stage, row) for stage, rows in enumerate(self._stages) for row in rows)
+        waiting = iter([(stage, row) for stage, rows in enumerate(self._stages) for row in rows])
         left, lock = [len(rows) for rows in self._stages], threading.Lock()
 
         def work() -> None:
             with _Compiler(self._frames) as compiler:
-                while waiting:
-                    stage, row = waiting.popleft()
+                for stage, row in waiting:
                     if not compiler.compile(row):
                         return
                     tell()
@@ -127,7 +128,8 @@ class Warmup:
                             if rest == 0:
                                 ready.set()
 
-        threads = [threading.Thread(target=work, name="kernel-compiler") for _ in range(min(cores(), _MOST))]
+        count = min(cores(), _MOST)
+        threads = [threading.Thread(target=work, name="kernel-compiler", daemon=True) for _ in range(count)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -172,6 +174,22 @@ class _Compiler:
         except OSError:
             self._child.wait()
         _children.discard(self._child)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Wait until no other process compiles, or this one ends."""
+    lock = FileLock(path)
+    while not _exiting.is_set():
+        try:
+            lock.acquire(timeout=0.5)
+            break
+        except Timeout:
+            continue
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _sums(counts: list[int]) -> list[int]:

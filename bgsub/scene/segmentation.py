@@ -217,10 +217,12 @@ class Segmenter:
         if self._area <= 1:
             return
         outlines, tree = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
+        if not outlines:
+            return
         holes, small = [], []
-        for i, outline in enumerate(outlines):
-            if tree[0, i, 3] < 0:  # the outline of a region; that of a hole lies on the region around it
-                if _pixels_inside(outline) < self._area:
+        for outline, parent in zip(outlines, tree[0, :, 3].tolist(), strict=True):
+            if parent < 0:  # the outline of a region; that of a hole lies on the region around it
+                if len(outline) < 2 * self._area and _pixels_inside(outline) < self._area:
                     small.append(outline)
             elif _pixels_inside(outline) - len(outline) < self._area:
                 holes.append(outline)

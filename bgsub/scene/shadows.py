@@ -84,19 +84,20 @@ class ShadowDetector:
         self._columns = np.empty((bands, 2, shape[1] + _SIDE - 1), np.uint16)
         self._counts = np.empty((bands, 2, shape[1]), np.uint16)
         self._seen = np.empty((bands, len(_STEPS), 2), np.int64)
-        self._outline = np.full((len(_STEPS), 2), _UNKNOWN) * (0.5, 1.0)  # in sides of the frame: lit and all of it
+        self._outline = [(0.5 * _UNKNOWN, _UNKNOWN)] * len(_STEPS)  # in sides of the frame: lit and all of it
         self.side: int | None = None
 
     def state(self) -> State:
         """Return the outline that was seen, copied; see `bgsub.numerics.state`."""
-        return {"outline": self._outline.copy()}
+        return {"outline": np.array(self._outline)}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the array does not fit."""
-        outline = array_of(state, "outline", self._outline.shape, "float64")
+        outline = array_of(state, "outline", (len(_STEPS), 2), "float64")
         if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
             raise ParameterError(f"outline must hold what is lit and all of it, got {outline.tolist()}")
-        self._outline, self.side = outline, _dark_side(outline)
+        self._outline = [(lit, all_of_it) for lit, all_of_it in outline.tolist()]
+        self.side = _dark_side(self._outline)
 
     def learn(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> None:
         """Learn from frame, background and foreground, arrays as in `find`, on which side shadows lie."""
@@ -108,11 +109,15 @@ class ShadowDetector:
         self._seen[:] = 0  # fewer bands may run
         in_bands(see, len(mask), self._bands)
         unit = _EVERY / math.sqrt(mask.size)
-        seen = self._seen.sum(axis=0)
-        if not seen.any():
+        seen = np.add.reduce(self._seen).tolist()
+        total = sum(count for _, count in seen)
+        if total == 0:
             return
-        self._outline *= 1 - min(unit * int(seen[:, 1].sum()) / _MEMORY, _MOST)
-        self._outline += unit * seen
+        keep = 1 - min(unit * total / _MEMORY, _MOST)
+        self._outline = [
+            (keep * lit + unit * a, keep * all_of_it + unit * b)
+            for (lit, all_of_it), (a, b) in zip(self._outline, seen, strict=True)
+        ]
         self.side = _dark_side(self._outline)
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
@@ -175,8 +180,8 @@ class ShadowDetector:
         return dark
 
 
-def _dark_side(outline: np.ndarray) -> int | None:
-    """Return which of the sides, (s, 2) of lit outline and all of it, is hardly ever lit; None if none is."""
-    lit, all_of_it = outline.T.tolist()
+def _dark_side(outline: list[tuple[float, float]]) -> int | None:
+    """Return which of the sides, of each the lit outline and all of it, is hardly ever lit; None if none is."""
+    lit, all_of_it = zip(*outline, strict=True)
     side = min(range(len(lit)), key=lambda i: lit[i] / all_of_it[i])
     return side if lit[side] * sum(all_of_it) < _NEVER * sum(lit) * all_of_it[side] else None

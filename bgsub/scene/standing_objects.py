@@ -17,7 +17,7 @@ from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _standing_objects_kernels
-from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.frame_format import FrameFormat, lanes_of
 from bgsub.separation import FOREGROUND
 
 _SAME = 0.06  # joint distance up to which a pixel shows the same colour
@@ -163,12 +163,12 @@ class StandingObjects:
         if not self._oldest and not cv2.countNonZero(mask):
             return
         numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
-        pixels, flat = x.reshape(self.anchor.shape), mask.reshape(-1)
+        pixels, flat, lanes = x.reshape(self.anchor.shape), mask.reshape(-1), lanes_of(self.anchor)
         maps = self.anchor, self.age.reshape(-1)
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            oldest[band] = _standing_objects_kernels.grow_old(begin, end, pixels, flat, *numbers, *maps)
+            oldest[band] = _standing_objects_kernels.grow_old(begin, end, lanes, pixels, flat, *numbers, *maps)
 
         in_bands(grow, flat.size, self._bands)
         self._oldest = max(oldest)

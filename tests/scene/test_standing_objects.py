@@ -35,7 +35,7 @@ def test_ages_are_their_twin(n, c, seed):
         level = np.where(rng.random((n, 1)) < 0.2, rng.integers(0, 5, (n, 1)), level)
         x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
         mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
-        oldest = _standing_objects_kernels.grow_old(0, n, x, mask, F(0.06), 1, F(0), anchor, age)
+        oldest = _standing_objects_kernels.grow_old(0, n, (0,) * x.shape[1], x, mask, F(0.06), 1, F(0), anchor, age)
         twin.see(x, mask)
         np.testing.assert_array_equal(age, twin.age)
         assert oldest == age.max()

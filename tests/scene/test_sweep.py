@@ -35,7 +35,7 @@ sizes = settings(max_examples=15, deadline=None)
     block=st.integers(1, 100),
     channels=st.integers(1, 4),
     k=st.sampled_from([1, 2, 3, 4, 7, 15]),
-    period=st.integers(1, 2),
+    period=st.integers(1, 3),
     kept=st.booleans(),
     hides=st.booleans(),
     seed=st.integers(0, 999),
@@ -65,7 +65,7 @@ def test_sweep_is_its_twin(surrogate, dtype, n, block, channels, k, period, kept
 
 @pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
 @given(
-    n=st.integers(2, 300), block=st.integers(1, 40), period=st.integers(1, 2), seed=st.integers(0, 999), data=st.data()
+    n=st.integers(2, 300), block=st.integers(1, 40), period=st.integers(1, 3), seed=st.integers(0, 999), data=st.data()
 )
 @sizes
 def test_two_bands_are_one(surrogate, n, block, period, seed, data):
@@ -284,6 +284,23 @@ def test_a_visit_every_other_frame_costs_less_than_a_level(rank, monkeypatch):
     streams = (dense.seen_by(frames, rank, one_pass, ("hidden",)) for one_pass in (True, False))
     squares = [np.mean((one[0] - other[0]) ** 2) for one, other in zip(*streams, strict=True)]
     assert 0 < np.sqrt(np.mean(squares)) < 1
+
+
+def test_a_settled_background_visits_every_third_block(monkeypatch):
+    dense.small_blocks(monkeypatch, 2, 1000)
+    monkeypatch.setattr("bgsub.scene.background._SETTLED", 3)
+    monkeypatch.setattr("bgsub.scene.background._YOUNG", 5)
+    frames = dense.planted((9, 16, 2), F, 40, 3)
+    pictures = {way: [one[0] for one in dense.seen_by(frames, 3, way)] for way in (True, False)}
+    assert np.sqrt(np.mean(np.subtract(*pictures.values()) ** 2)) < 1 / 255
+    background, canvas = dense.tracked(frames, 3)
+    periods = []
+    for pixels in frames[20:]:
+        canvas.turn()
+        compared = background.separate(Shot(pixels, None, np.zeros((9, 16), F), *dense.LIMITS), canvas)
+        periods.append(len(background.tracker.subspace_.basis.deferred.G))
+        background.learn(compared.influence, None)
+    assert periods == [2] * 5 + [3] * 15
 
 
 @pytest.mark.parametrize("period", [1, 2, 3])
