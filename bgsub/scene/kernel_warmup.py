@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -117,7 +117,7 @@ class Warmup:
         left, lock = [len(rows) for rows in self._stages], threading.Lock()
 
         def work() -> None:
-            with _Compiler(self._frames) as compiler:
+            with suppress(OSError), _Compiler(self._frames) as compiler:  # where no process can be had
                 for stage, row in waiting:
                     if not compiler.compile(row):
                         return
@@ -153,6 +153,8 @@ class _Compiler:
             env={**os.environ, "PYTHONPATH": path},
         )
         _children.add(self._child)
+        if _exiting.is_set():  # `_end` may have come before
+            self._child.kill()
 
     def __enter__(self) -> _Compiler:
         return self
@@ -169,10 +171,8 @@ class _Compiler:
         return self._child.stdout.readline() == row + "\n"
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._child.communicate()
-        except OSError:
-            self._child.wait()
+        with suppress(OSError), self._child:
+            self._child.kill()  # its input would not end before that of a fork of this process
         _children.discard(self._child)
 
 
@@ -237,6 +237,8 @@ def warm_up_all() -> Path:
     SinkError
         When they cannot be kept, or were not compiled.
     """
+    if config.DISABLE_JIT:
+        raise SinkError("kernels are not compiled where NUMBA_DISABLE_JIT is set")
     kinds = [Frames(dtype, channels, CODES["atan"], True) for dtype in _PIXELS for channels in _CHANNELS]
     folder = Path()
     for frames in kinds:
