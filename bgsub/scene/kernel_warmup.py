@@ -99,7 +99,8 @@ class Warmup:
             if _exiting.is_set():
                 return
             try:
-                compile_kernel(row, self._frames)
+                with _lock:
+                    compile_kernel(row, self._frames)
             except Exception:  # whoever needs it will see why
                 logger.debug("loading %s failed", row, exc_info=True)
 
@@ -144,14 +145,11 @@ class _Compiler:
         package = Path(bgsub.__path__[0]).parent
         path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, "-m", __name__, *map(str, frames[:3])]
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        )
+        environment, pipe = {**os.environ, "PYTHONPATH": path}, subprocess.PIPE
+        with _lock:  # a fork would keep the pipe open whose end says that the process has begun
+            self._child = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=environment
+            )
         _children.add(self._child)
         if _exiting.is_set():  # `_end` may have come before
             self._child.kill()
@@ -218,7 +216,9 @@ def _installation() -> str:
 
 
 _warmups: dict[tuple[int, Frames], Warmup] = {}
-_lock = threading.Lock()
+_lock = threading.Lock()  # of what a fork must not find half done
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def prepare(frames: Frames) -> Warmup | None:
