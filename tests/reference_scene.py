@@ -1,6 +1,5 @@
 """Naive dense twins in float64 of everything that looks at whole pictures, and pictures whose truth is known."""
 
-import itertools
 import math
 
 import numpy as np
@@ -239,11 +238,11 @@ _64_BITS = 2**64 - 1
 
 
 def remembered(first, step, frame, x, l, memory, solid, age, samples):
-    """The samples after the restless pixels of every `step`-th row have written what they show; see the kernel."""
+    """The samples after every `step`-th restless pixel has written what it shows, and where; see the kernel."""
     samples, scale = samples.copy(), float(memory.scale)
     h, w, _ = x.shape
-    for i, j in itertools.product(range(first, h, step), range(w)):
-        p = i * w + j
+    for p in range(first % step, h * w, step):
+        i, j = divmod(p, w)
         bits = scrambled(frame, p)
         calm = memory.factor * memory.sigma[i, j] <= memory.threshold
         if calm or (solid[i, j] and (age[i, j] > 1 or bits % 4)):

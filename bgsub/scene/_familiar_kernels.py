@@ -126,25 +126,21 @@ def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ig
     Parameters
     ----------
     first, step : int
-        Every `step`-th row from `first` on is visited.
+        Every `step`-th pixel from `first`, less than `step`, on is visited.
     frame : int
         Number of the frame, from which the samples and the neighbours to be replaced are drawn.
     x, l, memory, samples
         As for `clear_familiar`; `samples` are changed.
     solid : ndarray, (h, w), uint8
         Where it is not 0, only every fourth visit counts, and none where the `age`, (h, w) uint16, exceeds 1.
-        O(h w / step), c for the restless.
+        O(h w c / step).
     """
     h, w, channels = x.shape
     count = np.uint64(samples.shape[2])
     unit, sigma = memory.scale * _UNIT, memory.sigma
-    for i in range(first, h, step):
-        restless = 0
-        for j in range(w):  # a count, so that it vectorises
-            restless += memory.factor * sigma[i, j] > memory.threshold
-        if restless == 0:
-            continue
-        for j in range(w):
+    for i in range(h):
+        begin = first - i * w
+        for j in range(max(begin, begin % step), w, step):  # a division per pixel would cost most of the time
             if memory.factor * sigma[i, j] <= memory.threshold:
                 continue
             p = i * w + j

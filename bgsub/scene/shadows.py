@@ -121,7 +121,7 @@ class ShadowDetector:
         self.side = _dark_side(self._outline)
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
-        """Return where the foreground is shadow, (h, w) uint8 of 0 and 1, a buffer; None when nowhere.
+        """Return where the foreground is shadow (not 0), (h, w) uint8, a buffer; None when nowhere.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class ShadowDetector:
             _pixel_kernels.majority(begin, end, self._other, _SPECKLE, self._cast, *work)
 
         in_bands(vote, len(mask), self._bands)
-        return np.bitwise_and(self._cast, mask != 0, out=self._cast)
+        return np.bitwise_and(self._cast, mask, out=self._cast)  # all bits are set in the one
 
     def _find_darkened(
         self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float
