@@ -278,7 +278,7 @@ class DenseEngine:
         model = stack[:k, :m].T.astype(float), stack[k, :m].astype(float), G.astype(float), c.astype(float), turn
         arrays = (np.asarray(a, float).reshape(-1) for a in (before, hidden, shot.pixels, shot.sigma, scale))
         kind, mu, p = sweep_.cost
-        surrogate = Surrogate({code: name for name, code in CODES.items()}[kind], float(mu), float(p))
+        surrogate = Surrogate({code: name for name, code in CODES.items()}[len(kind)], float(mu), float(p))
         block = self.block * self._frames.channels
         swept = sweep(*model, kept, *arrays, block, self._look(shot, surrogate))
         stack[:k, :m], stack[k, :m] = swept.V.T, swept.e

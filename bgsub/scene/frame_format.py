@@ -117,8 +117,9 @@ class FrameFormat:
 
     def check(self, frame: np.ndarray) -> np.ndarray:
         """Return `frame` as a contiguous array in native byte order, or raise ParameterError naming both formats."""
-        if type(frame) is np.ndarray and frame.shape == self.shape and frame.dtype == _BYTES == self.dtype:
-            return np.ascontiguousarray(frame)  # nothing else to find out, which costs more than the rest
+        is_plain = type(frame) is np.ndarray and frame.flags.carray
+        if is_plain and frame.shape == self.shape and frame.dtype == _BYTES == self.dtype:
+            return frame  # nothing else to find out, which costs more than the rest
         frame = np.asarray(frame)
         name = frame.dtype.newbyteorder("=").name
         if frame.shape != self.shape or name != self.dtype:
@@ -170,6 +171,11 @@ def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str)
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")
+
+
+def plain(frame: np.ndarray) -> np.ndarray:
+    """Return a frame in a type of pixels that kernels are compiled for: float32 unless it is uint8."""
+    return frame if frame.dtype == _BYTES else frame.astype(np.float32, copy=False)
 
 
 def lanes_of(frame: np.ndarray) -> tuple[int, ...]:

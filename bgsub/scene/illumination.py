@@ -20,6 +20,7 @@ import numpy as np
 
 from bgsub.numerics.state import State, array_of
 from bgsub.scene import _illumination_kernels
+from bgsub.scene.frame_format import plain
 
 _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
 _QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three looks at a frame ...
@@ -111,7 +112,7 @@ class _Look:
     def _values(self, picture: np.ndarray, scale: float) -> np.ndarray:
         """Return ``scale * picture`` at the sites, (n, c) float32."""
         values = np.empty((len(self._index), self._channels), np.float32)
-        _illumination_kernels.gather(_plain(picture), self._index, np.float32(scale), values)
+        _illumination_kernels.gather(plain(picture).reshape(-1), self._index, np.float32(scale), values)
         return values
 
     def _refined(self, x: np.ndarray, light: Light) -> Light:
@@ -168,7 +169,7 @@ class Illumination:
 
     def contrast(self, picture: np.ndarray, scale: float = 1.0) -> float:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
-        return float(_illumination_kernels.contrast(_plain(picture), self._few, self._shape[2])) * scale
+        return float(_illumination_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
 
     def explain(self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, enough: float = 0.0) -> Light:
         """Return the best explanation of a frame by `backgrounds` and the remembered ones.
@@ -197,7 +198,7 @@ class Illumination:
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
         """Return the share of the sites where `base` is the frame as it stands, both times `scale` in [0, 1]."""
-        pixels = _plain(x), _plain(base)
+        pixels = plain(x).reshape(-1), plain(base).reshape(-1)
         return float(
             _illumination_kernels.alike(*pixels, self._index, self._shape[2], np.float32(scale), self._threshold)
         )
@@ -224,14 +225,8 @@ class Illumination:
         out = np.empty(light.base.size, np.float32)
         h, w, _ = self._shape
         grid, tone = np.ascontiguousarray(light.grid), np.ascontiguousarray(light.tone)
-        _illumination_kernels.relight(_plain(light.base), np.float32(light.scale), grid, tone, h, w, out)
+        _illumination_kernels.relight(plain(light.base).reshape(-1), np.float32(light.scale), grid, tone, h, w, out)
         return out
-
-
-def _plain(picture: np.ndarray) -> np.ndarray:
-    """Return a picture as a vector that kernels take: float16 widened."""
-    pixels = picture.reshape(-1)
-    return pixels.astype(np.float32) if pixels.dtype == np.float16 else pixels
 
 
 def _hats(nodes: int, places: int) -> np.ndarray:

@@ -77,6 +77,8 @@ scene._illumination_kernels.relight: f4_1, f4, f4_3, f4_2, i8, i8, f4_1
 scene._pixel_kernels.to_unit: P_1, f4, f4_1
 scene._registration_kernels.shift: f4_3, f8, f8, f8, f4_1, f4_3
 scene._shadows_kernels.walk_in: i8, i8, P_3, P_3, u1_2, f4, f4, f4, f4, f4, u1_2, f4_2
+tracking._kernels.residual_sweep: f4_2, i8, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_1, f8_1, f4_1
+tracking._kernels.trial_cost: f4_2, f4_1, f4_1, f4_1, f4_1, cost, f4, f4, f4_2
 """
 _REDUCED = """
 scene._reduction_kernels.enlarge: i8, i8, P_3, f4, P_3, P_3, f4, u1_2, u1_2, i8_1, i8_1, f4_2, f4_2, u1_2, f4_3, f4_2,\

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -99,7 +99,8 @@ class Warmup:
             if _exiting.is_set():
                 return
             try:
-                compile_kernel(row, self._frames)
+                with _lock:
+                    compile_kernel(row, self._frames)
             except Exception:  # whoever needs it will see why
                 logger.debug("loading %s failed", row, exc_info=True)
 
@@ -117,7 +118,7 @@ class Warmup:
         left, lock = [len(rows) for rows in self._stages], threading.Lock()
 
         def work() -> None:
-            with _Compiler(self._frames) as compiler:
+            with suppress(OSError), _Compiler(self._frames) as compiler:  # where no process can be had
                 for stage, row in waiting:
                     if not compiler.compile(row):
                         return
@@ -144,15 +145,14 @@ class _Compiler:
         package = Path(bgsub.__path__[0]).parent
         path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, "-m", __name__, *map(str, frames[:3])]
-        self._child = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        )
+        environment, pipe = {**os.environ, "PYTHONPATH": path}, subprocess.PIPE
+        with _lock:  # a fork would keep the pipe open whose end says that the process has begun
+            self._child = subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=environment
+            )
         _children.add(self._child)
+        if _exiting.is_set():  # `_end` may have come before
+            self._child.kill()
 
     def __enter__(self) -> _Compiler:
         return self
@@ -169,10 +169,8 @@ class _Compiler:
         return self._child.stdout.readline() == row + "\n"
 
     def __exit__(self, *_: object) -> None:
-        try:
-            self._child.communicate()
-        except OSError:
-            self._child.wait()
+        with suppress(OSError), self._child:
+            self._child.kill()  # its input would not end before that of a fork of this process
         _children.discard(self._child)
 
 
@@ -218,7 +216,9 @@ def _installation() -> str:
 
 
 _warmups: dict[tuple[int, Frames], Warmup] = {}
-_lock = threading.Lock()
+_lock = threading.Lock()  # of what a fork must not find half done
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def prepare(frames: Frames) -> Warmup | None:
@@ -237,6 +237,8 @@ def warm_up_all() -> Path:
     SinkError
         When they cannot be kept, or were not compiled.
     """
+    if config.DISABLE_JIT:
+        raise SinkError("kernels are not compiled where NUMBA_DISABLE_JIT is set")
     kinds = [Frames(dtype, channels, CODES["atan"], True) for dtype in _PIXELS for channels in _CHANNELS]
     folder = Path()
     for frames in kinds:

@@ -121,8 +121,7 @@ class SceneModel:
         """Return whether a checked frame is nearly uniform where the background is not: the lens is covered."""
         if not self.canvas.count:
             return False
-        seen = frame.astype(np.float32) if frame.dtype == np.float16 else frame
-        left = self.illumination.contrast(seen.reshape(self._cube), self.frames.scale)
+        left = self.illumination.contrast(frame, self.frames.scale)
         if left >= _FLAT * _HIGHEST:
             return False
         usual = self.illumination.contrast(self.canvas.picture, self._scale)

@@ -10,7 +10,7 @@ from bgsub._opencv import cv2
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.scene import _reduction_kernels
 from bgsub.scene._reduction_kernels import REACH, SPREAD, WINDOW
-from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat
+from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, plain
 
 _WORK = 400_000  # full-size pixels per band, see `bands_for`
 _AROUND = np.ones((3, 3), np.uint8)
@@ -63,7 +63,7 @@ class Reduction:
 
     def reduce(self, frame: np.ndarray) -> np.ndarray:
         """Return a checked full-size frame in the reduced format, the mean over the area of each pixel; a buffer."""
-        return _resized(self._plain(frame), self._frame, cv2.INTER_AREA)
+        return _resized(frame.astype(self._frame.dtype, copy=False), self._frame, cv2.INTER_AREA)
 
     def reduce_known(self, known: np.ndarray) -> np.ndarray:
         """Return which reduced pixels hold one of the known ones, (H, W) bool, however thin these are."""
@@ -88,7 +88,7 @@ class Reduction:
         """
         cv2.morphologyEx(mask, cv2.MORPH_GRADIENT, _AROUND, dst=self._edges)
         images = (
-            self._plain(frame).reshape(self.full.cube), np.float32(self.full.scale),
+            plain(frame).reshape(self.full.cube), np.float32(self.full.scale),
             small, picture, np.float32(1 / self.frames.pixels_full),
         )  # fmt: skip
         places = self._rows, self._columns, self._row_taper, self._column_taper
@@ -110,10 +110,6 @@ class Reduction:
         A full-size residual would show the fine detail that the reduced background cannot know as a change.
         """
         return _resized(residual, np.empty(self.full.shape[:2], np.float32), cv2.INTER_LINEAR)
-
-    @staticmethod
-    def _plain(frame: np.ndarray) -> np.ndarray:
-        return frame.astype(np.float32) if frame.dtype == np.float16 else frame
 
 
 def _resized(image: np.ndarray, out: np.ndarray, how: int) -> np.ndarray:

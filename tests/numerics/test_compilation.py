@@ -15,7 +15,7 @@ from numba.core.compiler_lock import global_compiler_lock
 
 import bgsub.numerics.jit  # noqa: F401 - it begins to count
 from bgsub.numerics import compilation, compilation_progress
-from bgsub.numerics.compilation import Progress, listening, progress, waited, working_time
+from bgsub.numerics.compilation import Progress, listening, planned, progress, waited, waiting, working_time
 from bgsub.numerics.compilation_progress import CompilationLog
 
 
@@ -116,6 +116,65 @@ def test_who_loads_kernels_beside_the_stream_does_not_wait_until_the_stream_need
     assert (waited(), progress().done) == (5, 1)
 
 
+def test_planned_kernels_are_told_one_by_one(now):
+    heard = []
+    with listening(heard.append), planned(3) as tell:
+        tell()
+        tell()
+        assert progress() == Progress(2, 3)
+    # nothing more comes, whatever became of the third
+    assert heard == [Progress(0, 3), Progress(1, 3), Progress(2, 3), Progress(2, 2)]
+    assert progress() == Progress(2, 2)
+    with planned(5):
+        assert progress() == Progress(0, 5)
+
+
+def test_the_end_of_a_plan_is_told_though_it_fails(now):
+    heard = []
+    with listening(heard.append), pytest.raises(MemoryError), planned(3):
+        raise MemoryError
+    assert heard == [Progress(0, 3), Progress(0, 0)]
+    assert progress().is_complete
+
+
+def test_two_plans_are_one_until_both_have_ended(now):
+    with planned(3) as first:
+        first()
+        with planned(2) as second:
+            assert progress() == Progress(1, 5)
+            second()
+            second()
+        assert progress() == Progress(3, 5)
+        assert not progress().is_complete
+    assert progress() == Progress(3, 3)
+
+
+def test_threads_that_wait_at_the_same_time_count_once(now):
+    waits, enough = threading.Event(), threading.Event()
+
+    def wait():
+        with waiting():
+            waits.set()
+            assert enough.wait(30)
+
+    other = threading.Thread(target=wait)
+    with planned(3):
+        now[0] += 1  # nobody waits
+        other.start()
+        assert waits.wait(30)
+        now[0] += 2  # one
+        with waiting():
+            now[0] += 3  # both
+            enough.set()
+            other.join()
+            now[0] += 4  # the other one
+        now[0] += 5
+    assert (waited(), working_time()) == (9, 106)
+    with waiting():  # for nothing that compiles
+        now[0] += 6
+    assert waited() == 9
+
+
 def test_the_lines_of_the_log(now, caplog):
     log = CompilationLog()
     with caplog.at_level(logging.INFO, "bgsub"):
@@ -139,11 +198,11 @@ def test_the_log_is_told_of_a_real_kernel_and_import_is_light(tmp_path):
     code = (
         "import logging, sys, bgsub.numerics.compilation as c; print('numba' in sys.modules)\n"
         "logging.basicConfig(level=logging.INFO, format='%(name)s %(message)s')\n"
-        "c._OF_A_STREAM = 62; from numba import njit; import bgsub.numerics.jit\n"
+        "from numba import njit; import bgsub.numerics.jit\n"
         "def f(x): return x + 1\n"
         "f.__module__ = 'bgsub.made_up'\n"
         "njit(f)(1); print(c.progress().done, c.waited() > 0)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
     assert done.stdout.split() == ["False", "1", "True"]
-    assert done.stderr.startswith("bgsub.kernels compiling kernels 0 of 62, once per installation\n")
+    assert done.stderr.startswith("bgsub.kernels compiling kernels 0 of 1, once per installation\n")

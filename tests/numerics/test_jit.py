@@ -31,9 +31,8 @@ if {read_only}:
         if hasattr(caching, name):
             getattr(caching, name).ensure_cache_path = refuse
 import kernels_of_a_test as kernels
-from bgsub.scene.kernel_warmup import was_compiled
 value = kernels.double(21)
-print(value, sum(kernels.double.stats.cache_hits.values()), was_compiled(kernels.double))
+print(value, sum(kernels.double.stats.cache_hits.values()), sum(kernels.double.stats.cache_misses.values()))
 """
 
 
@@ -68,26 +67,21 @@ def test_two_processes_at_once_share_one_cache(start, tmp_path):
     environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
     both = [start(**environment) for _ in range(2)]
     assert [answer(process)[0] for process in both] == ["42", "42"]
-    assert answer(start(**environment)) == ["42", "1", "False"]
+    assert answer(start(**environment)) == ["42", "1", "0"]
 
 
 def test_a_read_only_package_is_cached_in_the_home_of_the_user(start, tmp_path):
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "home")}
-    assert answer(start(read_only=True, **home)) == ["42", "0", "True"]
-    assert answer(start(read_only=True, **home)) == ["42", "1", "False"]
+    assert answer(start(read_only=True, **home)) == ["42", "0", "1"]
+    assert answer(start(read_only=True, **home)) == ["42", "1", "0"]
     assert list((tmp_path / "home").rglob("*.nbi"))
 
 
 def test_without_any_place_for_the_cache_kernels_are_compiled_every_time(start, tmp_path):
     (tmp_path / "file").write_text("")
     nowhere = {"HOME": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file" / "cache")}
-    assert answer(start(read_only=True, **nowhere)) == ["42", "0", "True"]
-    assert answer(start(read_only=True, **nowhere)) == ["42", "0", "True"]
-
-
-def test_a_kernel_from_the_cache_was_not_compiled(start, tmp_path):
-    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    assert [answer(start(**environment))[2] for _ in range(2)] == ["True", "False"]
+    assert answer(start(read_only=True, **nowhere)) == ["42", "0", "1"]
+    assert answer(start(read_only=True, **nowhere)) == ["42", "0", "1"]
 
 
 def compiled_functions():

@@ -1,106 +1,240 @@
-"""Rare kernels loaded beside the stream: what the rehearsal shows, and that it happens once and harms nothing."""
+"""Kernels that other processes compile: all goes well, or goes on without them; nobody waits and nothing is left."""
 
+from __future__ import annotations
+
+import os
+import signal
 import subprocess
 import sys
-import threading
-
-import numpy as np
-import pytest
-from numba import config
-
-from bgsub import BackgroundSubtractor
-from bgsub.scene import kernel_warmup
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("channels", [1, 3])
-def test_the_rehearsal_shows_movement_objects_and_light(channels):
-    subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
-    seen, moved = [], []
-    for frame in kernel_warmup.scene(channels):
-        seen.append(subtractor.process(frame))
-        moved.append(subtractor._view.movement is not None)
-    assert sum(moved[14:20]) >= 2
-    assert max(result.share for result in seen[22:28]) > 0.1  # the object ...
-    assert min(result.share for result in seen[29:36]) < 0.02  # ... absorbed after a second
-    assert "light-change" in {result.event for result in seen[40:]}
-
-
-@pytest.mark.skipif(config.DISABLE_JIT, reason="there is nothing to load")
-def test_the_rehearsal_calls_every_kernel_of_the_scene():
-    program = """
-import importlib
 from pathlib import Path
 
-from numba.core.dispatcher import Dispatcher
+import psutil
+import pytest
+from filelock import FileLock
+from numba import config
 
-import bgsub.scene
-from bgsub.scene import kernel_warmup
-from bgsub.subtractor import _rehearsal
+TESTS = Path(__file__).parents[1]
+# A process of its own, with a table of three quick kernels. It counts the processes that it starts.
+BEGIN = """
+import os, subprocess, sys, threading
+from bgsub.scene import _pixel_kernels, kernel_table, kernel_warmup
+from bgsub.scene.kernel_table import FIRST_FRAME, TRACKING, Frames
+import numpy as np
 
-take = _rehearsal()
-for frame in kernel_warmup.scene(3):
-    take(frame)
-for path in sorted(Path(bgsub.scene.__path__[0]).glob("_*_kernels.py")):
-    module = importlib.import_module("bgsub.scene." + path.stem)
-    for name, value in vars(module).items():
-        own = isinstance(value, Dispatcher) and value.__module__ == module.__name__
-        if own and value.targetoptions["inline"] != "always" and not value.signatures:
-            print(name)
+ROWS = [["scene._pixel_kernels.paint: u1_1, i8, u1_1"], ["scene._standing_objects_kernels.confirm: u1_1, u1, u1_1"],
+        ["scene._illumination_kernels.contrast: P_1, i8_1, i8"]]
+kernel_warmup.stages = lambda frames: ROWS
+FRAMES = Frames("uint8", 3, 3)
+started = []
+
+class Counted(subprocess.Popen):
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        started.append(self.pid)
+
+kernel_warmup.subprocess.Popen = Counted
+
+def say(*words):
+    print(*words, flush=True)
+
+def lock():
+    return kernel_warmup._stamp(FRAMES).with_name("bgsub-kernels.lock")
+
+def works():
+    flat = np.zeros(4, np.uint8)
+    _pixel_kernels.paint(np.ones(4, np.uint8), 7, flat)
+    return flat.tolist() == [7] * 4
+
+def tell():
+    stats = _pixel_kernels.paint.stats
+    stamp = kernel_warmup._stamp(FRAMES)
+    say(len(started), sum(stats.cache_misses.values()), stamp is not None and stamp.exists(), works())
 """
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    # what a reduced frame needs is needed in its first frame
-    assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["enlarge"], "")
+WHOLE = BEGIN + "warmup = kernel_warmup.prepare(FRAMES)\nwarmup.wait(TRACKING)\nwarmup.join()\ntell()\n"
+pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
 
-@pytest.mark.skipif(config.DISABLE_JIT, reason="there is nothing to load")
-def test_every_kind_of_frame_is_rehearsed_once(monkeypatch):
-    monkeypatch.setattr(kernel_warmup, "_loaded", set())
-    played = []
+@pytest.fixture
+def start(tmp_path):
+    """Return what starts a program with an empty cache, and again with what is in it then."""
+    processes = []
 
-    def process():
-        played.append(threading.current_thread().name)
-        return lambda frame: None
+    def program(code, **variables):
+        path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+        known = {"PYTHONPATH": path, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        environment = {**os.environ, **known, **variables}
+        processes.append(
+            subprocess.Popen([sys.executable, "-c", code], env=environment, text=True, start_new_session=True, **pipes)
+        )
+        return processes[-1]
 
-    for channels in (1, 3, 1):
-        kernel_warmup.load_in_background("uint8", channels, process)
-        for thread in threading.enumerate():
-            if thread.name == "kernel-loader":
-                thread.join()
-    assert played == ["kernel-loader"] * 2
-
-
-@pytest.mark.skipif(config.DISABLE_JIT, reason="there is nothing to load")
-def test_a_rehearsal_that_fails_disturbs_nobody(monkeypatch, caplog):
-    monkeypatch.setattr(kernel_warmup, "_loaded", set())
-    caplog.set_level("DEBUG", "bgsub")
-
-    def process():
-        raise MemoryError("no room")
-
-    kernel_warmup.load_in_background("float32", 3, process)
-    for thread in threading.enumerate():
-        if thread.name == "kernel-loader":
-            thread.join()
-    assert "loading kernels failed" in caplog.text
-    assert BackgroundSubtractor().apply(np.zeros((8, 8, 3), np.float32)).shape == (8, 8)
+    yield program
+    for process in processes:
+        process.kill()
+        process.communicate()
 
 
-@pytest.mark.skipif(config.DISABLE_JIT, reason="there is nothing to load")
-def test_the_end_of_the_process_waits_for_the_frame_that_is_rehearsed():
-    program = """
-import threading, time
-from bgsub.scene import kernel_warmup
+def answer(process, code=0):
+    """Return the words that a program printed before it ended, without a complaint."""
+    out, error = process.communicate(timeout=100)
+    assert (process.returncode, error) == (code, "")
+    return out.split()
 
-begun = threading.Event()
 
-def take(frame):
-    begun.set()
-    time.sleep(0.3)
-    print("whole", flush=True)
+def hold(process):
+    """Return the lock of the kernels, taken before the program, which waits for a line, wants it."""
+    lock = FileLock(process.stdout.readline().strip())
+    lock.acquire()
+    go_on(process)
+    return lock
 
-kernel_warmup.load_in_background("uint8", 3, lambda: take)
-begun.wait()
-"""
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "whole\n", "")
+
+def go_on(process):
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def test_processes_compile_once_and_later_ones_load(start):
+    children, compiled_here, *rest = answer(start(WHOLE))
+    assert int(children) >= 1
+    assert [compiled_here, *rest] == ["0", "True", "True"]
+    assert answer(start(WHOLE)) == ["0", "0", "True", "True"]
+
+
+def test_of_two_at_once_one_compiles_and_both_end(start):
+    code = BEGIN + (
+        "say(lock())\ninput()\nwarmup = kernel_warmup.prepare(FRAMES)\nsay(any(r.is_set() for r in warmup._ready))\n"
+        "warmup.wait(TRACKING)\nwarmup.join()\ntell()\n"
+    )
+    both = [start(code) for _ in range(2)]
+    lock = hold(both[0])
+    assert both[1].stdout.readline().strip() == lock.lock_file
+    go_on(both[1])
+    assert [process.stdout.readline() for process in both] == ["False\n"] * 2
+    lock.release()
+    answers = [answer(process) for process in both]
+    assert [words[1:] for words in answers] == [["0", "True", "True"]] * 2
+    assert sorted(words[0] != "0" for words in answers) == [False, True]
+
+
+@pytest.mark.parametrize("what", ["nothing", "ends at once", "ends at the first kernel", "says something else"])
+def test_where_no_process_can_compile_the_kernels_are_compiled_here(start, tmp_path, what):
+    python = tmp_path / "python3"
+    scripts = {"ends at once": "", "ends at the first kernel": "read row", "says something else": "read row; echo hm"}
+    if what in scripts:
+        python.write_text(f"#!/bin/sh\n{scripts[what]}\n")
+        python.chmod(0o755)
+    _, *rest = answer(start(WHOLE.replace("\nROWS", f"\nsys.executable = {str(python)!r}\nROWS")))
+    assert rest == ["1", "False", "True"]
+
+
+def test_a_program_that_is_no_python_starts_nothing(start):
+    code = WHOLE.replace("\nROWS", "\nsys.executable = '/bin/cat'\nROWS")
+    assert answer(start(code)) == ["0", "1", "False", "True"]
+
+
+def test_without_any_folder_for_the_cache(start):
+    refuse = (
+        "from numba.core import caching\n"
+        "def refuse(self):\n"
+        "    raise PermissionError('read-only')\n"
+        "for locator in [each for each in vars(caching).values() if hasattr(each, 'ensure_cache_path')]:\n"
+        "    locator.ensure_cache_path = refuse\n"
+    )
+    assert answer(start(refuse + WHOLE)) == ["0", "1", "False", "True"]
+
+
+def test_a_fork_in_the_middle_neither_waits_nor_holds_anybody_up(start):
+    """It holds copies of all pipes, and of the lock, as long as it lives."""
+    code = BEGIN + (
+        "told, going = threading.Event(), threading.Event()\n"
+        "plain = kernel_warmup._Compiler.compile\n"
+        "def compile(self, row):\n"
+        "    told.set()\n"
+        "    going.wait()\n"
+        "    return plain(self, row)\n"
+        "kernel_warmup._Compiler.compile = compile\n"
+        "warmup = kernel_warmup.prepare(FRAMES)\n"
+        "told.wait()\n"
+        "fork = os.fork()\n"
+        "if fork == 0:\n"
+        "    warmup.wait(TRACKING)\n"
+        "    say('fork', works())\n"
+        "    input()\n"
+        "    sys.exit()\n"
+        "going.set()\n"
+        "warmup.wait(TRACKING)\n"
+        "warmup.join()\n"
+        "tell()\n"
+        "os.waitpid(fork, 0)\n"
+    )
+    process = start(code)
+    lines = sorted(process.stdout.readline().split()[1:] for _ in range(2))
+    assert lines == [["0", "True", "True"], ["True"]]
+    go_on(process)
+    assert answer(process) == []
+
+
+MIDDLE = BEGIN + (
+    "begun = threading.Event()\n"
+    "plain = kernel_warmup._Compiler.compile\n"
+    "def compile(self, row):\n"
+    "    self._child.send_signal(19)\n"  # it never answers
+    "    begun.set()\n"
+    "    return plain(self, row)\n"
+    "kernel_warmup._Compiler.compile = compile\n"
+    "warmup = kernel_warmup.prepare(FRAMES)\n"
+    "begun.wait()\n"
+    "say(*started)\n"
+)
+
+
+def test_who_ends_in_the_middle_leaves_nothing_behind(start):
+    children = answer(start(MIDDLE))
+    assert children
+    assert not any(psutil.pid_exists(int(child)) for child in children)
+
+
+def test_ctrl_c_while_kernels_are_waited_for(start):
+    wait = "try:\n    say(*started)\n    warmup.wait(FIRST_FRAME)\nexcept KeyboardInterrupt:\n    say('stopped')\n"
+    process = start(MIDDLE.replace("say(*started)\n", wait))
+    children = process.stdout.readline().split()
+    os.killpg(process.pid, signal.SIGINT)
+    assert answer(process) == ["stopped"]
+    assert children
+    assert not any(psutil.pid_exists(int(child)) for child in children)
+
+
+def test_who_ends_does_not_wait_for_another_that_compiles(start):
+    process = start(BEGIN + "say(lock())\ninput()\nkernel_warmup.prepare(FRAMES)\n")
+    lock = hold(process)
+    assert answer(process) == []
+    lock.release()
+
+
+def test_python_kernels_need_nothing(start):
+    code = (
+        "from bgsub.errors import SinkError\n"
+        "from bgsub.scene import kernel_warmup as k\n"
+        "print(k.prepare(k.Frames('uint8', 3, 3)))\n"
+        "try:\n    k.warm_up_all()\nexcept SinkError as error:\n    print(error)\n"
+    )
+    words = answer(start(code, NUMBA_DISABLE_JIT="1"))
+    assert " ".join(words) == "None kernels are not compiled where NUMBA_DISABLE_JIT is set"
+
+
+@pytest.mark.timeout(280)
+def test_masks_of_a_cold_process_are_those_of_a_warm_one(start):
+    code = (
+        "import hashlib, eventful_scene\n"
+        "from bgsub import BackgroundSubtractor\n"
+        "subtractor, digest = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1), hashlib.sha256()\n"
+        "for frame in eventful_scene.scene(1):\n"
+        "    seen = subtractor.process(frame)\n"
+        "    for array in (seen.mask, seen.background, seen.residual):\n"
+        "        digest.update(array.tobytes())\n"
+        "print(digest.hexdigest())\n"
+    )
+    cold, warm = (answer(start(code)) for _ in range(2))
+    assert cold == warm

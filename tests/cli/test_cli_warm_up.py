@@ -1,0 +1,76 @@
+"""``bgsub warm-up``: what it says, that the second time is quick, and what it says where it can do nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+from numba import config
+
+from bgsub.scene import kernel_warmup
+
+# The command as it is, with a table of two quick kernels; it tells how many processes were started.
+PROGRAM = """
+import subprocess, sys
+from bgsub.scene import kernel_warmup
+kernel_warmup.stages = lambda frames: [
+    ["scene._pixel_kernels.paint: u1_1, i8, u1_1"], [], ["scene._illumination_kernels.contrast: P_1, i8_1, i8"]
+]
+plain, started = subprocess.Popen, []
+kernel_warmup.subprocess.Popen = lambda *a, **k: [plain(*a, **k)][started.append(1) or 0]
+from bgsub.cli import invoke
+code = invoke(["warm-up"])
+print(len(started))
+sys.exit(code)
+"""
+jit = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+
+
+def run(*words, **variables):
+    command, environment = [sys.executable, *words], {**os.environ, **variables}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=200)
+
+
+@jit
+def test_kernels_of_all_kinds_of_frames_are_compiled_once(tmp_path):
+    cache = tmp_path / "cache"
+    first, second = (run("-c", PROGRAM, NUMBA_CACHE_DIR=str(cache)) for _ in range(2))
+    stamps = sorted(cache.rglob("*.kernels"))
+    (folder,) = {stamp.parent for stamp in stamps}
+    said, count = first.stdout.splitlines()
+    assert (first.returncode, said) == (0, f"all kernels are in {folder}")
+    assert int(count) >= 4
+    lines = re.sub(r"in \d+\.\d s", "in T s", first.stderr).splitlines()
+    told = ["bgsub: compiling kernels 0 of 2, once per installation", "bgsub: 2 kernels compiled in T s"]
+    assert lines == told * 4  # kinds of frames
+    assert (second.returncode, second.stdout, second.stderr) == (0, f"{said}\n0\n", "")
+    kinds = {stamp.stem.split("-", 2)[2] for stamp in stamps}
+    assert kinds == {
+        f"{dtype}-{channels}-3{end}"
+        for dtype in ("uint8", "float32")
+        for channels in (1, 3)
+        for end in ("", "-reduced")
+    }
+
+
+@jit
+def test_what_cannot_be_kept_is_an_error(cli, monkeypatch):
+    monkeypatch.setattr(kernel_warmup, "_stamp", lambda frames: None)
+    monkeypatch.setattr(kernel_warmup, "prepare", lambda frames: None)
+    cli("warm-up").refused("kernels cannot be kept: no folder for them can be written (NUMBA_CACHE_DIR names one)")
+
+
+def test_as_a_module_where_kernels_are_plain_python():
+    ended = run("-m", "bgsub", "warm-up", NUMBA_DISABLE_JIT="1")
+    message = "bgsub: error: kernels are not compiled where NUMBA_DISABLE_JIT is set\n"
+    assert (ended.stdout, ended.stderr) == ("", message)
+    assert ended.returncode == 2
+
+
+def test_help(cli):
+    answer = cli("warm-up", "--help").clean()
+    assert "Compile everything that streams of frames need" in answer.out
+    assert "NUMBA_CACHE_DIR" in answer.out

@@ -1,0 +1,151 @@
+"""What kernels a stream calls, beside the rows of `bgsub.scene.kernel_table`: a program for a process of its own.
+
+``python table_of_kernels.py DTYPE CHANNELS`` plays all that a stream meets and prints, as JSON, the rows that are
+missing in the table, those that nobody calls, and what frames that lie otherwise in memory compile anew. Their types
+are those of these frames: see `in_the_notation_of_the_table`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from itertools import zip_longest
+from pathlib import Path
+
+import cv2
+import eventful_scene
+import numpy as np
+from numba import types
+from numba.core.dispatcher import Dispatcher
+
+import bgsub.subtractor
+from bgsub import BackgroundSubtractor
+from bgsub.numerics.surrogates import CODES
+from bgsub.scene import kernel_table
+from bgsub.scene.kernel_table import Frames
+
+SAMPLE = Path(__file__).resolve().parents[1] / "datasets" / "sample" / "input"
+SCALARS = {getattr(types, short): short for short in ("b1", "u1", "u2", "u8", "i1", "i8", "f4", "f8")}
+
+
+def called():
+    """Return name and types of each kernel that was compiled or loaded for itself."""
+    found = set()
+    for name, module in tuple(sys.modules.items()):
+        for kernel in tuple(vars(module).values()) if name.startswith("bgsub.") else ():
+            if isinstance(kernel, Dispatcher):
+                home = f"{kernel.__module__}.{kernel.__name__}".removeprefix("bgsub.")
+                found |= {(home, signature) for signature in kernel.signatures}
+    return found
+
+
+def in_table(frames):
+    """Return the rows of the table by name and types."""
+    rows = [row for stage in kernel_table.stages(frames) for row in stage]
+    return {(row.split(": ")[0], kernel_table._typed(row.split(": ")[1], frames)): row for row in rows}
+
+
+def written(kernel, frames):
+    """Return a kernel as a row of the table for these frames only."""
+    records = {kernel_table._typed(record.__name__, frames)[0]: record.__name__ for record in kernel_table.RECORDS}
+
+    def word(type_):
+        if isinstance(type_, types.Array):
+            kind = "" if type_.layout == "C" else f":{type_.layout}"
+            return f"{word(type_.dtype)}_{type_.ndim}{kind}{'' if type_.mutable else ':readonly'}"
+        if isinstance(type_, types.NamedTuple):
+            return records.get(type_, f"{type_.instance_class.__name__}({'; '.join(map(word, type_.types))})")
+        return f"tuple{type_.count}" if isinstance(type_, types.UniTuple) else SCALARS.get(type_, str(type_))
+
+    return f"{kernel[0]}: {', '.join(map(word, kernel[1]))}"
+
+
+def play(dtype, channels):
+    """Show a subtractor all that a stream can meet."""
+    eventful_scene.rehearse(channels, dtype)
+    frames = [_frame(path, dtype, channels) for path in sorted(SAMPLE.glob("*.jpg"))]
+    known = np.zeros(frames[0].shape[:2], bool)
+    known[20:40, 20:40] = True
+    whole, reduced = BackgroundSubtractor(), BackgroundSubtractor(scale=0.5, start_frames=10)
+    for i, frame in enumerate(frames):
+        rate = {70: 0, 80: 0.3}.get(i, -1)
+        whole.process(frame, rate, known if i % 10 == 9 else None)
+    searched = BackgroundSubtractor(start_frames=10, line_search="sample")
+    for frame in frames[:20]:
+        reduced.apply(frame)
+        searched.apply(frame)
+
+
+def play_what_lies_otherwise(dtype, channels):
+    """Show it frames that are read-only, strided, of another order, of another type with the same pixels."""
+    frames = [frame if dtype == "uint8" else frame.astype(np.float32) / 255 for frame in eventful_scene.scene(channels)]
+    kinds = [frozen, np.asfortranarray, lambda frame: np.repeat(frame, 2, axis=1)[:, ::2]]
+    if dtype == "float32":
+        kinds += [lambda frame: (65535 * frame).astype(np.uint16), np.float64, np.float16]
+    for kind in kinds:
+        for scale in (1, 0.5):
+            subtractor = BackgroundSubtractor(rank=2, start_frames=8, scale=scale)
+            for frame in frames[:30]:
+                subtractor.process(kind(frame))
+
+
+def frozen(frame):
+    frame = frame.copy()
+    frame.flags.writeable = False
+    return frame
+
+
+def _frame(path, dtype, channels):
+    frame = cv2.imread(str(path), cv2.IMREAD_COLOR if channels == 3 else cv2.IMREAD_GRAYSCALE)
+    return frame if dtype == "uint8" else frame.astype(np.float32) / 255
+
+
+def in_the_notation_of_the_table(colour, grey):
+    """Return rows of streams of (uint8, 3 channels) and of (float32, 1 channel) as they stand in the table.
+
+    What a word stands for is seen by the two of it; a row that is alone is marked.
+    """
+    rows, alone = [], list(grey)
+    for row in colour:
+        for other in alone:
+            common = _common(row, other)
+            if common is not None:
+                rows.append(common)
+                alone.remove(other)
+                break
+        else:
+            rows.append(f"{row}  (3 channels of uint8 only)")
+    return rows + [f"{row}  (1 channel of float32 only)" for row in alone]
+
+
+def _common(colour, grey):
+    """Return the row that stands for both, if there is one."""
+    stands = {("u1", "f4"): "P", ("tuple3", "tuple1"): "lanes", ("tuple3", "tuple3"): "cost"}
+    words = []
+    for pair in zip_longest(colour.split(), grey.split(), fillvalue=""):
+        (kind, *rest), (other, *others) = (re.split(r"(?=[_,:])", word, maxsplit=1) for word in pair)
+        kind = stands.get((kind, other), kind if kind == other else None)
+        if kind is None or rest != others:
+            return None
+        words.append("".join([kind, *rest]))
+    return " ".join(words)
+
+
+def main(dtype, channels):
+    """Print what the table lacks, what nobody calls, and what is compiled for frames that lie otherwise."""
+    bgsub.subtractor.prepare = lambda frames: None
+    frames = Frames(dtype, channels, CODES["atan"], is_reduced=True)
+    play(dtype, channels)
+    table, first = in_table(frames), called()
+    play_what_lies_otherwise(dtype, channels)
+    report = {
+        "missing": sorted(written(kernel, frames) for kernel in first - table.keys()),
+        "unused": sorted(row for kernel, row in table.items() if kernel not in first),
+        "new": sorted(written(kernel, frames) for kernel in called() - first),
+    }
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]))
