@@ -26,4 +26,4 @@ def majority(candidates: np.ndarray, side: int, out: np.ndarray) -> np.ndarray:
         cv2.boxFilter(candidates, -1, window, dst=out, normalize=False, borderType=cv2.BORDER_REPLICATE)
         return cv2.threshold(out, limit, 255, cv2.THRESH_BINARY, dst=out)[1]
     counts = cv2.boxFilter(candidates, cv2.CV_16U, window, normalize=False, borderType=cv2.BORDER_REPLICATE)
-    return cv2.compare(counts, limit, cv2.CMP_GT, dst=out)
+    return np.multiply(counts > limit, np.uint8(255), out=out)
