@@ -68,7 +68,6 @@ scene._pixel_kernels.look_at: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
 tracking._step_kernels.compose: f8_2, f8_2, f8_1
 scene._pixel_kernels.follow_median: f4_1, f4, f4, f4, f4, f4_1
 tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
-tracking._kernels.combine: f4_2, i8, f4_1, f4_1
 scene._illumination_kernels.alike: f4_1, f4_1, i8_1, i8, f4, f8
 scene._illumination_kernels.gather: f4_1, i8_1, f4, f4_2
 scene._illumination_kernels.rises: f4_2, f8

@@ -133,9 +133,8 @@ class Basis:
     def low_rank(self, y: np.ndarray) -> np.ndarray:
         """Return ``U y``, (m,) float32."""
         self.settle()
-        out = np.empty(self.m, np.float32)
-        _kernels.combine(self.stack, 0, self.coordinates(y), out)
-        return out
+        rows = self.stack[: self.k, : self.m]
+        return sum((c * row for c, row in zip(self.coordinates(y), rows, strict=True)), np.zeros(self.m, np.float32))
 
     # -- deferred steps ------------------------------------------------------------------------------------------
 
