@@ -5,6 +5,7 @@ Whoever tells of it, a bar, the log or the picture of a live run, asks here. Num
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -156,6 +157,15 @@ class _Compilations:
 
 
 _compilations = _Compilations()
+
+
+def _after_fork() -> None:
+    global _compilations  # noqa: PLW0603 - one per process
+    _compilations = _Compilations()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def follow_numba() -> None:

@@ -44,7 +44,10 @@ class CompilationLog:
                 if self._begin is not None:
                     begin, before = self._begin
                     count, self._begin = progress.done - before, None
-                    logger.info("%d kernel%s compiled in %.1f s", count, "" if count == 1 else "s", now - begin)
+                    what = (
+                        f"{count} kernel{'' if count == 1 else 's'} compiled" if count else "another process was done"
+                    )
+                    logger.info("%s in %.1f s", what, now - begin)
             elif self._begin is None:
                 self._begin, self._told = (now, progress.done), now
                 logger.info("%s, once per installation", progress)

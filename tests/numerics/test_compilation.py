@@ -183,12 +183,17 @@ def test_the_lines_of_the_log(now, caplog):
             log(Progress(done, 62))
         log(Progress(62, 63))
         log(Progress(63, 63))
+        log(Progress(0, 49))
+        now[0] += 2
+        log(Progress(0, 0))
     assert caplog.messages == [
         "compiling kernels 2 of 62, once per installation",
         "compiling kernels 31 of 62",
         "60 kernels compiled in 41.2 s",
         "compiling kernels 62 of 63, once per installation",
         "1 kernel compiled in 0.0 s",
+        "compiling kernels 0 of 49, once per installation",
+        "another process was done in 2.0 s",
     ]
 
 
