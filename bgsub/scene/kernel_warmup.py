@@ -145,7 +145,7 @@ class _Compiler:
     def __init__(self, frames: Frames) -> None:
         package = Path(bgsub.__path__[0]).parent
         path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
-        command = [sys.executable, "-m", __name__, *map(str, frames[:3])]
+        command = [sys.executable, "-P", "-m", __name__, *map(str, frames[:3])]
         environment, pipe = {**os.environ, "PYTHONPATH": path}, subprocess.PIPE
         with _lock:  # a fork would keep the pipe open whose end says that the process has begun
             self._child = subprocess.Popen(

@@ -102,6 +102,15 @@ def test_processes_compile_once_and_later_ones_load(start):
     assert answer(start(WHOLE)) == ["0", "0", "True", "True"]
 
 
+def test_compilers_take_the_package_of_their_parent_whatever_lies_in_the_folder(start, tmp_path):
+    """As a checkout does when the installed package runs in it; its kernels are none of that package."""
+    (tmp_path / "bgsub").mkdir()
+    (tmp_path / "bgsub" / "__init__.py").write_text("raise SystemExit('another package')")
+    code = WHOLE.replace("\nROWS", f"\nos.chdir({str(tmp_path)!r})\nROWS")
+    _, *rest = answer(start(code, PYTHONSAFEPATH=""))
+    assert rest == ["0", "True", "True"]
+
+
 def test_of_two_at_once_one_compiles_and_both_end(start):
     code = BEGIN + (
         "say(lock())\ninput()\nwarmup = kernel_warmup.prepare(FRAMES)\nsay(any(r.is_set() for r in warmup._ready))\n"
