@@ -56,12 +56,13 @@ class Warmup:
         self._frames, self._process = frames, os.getpid()
         self._stages = stages(frames)
         self._ready = [threading.Event() for _ in self._stages]
-        self._loading = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._is_loaded = False
         stamp = _stamp(frames)
         if stamp is None or stamp.exists():
             self._release()
-        self._thread = threading.Thread(target=self._run, args=[stamp], name="kernel-loader", daemon=True)
-        self._thread.start()
+        else:
+            self._begin(lambda: self._make(stamp))
 
     def wait(self, stage: int) -> bool:
         """Wait for the kernels of a stage and of those before; return whether there is nothing more to wait for."""
@@ -74,28 +75,33 @@ class Warmup:
 
     def load(self) -> None:
         """Begin to load, beside the stream, the kernels that it has not called yet."""
-        self._loading.set()
+        if not self._is_loaded:
+            self._is_loaded = True
+            self._begin(self._load)
 
     def join(self) -> None:
-        """Wait until all is loaded, or, at the end of the process, what is being loaded."""
-        self.load()
-        self._thread.join()
+        """Wait for what has begun: until all is there or, at the end of the process, for the kernel at hand."""
+        for thread in self._threads:
+            thread.join()
+
+    def _begin(self, work: Callable[[], None]) -> None:
+        self._threads.append(threading.Thread(target=work, name="kernel-loader", daemon=True))
+        self._threads[-1].start()
 
     def _release(self) -> None:
         for ready in self._ready:
             ready.set()
 
-    def _run(self, stamp: Path | None) -> None:
-        """Compile what is not there, then load everything."""
+    def _make(self, stamp: Path) -> None:
+        """Compile what is not there."""
         try:
-            if not self._ready[-1].is_set():
-                assert stamp is not None
-                self._compile(stamp)
+            self._compile(stamp)
         except Exception:  # whoever needs a kernel compiles it
             logger.debug("compiling kernels failed", exc_info=True)
         finally:
             self._release()
-        self._loading.wait()
+
+    def _load(self) -> None:
         for row in [row for rows in self._stages for row in rows]:
             if _exiting.is_set():
                 return

@@ -50,7 +50,7 @@ def tell():
     stamp = kernel_warmup._stamp(FRAMES)
     say(len(started), sum(stats.cache_misses.values()), stamp is not None and stamp.exists(), works())
 """
-WHOLE = BEGIN + "warmup = kernel_warmup.prepare(FRAMES)\nwarmup.wait(TRACKING)\nwarmup.join()\ntell()\n"
+WHOLE = BEGIN + "warmup = kernel_warmup.prepare(FRAMES)\nwarmup.wait(TRACKING)\nwarmup.load()\nwarmup.join()\ntell()\n"
 pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
 
 
@@ -114,7 +114,7 @@ def test_compilers_take_the_package_of_their_parent_whatever_lies_in_the_folder(
 def test_of_two_at_once_one_compiles_and_both_end(start):
     code = BEGIN + (
         "say(lock())\ninput()\nwarmup = kernel_warmup.prepare(FRAMES)\nsay(any(r.is_set() for r in warmup._ready))\n"
-        "warmup.wait(TRACKING)\nwarmup.join()\ntell()\n"
+        "warmup.wait(TRACKING)\nwarmup.load()\nwarmup.join()\ntell()\n"
     )
     both = [start(code) for _ in range(2)]
     lock = hold(both[0])
@@ -174,7 +174,7 @@ def test_a_fork_in_the_middle_neither_waits_nor_holds_anybody_up(start):
         "    sys.exit()\n"
         "going.set()\n"
         "warmup.wait(TRACKING)\n"
-        "warmup.join()\n"
+        "warmup.load()\nwarmup.join()\n"
         "tell()\n"
         "os.waitpid(fork, 0)\n"
     )
