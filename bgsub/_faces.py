@@ -38,6 +38,8 @@ _MOVED = {
     "bgsub.video.pipeline": "bgsub.jobs.pipeline",
     "bgsub.video.process_video": "bgsub.process_video",
     "bgsub.video.separate": "bgsub.separate",
+    "bgsub.video.sinks.MotionRules": "bgsub.events.MotionRules",
+    "bgsub.video.sinks.RecorderSink": "bgsub.events.RecorderSink",
     "bgsub.video.sinks.KeyCommands": "bgsub.live.KeyCommands",
     "bgsub.video.sinks.WindowSink": "bgsub.live.WindowSink",
 }

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from bgsub import events
 from bgsub.cli.blocks import packed
 from bgsub.errors import ParameterError
-from bgsub.video import sinks
+from bgsub.video.sinks.create import label_of
 
 if TYPE_CHECKING:
-    from bgsub.video.sinks.recorder import RecorderSink
+    from bgsub.events.clips.recorder import RecorderSink
     from bgsub.video.sources.base import FrameSource
 
 
@@ -47,8 +48,8 @@ class Clips:
         """
         if self.record is None:
             return None
-        rules = sinks.MotionRules(**self.parameters)
-        return sinks.RecorderSink(self.record / folder, rules, source=sinks.label_of(source), rate=source.rate)
+        rules = events.MotionRules(**self.parameters)
+        return events.RecorderSink(self.record / folder, rules, source=label_of(source), rate=source.rate)
 
 
 record_options = packed(

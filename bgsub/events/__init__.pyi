@@ -1,4 +1,6 @@
+from .clips.recorder import RecorderSink as RecorderSink
 from .create import create_event_sinks as create_event_sinks
+from .create import make_feed as make_feed
 from .detection import Detections as Detections
 from .detection import find_objects as find_objects
 from .event import Event as Event
@@ -6,6 +8,7 @@ from .event import ObjectInFrame as ObjectInFrame
 from .feed import EventFeed as EventFeed
 from .feed import Step as Step
 from .linking import ObjectLinker as ObjectLinker
+from .motion import MotionRules as MotionRules
 from .sink import FORMATS as FORMATS
 from .sink import EventSink as EventSink
 from .timeline_sink import TimelineSink as TimelineSink

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
+from bgsub.events.motion import MotionRules
 from bgsub.events.sink import EventSink
 from bgsub.events.timeline_sink import TimelineSink
 from bgsub.video.regions import Regions
@@ -15,15 +16,21 @@ from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
 
 
+def make_feed(source: FrameSource, rules: MotionRules | None = None, regions: Regions | None = None) -> EventFeed:
+    """Return the one feed of events for all outputs of a source, at its rate."""
+    return EventFeed(ObjectLinker(None if source.rate is None else float(source.rate), regions=regions), rules)
+
+
 def create_event_sinks(
     output_folder: str | os.PathLike[str],
     formats: Sequence[str],
     plot: bool,
     source: FrameSource,
+    feed: EventFeed,
     regions: Regions | None = None,
     locate: Callable[[str], Path] | None = None,
 ) -> list[Sink]:
-    """Create the outputs of events, which share one linker: the work on a frame is done once.
+    """Create the files of events.
 
     Parameters
     ----------
@@ -34,7 +41,9 @@ def create_event_sinks(
     plot : bool
         Whether to draw ``timeline.png`` as well.
     source : FrameSource
-        What the results come from: it gives the rate and the title.
+        What the results come from: it gives the title.
+    feed : EventFeed
+        Shared with the other outputs of the run, see `make_feed`.
     regions : Regions, optional
         Where to count.
     locate : callable, optional
@@ -53,8 +62,6 @@ def create_event_sinks(
     SinkError
         If the folder cannot be written.
     """
-    rate = None if source.rate is None else float(source.rate)
-    feed = EventFeed(ObjectLinker(rate, regions=regions))
     sinks: list[Sink] = []
     if formats:
         sinks.append(EventSink(output_folder, formats, regions=regions, feed=feed, locate=locate))

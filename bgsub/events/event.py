@@ -14,9 +14,10 @@ Box = tuple[int, int, int, int]
 
 
 class EventKind(StrEnum):
-    """What an event can be: the way of an object, or one of the whole frame."""
+    """What an event can be: the way of an object, a moment with motion, or one of the whole frame."""
 
     OBJECT = "object"
+    MOTION = "motion"
     LIGHT_CHANGE = FrameEvent.LIGHT_CHANGE
     COVERED = FrameEvent.COVERED
     SCENE_CHANGE = FrameEvent.SCENE_CHANGE
@@ -59,15 +60,15 @@ class ObjectInFrame:
 
 @dataclass
 class Event:
-    """Something that has begun and ended: an object's way through the picture, or what befell the whole frame.
+    """Something that has begun and ended: an object's way, a moment with motion, or what befell the whole frame.
 
     Attributes
     ----------
     kind : str
         One of `EventKind`, or what else a subtractor calls its events; those of the whole frame have only frames and
-        times.
+        times, moments with motion their peak as well, without a box.
     id : int
-        Identity of an object, from 1; 0 otherwise.
+        Identity of an object, or number of a moment with motion, from 1; 0 otherwise.
     start_frame, end_frame : int
         Index of the first and the last frame.
     start_time, end_time : float or None
@@ -75,7 +76,7 @@ class Event:
     frames : int
         Number of frames in which it was seen.
     peak_area, peak_frame : int
-        Largest area in pixels, and the first frame with it.
+        Largest area in pixels (of a moment: all foreground), and the first frame with it.
     peak_box : (int, int, int, int)
         Left, top, width, height there.
     step : int

@@ -1,4 +1,4 @@
-"""One linker for several outputs: the work on a frame is done once."""
+"""One feed of events for all outputs: the work on a frame is done once."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.linking import ObjectLinker
+from bgsub.events.moments import Change, Moments
+from bgsub.events.motion import MotionRules
 from bgsub.separation import Separation
 from bgsub.video.sources.base import Frame
 
@@ -25,7 +27,9 @@ class Step:
     interval: float  # seconds the frame stands for
     mask: np.ndarray  # (h, w), uint8, as of `Separation`
     objects: list[ObjectInFrame]  # see `ObjectLinker.update`
-    finished: list[Event]  # what ended
+    begun: list[Event]  # what befalls the whole frame from this one on
+    finished: list[Event]  # objects and what befell the whole frame that have ended
+    motion: Change  # moments with motion that have become certain, and that have ended
     settled: int  # index of the first frame whose objects are not all known yet
 
 
@@ -35,29 +39,39 @@ class FrameEvents:
 
     current: Event | None = None  # the one that lasts
 
-    def update(self, frame: int, time: float | None, name: str | None) -> list[Event]:
-        """Take the event of a frame; return what has ended."""
+    def update(self, frame: int, time: float | None, name: str | None) -> Change:
+        """Take the event of a frame."""
         current = self.current
         if current is not None and current.kind == name:
             current.end_frame, current.end_time = frame, time
             current.frames += 1
-            return []
+            return Change([], [])
         self.current = None if name is None else Event(name, 0, frame, frame, time, time, frames=1)
-        return [] if current is None else [current]
+        return Change([] if self.current is None else [self.current], [] if current is None else [current])
 
     def finish(self) -> list[Event]:
         """Return what still lasts."""
-        return self.update(-1, None, None)
+        return self.update(-1, None, None).ended
 
 
 class EventFeed:
-    """Links each frame once for all outputs that ask for it."""
+    """Takes each frame once for all outputs that ask for it: objects, moments with motion, events of the frame.
 
-    def __init__(self, linker: ObjectLinker) -> None:
+    Parameters
+    ----------
+    linker : ObjectLinker
+        Follows the objects.
+    rules : MotionRules, optional
+        What is motion.
+    """
+
+    def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None) -> None:
         self._linker = linker
+        self._moments = Moments(rules or MotionRules())
         self._whole = FrameEvents()
         self._newest: tuple[Frame, Step] | None = None
         self._last: list[Event] | None = None
+        self._last_motion: list[Event] | None = None
         self._owner: object = None
 
     def step(self, frame: Frame, separation: Separation) -> Step:
@@ -65,9 +79,10 @@ class EventFeed:
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
         time = self._linker.time(frame)
-        ended = self._whole.update(frame.index, time, separation.event)
         objects = self._linker.update(frame, separation)
         settled = self._linker.settled
+        whole = self._whole.update(frame.index, time, separation.event)
+        moments = self._moments.update(frame.index, time, self._linker.clock, separation)
         step = Step(
             frame.index,
             frame.name,
@@ -77,17 +92,25 @@ class EventFeed:
             self._linker.interval,
             separation.mask,
             objects,
-            [*ended, *self._linker.take_finished()],
+            whole.begun,
+            [*whole.ended, *self._linker.take_finished()],
+            moments,
             frame.index + 1 if settled is None else settled,
         )
         self._newest = (frame, step)
         return step
 
     def finish(self) -> list[Event]:
-        """End everything that still lasts and return it, each time the same."""
+        """End what still lasts and return it, but for motion, each time the same."""
         if self._last is None:
             self._last = [*self._whole.finish(), *self._linker.finish()]
         return self._last
+
+    def finish_motion(self) -> list[Event]:
+        """End the moment with motion that lasts and return it, each time the same."""
+        if self._last_motion is None:
+            self._last_motion = self._moments.finish()
+        return self._last_motion
 
     def checkpoint(self, caller: object) -> dict[str, Any]:
         """Return the state, as JSON can hold it, to the first one that asks; nothing to the others."""
@@ -96,10 +119,12 @@ class EventFeed:
         if self._owner is not caller:
             return {}
         current = self._whole.current
-        return {"linker": self._linker.state(), "whole": None if current is None else asdict(current)}
+        whole = None if current is None else asdict(current)
+        return {"linker": self._linker.state(), "whole": whole, "moments": self._moments.state()}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on where `checkpoint` returned `state`; nothing happens for an empty one."""
         if state:
             self._linker.set_state(state["linker"])
+            self._moments.set_state(state["moments"])
             self._whole.current = None if state["whole"] is None else Event.from_state(state["whole"])

@@ -42,7 +42,7 @@ class Job:
     plot : bool
         Whether to draw the timeline.
     record : Path, optional
-        Folder of clips of the moments with motion, see `bgsub.video.sinks.recorder.RecorderSink`; not with `resume`.
+        Folder of clips of the moments with motion, see `bgsub.events.clips.recorder.RecorderSink`; not with `resume`.
     recording : dict
         Fields of `MotionRules` that are not at their defaults: ``pre_roll``, ``post_roll``, ``min_share``.
     reconnect : float, optional

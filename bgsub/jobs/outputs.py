@@ -8,13 +8,13 @@ from pathlib import Path
 
 from bgsub import events
 from bgsub.errors import ParameterError, SinkError
+from bgsub.events.clips.recorder import RecorderSink
+from bgsub.events.motion import MotionRules
 from bgsub.jobs.job import Job
 from bgsub.video.output_names import expand_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.create import create_sinks, label_of
-from bgsub.video.sinks.motion_gate import MotionRules
-from bgsub.video.sinks.recorder import RecorderSink
 from bgsub.video.sources.base import FrameSource
 
 
@@ -42,12 +42,13 @@ def make_sinks(
         As `create_sinks` and `create_event_sinks` do; no sink is left open then.
     """
     sinks: list[Sink] = []
+    rules = MotionRules(**job.recording)
+    feed = events.make_feed(source, rules, regions)
     if job.save:
         sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
     try:
-        sinks += _event_sinks(job, source, overwrite, started, regions, sinks)
+        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
         if job.record is not None:
-            rules = MotionRules(**job.recording)
             sinks.append(RecorderSink(job.record, rules, source=label_of(source), rate=source.rate))
         _check_model(job, sinks)
     except BaseException:
@@ -72,7 +73,13 @@ def _check_model(job: Job, sinks: Sequence[Sink]) -> None:
 
 
 def _event_sinks(
-    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None, others: Sequence[Sink]
+    job: Job,
+    source: FrameSource,
+    feed: events.EventFeed,
+    overwrite: bool,
+    started: datetime,
+    regions: Regions | None,
+    others: Sequence[Sink],
 ) -> list[Sink]:
     if not job.event_files and not job.plot:
         return []
@@ -90,4 +97,4 @@ def _event_sinks(
             raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
         return target
 
-    return events.create_event_sinks(job.output, job.event_files, job.plot, source, regions, locate)
+    return events.create_event_sinks(job.output, job.event_files, job.plot, source, feed, regions, locate)

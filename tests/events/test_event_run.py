@@ -8,7 +8,7 @@ import pytest
 from event_scenes import busy, mask_of
 
 from bgsub.errors import SinkError
-from bgsub.events import EventSink, create_event_sinks
+from bgsub.events import EventSink, create_event_sinks, make_feed
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.separation import Separation
@@ -32,7 +32,9 @@ def test_a_run_within_a_region_writes_events_of_that_region_only(tmp_path):
     pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     regions = Regions(["top=0,0,100%,50%"])
     opened = source()
-    sinks = create_event_sinks(tmp_path, ("csv", "jsonl", "coco"), True, opened, regions)
+    sinks = create_event_sinks(
+        tmp_path, ("csv", "jsonl", "coco"), True, opened, make_feed(opened, regions=regions), regions
+    )
     summary = Pipeline(opened, RegionSubtractor(Threshold(), regions), sinks).run()
     assert summary.frames == 40
     names = ["events.csv", "events.jsonl", "objects.json", "regions.csv", "timeline.png"]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError
-from bgsub.events import EventSink, TimelineSink, create_event_sinks
+from bgsub.events import EventSink, TimelineSink, create_event_sinks, make_feed
 from bgsub.events.drawing import packed
 from bgsub.events.series import Series
 from bgsub.events.timeline import MOST_BARS, Bar, longest
@@ -132,7 +132,9 @@ def test_all_outputs_together_are_the_same_after_a_kill(tmp_path, cut):
     stream = list(pairs(busy(), RATE, {8: "light-change", 20: "covered"}))
 
     def make(folder):
-        return create_event_sinks(folder, ("csv", "coco"), True, source(), regions)
+        return create_event_sinks(
+            folder, ("csv", "coco"), True, source(), make_feed(source(), regions=regions), regions
+        )
 
     straight, killed, resumed = make(tmp_path / "straight"), make(tmp_path / "torn"), make(tmp_path / "torn")
     write(stream, *straight)
@@ -152,8 +154,9 @@ def test_all_outputs_together_are_the_same_after_a_kill(tmp_path, cut):
 
 
 def test_what_is_asked_for_is_created(tmp_path):
-    assert create_event_sinks(tmp_path, (), False, source()) == []
-    sinks = create_event_sinks(tmp_path, ["csv"], True, source(None), locate=lambda name: tmp_path / f"x-{name}")
+    assert create_event_sinks(tmp_path, (), False, source(), make_feed(source())) == []
+    feed = make_feed(source(None))
+    sinks = create_event_sinks(tmp_path, ["csv"], True, source(None), feed, locate=lambda name: tmp_path / f"x-{name}")
     assert [type(sink) for sink in sinks] == [EventSink, TimelineSink]
     assert sinks[0].paths == [tmp_path / "x-events.csv"]
     assert sinks[1].path == tmp_path / "x-timeline.png"

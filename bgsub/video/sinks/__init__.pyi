@@ -7,7 +7,5 @@ from .create import create_sinks as create_sinks
 from .create import label_of as label_of
 from .images import ImageSequenceSink as ImageSequenceSink
 from .images import write_image as write_image
-from .motion_gate import MotionRules as MotionRules
-from .recorder import RecorderSink as RecorderSink
 from .still import StillSink as StillSink
 from .video import VideoSink as VideoSink

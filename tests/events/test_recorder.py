@@ -14,11 +14,11 @@ from saying import says
 from video_fakes import ListSink, read_video
 
 from bgsub.errors import ParameterError, SinkError
+from bgsub.events.clips.pre_roll import PreRoll
+from bgsub.events.clips.recorder import RecorderSink
+from bgsub.events.motion import Gate, MotionGate, MotionRules
 from bgsub.separation import Separation
 from bgsub.video import Frame, VideoSink
-from bgsub.video.sinks.motion_gate import Gate, MotionGate, MotionRules
-from bgsub.video.sinks.pre_roll import PreRoll
-from bgsub.video.sinks.recorder import RecorderSink
 from bgsub.video.sinks.videos import video_sink
 
 RATE = 10

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import Enum, auto
+from typing import Any
 
 from bgsub.errors import ParameterError
 from bgsub.separation import Separation
@@ -107,3 +108,13 @@ class MotionGate:
             return Gate.HOLD
         self.recording, self._last_motion, self.clip_from = True, time, self.keep_from
         return Gate.BEGIN
+
+    def state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, as types that JSON knows."""
+        times = (self.clip_from, self.keep_from, self._last_motion)
+        return {"recording": self.recording, "onset": self._onset, "times": [max(time, -1e9) for time in times]}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was called."""
+        self.recording, self._onset = state["recording"], state["onset"]
+        self.clip_from, self.keep_from, self._last_motion = state["times"]

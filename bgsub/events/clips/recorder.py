@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import SinkError
+from bgsub.events.clips.files import Clip, ClipNames, append_to_list
+from bgsub.events.clips.pre_roll import PreRoll
+from bgsub.events.motion import CLOSE, Gate, MotionGate, MotionRules
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.clip_files import Clip, ClipNames, append_to_list
-from bgsub.video.sinks.motion_gate import CLOSE, Gate, MotionGate, MotionRules
-from bgsub.video.sinks.pre_roll import PreRoll
 from bgsub.video.sinks.video import DEFAULT_RATE
 from bgsub.video.sinks.videos import as_separation, video_sink
 from bgsub.video.sources.base import Frame

@@ -1,0 +1,66 @@
+"""Moments with motion, as events."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bgsub.events.event import Event, EventKind
+from bgsub.events.motion import Gate, MotionGate, MotionRules
+from bgsub.separation import FOREGROUND, Separation
+
+
+class Change(NamedTuple):
+    """What a frame did to the events of a kind."""
+
+    begun: list[Event]
+    ended: list[Event]
+
+
+class Moments:
+    """Joins the frames with motion to moments; a moment has begun when its motion is certain."""
+
+    def __init__(self, rules: MotionRules) -> None:
+        self._rules, self._gate = rules, MotionGate(rules)
+        self._count = 0
+        self._lasting: Event | None = None  # with identity once it is certain
+
+    def update(self, frame: int, time: float | None, clock: float, separation: Separation) -> Change:
+        """Take the next frame, at `clock` seconds."""
+        area = int(np.count_nonzero(separation.mask == FOREGROUND))
+        moving = self._rules.is_motion(separation, area / max(separation.mask.size, 1))
+        action = self._gate.update(clock, moving)
+        ended = [] if action is not Gate.HOLD else self.finish()
+        if moving:
+            event = self._lasting = self._lasting or Event(EventKind.MOTION, 0, frame, frame, time, time)
+            event.end_frame, event.end_time = frame, time
+            event.frames += 1
+            if area > event.peak_area:
+                event.peak_area, event.peak_frame = area, frame
+        elif self._lasting is not None and self._lasting.id == 0:
+            self._lasting = None
+        if action is not Gate.BEGIN or self._lasting is None:
+            return Change([], ended)
+        self._count += 1
+        self._lasting.id = self._count
+        return Change([self._lasting], ended)
+
+    def finish(self) -> list[Event]:
+        """End the moment that lasts, and return it."""
+        if self._lasting is None or self._lasting.id == 0:
+            return []
+        event, self._lasting = self._lasting, None
+        return [event]
+
+    def state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, as types that JSON knows."""
+        lasting = None if self._lasting is None else asdict(self._lasting)
+        return {"gate": self._gate.state(), "count": self._count, "lasting": lasting}
+
+    def set_state(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was called."""
+        self._gate.set_state(state["gate"])
+        self._count = state["count"]
+        self._lasting = None if state["lasting"] is None else Event.from_state(state["lasting"])
