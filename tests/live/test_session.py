@@ -129,7 +129,7 @@ def test_several_cameras_and_one_that_fails(cameras, display):
     assert outcomes[2].result.summary.frames >= 12
     assert str(outcomes[1].error) == "camera 2 broke"
     assert str(outcomes[3].error) == "camera 7 cannot be opened"
-    assert counts["2"] == 4
+    assert 1 <= counts["2"] <= 4  # a camera does not wait for a busy machine
     # Windows live in the main thread; each one opened is closed.
     assert display.threads == {threading.current_thread()}
     assert set(display.titles) == set(display.closed) == {f"bgsub: {name}" for name in "0217"}
