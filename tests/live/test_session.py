@@ -37,7 +37,7 @@ class Counter(Sink):
     """Counts frames; calls something with each count."""
 
     def __init__(self, after=lambda count: None):
-        self.count, self.threads, self._after = 0, set(), after
+        self.count, self.threads, self.ended, self._after = 0, set(), False, after
 
     def write(self, frame, separation):
         self.count += 1
@@ -45,7 +45,7 @@ class Counter(Sink):
         self._after(self.count)
 
     def close(self):
-        pass
+        self.ended = True
 
 
 class Display(FakeDisplay):
@@ -117,12 +117,13 @@ def test_several_cameras_and_one_that_fails(cameras, display):
     def after(name):
         def note(count):
             counts[name] = count
-            if min(counts.get(other, 0) for other in "01") >= 12:
+            if min(counts.get(other, 0) for other in "01") >= 12 and counters["2"].ended:
                 session.quit()
 
         return note
 
-    described = [camera(name, Counter(after(name))) for name in "0217"]
+    counters = {name: Counter(after(name)) for name in "0217"}
+    described = [camera(name, counter) for name, counter in counters.items()]
     with LiveSession(described, view="mask") as session:
         outcomes = session.run()
     assert [outcome.name for outcome in outcomes] == [f"camera {name}" for name in "0217"]
