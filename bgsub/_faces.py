@@ -16,6 +16,7 @@ _MOVED = {
     "bgsub.batch": "bgsub.jobs.batch",
     "bgsub.decomposition": "bgsub.jobs.decomposition",
     "bgsub.detections": "bgsub.events",
+    "bgsub.evaluation.write_json": "bgsub.evaluation.format_json",
     "bgsub.grassmann": "bgsub.numerics.grassmann",
     "bgsub.frames": "bgsub.scene.frame_format",
     "bgsub.illumination": "bgsub.scene.illumination",

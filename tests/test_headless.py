@@ -72,7 +72,7 @@ def test_files_need_no_window(helped):
 
 def test_live_needs_no_window(helped):
     folder, python, variables = helped
-    words = ["live", "frames", "--serve", "0", "--frames", "12"]
+    words = ["live", "frames", "--serve", "0", "--duration", "12"]
     assert "watch at http://" in succeeds(python, "-m", "bgsub", *words, cwd=folder, **variables)
 
 

@@ -22,6 +22,7 @@ from bgsub.jobs import batch as batches
 if TYPE_CHECKING:
     from bgsub.jobs.batch.dispatch import BatchResult
     from bgsub.jobs.batch.manifest import Entry
+    from bgsub.jobs.job import Job
 
 
 @click.command(cls=MethodCommand, short_help="Separate any number of files, in parallel or on many machines.")
@@ -43,6 +44,9 @@ if TYPE_CHECKING:
 )
 @click.option("--overwrite", is_flag=True, help="Do everything again, also what is done.")
 @job_options
+@click.option(
+    "--save-model", "model_name", metavar="NAME", help="Write the model of each file at the end, into its folder."
+)
 @report_options
 def batch(
     *,
@@ -52,6 +56,7 @@ def batch(
     scheduler: str | None,
     retries: int,
     overwrite: bool,
+    model_name: str | None,
     quiet: bool,
     **options: Any,
 ) -> int:
@@ -64,10 +69,16 @@ def batch(
 
     The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
-    is 1. --save-model takes the name of a file here, which goes into each of the folders.
+    is 1.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
+    if model_name is not None and Path(model_name).name != model_name:
+        raise ParameterError(f"--save-model takes the name of a file without a folder here, got '{model_name}'")
+
+    def job_of(source: str, folder: Path) -> Job:
+        return make_job(source, folder, save_model=None if model_name is None else folder / model_name, **options)
+
     with termination_as_interrupt(), _Progress() as progress:
         result = batches.run_batch(
             patterns,
@@ -76,22 +87,12 @@ def batch(
             scheduler=scheduler,
             retries=retries,
             overwrite=overwrite,
-            make_job=lambda source, folder: make_job(source, folder, **_inside(folder, options)),
+            make_job=job_of,
             started=progress.start,
             progress=progress,
         )
     _tell(result, quiet)
     return OK if result.complete else FAILURE
-
-
-def _inside(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with the file of the model in the folder of the results."""
-    model = options["save_model"]
-    if model is None:
-        return options
-    if model.name != str(model):
-        raise ParameterError(f"--save-model takes the name of a file without a folder here, got '{model}'")
-    return {**options, "save_model": folder / model}
 
 
 class _Progress:

@@ -7,20 +7,21 @@ from typing import Any
 import click
 
 from bgsub import evaluation
-from bgsub.cli.blocks import count
 from bgsub.cli.options import MethodCommand, make_subtractor
+from bgsub.cli.source_options import duration_option
+from bgsub.video.timecode import Timecode
 
 
 @click.command(cls=MethodCommand, short_help="Time the method beside OpenCV's subtractors.")
 @click.argument("source", required=False)
-@count("--frames", least=60, default=300, text="Frames to take at most.")
-def bench(source: str | None, frames: int, **options: Any) -> None:
+@duration_option("300", "Take this much at most")
+def bench(source: str | None, duration: Timecode, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
     The methods take turns every 20 frames; the first frames, at most 60, are not counted. The first frame
     and the longest one (the batch start) are reported apart; compilation is in no figure. --threads holds for
     OpenCV as well.
     """
-    pictures = evaluation.load_frames(source, frames)
+    pictures = evaluation.load_frames(source, duration)
     timings = evaluation.time_methods(pictures, lambda: make_subtractor(options), options["threads"])
     click.echo(evaluation.format_speed(timings))

@@ -26,8 +26,8 @@ def _parse_size(context: click.Context, option: click.Parameter, value: str) -> 
 
 
 @click.command(cls=Command, short_help="Serve a synthetic scene as a network camera, to try live runs without one.")
+@click.argument("source", required=False)
 @scene_option
-@click.option("--source", help="Serve this video or folder of images, again and again, instead of a scene.")
 @click.option("--size", default="320x240", show_default=True, callback=_parse_size, metavar="WxH", help="Of a scene.")
 @click.option(
     "--rate",
@@ -57,7 +57,10 @@ def camera(
     cut_every: float | None,
     stamp: bool,
 ) -> None:
-    """Serve pictures as Motion JPEG over HTTP until Ctrl-C, and print the address for ``bgsub live``."""
+    """Serve pictures as Motion JPEG over HTTP until Ctrl-C, and print the address for ``bgsub live``.
+
+    SOURCE is a video or a folder of images, which comes again and again; without it a scene is made.
+    """
     opened = nullcontext(scene) if source is None else video.open_source(source)
     with termination_as_interrupt(), opened as pictures:
         served = live.LoopbackCamera(pictures, rate, port, host, size=size, stamped=stamp)

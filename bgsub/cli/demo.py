@@ -13,7 +13,9 @@ from bgsub.cli.logs import Reporting, report_options
 from bgsub.cli.options import scene_option
 from bgsub.cli.pipeline import Telling, run_pipeline
 from bgsub.cli.settings import Command
+from bgsub.cli.source_options import duration_option
 from bgsub.video import sinks
+from bgsub.video.timecode import Timecode
 
 _SIZE = (320, 240)
 
@@ -23,10 +25,10 @@ _SIZE = (320, 240)
     "-o", "--output", type=PATH, default=Path("bgsub-demo"), show_default=True, help="Folder for the results."
 )
 @scene_option
-@count("--frames", least=1, default=300, text="Length of the scene.")
+@duration_option("300", "Length of the scene")
 @count("--seed", least=0, default=0, text="Another seed, another scene.")
 @report_options
-def demo(output: Path, scene: str, frames: int, seed: int, quiet: bool) -> None:
+def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -> None:
     """Make a scene with movers and changing light, separate it, and score the masks.
 
     Writes mask.mkv, panel.mp4 (input, background, foreground, mask) and strip.png (input, background and mask
@@ -34,7 +36,7 @@ def demo(output: Path, scene: str, frames: int, seed: int, quiet: bool) -> None:
     """
     strip = output / "strip.png"
     sinks.prepare_folder(output)  # before the work of making the scene
-    made = synthetic.scene(scene, size=_SIZE, length=frames, seed=seed)
+    made = synthetic.scene(scene, size=_SIZE, length=duration.in_frames(synthetic.Scene.rate) or 1, seed=seed)
     referee = evaluation.Referee(made)
     with referee.source as source:
         source.name = f"scene '{scene}'"

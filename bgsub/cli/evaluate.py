@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,33 +10,18 @@ from typing import Any
 import click
 
 from bgsub import evaluation
-from bgsub.cli.blocks import PATH, count, packed
-from bgsub.cli.logs import progress_option
+from bgsub.cli.blocks import PATH, count
+from bgsub.cli.logs import Reporting, json_option, progress_option
 from bgsub.cli.model_options import check_file
 from bgsub.cli.options import MethodCommand, given, make_subtractor, names_from
 from bgsub.cli.progress import progress_bar
-from bgsub.errors import BgsubError
+from bgsub.cli.source_options import rate_option
+from bgsub.errors import BgsubError, ParameterError
 from bgsub.evaluation.methods import OPENCV_METHODS
 
 
 def _file_option(flag: str, name: str, text: str) -> Any:
     return click.option(flag, name, type=PATH, callback=check_file, metavar="FILE", help=text)
-
-
-@dataclass(frozen=True)
-class Files:
-    """What is written, None for what is not wanted."""
-
-    json_file: Path | None
-    csv_file: Path | None
-    sheet_file: Path | None
-
-    def write(self, scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> None:
-        """Write the numbers; the sheet is written by what draws it."""
-        if self.json_file is not None:
-            evaluation.write_json(self.json_file, scores, parameters)
-        if self.csv_file is not None:
-            evaluation.write_csv(self.csv_file, scores)
 
 
 @click.command(cls=MethodCommand, short_help="Score the masks on sequences with known ones.")
@@ -65,13 +49,8 @@ class Files:
     help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, in one folder for "
     "each method.",
 )
-@packed(
-    "files",
-    Files,
-    _file_option("--json", "json_file", "Write counts, metrics, averages, versions and parameters."),
-    _file_option("--csv", "csv_file", "Write a line for each video, category and overall."),
-    _file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png."),
-)
+@_file_option("--csv", "csv_file", "Write a line for each video, category and overall.")
+@_file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png.")
 @count(
     "--worst",
     least=1,
@@ -79,14 +58,18 @@ class Files:
     default=8,
     text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
+@rate_option
+@json_option("Print counts, metrics, averages, versions and parameters as one JSON object, not the table.")
 @progress_option
 def evaluate(
     directories: tuple[Path, ...],
     peers: list[str],
     results: Path | None,
     masks: Path | None,
-    files: Files,
+    csv_file: Path | None,
+    sheet_file: Path | None,
     worst: int,
+    rate: float | None,
     **options: Any,
 ) -> None:
     """Run the method on sequences with known masks and score its own.
@@ -100,25 +83,29 @@ def evaluate(
 
     Of several sequences the averages follow: a category is the mean of its videos, overall the mean of the
     categories. A metric that a video does not define is left out of the mean, and a line below the table says
-    so; the JSON file has null there, the CSV file an empty cell.
+    so; --json has null there, the CSV file an empty cell.
     """
+    if Reporting.of().json and directories[-1].suffix == ".json" and not directories[-1].is_dir():
+        raise ParameterError(f"--json prints and takes no file: bgsub evaluate ... --json > {directories[-1]}")
     if results is not None and (peers or masks or given(options)):
         raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
     if results is None:
-        makers, parameters = _methods(peers, options)
+        makers, parameters = _methods(peers, {**options, "fps": rate})
     else:
         makers, parameters = {}, {results.resolve().name: {"results": str(results)}}
-    sheet = None if files.sheet_file is None else evaluation.Sheet(files.sheet_file)
+    sheet = None if sheet_file is None else evaluation.Sheet(sheet_file)
     sequences = evaluation.find_sequences(directories)
     if sheet is not None:
         sheet.check(len(sequences) * len(parameters) * worst)
     scores = _collect(
         evaluation.compare(sequences, makers, masks=masks, sheet=sheet, worst=worst, progress=progress_bar)
         if results is None
-        else evaluation.compare_results(sequences, results, sheet=sheet, worst=worst, progress=progress_bar)
+        else evaluation.compare_results(sequences, results, sheet=sheet, worst=worst, progress=progress_bar),
+        parameters,
     )
-    _print(scores)  # first, so that a full disk costs the files only
-    files.write(scores, parameters)
+    _print(scores, parameters)  # first, so that a full disk costs the files only
+    if csv_file is not None:
+        evaluation.write_csv(csv_file, scores)
     if sheet is not None:
         sheet.write()
 
@@ -135,18 +122,20 @@ def _methods(
     return makers, parameters
 
 
-def _collect(runs: Iterable[evaluation.Score]) -> list[evaluation.Score]:
-    """Return all scores; when a run fails or is stopped, the table of those before it is printed."""
+def _collect(runs: Iterable[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> list[evaluation.Score]:
+    """Return all scores; when a run fails or is stopped, those before it are printed."""
     scores: list[evaluation.Score] = []
     try:
         for score in runs:
             scores.append(score)
     except (BgsubError, KeyboardInterrupt):
-        _print(scores)
+        _print(scores, parameters)
         raise
     return scores
 
 
-def _print(scores: list[evaluation.Score]) -> None:
-    if scores:
+def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> None:
+    if Reporting.of().json:
+        click.echo(evaluation.format_json(scores, parameters))
+    elif scores:
         click.echo(evaluation.format_table(scores, evaluation.summarize(scores)))

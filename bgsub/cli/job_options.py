@@ -11,7 +11,7 @@ import click
 
 from bgsub.cli.blocks import block
 from bgsub.cli.event_options import event_options
-from bgsub.cli.model_options import model_options
+from bgsub.cli.model_options import model_option
 from bgsub.cli.options import check_model, format_option, given, passed_through, save_option
 from bgsub.cli.source_options import on_error_option, rate_option, source_options
 from bgsub.jobs.job import Job
@@ -32,7 +32,7 @@ name_option = click.option(
     help="Names of the outputs below the folder, with {view}, {source}, {date} and {time}.",
 )
 
-common_options = block(name_option, source_options, event_options, on_error_option, rate_option, model_options)
+common_options = block(name_option, source_options, event_options, on_error_option, rate_option, model_option)
 """Names, source, events and models."""
 
 job_options = block(save_option("mask"), format_option, common_options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,11 +17,11 @@ from bgsub.cli.event_options import event_options
 from bgsub.cli.job_options import name_option
 from bgsub.cli.live_options import Screen, VirtualCamera, screen_options, virtual_camera_options
 from bgsub.cli.logs import Reporting, logger, report_options
-from bgsub.cli.model_options import keep_model_option, model_options
+from bgsub.cli.model_options import model_option, save_model_option
 from bgsub.cli.options import MethodCommand, check_model, format_option, given, save_option
 from bgsub.cli.pipeline import Telling, run_pipeline, termination_as_interrupt
 from bgsub.cli.record_options import Clips, record_options
-from bgsub.cli.source_options import on_error_option, reconnect_option
+from bgsub.cli.source_options import duration_option, on_error_option, rate_option, reconnect_option
 from bgsub.cli.verdict import FAILURE, OK, verdict
 from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.job import Job, JobResult
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import FrameSource
+    from bgsub.video.timecode import Timecode
 
 
 @click.command(cls=MethodCommand, short_help="Separate cameras' pictures in windows, a browser, files, or all of it.")
@@ -46,11 +47,12 @@ if TYPE_CHECKING:
 @event_options
 @record_options
 @virtual_camera_options
-@click.option("--frames", "limit", type=click.IntRange(1), metavar="N", help="Stop after so many frames.")
+@duration_option()
+@rate_option
 @reconnect_option
 @on_error_option
-@model_options
-@keep_model_option
+@model_option
+@save_model_option
 @report_options
 def live(
     *,
@@ -58,7 +60,7 @@ def live(
     screen: Screen,
     clips: Clips,
     virtual: VirtualCamera,
-    limit: int | None,
+    duration: Timecode | None,
     quiet: bool,
     **options: Any,
 ) -> int:
@@ -81,14 +83,15 @@ def live(
             options["model"],
             options["save_model"],
             partial(outputs.sinks, folder=folder),
-            {"on_error": options["on_error"], "reconnect": options["reconnect"]},
+            {name: options[name] for name in ("on_error", "rate", "reconnect")},
             screen.fast,
             options["roi"],
         )
         for source, folder in zip(cameras, _folders(cameras), strict=True)
     ]
     page = None if screen.serve is None else {"host": screen.serve[0], "port": screen.serve[1], "token": screen.token}
-    runner = partial(_run, click.get_current_context(), Telling(quiet or len(cameras) > 1, limit))
+    telling = Telling(quiet, duration)
+    runner = partial(_run, click.get_current_context(), replace(telling, quiet=quiet or len(cameras) > 1))
     start = partial(
         sessions.LiveSession, described, view=screen.view, page=page, backdrop=virtual.backdrop, runner=runner
     )
@@ -96,7 +99,7 @@ def live(
         if session.server is not None:
             click.echo(f"watch at {session.server.address}", err=Reporting.of().json)
         outcomes = session.run()
-        return _tell_several(outcomes, Telling(quiet, limit)) if len(cameras) > 1 else OK
+        return _tell_several(outcomes, telling) if len(cameras) > 1 else OK
 
 
 def _advised(start: Callable[..., sessions.LiveSession], window: bool, page: bool) -> sessions.LiveSession:

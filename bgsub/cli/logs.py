@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import PATH, block, choice
+from bgsub.cli.blocks import PATH, Decorator, block, choice
 from bgsub.cli.verdict import verdict
 from bgsub.errors import SinkError
 
@@ -165,10 +165,12 @@ progress_option = choice(
     callback=_store,
     text="A bar, or lines in the log: every 30 s, of a live source every 10 minutes. auto is a bar on a terminal.",
 )
-_json_option = click.option(
-    "--json", is_flag=True, expose_value=False, callback=_store, help="Print the summary as one JSON object."
-)
 
 
-report_options = block(click.option("-q", "--quiet", **_QUIET), _json_option, progress_option)
+def json_option(text: str = "Print the summary as one JSON object.") -> Decorator:
+    """Return the option ``--json``, which `Reporting` keeps; `text` is its help."""
+    return click.option("--json", is_flag=True, expose_value=False, callback=_store, help=text)
+
+
+report_options = block(click.option("-q", "--quiet", **_QUIET), json_option(), progress_option)
 """``--quiet``, which is passed to the command, ``--json`` and ``--progress``, which `Reporting` keeps."""

@@ -6,45 +6,13 @@ import logging
 from pathlib import Path
 
 import click
-from click.core import ParameterSource
 
-from bgsub.cli.blocks import PATH, block
+from bgsub.cli.blocks import PATH
 from bgsub.cli.origins import called, setting_of
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
 
 logger = logging.getLogger("bgsub")
-
-_KEPT = f"{__name__}.kept"
-
-
-def _keep(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    context.meta[_KEPT] = check_file(context, option, path)
-    return path
-
-
-def _model_to_load(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    kept = _kept_beside(context, option, path)
-    if kept is None:
-        return path
-    return kept if kept.exists() else None
-
-
-def _model_to_save(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    return _kept_beside(context, option, path) or check_file(context, option, path)
-
-
-def _kept_beside(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
-    """Return the file of --keep-model, None when there is none or `path` was typed and it was not."""
-    kept: Path | None = context.meta.get(_KEPT)
-    if kept is None or path is None:
-        return kept
-    typed = [context.get_parameter_source(name) is ParameterSource.COMMANDLINE for name in ("keep_model", option.name)]
-    if typed[0] == typed[1]:
-        raise ParameterError(
-            f"--keep-model loads and saves the model, so {called(context, option)} cannot be given beside it"
-        )
-    return kept if typed[0] else None
 
 
 def check_file(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
@@ -57,11 +25,12 @@ def check_file(context: click.Context, option: click.Parameter, path: Path | Non
 
 
 def reconcile(context: click.Context) -> None:
-    """Drop the parameters of the method that a saved model brings itself.
+    """Drop the model that is not there yet, and the parameters of the method that a saved model brings itself.
 
-    Those that were typed beside ``--keep-model`` may be typed every day, as long as they are the model's own. Those
-    of files and variables hold for new models; where they differ from the model's, a warning says so. What was typed
-    beside ``--model`` is left to whoever makes the subtractor, and refused there.
+    A model that is saved into the file it comes from is there from the second run on. Parameters that were typed
+    beside it may be typed every day, as long as they are the model's own. Those of files and variables hold for new
+    models; where they differ from the model's, a warning says so. What was typed beside any other model is left to
+    whoever makes the subtractor, and refused there.
 
     Raises
     ------
@@ -70,8 +39,11 @@ def reconcile(context: click.Context) -> None:
     SourceError
         When the model cannot be read.
     """
-    model = context.params.get("model")
-    kept = model is not None and model == context.meta.get(_KEPT)
+    model: Path | None = context.params.get("model")
+    saved: Path | None = context.params.get("save_model")
+    kept = model is not None and saved is not None and model.resolve() == saved.resolve()
+    if model is not None and kept and not model.exists():
+        context.params["model"] = model = None
     given = [option for option in context.command.params if option.name in SUBTRACTOR]
     given = [option for option in given if context.params[option.name or ""] is not None]
     others = {option.name or "": setting for option in given if (setting := setting_of(context, option)) or kept}
@@ -90,21 +62,12 @@ def reconcile(context: click.Context) -> None:
         context.params[name] = None
 
 
-model_options = block(
-    click.option("--model", type=PATH, callback=_model_to_load, help="Go on with a model that --save-model wrote."),
-    click.option(
-        "--save-model", type=PATH, callback=_model_to_save, help="Write the model at the end, also after Ctrl-C."
-    ),
-)
-keep_model_option = click.option(
-    "--keep-model",
+model_option = click.option("--model", type=PATH, metavar="FILE", help="Go on with a model that --save-model wrote.")
+save_model_option = click.option(
+    "--save-model",
     type=PATH,
-    is_eager=True,  # the callbacks of the other two look at it
-    expose_value=False,
-    callback=_keep,
-    help="Go on with the model in this file, if it is there, and write it at the end.",
+    callback=check_file,
+    metavar="FILE",
+    help="Write the model at the end, also after Ctrl-C. With the file of --model, which need not be there the first "
+    "time, the same command goes on with it from day to day.",
 )
-"""``--model`` and ``--save-model`` in one, for a command that has these.
-
-It is not passed to the command: `model` is the file if it exists and None if not, `save_model` is the file.
-"""

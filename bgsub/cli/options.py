@@ -13,7 +13,7 @@ from bgsub import jobs
 from bgsub.cli.blocks import PATH, Decorator, choice
 from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
-from bgsub.cli.settings import Command
+from bgsub.cli.settings import METHOD_PARAMETERS, Command
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.parameters import SUBTRACTOR, Parameter
 from bgsub.video.output_names import STILL, VIEWS, parse_outputs
@@ -68,8 +68,8 @@ class MethodParameter(click.ParamType):
 
 
 def _method_options() -> Iterator[click.Option]:
-    """Yield an option for every parameter of the subtractor, in the order of the table."""
-    for name, parameter in SUBTRACTOR.items():
+    """Yield an option for every parameter of the method, in the order of the table."""
+    for name, parameter in METHOD_PARAMETERS.items():
         flag = f"--{name.replace('_', '-')}"
         kind = MethodParameter(parameter)
         yield click.Option([flag, name], type=kind, metavar=_metavar(parameter), help=_help(parameter))

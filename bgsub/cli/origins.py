@@ -13,6 +13,13 @@ from click.core import ParameterSource
 from bgsub.errors import did_you_mean
 from bgsub.parameters import RENAMED
 
+_GONE = RENAMED | {
+    "fps": "the frame rate is --rate in all commands",
+    "frames": "the length is --duration in all commands, here as frames (250) or seconds (10s)",
+    "keep_model": "--model and --save-model with the same file go on with it from run to run",
+    "source": "a source is named without an option",
+}
+
 
 @dataclass(frozen=True)
 class Setting:
@@ -57,4 +64,6 @@ def called(context: click.Context | None, option: click.Parameter) -> str:
 def hint(name: str, names: Iterable[str]) -> str:
     """Return the end of a message about an unknown option, key or variable: its new name, or the nearest one."""
     word = name.removeprefix("--").removeprefix("BGSUB_").lower().replace("-", "_")
-    return f"; {RENAMED[word]}" if word in RENAMED else did_you_mean(name, names)
+    of_one = word.partition("_")[2] if name.startswith("BGSUB_") else ""  # BGSUB_RUN_FPS
+    gone = _GONE.get(word) or _GONE.get(of_one)
+    return f"; {gone}" if gone else did_you_mean(name, names)

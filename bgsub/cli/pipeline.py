@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -17,6 +19,7 @@ from bgsub.cli.report import report
 from bgsub.jobs import interrupts
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Job, JobResult
+from bgsub.video.timecode import Timecode
 
 if TYPE_CHECKING:
     from bgsub.jobs.run import Watch
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import Frame, FrameSource
+
+
+_TOLERANCE = 1e-6  # seconds
 
 
 class Observer(Protocol):
@@ -37,37 +43,45 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Telling:
-    """What is told of a run."""
+    """What is told of a run, or of several at once, and how long they take."""
 
     quiet: bool = False  # no progress and no sentence at the end
-    limit: int | None = None  # number of frames after which the run is over
+    duration: Timecode | None = None  # after which the run is over
     observer: Observer | None = None  # sees every frame
+    _limited: set[str] = field(default_factory=set)  # names of the sources that were stopped by the duration
 
     def watch(self, controls: Controls) -> Watch:
-        """Return what draws the bar, calls the observer and ends the run at the limit."""
+        """Return what draws the bar, calls the observer and ends the run after the duration."""
 
         @contextmanager
         def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
             with progress_bar(source.name, source.length, self.quiet, source.live) as meter:
-                frames = 0
+                frames, begin, step = 0, None, 1 / float(source.rate or math.inf)
 
                 def after(frame: Frame, separation: Separation) -> None:
-                    nonlocal frames
+                    nonlocal frames, begin
                     frames += 1
                     meter.update()
                     if self.observer is not None:
                         self.observer(frame, separation)
-                    if frames == self.limit:
+                    now = time.monotonic() if frame.time is None else frame.time
+                    begin = now if begin is None else begin
+                    if self._is_over(frames, now - begin + step + _TOLERANCE):
+                        self._limited.add(source.name)
                         controls.quit()
 
                 yield after
 
         return watch
 
+    def _is_over(self, frames: int, seconds: float) -> bool:
+        if self.duration is None:
+            return False
+        return (frames if self.duration.frame is not None else seconds) >= self.duration.amount
+
     def report(self, result: JobResult) -> None:
         details = None if self.observer is None else self.observer.scores()
-        limited = self.limit is not None and result.summary.frames >= self.limit
-        report(result, quiet=self.quiet, limited=limited, details=details)
+        report(result, quiet=self.quiet, limited=result.name in self._limited, details=details)
 
 
 def run_pipeline(
@@ -79,7 +93,7 @@ def run_pipeline(
     controls: Controls | None = None,
     save_model: Path | None = None,
 ) -> JobResult:
-    """Run an opened source to its end or the limit, save the model and print the summary.
+    """Run an opened source to its end or the wanted duration, save the model and print the summary.
 
     Ctrl-C and SIGTERM end the run as the end of the source does; errors are those of `execute`.
     """

@@ -19,7 +19,7 @@ def report(
 ) -> None:
     """Print what a run did, as ``--json`` wants it, `details` besides; a quiet command says nothing but that.
 
-    A run is `limited` where it stopped at the wanted number of frames.
+    A run is `limited` where it stopped after the wanted duration.
     """
     sentence = summarise(result, limited)
     to_file(sentence)

@@ -11,7 +11,7 @@ import click
 from bgsub.cli.blocks import Decorator, block
 from bgsub.cli.job_options import common_options, job_options, make_job
 from bgsub.cli.logs import report_options
-from bgsub.cli.model_options import keep_model_option
+from bgsub.cli.model_options import save_model_option
 from bgsub.cli.options import MethodCommand, output_option
 from bgsub.cli.pipeline import Telling, run_and_tell
 from bgsub.cli.record_options import Clips, record_options
@@ -27,7 +27,7 @@ def _options_of_one(options: Decorator) -> Decorator:
         options,
         record_options,
         reconnect_option,
-        keep_model_option,
+        save_model_option,
         click.option(
             "--resume",
             is_flag=True,

@@ -23,6 +23,9 @@ _PREFIX = "BGSUB_"
 _OF_THE_PROGRAM = ("BGSUB_CONFIG", "BGSUB_NO_CONFIG")
 _TRUTH = "true or false"
 
+METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name != "fps"}
+"""What the commands offer of the parameters of the method; the frame rate is that of the source, ``--rate``."""
+
 
 class Command(click.Command):
     """A command whose options can be set in files and in the environment, with the options of every command.
@@ -61,7 +64,7 @@ class Command(click.Command):
 
 def load(context: click.Context) -> Settings:
     """Return the settings of all commands from the files of this run; a variable that nobody knows is refused."""
-    options = {METHOD: [canonical(name) for name in SUBTRACTOR]}
+    options = {METHOD: [canonical(name) for name in METHOD_PARAMETERS]}
     taking = [command for command in commands(context).values() if getattr(command, "takes_settings", False)]
     options |= {command.name or "": list(long_names(command)) for command in taking}
     settings = read_settings(options, files(context))

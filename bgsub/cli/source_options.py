@@ -6,6 +6,7 @@ import click
 
 from bgsub.cli.blocks import Decorator, block, choice, count
 from bgsub.cli.origins import called
+from bgsub.errors import ParameterError
 from bgsub.video.sources.part import BACKENDS
 from bgsub.video.timecode import Timecode
 
@@ -19,6 +20,25 @@ def _check_place(context: click.Context, option: click.Parameter, value: str | N
 
 def _place(flag: str, text: str) -> Decorator:
     return click.option(flag, callback=_check_place, metavar="TIME", help=text)
+
+
+def duration_option(default: str | None = None, text: str = "Stop after this much") -> Decorator:
+    """Return the option ``--duration`` of a command that reads from the start; it gets a `Timecode`, or None."""
+
+    def parse(context: click.Context, option: click.Parameter, value: str | None) -> Timecode | None:
+        length = None if value is None else Timecode.parse(value, called(context, option))
+        if length is not None and not length.amount:
+            raise ParameterError(f"{called(context, option)} must be more than nothing, got '{value}'")
+        return length
+
+    return click.option(
+        "--duration",
+        default=default,
+        show_default=True,
+        callback=parse,
+        metavar="TIME",
+        help=f"{text}: frames (250), seconds (10.0 or 10s), or 0:10.",
+    )
 
 
 source_options = block(

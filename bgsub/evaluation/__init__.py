@@ -3,7 +3,7 @@
 `find_sequences` finds the sequences of a data set. `evaluate` runs a method on one, `score_results` scores
 masks on disk; both give a `Score`, and `compare` and `compare_results` do the same for many sequences.
 `summarize` averages scores over videos and categories as changedetection.net does; `format_table`,
-`write_json`, `write_csv` and `Sheet` show them.
+`format_json`, `write_csv` and `Sheet` show them.
 """
 
 from bgsub._faces import face

@@ -5,8 +5,8 @@ from .methods import Method as Method
 from .methods import make_method as make_method
 from .metrics import Confusion as Confusion
 from .metrics import confusion as confusion
+from .output import format_json as format_json
 from .output import write_csv as write_csv
-from .output import write_json as write_json
 from .overlay import error_image as error_image
 from .referee import Referee as Referee
 from .results import MaskWriter as MaskWriter

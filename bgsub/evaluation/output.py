@@ -1,4 +1,4 @@
-"""Scores as JSON and CSV files, for programs."""
+"""Scores as JSON and as CSV files, for programs."""
 
 from __future__ import annotations
 
@@ -26,28 +26,19 @@ _HEADS = ("level", "category", "video", "method", "parts", "frames", "scored_fra
 _COLUMNS = (*_HEADS, *_COUNTS, *METRICS, "milliseconds_per_frame")
 
 
-def write_json(
-    path: str | Path, scores: Iterable[Score], parameters: Mapping[str, Mapping[str, Any]] | None = None
-) -> None:
-    """Write scores and their averages as a JSON file, whole or not at all.
+def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, Any]] | None = None) -> str:
+    """Return scores and their averages as JSON.
 
     Parameters
     ----------
-    path : path
-        The file; one that is there is replaced.
     scores : iterable of Score
         One for each video and method.
     parameters : mapping, optional
         Parameters of each method, by its name.
 
-    Raises
-    ------
-    SinkError
-        If the file cannot be written.
-
     Notes
     -----
-    The file holds one object:
+    It is one object:
 
     - ``schema``: "bgsub evaluation, version 1";
     - ``versions``: of bgsub, opencv, numpy and python;
@@ -72,8 +63,7 @@ def write_json(
         "categories": [_mean(average) for average in averages if average.category is not None],
         "overall": [_mean(average) for average in averages if average.category is None],
     }
-    text = json.dumps(content, indent=2, ensure_ascii=False, allow_nan=False)
-    write_whole(Path(path), f"{text}\n".encode(errors="replace"))
+    return json.dumps(content, indent=2, allow_nan=False)
 
 
 def write_csv(path: str | Path, scores: Iterable[Score]) -> None:
@@ -94,7 +84,7 @@ def write_csv(path: str | Path, scores: Iterable[Score]) -> None:
     Notes
     -----
     The column ``level`` tells lines of a ``video`` from means over a ``category`` and ``overall``; ``parts`` is
-    how many videos or categories such a mean is over. The other columns are those of `write_json`. What is not
+    how many videos or categories such a mean is over. The other columns are those of `format_json`. What is not
     defined, or has no meaning on a level, is empty.
     """
     scores = list(scores)

@@ -16,6 +16,7 @@ from bgsub.errors import SourceError
 from bgsub.evaluation.methods import Method, make_method
 from bgsub.numerics.compilation import working_time
 from bgsub.video.sources.opening import open_source
+from bgsub.video.timecode import Timecode
 
 _SCENE_SIZE = (320, 240)
 _STRETCH = 20  # frames of a turn
@@ -41,8 +42,8 @@ class Timing:
         return float(np.percentile(self.milliseconds, 99))
 
 
-def load_frames(source: str | None, count: int) -> list[np.ndarray]:
-    """Return up to `count` frames of a source as `bgsub.open_source` takes it, or of a made street scene.
+def load_frames(source: str | None, duration: Timecode | int) -> list[np.ndarray]:
+    """Return the first frames, or seconds, of a source as `bgsub.open_source` takes it, or of a made street scene.
 
     Raises
     ------
@@ -50,13 +51,10 @@ def load_frames(source: str | None, count: int) -> list[np.ndarray]:
         When the source cannot be opened or has no frames.
     """
     if source is None:
-        return [frame for frame, _ in synthetic.scene("street", size=_SCENE_SIZE, length=count)]
-    frames: list[np.ndarray] = []
-    with open_source(source) as opened:
-        for frame in opened:
-            frames.append(frame.image)
-            if len(frames) == count:
-                break
+        length = Timecode.parse(duration).in_frames(synthetic.Scene.rate) or 1
+        return [frame for frame, _ in synthetic.scene("street", size=_SCENE_SIZE, length=length)]
+    with open_source(source, duration=duration) as opened:
+        frames = [frame.image for frame in opened]
     if not frames:
         raise SourceError(f"{source} holds no frames to time")
     return frames

@@ -18,7 +18,7 @@ def frames_per_second(source: FrameSource) -> float:
     if rate is not None and 0 < rate < _UNIT:
         return float(rate)
     if rate:
-        logger.warning("%s tells of %g frames per second, taken for %g; --fps says better", source.name, rate, usual)
+        logger.warning("%s tells of %g frames per second, taken for %g; --rate says better", source.name, rate, usual)
     else:
         logger.info("%s tells no frame rate, %g frames per second are assumed; --rate says better", source.name, usual)
     return usual

@@ -35,7 +35,7 @@ def test_a_scene_is_separated_live(cli, tmp_path, served, number):
     process, address, line = served("--size", "64x48", "--rate", 50, "--cut-every", 0.4)
     assert line == f"a camera sends 50 frames per second at {address} until Ctrl-C\n"
     out = tmp_path / "out"
-    answer = cli("live", address, "--no-window", "-o", out, "--frames", 12, "--start-frames", 5).ok()
+    answer = cli("live", address, "--no-window", "-o", out, "--duration", 12, "--start-frames", 5).ok()
     assert "12 frames of 64x48" in answer.out
     assert len(read_video(out / "mask.mkv")) == 12
     process.send_signal(number)
@@ -45,8 +45,8 @@ def test_a_scene_is_separated_live(cli, tmp_path, served, number):
 
 
 def test_a_file_is_served(cli, tmp_path, served, folder):
-    _, address, _ = served("--source", folder, "--rate", 100, "--stamp")
-    answer = cli("live", address, "--no-window", "-o", tmp_path / "out", "--frames", 3).ok()
+    _, address, _ = served(folder, "--rate", 100, "--stamp")
+    answer = cli("live", address, "--no-window", "-o", tmp_path / "out", "--duration", 3).ok()
     assert "3 frames of 48x32" in answer.out
 
 
@@ -55,7 +55,7 @@ def test_a_file_is_served(cli, tmp_path, served, folder):
     [
         (("--size", "big"), "--size takes a width and height such as 320x240, got 'big'"),
         (("--size", "8x8"), "size must be (width, height), each at least 16, got (8, 8)"),
-        (("--source", "missing.mp4"), "no such file or folder: 'missing.mp4'"),
+        (("missing.mp4",), "no such file or folder: 'missing.mp4'"),
     ],
 )
 def test_wrong_input(cli, words, message):

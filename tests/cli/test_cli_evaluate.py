@@ -30,15 +30,22 @@ def test_the_methods_are_there():
 
 
 def test_a_tree_gives_videos_categories_overall_and_all_files(cli, dataset):
-    answer = cli(
-        "evaluate", dataset, *START, "--against", "mog2", "--json", "o.json", "--csv", "o.csv", "--sheet", "o.html"
-    ).clean()
+    answer = cli("evaluate", dataset, *START, "--against", "mog2", "--csv", "o.csv", "--sheet", "o.html").clean()
     rows = [line.split("  ")[0] for line in answer.out.splitlines()]
     assert rows[1:7:2] == rows[2:7:2] == ["busy/one", "busy/two", "calm/still"]
     assert rows[7:13:2] == rows[8:13:2] == ["mean of busy", "mean of calm", "overall"]
     assert rows[13].startswith("overall, bgsub: recall is the mean of the 1 of 2 categories")
-    content = json.loads((dataset.parent / "o.json").read_text())
+    with (dataset.parent / "o.csv").open(newline="") as file:
+        means = [row for row in csv.DictReader(file) if row["level"] == "overall"]
+    assert f" {float(means[0]['f_measure']):.4f} " in answer.out
+    assert "busy/one, bgsub" in (dataset.parent / "o.html").read_text()
+
+
+def test_json_is_printed_in_the_place_of_the_table(cli, dataset):
+    words = ("evaluate", dataset, *START, "--against", "mog2", "--rate", 10, "--csv", "o.csv")
+    content = json.loads(cli(*words, "--json").clean().out)
     assert set(content["parameters"]["bgsub"]) == set(SUBTRACTOR)
+    assert content["parameters"]["bgsub"]["fps"] == 10
     assert content["parameters"]["bgsub"]["start_frames"] == 10
     assert content["parameters"]["mog2"] == {}
     ours = [video for video in content["videos"] if video["method"] == "bgsub"]
@@ -47,11 +54,9 @@ def test_a_tree_gives_videos_categories_overall_and_all_files(cli, dataset):
     (overall,) = (mean for mean in content["overall"] if mean["method"] == "bgsub")
     assert overall["f_measure"] == pytest.approx((ours[0]["f_measure"] + ours[1]["f_measure"]) / 2)
     assert overall["f_measure"] > 0.9
-    assert f" {overall['f_measure']:.4f} " in answer.out
     with (dataset.parent / "o.csv").open(newline="") as file:
         rows = [row for row in csv.DictReader(file) if row["level"] == "overall"]
     assert float(rows[0]["f_measure"]) == overall["f_measure"]
-    assert "busy/one, bgsub" in (dataset.parent / "o.html").read_text()
 
 
 def test_masks_that_were_written_score_the_same(cli, dataset):
@@ -69,11 +74,13 @@ def test_masks_that_were_written_score_the_same(cli, dataset):
 def test_a_run_that_fails_in_the_middle_shows_what_it_has_and_writes_no_file(cli, dataset):
     broken = dataset / "busy" / "two" / "input" / "in000020.png"
     broken.write_bytes(b"no image")
-    answer = cli("evaluate", "dataset", *START, "--json", "o.json", "--sheet", "o.png")
+    answer = cli("evaluate", "dataset", *START, "--csv", "o.csv", "--sheet", "o.png")
     assert answer.code == 2
     assert answer.err == "bgsub: error: image 'dataset/busy/two/input/in000020.png' cannot be decoded\n"
     assert [line.split()[0] for line in answer.out.splitlines()] == ["sequence", "one"]
     assert not list(dataset.parent.glob("o.*"))
+    answer = cli("evaluate", "dataset", *START, "--json")
+    assert [video["video"] for video in json.loads(answer.out)["videos"]] == ["one"]
 
 
 def test_what_is_done_when_the_user_stops_is_shown(cli, dataset, monkeypatch):
@@ -98,8 +105,8 @@ def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
     cli("evaluate", "dataset/empty").refused(
         "no sequence in dataset/empty: a sequence is a folder that holds input and groundtruth"
     )
-    cli("evaluate", "dataset", "--json", "gone/o.json").refused(
-        "--json takes a file in a folder that exists, got 'gone/o.json'"
+    cli("evaluate", "dataset", "--csv", "gone/o.csv").refused(
+        "--csv takes a file in a folder that exists, got 'gone/o.csv'"
     )
     cli("evaluate", "dataset", "--csv", "dataset").refused("--csv takes a file, got the folder 'dataset'")
     cli("evaluate", "dataset", "--sheet", "o.pdf").refused("a sheet is a file .html or .png, got 'o.pdf'")
@@ -125,7 +132,7 @@ def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
 
 def test_a_sheet_that_cannot_be_written_does_not_cost_the_scores(cli, dataset, monkeypatch):
     monkeypatch.setattr(Sheet, "_page", lambda _: 1 / 0)
-    answer = cli("evaluate", dataset / "busy" / "one", *START, "--sheet", "o.html", "--json", "o.json")
+    answer = cli("evaluate", dataset / "busy" / "one", *START, "--sheet", "o.html", "--csv", "o.csv")
     assert answer.code == 1
     assert answer.out.startswith("sequence ")
-    assert (dataset.parent / "o.json").exists()
+    assert (dataset.parent / "o.csv").exists()

@@ -7,6 +7,7 @@ import pytest
 from cli_inputs import make_scene
 from video_fakes import FakeCapture, FakeDisplay, read_video
 
+import bgsub
 from bgsub._opencv import cv2
 
 QUICK = ("--start-frames", 10)
@@ -45,12 +46,20 @@ def screen(monkeypatch):
 
 def test_a_stream_is_recorded_for_some_frames(cli, tmp_path, endless_stream):
     out, address = tmp_path / "out", endless_stream.address
-    answer = cli("live", address, "--no-window", "--frames", 8, "-o", out, "--save", "mask,panel").clean()
+    answer = cli("live", address, "--no-window", "--duration", 8, "-o", out, "--save", "mask,panel").clean()
     assert answer.out.startswith(f"stream '{address}': 8 frames of 48x32; ")
     assert answer.out.endswith(f"; wrote {out / 'mask.mkv'}, {out / 'panel.mp4'}\n")
     assert "stopped" not in answer.out
     assert len(read_video(out / "mask.mkv")) == 8
     assert [frame.shape for frame in read_video(out / "panel.mp4")] == [(64, 96, 3)] * 8
+
+
+def test_some_seconds_of_a_file_at_its_rate(cli, tmp_path, folder):
+    words = ("--no-window", "--fast", "--rate", 10, "--duration", "1.5s", "--save-model", tmp_path / "m.npz", *QUICK)
+    answer = cli("live", folder, "-o", tmp_path / "out", *words).clean()
+    assert ": 15 frames of 48x32; " in answer.out
+    assert "stopped" not in answer.out
+    assert bgsub.BackgroundSubtractor.load(tmp_path / "m.npz").get_params()["fps"] == 10
 
 
 def test_a_stream_that_ends_is_told_and_its_recording_kept(cli, tmp_path, mjpeg_server):
@@ -107,21 +116,21 @@ def test_the_model_of_a_camera_is_saved_and_used(cli, tmp_path, camera, folder, 
     # However many frames come while one is worked on: the start phase gets the frames that it needs.
     pictures = itertools.cycle(list(make_scene(10, empty=10)))
     camera.read = lambda: (True, next(pictures).copy())
-    answer = cli("live", "--save-model", model, "--frames", 20, *QUICK).ok()
+    answer = cli("live", "--save-model", model, "--duration", 20, *QUICK).ok()
     assert answer.out.endswith(f"wrote {model}\n")
     # It tracks from the first frame on: nothing is said of a start phase.
-    answer = cli("live", folder, "--model", model, "--frames", 3).ok()
+    answer = cli("live", folder, "--model", model, "--duration", 3).ok()
     assert "3 frames of 48x32" in answer.out
     assert "start phase" not in answer.out
 
 
 def test_a_recording_of_yesterday_is_not_replaced_unless_asked_for(cli, tmp_path, endless_stream):
-    words = ("live", endless_stream.address, "--no-window", "--frames", 3, "-o", tmp_path, *QUICK)
+    words = ("live", endless_stream.address, "--no-window", "--duration", 3, "-o", tmp_path, *QUICK)
     assert cli(*words).code == 0
     before = (tmp_path / "mask.mkv").read_bytes()
     cli(*words).refused(f"the output '{tmp_path / 'mask.mkv'}' exists already; --overwrite replaces it")
     assert (tmp_path / "mask.mkv").read_bytes() == before
-    assert cli(*words, "--overwrite", "--frames", 5).code == 0
+    assert cli(*words, "--overwrite", "--duration", 5).code == 0
     assert len(read_video(tmp_path / "mask.mkv")) == 5
     assert cli(*words, "--name", "{date}/{time}-{view}").code == 0
     assert len(list(tmp_path.glob("20??-??-??/??????-mask.mkv"))) == 1

@@ -72,13 +72,13 @@ def test_a_stream_is_watched_and_tuned_in_a_browser(cli, endless_stream, page):
 
 def test_a_token_stands_in_the_address(cli, endless_stream, page):
     page(lambda address, broadcasts: ask(address, "statistics"))
-    options = ("--serve", "0", "--token", "correct-horse", "--frames", 3)
+    options = ("--serve", "0", "--token", "correct-horse", "--duration", 3)
     answer = cli("live", endless_stream.address, "--no-window", *options, *QUICK).ok()
     assert answer.out.splitlines()[0].endswith("/?token=correct-horse")
 
 
 def test_json_stays_alone_on_the_output(cli, endless_stream):
-    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", "--frames", 3, "--json", *QUICK).ok()
+    answer = cli("live", endless_stream.address, "--no-window", "--serve", "0", "--duration", 3, "--json", *QUICK).ok()
     assert json.loads(answer.out)["frames"] == 3
     assert answer.err.startswith("watch at http://")
 
@@ -86,7 +86,7 @@ def test_json_stays_alone_on_the_output(cli, endless_stream):
 def test_several_cameras_write_a_folder_each_and_one_that_fails_is_told(cli, tmp_path, endless_stream, video):
     out = tmp_path / "out"
     sources = (endless_stream.address, video, tmp_path / "none.avi")
-    answer = cli("live", *sources, "--no-window", "--fast", "-o", out, "--frames", 12, *QUICK)
+    answer = cli("live", *sources, "--no-window", "--fast", "-o", out, "--duration", 12, *QUICK)
     assert answer.code == 1
     missing = f"no such file or folder: '{tmp_path / 'none.avi'}'"
     assert answer.err.splitlines() == [
@@ -117,7 +117,7 @@ def test_several_cameras_have_a_window_each(cli, endless_stream, video, monkeypa
         return displays[-1]
 
     monkeypatch.setattr("bgsub.live.window.CvDisplay", display)
-    cli("live", endless_stream.address, video, "--frames", 5, "--view", "input", *QUICK).clean()
+    cli("live", endless_stream.address, video, "--duration", 5, "--view", "input", *QUICK).clean()
     assert len(displays) == 2
     for display in displays:
         assert not display.is_open

@@ -1,4 +1,4 @@
-"""``--keep-model``: one file, one command line, every day; and settings beside a saved model."""
+"""One file for ``--model`` and ``--save-model``: the same command every day; and settings beside a saved model."""
 
 import pytest
 from cli_inputs import make_scene
@@ -24,7 +24,7 @@ def day(cli):
     numbers = iter(range(99))
 
     def call(*words, source="frames"):
-        return cli("run", source, "-o", f"out{next(numbers)}", "--keep-model", "m.npz", *words)
+        return cli("run", source, "-o", f"out{next(numbers)}", "--model", "m.npz", "--save-model", "m.npz", *words)
 
     return call
 
@@ -84,13 +84,9 @@ def test_a_model_that_is_typed_goes_before_parameters_of_a_file(cli, day, place)
     assert answer.err == "bgsub: the model m.npz keeps its rank = 3; not used is bgsub.toml: 'rank'\n"
 
 
-def test_what_does_not_go_together(day, place):
-    assert day(*QUICK).code == 0
-    for option in ("--model", "--save-model"):
-        day(option, "n.npz").refused(f"--keep-model loads and saves the model, so {option} cannot be given beside it")
-    (place / "folder").mkdir()
-    day("--keep-model", "folder").refused("--keep-model takes a file, got the folder 'folder'")
-    day("--keep-model", "gone/m").refused("--keep-model takes a file in a folder that exists, got 'gone/m'")
+def test_only_the_model_that_is_saved_may_be_missing(day, place):
+    day("--save-model", "n.npz").refused("there is no model file m.npz")
+    assert day("--model", place / "m.npz", *QUICK).code == 0
     (place / "m.npz").write_text("junk")
     day().refused("m.npz is not a bgsub model, or a damaged one")
     day(*QUICK).refused("m.npz is not a bgsub model, or a damaged one")
@@ -98,10 +94,10 @@ def test_what_does_not_go_together(day, place):
 
 def test_what_is_typed_goes_before_the_file_of_settings(cli, day, place):
     assert day(*QUICK).code == 0
-    (place / "bgsub.toml").write_text("keep-model = 'kept.npz'")
-    cli("run", "frames", "-o", "x", *QUICK, "--save-model", "n.npz").clean()
-    assert (place / "n.npz").exists()
-    assert not (place / "kept.npz").exists()
+    (place / "bgsub.toml").write_text("[run]\nmodel = 'kept.npz'\nsave-model = 'kept.npz'")
+    cli("run", "frames", "-o", "x", *QUICK).clean()
+    assert (place / "kept.npz").exists()
+    (place / "kept.npz").unlink()
     answer = cli("run", "frames", "-o", "y", "--model", "m.npz").clean()
     assert SHORT not in answer.out
     assert (place / "kept.npz").exists()

@@ -78,7 +78,7 @@ def test_without_a_terminal_there_are_lines_in_the_log(cli, words, folder, monke
 
 def test_a_live_source_has_lines_more_rarely(cli, tmp_path, endless_stream, monkeypatch):
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
-    words = ("live", endless_stream.address, "--no-window", "--frames", 4, "-o")
+    words = ("live", endless_stream.address, "--no-window", "--duration", 4, "-o")
     cli(*words, tmp_path / "out").clean()
     monkeypatch.setattr(progress, "INTERVAL_LIVE", 0.0)
     lines = lines_of(cli(*words, tmp_path / "out2"))

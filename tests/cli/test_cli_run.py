@@ -137,10 +137,14 @@ def test_every_parameter_reaches_the_method(cli, tmp_path, folder):
     other |= {"gradient_carry": "unchanged", "shadows": "merged", "scale": 0.5}
     values = {name: other[name] if name in other else _another(parameter) for name, parameter in SUBTRACTOR.items()}
     typed = {name: str(value).lower() if isinstance(value, bool) else value for name, value in values.items()}
-    words = [word for name, value in typed.items() for word in (f"--{name.replace('_', '-')}", value)]
+    words = [word for name, value in typed.items() for word in (_flag(name), value)]
     model = tmp_path / "m.npz"
     assert cli("run", folder, "-o", tmp_path / "out", "--save-model", model, *words).code == 0
     assert bgsub.BackgroundSubtractor.load(model).get_params() == values
+
+
+def _flag(name):
+    return "--rate" if name == "fps" else f"--{name.replace('_', '-')}"
 
 
 def _another(parameter):

@@ -37,7 +37,7 @@ def sequence(tmp_path):
 def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch):
     monkeypatch.setattr("bgsub.synthetic.scene", cache(scene))  # the room is drawn once for all
     out = tmp_path / "out"
-    answer = cli("demo", "--frames", 60, "-o", out, "--seed", 1).clean()
+    answer = cli("demo", "--duration", 60, "-o", out, "--seed", 1).clean()
     assert sorted(path.name for path in out.iterdir()) == ["mask.mkv", "panel.mp4", "strip.png"]
     masks = [frame[:, :, 0] for frame in read_video(out / "mask.mkv")]
     total = Confusion()
@@ -54,14 +54,14 @@ def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch)
     strip = cv2.imread(str(out / "strip.png"))
     assert strip.shape == (240, 960, 3)
     assert any(np.array_equal(strip[:, 640:, 0], mask) for mask in masks)
-    answer = cli("demo", "--frames", 60, "-o", tmp_path / "json", "--seed", 1, "--json").clean()
+    answer = cli("demo", "--duration", 60, "-o", tmp_path / "json", "--seed", 1, "--json").clean()
     result = json.loads(answer.out)
     assert (result["frames"], result["recall"], result["f_measure"]) == (60, total.recall, total.f_measure)
     assert (tmp_path / "json" / "strip.png").exists()
 
 
 def test_a_quiet_demo_says_nothing(cli, tmp_path):
-    answer = cli("demo", "--scene", "street", "--frames", 2, "-o", tmp_path, "-q")
+    answer = cli("demo", "--scene", "street", "--duration", 2, "-o", tmp_path, "-q")
     assert (answer.code, answer.out, answer.err) == (0, "", "")
     assert (tmp_path / "strip.png").exists()
 
@@ -97,7 +97,7 @@ def test_written_masks_score_as_the_method_does(cli, tmp_path, sequence):
 @pytest.mark.parametrize("own", [False, True])
 def test_bench_prints_a_table(cli, sequence, own):
     source = [sequence / "input", "--threads", cv2.getNumThreads()] if own else []
-    answer = cli("bench", *source, "--frames", 60, "--start-frames", 10).clean()
+    answer = cli("bench", *source, "--duration", 60, "--start-frames", 10).clean()
     head, *rows = answer.out.splitlines()
     assert " ".join(head.split()) == "method ms/frame p99 ms frames/s to MOG2 first ms longest ms"
     assert [row.split()[0] for row in rows] == ["bgsub", "mog2", "knn"]

@@ -6,6 +6,7 @@ from cli_inputs import make_scene
 from video_fakes import write_images
 
 from bgsub._opencv import cv2
+from bgsub.video.timecode import SYNTAX
 
 RUN_HELP = "see bgsub run --help"
 VIEWS = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, background-image"
@@ -64,8 +65,14 @@ MU = "--mu must be a number > 0, got -1.0"
     [
         (["run", "frames", "-o", "taken"], "cannot write into folder 'taken': File exists"),
         (["run", "frames", "-o", "taken/below"], "cannot write into folder 'taken/below': Not a directory"),
-        (["demo", "--frames", 1, "-o", "taken"], "cannot write into folder 'taken': File exists"),
+        (["demo", "--duration", 1, "-o", "taken"], "cannot write into folder 'taken': File exists"),
         (["bench", "missing.mp4"], "no such file or folder: 'missing.mp4'"),
+        (["bench", "--duration", "long"], f"--duration must be {SYNTAX}, got 'long'"),
+        (["live", "0", "--duration", "0"], "--duration must be more than nothing, got '0'"),
+        (
+            ["evaluate", "frames", "--json", "o.json"],
+            "--json prints and takes no file: bgsub evaluate ... --json > o.json",
+        ),
         (["live", "0", "--mu", -1], MU),
         (["evaluate", "frames", "--mu", -1], MU),
         (["bench", "--mu", -1], MU),
@@ -149,7 +156,16 @@ def test_a_wrong_option(cli, place, words, message):
         ),
         (["run", "frames", "more", "-o", "out"], "Got unexpected extra argument", "see bgsub run --help"),
         (["evaluate"], "Missing argument 'DIR...'", "see bgsub evaluate --help"),
-        (["bench", "--frames", "10"], "Invalid value for '--frames'", "see bgsub bench --help"),
+        (["run", "--fps", "10"], "No such option '--fps'; the frame rate is --rate in all commands", RUN_HELP),
+        (["live", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub live --help"),
+        (["demo", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub demo --help"),
+        (["bench", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub bench --help"),
+        (["run", "--keep-model", "m"], "No such option '--keep-model'; --model and --save-model with the", RUN_HELP),
+        (
+            ["camera", "--source", "x"],
+            "No such option '--source'; a source is named",
+            "see bgsub camera --help",
+        ),
     ],
 )
 def test_a_wrong_command_line(cli, place, words, start, end):

@@ -1,4 +1,4 @@
-"""JSON and CSV files: what they hold, and that they are whole or not there."""
+"""Scores as JSON and CSV: what they hold, and that a file is whole or not there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from bgsub import __version__
 from bgsub.errors import SinkError
-from bgsub.evaluation import Confusion, Score, summarize, write_csv, write_json
+from bgsub.evaluation import Confusion, Score, format_json, summarize, write_csv
 from bgsub.evaluation.output import SCHEMA
 from bgsub.evaluation.summary import METRICS
 
@@ -19,9 +19,8 @@ SCORES = [
 ]
 
 
-def test_json_holds_counts_metrics_averages_versions_and_parameters(tmp_path):
-    write_json(tmp_path / "o.json", SCORES, {"bgsub": {"rank": 3, "mu": None}})
-    content = json.loads((tmp_path / "o.json").read_text(encoding="utf-8"))
+def test_json_holds_counts_metrics_averages_versions_and_parameters():
+    content = json.loads(format_json(SCORES, {"bgsub": {"rank": 3, "mu": None}}))
     assert list(content) == ["schema", "versions", "parameters", "videos", "categories", "overall"]
     assert content["schema"] == SCHEMA
     assert content["versions"]["bgsub"] == __version__
@@ -61,8 +60,7 @@ def test_csv_has_the_same_numbers(tmp_path):
     assert [float(rows[4][name]) for name in METRICS] == [overall.values[name] for name in METRICS]
 
 
-@pytest.mark.parametrize("write", [write_json, write_csv])
-def test_a_file_is_replaced_as_a_whole_or_left_alone(tmp_path, monkeypatch, write):
+def test_a_file_is_replaced_as_a_whole_or_left_alone(tmp_path, monkeypatch):
     path = tmp_path / "o"
     path.write_text("before")
 
@@ -72,10 +70,10 @@ def test_a_file_is_replaced_as_a_whole_or_left_alone(tmp_path, monkeypatch, writ
     with monkeypatch.context() as patch:
         patch.setattr("os.replace", fail)
         with pytest.raises(SinkError, match=r"o' cannot be written: No space left on device"):
-            write(path, SCORES)
+            write_csv(path, SCORES)
     assert path.read_text() == "before"
-    write(path, SCORES)
+    write_csv(path, SCORES)
     assert "busy, too" in path.read_text(encoding="utf-8")
     assert [p.name for p in tmp_path.iterdir()] == ["o"]
     with pytest.raises(SinkError, match="cannot be written: No such file or directory"):
-        write(tmp_path / "gone" / "o", SCORES)
+        write_csv(tmp_path / "gone" / "o", SCORES)
