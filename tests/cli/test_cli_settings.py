@@ -149,6 +149,7 @@ def test_a_wrong_file_keeps_nobody_from_the_help(cli, place):
         ("BGSUB_RANC", "1", "environment: unknown variable 'BGSUB_RANC'; did you mean 'BGSUB_RANK'?\n"),
         ("BGSUB_LIVE_VIEV", "1", "environment: unknown variable 'BGSUB_LIVE_VIEV'; did you mean 'BGSUB_LIVE_VIEW'?\n"),
         ("BGSUB_EVENTS", "1", "environment: unknown variable 'BGSUB_EVENTS'; the parameter events is called scene_"),
+        ("BGSUB_RUN_FPS", "1", "environment: unknown variable 'BGSUB_RUN_FPS'; the frame rate is --rate in all"),
         ("BGSUB_CONFG", "1", "environment: unknown variable 'BGSUB_CONFG'; did you mean 'BGSUB_CONFIG'?\n"),
         ("BGSUB_1234567890123", "1", "environment: unknown variable 'BGSUB_1234567890123'\n"),
     ],
