@@ -27,6 +27,7 @@ class Step:
     interval: float  # seconds the frame stands for
     mask: np.ndarray  # (h, w), uint8, as of `Separation`
     objects: list[ObjectInFrame]  # see `ObjectLinker.update`
+    started: list[ObjectInFrame]  # those that are known to be objects since this frame, as they are in it
     begun: list[Event]  # what befalls the whole frame from this one on
     finished: list[Event]  # objects and what befell the whole frame that have ended
     motion: Change  # moments with motion that have become certain, and that have ended
@@ -79,6 +80,7 @@ class EventFeed:
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
         time = self._linker.time(frame)
+        known = self._linker.count
         objects = self._linker.update(frame, separation)
         settled = self._linker.settled
         whole = self._whole.update(frame.index, time, separation.event)
@@ -92,6 +94,7 @@ class EventFeed:
             self._linker.interval,
             separation.mask,
             objects,
+            [one for one in objects if one.id > known and one.frame == frame.index],
             whole.begun,
             [*whole.ended, *self._linker.take_finished()],
             moments,

@@ -73,6 +73,8 @@ class ObjectLinker:
 
     Attributes
     ----------
+    count : int
+        Objects that were confirmed so far: the identity of the newest one.
     gap : float
         Seconds between the newest frame and the one before.
     interval : float
@@ -111,7 +113,7 @@ class ObjectLinker:
         self._areas: dict[str, int] = {}
         self._tracks: list[Track] = []
         self._done: list[Event] = []
-        self._count = 0
+        self.count = 0
         self._clock: float | None = None
         self._settled_at = -math.inf
         self._gap_before: float | None = None
@@ -185,14 +187,14 @@ class ObjectLinker:
         return {
             "clock": self._clock,
             "gap": self._gap_before,
-            "count": self._count,
+            "count": self.count,
             "settled_at": max(self._settled_at, -1e9),
             "tracks": [track.state(order) for track in self._tracks],
         }
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on where `state` was called."""
-        self._clock, self._count, self._done = state["clock"], state["count"], []
+        self._clock, self.count, self._done = state["clock"], state["count"], []
         self._settled_at, self._gap_before = state["settled_at"], state["gap"]
         self._tracks = Track.restored(state["tracks"])
 
@@ -234,8 +236,8 @@ class ObjectLinker:
         if self._is_satellite(track):
             track.restart(one)
             return []
-        self._count += 1
-        return track.confirm(self._count)
+        self.count += 1
+        return track.confirm(self.count)
 
     def _is_satellite(self, track: Track) -> bool:
         """Whether a new object is a small one close to a confirmed one: a part of it that was torn off."""

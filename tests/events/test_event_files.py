@@ -227,3 +227,12 @@ def test_a_feed_links_each_frame_once(tmp_path, monkeypatch):
     states = [sink.checkpoint()["feed"] for sink in sinks]
     assert states[0]
     assert states[1] == {}
+
+
+def test_who_started_is_told_once_with_the_frame_that_confirms_it():
+    feed = EventFeed(ObjectLinker(RATE))
+    boxes = walk((60, 30), (-1, 0), 20)
+    started = []
+    for frame, separation in pairs(together(walk((0, 4), (1, 0), 20), [None] * 3 + boxes)):
+        started += [(frame.index, one.frame, one.id, one.box) for one in feed.step(frame, separation).started]
+    assert started == [(4, 4, 1, (4, 4, 8, 12)), (7, 7, 2, boxes[4])]
