@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -50,6 +50,14 @@ class Frame:
     time: float | None
     image: np.ndarray
     received: float | None = None
+
+
+class FilePart(NamedTuple):
+    """A file that a source consists of, whose packets can be copied for its frames."""
+
+    path: Path
+    begin: float  # the time of its first frame in the source, in seconds
+    stamp: Fraction  # the same on the clock of the file, in seconds
 
 
 def number_name(index: int) -> str:
@@ -151,6 +159,16 @@ class FrameSource(ABC):
     def has_audio(self) -> bool:
         """Whether there is sound beside the frames."""
         return False
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files or the folder that are read."""
+        return () if self.path is None else (self.path,)
+
+    @property
+    def files(self) -> Sequence[FilePart]:
+        """The files whose packets are the frames, in order; a list that grows while they are read, empty for none."""
+        return ()
 
     @property
     def is_retimed(self) -> bool:
