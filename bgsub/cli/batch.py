@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,7 +65,7 @@ def batch(
 
     The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
-    is 1. --save-model takes the name of a file here, which goes into each of the folders.
+    is 1. --save-model and --record take a name here, for a file or a folder in each of the folders.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
@@ -85,13 +86,16 @@ def batch(
 
 
 def _inside(folder: Path, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with the file of the model in the folder of the results."""
-    model = options["save_model"]
-    if model is None:
-        return options
-    if model.name != str(model):
-        raise ParameterError(f"--save-model takes the name of a file without a folder here, got '{model}'")
-    return {**options, "save_model": folder / model}
+    """Return the options with the file of the model, and the folder of the clips, in the folder of the results."""
+    model, clips = options["save_model"], options["clips"]
+    for option, kind, path in (("--save-model", "file", model), ("--record", "folder", clips.record)):
+        if path is not None and path.name != str(path):
+            raise ParameterError(f"{option} takes the name of a {kind} without a folder here, got '{path}'")
+    inside = {
+        "save_model": model and folder / model,
+        "clips": replace(clips, record=clips.record and folder / clips.record),
+    }
+    return {**options, **inside}
 
 
 class _Progress:

@@ -158,15 +158,3 @@ def _with_order(packets: list[Any], interval: int) -> list[Any]:
     if packets and packets[-1].dts is None:
         packets[-1].dts = packets[-1].pts
     return packets
-
-
-def ending_of_copy(path: Path) -> str | None:
-    """Return the ending of files that parts of `path` can be copied into; None if there is none."""
-    ending = path.suffix.lower()
-    ending = ending if ending in FORMATS and ending != ".avi" else ".mkv"
-    av = import_av()
-    try:
-        PacketCopy(io.BytesIO(), path, FORMATS[ending]).close()
-    except (av.error.FFmpegError, OSError, ValueError):
-        return None
-    return ending

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -12,6 +13,7 @@ from bgsub.errors import SinkError
 from bgsub.separation import Separation
 from bgsub.storage.atomic import playable_name, replacing
 from bgsub.video.sinks._av_copy import PacketCopy, Piece
+from bgsub.video.sinks._av_encoding import FORMATS
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.av_container import import_av
 from bgsub.video.sources.base import FilePart, Frame
@@ -107,3 +109,19 @@ def join(pieces: Sequence[Piece], path: Path) -> Fraction:
     except errors as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SinkError(f"'{path}' cannot be copied out of '{reading}': {reason}") from None
+
+
+def join_files(paths: Sequence[Path], path: Path) -> None:
+    """Copy whole video files, which were encoded alike, behind each other into one file; SinkError as `join`."""
+    join([Piece(name) for name in paths], path)
+
+
+def ending_of_copy(path: Path) -> str | None:
+    """Return the ending of the files that parts of a video file can be copied into; None if there is none."""
+    ending = path.suffix.lower()
+    ending = ending if ending in FORMATS and ending != ".avi" else ".mkv"
+    try:
+        PacketCopy(io.BytesIO(), path, FORMATS[ending]).close()
+    except (OSError, ValueError, import_av().error.FFmpegError):
+        return None
+    return ending

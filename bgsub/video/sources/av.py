@@ -90,11 +90,13 @@ class AvSource(FileSource):
     def has_audio(self) -> bool:
         return self._has_audio
 
-    @cached_property
+    @property
     def files(self) -> Sequence[FilePart]:
-        if self.is_retimed or not self._has_stamps or self._first_stamp is None:
-            return ()
-        return (FilePart(self.path, 0.0, self._first_stamp * self._time_base),)
+        return (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
+
+    @property
+    def is_copyable(self) -> bool:
+        return self._has_stamps and self._first_stamp is not None and not self.is_retimed
 
     def close(self) -> None:
         super().close()

@@ -53,7 +53,7 @@ class Frame:
 
 
 class FilePart(NamedTuple):
-    """A file that a source consists of, whose packets can be copied for its frames."""
+    """A file that a source consists of."""
 
     path: Path
     begin: float  # the time of its first frame in the source, in seconds
@@ -167,8 +167,13 @@ class FrameSource(ABC):
 
     @property
     def files(self) -> Sequence[FilePart]:
-        """The files whose packets are the frames, in order; a list that grows while they are read, empty for none."""
+        """The video files that are read, in order; of several, a list that grows while they are read."""
         return ()
+
+    @property
+    def is_copyable(self) -> bool:
+        """Whether the packets of `files` are the frames and can be copied, behind each other, into one file."""
+        return False
 
     @property
     def is_retimed(self) -> bool:

@@ -77,25 +77,23 @@ class FileRow(FrameSource):
 
     @property
     def files(self) -> Sequence[FilePart]:
-        """Empty where the files were encoded in different ways: their packets cannot be in one file."""
-        return self._files if self._can_be_joined else ()
+        return self._files
 
     @property
     def paths(self) -> Sequence[Path]:
         return tuple(file.path for file in self._members)
 
     @cached_property
-    def _can_be_joined(self) -> bool:
-        return all(file.files for file in self._members) and len({signature(path) for path in self.paths}) == 1
+    def is_copyable(self) -> bool:
+        """Whether all files were encoded alike, so that their packets can follow each other."""
+        return all(file.is_copyable for file in self._members) and len({signature(path) for path in self.paths}) == 1
 
     def _member(self, path: Path) -> FileSource:
         """Return a file as it announces itself, closed."""
         with self._open_file(path) as file:
             if file.size != (size := self._size or file.size):
-                raise SourceError(
-                    f"{file.name} has frames of {file.size[0]}x{file.size[1]}, the files before it {size[0]}x{size[1]}: "
-                    "files in a row need one size"
-                )
+                ours, theirs = (f"{width}x{height}" for width, height in (file.size, size))
+                raise SourceError(f"files in a row need frames of one size: {file.name} has {ours}, before it {theirs}")
             self._size = size
             return file
 

@@ -86,6 +86,10 @@ class SelectedSource(FrameSource):
         return self._source.files
 
     @property
+    def is_copyable(self) -> bool:
+        return self._source.is_copyable
+
+    @property
     def is_retimed(self) -> bool:
         return self._source.is_retimed
 
