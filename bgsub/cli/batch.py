@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
 from bgsub.cli.options import MethodCommand, output_option
 from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.progress import bar, kind_of_progress
+from bgsub.cli.record_options import Clips
 from bgsub.cli.verdict import FAILURE, OK
 from bgsub.errors import ParameterError
 from bgsub.jobs import batch as batches
@@ -57,6 +59,7 @@ def batch(
     retries: int,
     overwrite: bool,
     model_name: str | None,
+    clips: Clips,
     quiet: bool,
     **options: Any,
 ) -> int:
@@ -69,15 +72,18 @@ def batch(
 
     The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
-    is 1.
+    is 1. --save-model and --record take a name here, for a file or a folder in each of the folders.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
-    if model_name is not None and Path(model_name).name != model_name:
-        raise ParameterError(f"--save-model takes the name of a file without a folder here, got '{model_name}'")
+    for option, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record)):
+        if path is not None and Path(path).name != str(path):
+            raise ParameterError(f"{option} takes the name of a {kind} without a folder here, got '{path}'")
 
     def job_of(source: str, folder: Path) -> Job:
-        return make_job(source, folder, save_model=None if model_name is None else folder / model_name, **options)
+        inside = replace(clips, record=clips.record and folder / clips.record)
+        model = None if model_name is None else folder / model_name
+        return make_job(source, folder, save_model=model, clips=inside, **options)
 
     with termination_as_interrupt(), _Progress() as progress:
         result = batches.run_batch(

@@ -13,6 +13,7 @@ from bgsub.cli.blocks import block
 from bgsub.cli.event_options import event_options
 from bgsub.cli.model_options import model_option
 from bgsub.cli.options import check_model, format_option, given, passed_through, save_option
+from bgsub.cli.record_options import Clips, record_options
 from bgsub.cli.source_options import on_error_option, rate_option, source_options
 from bgsub.jobs.job import Job
 from bgsub.video.output_names import DEFAULT_NAME, check_name
@@ -32,18 +33,21 @@ name_option = click.option(
     help="Names of the outputs below the folder, with {view}, {source}, {date} and {time}.",
 )
 
-common_options = block(name_option, source_options, event_options, on_error_option, rate_option, model_option)
-"""Names, source, events and models."""
+common_options = block(
+    name_option, source_options, event_options, record_options, on_error_option, rate_option, model_option
+)
+"""Names, source, events, clips and models."""
 
-job_options = block(save_option("mask"), format_option, common_options)
+job_options = block(save_option, format_option, common_options)
 """Every option that `make_job` takes."""
 
 
 def make_job(
-    source: str,
+    source: str | tuple[str, ...],
     output: Path,
     *,
-    views: Sequence[str],
+    views: Sequence[str] | None,
+    clips: Clips,
     event_files: Sequence[str],
     roi: Sequence[str],
     model: Path | None,
@@ -56,11 +60,12 @@ def make_job(
     return Job(
         source,
         output,
-        save=tuple(views),
+        save=clips.views(views),
         format=kind,
         event_files=tuple(event_files),
         roi=tuple(roi),
         model=model,
         parameters=given(options),
+        **clips.of_job,
         **{name: value for name, value in options.items() if name in names},
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 @click.argument("cameras", nargs=-1, metavar="[CAMERA]...")
 @screen_options
 @click.option("-o", "--output", type=PATH, help="Folder for recordings of the --save views.")
-@save_option("mask")
+@save_option
 @format_option
 @name_option
 @click.option("--overwrite", is_flag=True, help="Replace recordings and event files that exist.")
@@ -129,11 +130,7 @@ class _Outputs:
             if self.virtual.virtual_camera:
                 backdrop, device = self.virtual.backdrop or "blur", self.virtual.virtual_device
                 sinks.append(sessions.VirtualCameraSink(backdrop, source.rate, device, source.size))
-            if self.options["output"] is not None:
-                sinks += self._files(source, folder)
-            recorder = self.clips.recorder(source, folder)
-            if recorder is not None:
-                sinks.append(recorder)
+            sinks += self._files(source, folder)
         except BaseException:
             for sink in sinks:
                 sink.abort()
@@ -141,14 +138,16 @@ class _Outputs:
         return sinks
 
     def _files(self, source: FrameSource, folder: str) -> list[Sink]:
+        output, clips = self.options["output"], self.clips.of_job
         job = Job(
             source.name,
-            self.options["output"] / folder,
-            save=tuple(self.options["views"]),
+            (output or Path()) / folder,
+            save=() if output is None else self.clips.views(self.options["views"]),
             format=self.options["kind"],
             name=self.options["name"],
             event_files=tuple(self.options["event_files"]),
             plot=self.options["plot"],
+            **{**clips, "record": clips["record"] and clips["record"] / folder},
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
         return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions)

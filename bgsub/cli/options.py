@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub import jobs
-from bgsub.cli.blocks import PATH, Decorator, choice
+from bgsub.cli.blocks import PATH, choice
 from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
 from bgsub.cli.settings import METHOD_PARAMETERS, Command
@@ -142,20 +142,20 @@ def split_at_commas(value: str | Sequence[str]) -> list[str]:
     return list(dict.fromkeys(word for word in words if word))
 
 
-def save_option(default: str) -> Decorator:
-    """Return the option ``--save`` (`views`: list of str such as "mask" and "panel.mp4") with its default."""
-    return click.option(
-        "--save",
-        "views",
-        multiple=True,
-        default=[default],
-        show_default=True,
-        callback=passed_through(lambda value: [str(spec) for spec in parse_outputs(split_at_commas(value))]),
-        metavar="VIEW,...",
-        help=f"What to write: {', '.join(VIEWS)}, {STILL}. An ending chooses the kind of file: panel.mp4, mask.png.",
-    )
+def _outputs(value: Sequence[str]) -> list[str] | None:
+    return [str(spec) for spec in parse_outputs(split_at_commas(value))] if value else None
 
 
+save_option = click.option(
+    "--save",
+    "views",
+    multiple=True,
+    callback=passed_through(_outputs),
+    metavar="VIEW,...",
+    help=f"What to write: {', '.join(VIEWS)}, {STILL}. An ending chooses the kind of file: panel.mp4, mask.png.  "
+    "[default: mask, nothing beside --record]",
+)
+"""``--save`` (`views`: list of str such as "mask" and "panel.mp4", or None where it was not given)."""
 format_option = choice(
     "--format",
     "kind",

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from bgsub import events
-from bgsub.cli.blocks import packed
+from bgsub.cli.blocks import Decorator, packed
 from bgsub.errors import ParameterError
-from bgsub.video.sinks.create import label_of
-
-if TYPE_CHECKING:
-    from bgsub.events.clips.recorder import RecorderSink
-    from bgsub.video.sources.base import FrameSource
 
 
 @dataclass(frozen=True)
@@ -23,33 +18,38 @@ class Clips:
     """What is recorded, and where; the others are None where they were not given, and need `record`."""
 
     record: Path | None
+    motion: float | None
+    min_event_length: float | None
+    event_gap: float | None
     pre_roll: float | None
     post_roll: float | None
-    motion: float | None
+    max_clip_length: float | None
+    merge_clips: bool
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
-            if self.record is None and value is not None:
+            if self.record is None and value not in (None, False):
                 raise ParameterError(f"--{name.replace('_', '-')} needs --record")
 
+    def views(self, views: Sequence[str] | None) -> tuple[str, ...]:
+        """Return what of ``--save`` is written, None where it was not given: masks then, but not beside clips."""
+        return ("mask",) if views is None and self.record is None else tuple(views or ())
+
     @property
-    def parameters(self) -> dict[str, Any]:
-        """Those of the recorder that were given."""
-        wanted = {"pre_roll": self.pre_roll, "post_roll": self.post_roll, "min_share": self.motion}
-        return {name: value for name, value in wanted.items() if value is not None}
+    def of_job(self) -> dict[str, Any]:
+        """The fields of a `Job`."""
+        motion = {"min_share": self.motion, "min_duration": self.min_event_length, "max_gap": self.event_gap}
+        rolls = {"pre_roll": self.pre_roll, "post_roll": self.post_roll, "max_length": self.max_clip_length}
+        recording = {**rolls, "merge": self.merge_clips or None}
+        return {"record": self.record, "motion": _given(motion), "recording": _given(recording)}
 
-    def recorder(self, source: FrameSource, folder: str = "") -> RecorderSink | None:
-        """Return what records the clips of a source, in a folder below that of the option; None without ``--record``.
 
-        Raises
-        ------
-        SinkError
-            If the folder cannot be written.
-        """
-        if self.record is None:
-            return None
-        rules = events.MotionRules(**self.parameters)
-        return events.RecorderSink(self.record / folder, rules, source=label_of(source), rate=source.rate)
+def _seconds(name: str, text: str) -> Decorator:
+    return click.option(name, type=click.FloatRange(0), metavar="SECONDS", help=text)
+
+
+def _given(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 record_options = packed(
@@ -59,19 +59,8 @@ record_options = packed(
         "--record",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="FOLDER",
-        help="Record a clip of each moment with motion into this folder, and list them in clips.csv.",
-    ),
-    click.option(
-        "--pre-roll",
-        type=click.FloatRange(0),
-        metavar="SECONDS",
-        help="How long before the motion a clip begins.  [default: 2]",
-    ),
-    click.option(
-        "--post-roll",
-        type=click.FloatRange(0),
-        metavar="SECONDS",
-        help="How long after the motion a clip ends.  [default: 3]",
+        help="Record a clip of each moment with motion into this folder, and list them in clips.csv. Other outputs are "
+        "made only if they are asked for.",
     ),
     click.option(
         "--motion",
@@ -79,5 +68,16 @@ record_options = packed(
         metavar="SHARE",
         help="Share of the picture that must be foreground to be motion.  [default: 0.002]",
     ),
+    _seconds("--min-event-length", "How long motion lasts at least.  [default: 0.3]"),
+    _seconds("--event-gap", "Motion that comes again so soon belongs to the same event.  [default: 3]"),
+    _seconds("--pre-roll", "How long before the motion a clip begins.  [default: 2]"),
+    _seconds("--post-roll", "How long after the motion a clip ends.  [default: 3]"),
+    click.option(
+        "--max-clip-length",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="A longer clip goes on in another file.  [default: no limit]",
+    ),
+    click.option("--merge-clips", is_flag=True, help="At the end, join all clips into one film as well."),
 )
-"""``--record``, ``--pre-roll``, ``--post-roll`` and ``--motion``; the command gets `clips`."""
+"""``--record`` and what goes with it; the command gets `clips`."""

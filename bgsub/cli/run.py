@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import Decorator, block
+from bgsub.cli.blocks import PATH, Decorator, block
 from bgsub.cli.job_options import common_options, job_options, make_job
 from bgsub.cli.logs import report_options
 from bgsub.cli.model_options import save_model_option
-from bgsub.cli.options import MethodCommand, output_option
+from bgsub.cli.options import MethodCommand
 from bgsub.cli.pipeline import Telling, run_and_tell
-from bgsub.cli.record_options import Clips, record_options
+from bgsub.cli.record_options import Clips
 from bgsub.cli.source_options import reconnect_option
 from bgsub.video.output_names import EVENT_FILES
 
@@ -22,10 +22,9 @@ from bgsub.video.output_names import EVENT_FILES
 def _options_of_one(options: Decorator) -> Decorator:
     """Return what adds source and folder, `options`, and those that make sense for a single source only."""
     return block(
-        click.argument("source"),
-        output_option,
+        click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
+        click.option("-o", "--output", type=PATH, help="Folder for the results; --record alone needs none."),
         options,
-        record_options,
         reconnect_option,
         save_model_option,
         click.option(
@@ -39,26 +38,32 @@ def _options_of_one(options: Decorator) -> Decorator:
     )
 
 
-def _run(source: str, output: Path, *, quiet: bool, clips: Clips, **options: Any) -> None:
-    job = make_job(source, output, record=clips.record, recording=clips.parameters, **options)
+def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: Clips, **options: Any) -> None:
+    source = sources[0] if len(sources) == 1 else sources
+    job = make_job(source, output or Path(), clips=clips, **options)
+    if output is None and (not clips.record or job.save or job.event_files or job.plot):
+        context = click.get_current_context()
+        option = next(option for option in context.command.params if option.name == "output")
+        raise click.MissingParameter(ctx=context, param=option)
     run_and_tell(job, Telling(quiet))
 
 
 @click.command(cls=MethodCommand, short_help="Separate a video, images or a stream into files.")
 @_options_of_one(job_options)
-def run(*, source: str, output: Path, **options: Any) -> None:
+def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     """Separate SOURCE into background and foreground and write the results to a folder.
 
     SOURCE is a video file, a folder or pattern of images ("frames/in*.jpg"), the address of a network camera,
-    or the number of a camera. Images keep their numbers: in000123.jpg gives mask/bin000123.png. Videos become
-    mask.mkv (without loss), panel.mp4 and so on. Masks are 0 background, 127 shadow, 255 foreground.
+    or the number of a camera. Several video files are taken for one that goes on from file to file, as cameras record
+    them. Images keep their numbers: in000123.jpg gives mask/bin000123.png. Videos become mask.mkv (without loss),
+    panel.mp4 and so on. Masks are 0 background, 127 shadow, 255 foreground.
     """
-    _run(source, output, **options)
+    _run(sources, output, **options)
 
 
 @click.command(cls=MethodCommand, short_help="Write what happens in a video: objects that come and go, as lists.")
 @_options_of_one(common_options)
-def track(*, source: str, output: Path, event_files: list[str], plot: bool, **options: Any) -> None:
+def track(*, sources: tuple[str, ...], output: Path | None, event_files: list[str], plot: bool, **options: Any) -> None:
     """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json and timeline.png.
 
     Connected pieces of foreground are linked from frame to frame. This is no tracker of identities: people who
@@ -67,4 +72,4 @@ def track(*, source: str, output: Path, event_files: list[str], plot: bool, **op
     """
     wanted = event_files or ([] if plot else list(EVENT_FILES))
     drawn = plot or (not event_files and find_spec("matplotlib") is not None)
-    _run(source, output, views=[], event_files=wanted, plot=drawn, **options)
+    _run(sources, output, views=[], event_files=wanted, plot=drawn, **options)

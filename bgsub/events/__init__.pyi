@@ -1,4 +1,5 @@
 from .clips.recorder import RecorderSink as RecorderSink
+from .clips.rules import ClipRules as ClipRules
 from .create import create_event_sinks as create_event_sinks
 from .create import make_feed as make_feed
 from .detection import Detections as Detections

@@ -89,6 +89,9 @@ class Event:
         Track: number of pixels.
     regions : list of str
         Regions visited, in the order of the first visit.
+    clip : str or None
+        Path of the clip that a moment with motion is in, set once the file is complete, which is up to the post-roll
+        after its end; the first one of several. None where nothing is recorded.
     """
 
     kind: str
@@ -106,6 +109,7 @@ class Event:
     centroids: list[tuple[float, float]] = field(default_factory=list)
     areas: list[int] = field(default_factory=list)
     regions: list[str] = field(default_factory=list)
+    clip: str | None = None
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Event:

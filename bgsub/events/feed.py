@@ -9,7 +9,7 @@ import numpy as np
 
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.moments import Change, Moments
+from bgsub.events.moments import Change, Moments, Motion
 from bgsub.events.motion import MotionRules
 from bgsub.separation import Separation
 from bgsub.video.sources.base import Frame
@@ -30,7 +30,7 @@ class Step:
     started: list[ObjectInFrame]  # those that are known to be objects since this frame, as they are in it
     begun: list[Event]  # what befalls the whole frame from this one on
     finished: list[Event]  # objects and what befell the whole frame that have ended
-    motion: Change  # moments with motion that have become certain, and that have ended
+    motion: Motion  # moments with motion that have become certain, and that have ended
     settled: int  # index of the first frame whose objects are not all known yet
 
 

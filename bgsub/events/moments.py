@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bgsub.events.event import Event, EventKind
-from bgsub.events.motion import Gate, MotionGate, MotionRules
+from bgsub.events.motion import MotionGate, MotionRules
 from bgsub.separation import FOREGROUND, Separation
 
 
@@ -19,6 +19,17 @@ class Change(NamedTuple):
     ended: list[Event]
 
 
+class Motion(NamedTuple):
+    """What a frame did to the moments with motion, and where they stand; times on the clock of the feed."""
+
+    begun: list[Event]  # the moment that has become certain with this frame
+    ended: list[Event]  # the one that has ended: the gap after it is longer than it may be
+    share: float  # of the frame that is foreground, in [0, 1]
+    moving: bool  # whether the frame shows motion
+    since: float | None  # when the motion at hand began, which may still be too short to be a moment
+    until: float | None  # its last frame so far; None while it is no moment
+
+
 class Moments:
     """Joins the frames with motion to moments; a moment has begun when its motion is certain."""
 
@@ -27,25 +38,27 @@ class Moments:
         self._count = 0
         self._lasting: Event | None = None  # with identity once it is certain
 
-    def update(self, frame: int, time: float | None, clock: float, separation: Separation) -> Change:
+    def update(self, frame: int, time: float | None, clock: float, separation: Separation) -> Motion:
         """Take the next frame, at `clock` seconds."""
         area = int(np.count_nonzero(separation.mask == FOREGROUND))
-        moving = self._rules.is_motion(separation, area / max(separation.mask.size, 1))
-        action = self._gate.update(clock, moving)
-        ended = [] if action is not Gate.HOLD else self.finish()
-        if moving:
+        share = area / max(separation.mask.size, 1)
+        moving, gate = self._rules.is_motion(separation, share), self._gate
+        lasted = gate.certain
+        begins = gate.update(clock, moving)
+        ended = self.finish() if lasted and (begins or not gate.certain) else []
+        if gate.since is None:
+            self._lasting = None
+        elif moving:
             event = self._lasting = self._lasting or Event(EventKind.MOTION, 0, frame, frame, time, time)
             event.end_frame, event.end_time = frame, time
             event.frames += 1
             if area > event.peak_area:
                 event.peak_area, event.peak_frame = area, frame
-        elif self._lasting is not None and self._lasting.id == 0:
-            self._lasting = None
-        if action is not Gate.BEGIN or self._lasting is None:
-            return Change([], ended)
-        self._count += 1
-        self._lasting.id = self._count
-        return Change([self._lasting], ended)
+        begun = [] if self._lasting is None or not begins else [self._lasting]
+        for event in begun:
+            self._count += 1
+            event.id = self._count
+        return Motion(begun, ended, share, moving, gate.since, gate.last if gate.certain else None)
 
     def finish(self) -> list[Event]:
         """End the moment that lasts, and return it."""

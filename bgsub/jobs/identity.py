@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import zlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -40,13 +41,25 @@ class InputState:
         """
         try:
             files = sorted(images_in(path)) if path.is_dir() else [path]
-            states = [file.stat() for file in files]
         except OSError as error:
             raise SourceError(f"'{path}' cannot be read: {error.strerror or error}") from None
+        return cls._of(files, name or path, several=path.is_dir())
+
+    @classmethod
+    def of_row(cls, paths: Sequence[Path]) -> InputState:
+        """Return the state of files in a row; SourceError if one cannot be found."""
+        return cls._of(paths, f"{paths[0]} to {paths[-1].name}", several=True)
+
+    @classmethod
+    def _of(cls, files: Sequence[Path], name: str | os.PathLike[str], several: bool) -> InputState:
+        try:
+            states = [file.stat() for file in files]
+        except OSError as error:
+            raise SourceError(f"'{name}' cannot be read: {error.strerror or error}") from None
         sizes, times = [state.st_size for state in states], [state.st_mtime_ns for state in states]
         rows = [(file.name, *values) for file, *values in zip(files, sizes, times, strict=True)]
-        checksum = zlib.crc32(repr(rows).encode("utf-8", "surrogatepass")) if path.is_dir() else 0
-        return cls(os.path.realpath(name or path), sum(sizes), max(times, default=0), checksum)
+        checksum = zlib.crc32(repr(rows).encode("utf-8", "surrogatepass")) if several else 0
+        return cls(os.path.realpath(name), sum(sizes), max(times, default=0), checksum)
 
 
 def images_in(folder: Path) -> list[Path]:

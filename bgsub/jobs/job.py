@@ -21,8 +21,8 @@ class Job:
 
     Attributes
     ----------
-    source : str
-        What `open_source` takes.
+    source : str or tuple of str
+        What `open_source` takes: several are the files of one camera in a row.
     output : Path
         Folder of the results.
     save : tuple of str
@@ -41,10 +41,12 @@ class Job:
         Files of events, see `bgsub.events.EventSink`.
     plot : bool
         Whether to draw the timeline.
+    motion : dict
+        Fields of `bgsub.events.MotionRules` that are not at their defaults.
     record : Path, optional
-        Folder of clips of the moments with motion, see `bgsub.events.clips.recorder.RecorderSink`; not with `resume`.
+        Folder of clips of the moments with motion, see `bgsub.events.RecorderSink`; not with `resume`.
     recording : dict
-        Fields of `MotionRules` that are not at their defaults: ``pre_roll``, ``post_roll``, ``min_share``.
+        Fields of `bgsub.events.ClipRules` that are not at their defaults.
     reconnect : float, optional
         Seconds for which a camera that was lost is tried again, see `CameraSource`.
     on_error : {"stop", "skip"}
@@ -64,7 +66,7 @@ class Job:
         Least time between two checkpoints.
     """
 
-    source: str
+    source: str | tuple[str, ...]
     output: Path
     save: tuple[str, ...] = ("mask",)
     format: str = "auto"
@@ -78,6 +80,7 @@ class Job:
     roi: tuple[str, ...] = ()
     event_files: tuple[str, ...] = ()
     plot: bool = False
+    motion: dict[str, Any] = field(default_factory=dict)
     record: Path | None = None
     recording: dict[str, Any] = field(default_factory=dict)
     reconnect: float | None = None
@@ -97,6 +100,8 @@ class Job:
         for name in ("save", "roi", "event_files"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, (value,))
+        if isinstance(self.source, list):  # of JSON
+            object.__setattr__(self, "source", tuple(self.source))
 
 
 class Statistics:

@@ -9,6 +9,7 @@ from pathlib import Path
 from bgsub import events
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events.clips.recorder import RecorderSink
+from bgsub.events.clips.rules import ClipRules
 from bgsub.events.motion import MotionRules
 from bgsub.jobs.job import Job
 from bgsub.video.output_names import expand_name
@@ -42,14 +43,13 @@ def make_sinks(
         As `create_sinks` and `create_event_sinks` do; no sink is left open then.
     """
     sinks: list[Sink] = []
-    rules = MotionRules(**job.recording)
-    feed = events.make_feed(source, rules, regions)
+    feed = events.make_feed(source, MotionRules(**job.motion), regions)
     if job.save:
         sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
     try:
         sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
         if job.record is not None:
-            sinks.append(RecorderSink(job.record, rules, source=label_of(source), rate=source.rate))
+            sinks.append(_recorder(job.record, job, source, feed))
         _check_model(job, sinks)
     except BaseException:
         for sink in sinks:
@@ -63,6 +63,12 @@ def targets_of(sink: Sink) -> list[Path]:
     paths: list[Path] | None = getattr(sink, "paths", None)
     target: Path | None = getattr(sink, "path", None) or getattr(sink, "folder", None)
     return list(paths) if paths else [] if target is None else [target]
+
+
+def _recorder(folder: Path, job: Job, source: FrameSource, feed: events.EventFeed) -> RecorderSink:
+    rules, label = ClipRules(**job.recording), label_of(source)
+    files, copy = source.files, source.is_copyable
+    return RecorderSink(folder, rules, feed=feed, source=label, rate=source.rate, files=files, copy=copy)
 
 
 def _check_model(job: Job, sinks: Sequence[Sink]) -> None:

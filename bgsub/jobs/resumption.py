@@ -160,7 +160,7 @@ def note_interruption(job: Job, source: FrameSource) -> None:
     as much, and stays; that the note cannot be written does not make the finished outputs a failure.
     """
     path = job.output / FOLDER / FILE
-    if path.exists():
+    if path.exists() or not (job.save or job.event_files or job.plot):
         return
     try:
         Checkpoints(path, _beginning(job, source)).begin()
@@ -181,7 +181,12 @@ def forget_interruption(job: Job, source: FrameSource) -> None:
 
 def _beginning(job: Job, source: FrameSource) -> Checkpoint:
     """Return the checkpoint before the first frame of a job."""
-    state = InputState(source.name) if source.path is None else InputState.of(source.path, job.source)
+    if len(source.paths) > 1:
+        state = InputState.of_row(source.paths)
+    elif source.path is None:
+        state = InputState(source.name)
+    else:
+        state = InputState.of(source.path, job.source if isinstance(job.source, str) else None)
     return Checkpoint(JobIdentity.of(job, state).as_dict(), started=datetime.now().isoformat())
 
 

@@ -63,7 +63,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
         raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
     regions = Regions(job.roi) if job.roi else None
     with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
-        if job.save_model is not None and source.path is not None and job.save_model.resolve() == source.path.resolve():
+        if job.save_model is not None and job.save_model.resolve() in [path.resolve() for path in source.paths]:
             raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
         subtractor = make_subtractor(job.parameters, job.model, source)
 

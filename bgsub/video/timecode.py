@@ -80,6 +80,12 @@ class Timecode:
         return f"{float(self.amount):.9g} s"
 
 
+def clock_text(seconds: float) -> str:
+    """Return seconds, 0 or more, as ``01:02:03.456``."""
+    minutes, milliseconds = divmod(round(1000 * seconds), 60_000)
+    return f"{minutes // 60:02d}:{minutes % 60:02d}:{milliseconds // 1000:02d}.{milliseconds % 1000:03d}"
+
+
 def _parse_text(text: str) -> Timecode | None:
     if _FRAME.fullmatch(text):
         return Timecode(frame=int(text))

@@ -1,4 +1,4 @@
-"""Names of clips, and the list of them."""
+"""Files of clips: their names, thumbnails, and the list of them."""
 
 from __future__ import annotations
 
@@ -8,12 +8,28 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+import numpy as np
+
+from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.storage.atomic import write_whole
 from bgsub.video.output_names import safe_name
+from bgsub.video.timecode import clock_text
 
 LIST_NAME = "clips.csv"
-_COLUMNS = ("file", "start", "end", "peak_share", "began")
+_COLUMNS = (
+    "file",
+    "start",
+    "end",
+    "start_time",
+    "end_time",
+    "peak_share",
+    "began",
+    "source",
+    "source_time",
+    "thumbnail",
+)
+_THUMBNAIL = 320  # pixels of the longer side, at most
 
 
 @dataclass(frozen=True)
@@ -25,6 +41,10 @@ class Clip:
     end: float
     peak_share: float  # largest share of the frame in motion, in [0, 1]
     began: datetime | None  # date and time of the first frame, of a camera
+    source: str = ""  # what it was taken from; of files in a row, the one in which it begins
+    source_start: float = 0.0  # time of its first frame in there
+    thumbnail: Path | None = None  # a small picture of its peak
+    moments: tuple[int, ...] = ()  # identities of the moments with motion in it
 
 
 class ClipNames:
@@ -51,6 +71,11 @@ class ClipNames:
             if not path.exists():
                 return path
 
+    def film(self) -> Path:
+        """Return the path of the film of all clips."""
+        names = (f"{self._source}-all{number}{self._ending}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))
+        return next(path for name in names if not (path := self._folder / name).exists())
+
     def _fill(self, template: str, start: float, began: datetime | None) -> str:
         if "{number" not in template:
             template += "-{number}"
@@ -71,15 +96,43 @@ class ClipNames:
         return name
 
 
-def append_to_list(folder: Path, clip: Clip) -> None:
-    """Add a clip to the list of the folder, which is replaced as a whole; SinkError where that fails."""
+def add_to_list(folder: Path, clip: Clip | None = None) -> None:
+    """Add a clip to the list of the folder, which is made where it is missing and replaced as a whole.
+
+    SinkError where that fails.
+    """
     path = folder / LIST_NAME
-    text = io.StringIO()
-    began = clip.began.isoformat(timespec="seconds") if clip.began else ""
-    row = (clip.path.name, f"{clip.start:.3f}", f"{clip.end:.3f}", f"{clip.peak_share:.6f}", began)
-    csv.writer(text, lineterminator="\n").writerow(row)
     try:
-        before = path.read_bytes() if path.exists() else (",".join(_COLUMNS) + "\n").encode()
-    except OSError as error:
-        raise SinkError(f"'{path}' cannot be read: {error.strerror or error}") from None
-    write_whole(path, before + text.getvalue().encode())
+        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) if path.exists() else []
+    except (OSError, UnicodeDecodeError) as error:
+        raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    text = io.StringIO()
+    writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows([*rows, *([] if clip is None else [_row(clip)])])
+    write_whole(path, text.getvalue().encode())
+
+
+def _row(clip: Clip) -> dict[str, str]:
+    return {
+        "file": clip.path.name,
+        "start": f"{clip.start:.3f}",
+        "end": f"{clip.end:.3f}",
+        "start_time": clock_text(clip.start),
+        "end_time": clock_text(clip.end),
+        "peak_share": f"{clip.peak_share:.6f}",
+        "began": clip.began.isoformat(timespec="seconds") if clip.began else "",
+        "source": clip.source,
+        "source_time": clock_text(clip.source_start),
+        "thumbnail": clip.thumbnail.name if clip.thumbnail else "",
+    }
+
+
+def as_thumbnail(picture: np.ndarray) -> bytes:
+    """Return a picture, (h, w) or (h, w, 3) uint8, as a small JPEG."""
+    height, width = picture.shape[:2]
+    scale = _THUMBNAIL / max(height, width)
+    if scale < 1:
+        size = max(round(width * scale), 1), max(round(height * scale), 1)
+        picture = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
+    return cv2.imencode(".jpg", picture)[1].tobytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,8 +11,6 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.video.sources.base import Frame
 
-logger = logging.getLogger("bgsub")
-
 _JPEG_QUALITY = 95
 _NOTHING = np.empty((0, 0), np.uint8)
 
@@ -22,49 +19,57 @@ _NOTHING = np.empty((0, 0), np.uint8)
 class _Kept:
     frame: Frame
     time: float
-    share: float
     data: bytes
 
 
 class PreRoll:
     """A ring of pictures as JPEG (quality 95), or as PNG where nothing may be lost.
 
-    A second of 1920x1080 at 25 frames per second takes some 15 MB so, instead of 155 MB. More than `memory` bytes are
-    never held: the oldest pictures are forgotten then, with one warning.
+    A second of 1920x1080 at 25 frames per second takes some 15 MB so, instead of 155 MB.
+
+    Parameters
+    ----------
+    lossless : bool
+        Whether nothing may be lost.
+    memory : int
+        Bytes of pictures from which on the ring is full.
     """
 
     def __init__(self, lossless: bool, memory: int) -> None:
         self._lossless, self._memory = lossless, memory
         self._kept: deque[_Kept] = deque()
         self._bytes = 0
-        self._warned = False
 
-    def put(self, frame: Frame, time: float, share: float, picture: np.ndarray) -> None:
-        """Append the picture of a frame, (h, w) or (h, w, 3) uint8."""
-        data = self._encode(picture)
-        self._kept.append(_Kept(replace(frame, image=_NOTHING), time, share, data))
+    @property
+    def is_full(self) -> bool:
+        """Whether the oldest picture has to go."""
+        return self._bytes > self._memory
+
+    def put(self, frame: Frame, time: float, picture: np.ndarray | None) -> None:
+        """Append a frame and its picture, (h, w) or (h, w, 3) uint8, or no picture where none is wanted."""
+        data = b"" if picture is None else self._encode(picture)
+        self._kept.append(_Kept(replace(frame, image=_NOTHING), time, data))
         self._bytes += len(data)
-        if self._bytes > self._memory:
-            if not self._warned:
-                logger.warning("what precedes motion is kept in %d bytes only: clips begin later", self._memory)
-            self._warned = True
-            while self._bytes > self._memory:
-                self._forget()
 
     def forget_before(self, time: float) -> None:
         """Forget what is older."""
         while self._kept and self._kept[0].time < time:
-            self._forget()
+            self._pop()
 
-    def take(self) -> Iterator[tuple[Frame, float, float, np.ndarray]]:
-        """Yield frame (without its image), time, share and picture from the oldest on, and forget them."""
+    def pop(self) -> tuple[Frame, float, np.ndarray | None]:
+        """Return the oldest frame (without its image), its time and its picture, and forget them."""
+        kept = self._pop()
+        return kept.frame, kept.time, _decode(kept.data) if kept.data else None
+
+    def take(self) -> Iterator[tuple[Frame, float, np.ndarray | None]]:
+        """Yield what `pop` returns until nothing is left."""
         while self._kept:
-            kept = self._kept[0]
-            yield kept.frame, kept.time, kept.share, _decode(kept.data)
-            self._forget()
+            yield self.pop()
 
-    def _forget(self) -> None:
-        self._bytes -= len(self._kept.popleft().data)
+    def _pop(self) -> _Kept:
+        kept = self._kept.popleft()
+        self._bytes -= len(kept.data)
+        return kept
 
     def _encode(self, picture: np.ndarray) -> bytes:
         if self._lossless:

@@ -6,7 +6,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -14,15 +14,23 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import SinkError
-from bgsub.events.clips.files import Clip, ClipNames, append_to_list
+from bgsub.errors import DependencyError, SinkError
+from bgsub.events.clips.files import Clip, ClipNames, add_to_list, as_thumbnail
 from bgsub.events.clips.pre_roll import PreRoll
-from bgsub.events.motion import CLOSE, Gate, MotionGate, MotionRules
+from bgsub.events.clips.rules import ClipRules
+from bgsub.events.event import Event
+from bgsub.events.feed import EventFeed
+from bgsub.events.linking import ObjectLinker
+from bgsub.events.moments import Motion
+from bgsub.events.motion import CLOSE
 from bgsub.separation import Separation
+from bgsub.storage.atomic import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.copied import CopySink, ending_of_copy, join_files
 from bgsub.video.sinks.video import DEFAULT_RATE
 from bgsub.video.sinks.videos import as_separation, video_sink
-from bgsub.video.sources.base import Frame
+from bgsub.video.sources import av_container
+from bgsub.video.sources.base import FilePart, Frame
 from bgsub.video.views import get_view, to_bgr8, to_uint8
 
 logger = logging.getLogger("bgsub")
@@ -30,24 +38,28 @@ logger = logging.getLogger("bgsub")
 MakeSink = Callable[[Path, str, Fraction], Sink]
 
 _MEMORY = 256 << 20
+_NO_PICTURE = np.empty((0, 0), np.uint8)
 
 
 class RecorderSink(Sink):
     """Records a clip of each moment with motion, from a little before it to a little after it.
 
-    Motion is a share of foreground above a threshold for some time. Frames of the start phase, and those with an
-    event of the whole frame such as a light that is switched, are no motion. Moments whose clips would overlap
-    share one. Clips have the times of the source if PyAV is installed, and one frame after the other at `rate`
-    otherwise; they appear when they are complete. ``clips.csv`` in the folder lists file, start, end (seconds of
-    the source), peak share, and date and time of a camera's clips. Clips that exist are never replaced: their numbers
-    go on.
+    What is motion, and how long a moment lasts, the feed of events says. Clips of files are copied out of them where
+    that can be done: nothing is encoded then, sound comes along, and a clip begins at the keyframe before. Otherwise
+    they have the times of the source if PyAV is installed, and one frame after the other at `rate` without it. They
+    appear when they are complete, each with a picture of its peak as ``NAME.jpg``. ``clips.csv`` in the folder lists
+    them: file, start and end in seconds of the source and as HH:MM:SS, peak share, date and time of a camera's clips,
+    source file and the time in it, thumbnail. Clips that exist are never replaced: their numbers go on. `Event.clip`
+    of the moments is set when the clip with them is complete.
 
     Parameters
     ----------
     folder : str or path
         Created if missing.
-    rules : MotionRules, optional
-        What is motion, and how much around it is recorded.
+    rules : ClipRules, optional
+        How much around the motion is recorded.
+    feed : EventFeed, optional
+        Shared with other sinks; by default one of its own.
     view : str
         ``"input"``, the frames as they are, or one of `VIEWS`; ``cutout`` without its transparency.
     name : str, optional
@@ -56,20 +68,27 @@ class RecorderSink(Sink):
         Name of the source in it.
     rate : float or Fraction, optional
         Frames per second, where the frames have no times; 25 if unknown.
+    files : sequence of FilePart
+        What the source reads, see `FrameSource.files`.
+    copy : bool
+        Whether clips can be copied out of them, see `FrameSource.is_copyable`.
     make_sink : callable, optional
-        Called with path, view and rate for each clip; by default an `AvVideoSink`, or a `VideoSink` without PyAV.
+        Called with path, view and rate for each clip; by default a `CopySink`, or else an `AvVideoSink`, or a
+        `VideoSink` without PyAV.
     memory : int
-        Bytes that the frames before a motion may take; see `PreRoll`.
+        Bytes that frames may take that may yet become part of a clip; see `PreRoll`.
 
     Attributes
     ----------
     clips : list of Clip
-        What was recorded.
+        What was recorded; a clip is appended when it is complete.
 
     Raises
     ------
     ParameterError
         If a parameter is none of the allowed.
+    DependencyError
+        If the clips are to be merged and PyAV is missing.
     SinkError
         If the folder or a clip cannot be written.
     """
@@ -77,80 +96,108 @@ class RecorderSink(Sink):
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        rules: MotionRules | None = None,
+        rules: ClipRules | None = None,
         *,
+        feed: EventFeed | None = None,
         view: str = "input",
         name: str | None = None,
         source: str = "video",
         rate: float | Fraction | None = None,
+        files: Sequence[FilePart] = (),
+        copy: bool = False,
         make_sink: MakeSink | None = None,
         memory: int = _MEMORY,
     ) -> None:
         self.folder = Path(folder)
         self.clips: list[Clip] = []
-        self._rules = rules or MotionRules()
+        self._rules = rules or ClipRules()
+        if self._rules.merge and not av_container.is_available():
+            raise DependencyError("merging clips needs the package av: pip install 'bgsub[av]'")
+        self._feed = feed or EventFeed(ObjectLinker(None if rate is None else float(rate)))
         self._view: Callable[[Separation], np.ndarray] = _input if view == "input" else get_view(view)
         self._exact = view == "mask"
-        self._names = ClipNames(self.folder, name, source, ".mkv" if self._exact else ".mp4")
+        ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
+        self._copies = ending is not None
+        self._make_sink = make_sink or (self._copy_sink if self._copies else video_sink)
+        self._names = ClipNames(self.folder, name, source, ending or (".mkv" if self._exact else ".mp4"))
         self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
-        self._make_sink = make_sink or video_sink
-        self._gate = MotionGate(self._rules)
-        self._max_duration = self._rules.max_duration or math.inf
-        self._held = PreRoll(self._exact, memory)
+        self._source, self._files = source, files
+        self._max_length = self._rules.max_length or math.inf
+        self._held, self._warned = PreRoll(self._exact, memory), False
+        self._until = -math.inf  # the end of what is recorded after the newest moment
+        self._lasting: list[Event] = []  # the moment that lasts
         self._clip: _GrowingClip | None = None
+        self._done = False
         prepare_folder(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        moment = frame.time if frame.time is not None else float(frame.index / self._rate)
-        share = separation.share
-        action = self._gate.update(moment, self._rules.is_motion(separation, share))
-        picture = self._picture(separation)
-        if action is not Gate.RECORD and self._clip is not None and self._is_over(self._clip, action):
-            self._finish_clip()
-        if action is Gate.BEGIN:
-            self._record_held()
-        if action is not Gate.HOLD:
-            self._record(frame, moment, share, picture)
+        step = self._feed.step(frame, separation)
+        motion, now = step.motion, step.clock
+        keep_from = (now if motion.since is None else motion.since) - self._rules.pre_roll - CLOSE
+        if self._clip is not None and now > self._until and keep_from > self._clip.end:
+            self._finish_clip()  # the next one would begin after its end
+        if motion.until is not None:
+            self._until = motion.until + self._rules.post_roll + CLOSE
+        self._lasting = motion.begun or ([] if motion.ended else self._lasting)
+        picture = None if self._copies else self._picture(separation)
+        if now > self._until:
+            self._hold(frame, now, picture, keep_from)
             return
-        self._held.put(frame, moment, share, picture)
-        # While a clip may still be continued, what comes after it must not be lost.
-        self._held.forget_before(self._gate.keep_from if self._clip is None else self._clip.end)
+        self._held.forget_before(keep_from if self._clip is None else self._clip.end)
+        for held in self._held.take():
+            self._record(*held)
+        self._record(frame, now, picture).see(separation, motion, self._lasting)
 
     def close(self) -> None:
         self._finish_clip()
+        if self._done:
+            return
+        self._done = True
+        add_to_list(self.folder)
+        if self._rules.merge and self.clips:
+            film = self._names.film()
+            join_files([clip.path for clip in self.clips], film)
+            logger.info("joined all clips into %s", film)
 
     def abort(self) -> None:
-        clip, self._clip = self._clip, None
+        clip, self._clip, self._done = self._clip, None, True
         if clip is not None:
             clip.sink.abort()
 
     def checkpoint(self) -> dict[str, Any]:
         raise SinkError("recordings of motion cannot be continued")
 
-    def _is_over(self, clip: _GrowingClip, action: Gate) -> bool:
-        """Whether the clip at hand can no longer be continued: the next one would begin after its end."""
-        begin = self._gate.clip_from if action is Gate.BEGIN else self._gate.keep_from
-        return begin > clip.end
+    def _copy_sink(self, path: Path, _view: str, _rate: Fraction) -> CopySink:
+        return CopySink(path, self._files)
 
     def _picture(self, separation: Separation) -> np.ndarray:
         image = to_uint8(self._view(separation))
         return image if image.ndim == 2 else to_bgr8(image)
 
-    def _record_held(self) -> None:
+    def _hold(self, frame: Frame, now: float, picture: np.ndarray | None, keep_from: float) -> None:
+        """Keep a frame that may become part of a clip: of the next one, or of the one at hand, if it goes on."""
+        self._held.put(frame, now, picture)
         if self._clip is None:
-            self._held.forget_before(self._gate.clip_from)
-        for frame, moment, share, picture in self._held.take():
-            self._record(frame, moment, share, picture)
+            self._held.forget_before(keep_from)
+        while self._held.is_full:
+            oldest = self._held.pop()
+            if self._clip is not None:
+                self._record(*oldest)
+            elif not self._warned:
+                self._warned = True
+                logger.warning("what precedes motion takes more memory than it may: clips begin later")
 
-    def _record(self, frame: Frame, moment: float, share: float, picture: np.ndarray) -> None:
-        if self._clip is not None and moment - self._clip.start >= self._max_duration - CLOSE:
+    def _record(self, frame: Frame, now: float, picture: np.ndarray | None) -> _GrowingClip:
+        if self._clip is not None and now - self._clip.start >= self._max_length - CLOSE:
             self._finish_clip()
         if self._clip is None:
             began = _date_of(frame)
-            path = self._names.next(moment, began)
+            path = self._names.next(now, began)
             sink = self._make_sink(path, "mask" if self._exact else "background", self._rate)
-            self._clip = _GrowingClip(path, sink, moment, began)
-        self._clip.add(frame, moment, share, picture)
+            self._clip = _GrowingClip(path, sink, now, began)
+        self._clip.sink.write(frame, as_separation(_NO_PICTURE if picture is None else picture))
+        self._clip.end = now
+        return self._clip
 
     def _finish_clip(self) -> None:
         growing, self._clip = self._clip, None
@@ -161,10 +208,35 @@ class RecorderSink(Sink):
         except BaseException:
             growing.sink.abort()
             raise
-        clip = growing.clip
-        append_to_list(self.folder, clip)
+        clip = self._listed(growing)
+        if clip.thumbnail is not None:
+            write_whole(clip.thumbnail, growing.thumbnail)
+        add_to_list(self.folder, clip)
+        for moment in growing.moments.values():
+            moment.clip = moment.clip or str(clip.path)
         self.clips.append(clip)
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
+
+    def _listed(self, growing: _GrowingClip) -> Clip:
+        """Return what is known of a clip whose file is complete."""
+        start = getattr(growing.sink, "start", None)  # of a copy: its keyframe
+        start = growing.start if start is None else start
+        source, begin = self._source, 0.0
+        for part in self._files:
+            if part.begin <= start + CLOSE:
+                source, begin = part.path.name, part.begin
+        thumbnail = growing.path.with_suffix(".jpg") if growing.thumbnail else None
+        return Clip(
+            growing.path,
+            start,
+            growing.end,
+            growing.peak,
+            growing.began,
+            source,
+            start - begin,
+            thumbnail,
+            tuple(growing.moments),
+        )
 
 
 class _GrowingClip:
@@ -172,15 +244,19 @@ class _GrowingClip:
 
     def __init__(self, path: Path, sink: Sink, start: float, began: datetime | None) -> None:
         self.path, self.sink, self.start, self.end, self.began = path, sink, start, start, began
-        self._peak = 0.0
+        self.peak = 0.0  # largest share of the frame in motion
+        self.thumbnail, self._shown = b"", 0.0  # the picture of the largest share, and that share
+        self.moments: dict[int, Event] = {}
 
-    @property
-    def clip(self) -> Clip:
-        return Clip(self.path, self.start, self.end, self._peak, self.began)
-
-    def add(self, frame: Frame, moment: float, share: float, picture: np.ndarray) -> None:
-        self.sink.write(frame, as_separation(picture))
-        self.end, self._peak = moment, max(self._peak, share)
+    def see(self, separation: Separation, motion: Motion, lasting: list[Event]) -> None:
+        """Note the moment that lasts, and what the clip shows at its best."""
+        self.moments.update({moment.id: moment for moment in lasting})
+        share = motion.share if motion.moving else 0.0
+        # Frames before a moment was certain count, though their pictures are gone.
+        areas = [moment.peak_area for moment in motion.begun]
+        self.peak = max(self.peak, share, *(area / separation.mask.size for area in areas))
+        if share > self._shown or not self.thumbnail:
+            self._shown, self.thumbnail = share, as_thumbnail(to_bgr8(to_uint8(separation.frame)))
 
 
 def _input(separation: Separation) -> np.ndarray:

@@ -184,7 +184,7 @@ class Dispatch:
             if warning != outcome.error:
                 logger.warning("%s: %s", plan.entry.source.path, warning)
         if not outcome.error:
-            failure, passing = publish(plan.target, outcome, Path(plan.task.job.source), plan.entry.source)
+            failure, passing = publish(plan.target, outcome, Path(str(plan.task.job.source)), plan.entry.source)
             outcome = replace(outcome, error=failure, passing=passing)
         if outcome.error and outcome.passing and self._attempts[key] <= self._retries:
             logger.info("%s: %s; trying again", plan.entry.source.path, outcome.error)

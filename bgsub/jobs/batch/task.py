@@ -193,7 +193,7 @@ def _check_worker(task: Task) -> None:
         raise _NotShared(
             f"worker {here} does not see the output folder '{task.ticket.path.parent}'; workers must see the same paths"
         )
-    if not Path(task.job.source).exists():
+    if not Path(str(task.job.source)).exists():  # always one
         raise _NotShared(f"worker {here} does not see '{task.job.source}'; workers must see the same paths")
 
 

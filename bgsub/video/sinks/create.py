@@ -127,7 +127,14 @@ def _named(spec: OutputSpec, folder: Path, name: str, source: FrameSource, start
 
 
 def label_of(source: FrameSource) -> str:
-    """What names a source in the names of files: the stem of its file, its folder, ``camera 0``, or host and path."""
+    """What names a source in the names of files: the stem of its file, its folder, ``camera 0``, or host and path.
+
+    Of several files what their names begin with, without the number: ``cam`` of ``cam-01.mp4`` and ``cam-02.mp4``.
+    """
+    if len(source.paths) > 1:
+        stems = [path.stem for path in source.paths]
+        common = os.path.commonprefix(stems)  # noqa: RUF071 - of names, not of paths
+        return common.rstrip("0123456789").rstrip(" ._-") or stems[0]
     if source.path is None:
         return source.name.rstrip("'").partition("://")[2] or source.name
     path = source.path.resolve()
@@ -152,15 +159,15 @@ def _check_dependency(spec: OutputSpec) -> None:
 
 def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite: bool) -> None:
     target = output.target
-    if source.path is not None:
-        read = source.path.resolve()
+    for path in source.paths:
+        read = path.resolve()
         if target.resolve() == read:
             raise SinkError(f"the output '{target}' is the input itself")
         if any(name.resolve() == read for name in (playable_name(target), partial_name(target))):
-            raise SinkError(f"the output '{target}' would grow under the name of the input, '{source.path}'")
+            raise SinkError(f"the output '{target}' would grow under the name of the input, '{path}'")
         places = {"images": folder, "still": target.parent}
         if source.numbered and output.spec.kind in places and places[output.spec.kind].resolve() == read:
-            raise SinkError(f"the images of {output.spec.view} would go into the folder that is read: '{source.path}'")
+            raise SinkError(f"the images of {output.spec.view} would go into the folder that is read: '{path}'")
     if output.exists and not overwrite:
         raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
 
@@ -173,13 +180,15 @@ def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
 
 
 def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:
-    """Return the file whose sound goes into the outputs; None, with a warning, if a given rate parts the two."""
+    """Return the file whose sound goes into the outputs; None, with a warning, if it cannot be taken along."""
     wanted = any(output.spec.kind == "video" and output.spec.view in _WITH_SOUND for output in named)
     if not (wanted and av_container.is_available() and source.has_audio):
         return None
     if source.is_retimed:
         logger.warning("no sound of %s in the output: the given frame rate is not that of the file", source.name)
         return None
+    if source.path is None:
+        logger.warning("no sound in the output: %s are several files", source.name)
     return source.path
 
 

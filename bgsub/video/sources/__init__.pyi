@@ -1,5 +1,6 @@
 from .array import ArraySource as ArraySource
 from .av import AvSource as AvSource
+from .base import FilePart as FilePart
 from .base import Frame as Frame
 from .base import FrameSource as FrameSource
 from .camera import CameraSource as CameraSource
@@ -7,5 +8,6 @@ from .images import ImageSequenceSource as ImageSequenceSource
 from .opening import SourceSpec as SourceSpec
 from .opening import open_source as open_source
 from .part import BACKENDS as BACKENDS
+from .row import FileRow as FileRow
 from .selection import SelectedSource as SelectedSource
 from .video import VideoFileSource as VideoFileSource

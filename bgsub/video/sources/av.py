@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -12,7 +12,7 @@ from bgsub.errors import SourceError
 from bgsub.video.sources.av_container import Container, working_hardware
 from bgsub.video.sources.av_packets import Shortcut, find_shortcut, varies
 from bgsub.video.sources.av_pixels import Converter, quarter_turns
-from bgsub.video.sources.base import Frame, number_name, rate_as_fraction
+from bgsub.video.sources.base import FilePart, Frame, number_name, rate_as_fraction
 from bgsub.video.sources.file import FileSource
 from bgsub.video.sources.part import Part
 from bgsub.video.timecode import Timecode
@@ -89,6 +89,14 @@ class AvSource(FileSource):
     @property
     def has_audio(self) -> bool:
         return self._has_audio
+
+    @property
+    def files(self) -> Sequence[FilePart]:
+        return (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
+
+    @property
+    def is_copyable(self) -> bool:
+        return self._has_stamps and self._first_stamp is not None and not self.is_retimed
 
     def close(self) -> None:
         super().close()

@@ -60,7 +60,7 @@ class Container:
             if hardware is not None:
                 raise
             raise SourceError(problem) from None
-        stream = _first_video(self.container)
+        stream = first_video(self.container)
         if stream is None or stream.codec_context is None or stream.codec_context.name == _TEXT_ART:
             self.container.close()
             raise SourceError(problem)
@@ -147,7 +147,7 @@ class Container:
             yield
 
 
-def _first_video(container: Any) -> Any:
+def first_video(container: Any) -> Any:
     """Return the first video stream that is no picture of a cover; None if there is none."""
     cover = type(container.streams.video[0].disposition).attached_pic if container.streams.video else 0
     return next((stream for stream in container.streams.video if not stream.disposition & cover), None)

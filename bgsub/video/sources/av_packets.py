@@ -40,6 +40,20 @@ def _stamp(packet: Any) -> int | None:
     return packet.dts if packet.pts is None else packet.pts
 
 
+def signature(path: Path) -> tuple[object, ...]:
+    """Return what is equal in files whose packets can follow each other in one file."""
+    container = Container(path)
+    try:
+        video = container.stream.codec_context
+        facts: list[object] = [video.name, video.width, video.height, video.pix_fmt, video.extradata]
+        for stream in container.container.streams.audio[:1]:
+            sound = stream.codec_context
+            facts += [sound.name, sound.sample_rate, sound.layout.name, sound.extradata]
+        return tuple(facts)
+    finally:
+        container.close()
+
+
 class Shortcut:
     """A keyframe from which a later frame can be decoded, for files where each packet is a frame.
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -50,6 +50,14 @@ class Frame:
     time: float | None
     image: np.ndarray
     received: float | None = None
+
+
+class FilePart(NamedTuple):
+    """A file that a source consists of."""
+
+    path: Path
+    begin: float  # the time of its first frame in the source, in seconds
+    stamp: Fraction  # the same on the clock of the file, in seconds
 
 
 def number_name(index: int) -> str:
@@ -150,6 +158,21 @@ class FrameSource(ABC):
     @property
     def has_audio(self) -> bool:
         """Whether there is sound beside the frames."""
+        return False
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        """The files or the folder that are read."""
+        return () if self.path is None else (self.path,)
+
+    @property
+    def files(self) -> Sequence[FilePart]:
+        """The video files that are read, in order; of several, a list that grows while they are read."""
+        return ()
+
+    @property
+    def is_copyable(self) -> bool:
+        """Whether the packets of `files` are the frames and can be copied, behind each other, into one file."""
         return False
 
     @property

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
 from bgsub.errors import SourceError
-from bgsub.video.sources.base import FrameSource, logger
+from bgsub.video.sources.base import FilePart, FrameSource, logger
 
 # The announced number of frames is the duration times the rate, rounded, or what an editor left there.
 _SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
@@ -38,6 +39,10 @@ class FileSource(FrameSource):
     def length(self) -> int | None:
         """Number of frames that the header announces: an estimate."""
         return self._length
+
+    @property
+    def files(self) -> Sequence[FilePart]:
+        return (FilePart(self.path, 0.0, Fraction(0)),)
 
     def _check_file(self) -> None:
         if not self.path.is_file():

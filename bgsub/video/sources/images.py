@@ -50,17 +50,22 @@ def find_images(spec: str | os.PathLike[str]) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found, message = list(path.iterdir()), f"no images in folder '{text}'"
-    elif _GLOB.search(text):
-        found, message = ([Path(name) for name in glob.glob(text, recursive=True)], f"no image matches '{text}'")
-    elif _PRINTF.search(path.name):
-        found, message = _match_printf(path), f"no image matches '{text}'"
+        found, message = sorted(path.iterdir(), key=natural_key), f"no images in folder '{text}'"
+    elif is_pattern(text):
+        found, message = matches(text), f"no image matches '{text}'"
     else:
         raise SourceError(f"no such file or folder: '{text}'")
-    images = sorted((name for name in found if is_image(name) and name.is_file()), key=natural_key)
+    images = [name for name in found if is_image(name) and name.is_file()]
     if not images:
         raise SourceError(message)
     return images
+
+
+def matches(pattern: str) -> list[Path]:
+    """Return the files that a glob or a printf pattern names, in natural order; hidden ones are none."""
+    is_glob = bool(_GLOB.search(pattern))
+    found = map(Path, glob.glob(pattern, recursive=True)) if is_glob else _match_printf(Path(pattern))
+    return sorted((path for path in found if path.is_file() and not path.name.startswith(".")), key=natural_key)
 
 
 def _match_printf(pattern: Path) -> list[Path]:

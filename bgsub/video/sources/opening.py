@@ -16,8 +16,10 @@ from bgsub.video.sources.array import ArraySource
 from bgsub.video.sources.av import AvSource
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import CameraSource, is_camera
-from bgsub.video.sources.images import ImageSequenceSource, Paths, is_image, is_pattern
+from bgsub.video.sources.file import FileSource
+from bgsub.video.sources.images import ImageSequenceSource, Paths, is_image, is_pattern, matches
 from bgsub.video.sources.part import ALL, BACKENDS, Place, Selection
+from bgsub.video.sources.row import FileRow
 from bgsub.video.sources.selection import SelectedSource
 from bgsub.video.sources.video import VideoFileSource
 
@@ -45,8 +47,9 @@ def open_source(
     ----------
     spec : int, str, path, sequence of paths or ndarray
         A camera index (also as a text of digits) or address (``rtsp://``, ``http://``, ...); a video file; an
-        image, a folder of images, a glob or a printf pattern; a list of image files; an array (n, h, w) or
-        (n, h, w, c). A file or folder whose name looks like a camera index is reached as ``./0``, or as a
+        image, a folder of images, a glob or a printf pattern; a list of files; an array (n, h, w) or
+        (n, h, w, c). Several video files, as a list or a glob ("cam-*.mp4", in natural order), are one video, see
+        `FileRow`. A file or folder whose name looks like a camera index is reached as ``./0``, or as a
         `Path`.
     on_error : {"stop", "skip"}
         What a frame that cannot be read does: raise `SourceError`, or be logged, counted and left out.
@@ -107,7 +110,7 @@ class _Opening:
         if isinstance(spec, np.ndarray):
             return ArraySource(spec, rate=self.rate)
         if isinstance(spec, (list, tuple)):
-            return self._images(spec)
+            return self._several(spec)
         if isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
             return self._camera(int(spec))
         if not isinstance(spec, (str, os.PathLike)):
@@ -117,11 +120,11 @@ class _Opening:
         if isinstance(spec, str) and is_camera(spec):
             return self._camera(spec)
         path = Path(spec)
-        # Alone, a GIF is an animation; in a folder it is one image of a sequence.
-        if path.is_file() and (not is_image(path) or path.suffix.lower() == ".gif"):
+        if _is_video(path):
             return self._video(spec)
         if path.exists() or is_pattern(os.fspath(spec)):
-            return self._images(spec)
+            files = [] if path.exists() else matches(os.fspath(spec))
+            return self._several(files) if files and not any(map(is_image, files)) else self._images(spec)
         raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
 
     def _camera(self, camera: int | str) -> CameraSource:
@@ -134,10 +137,25 @@ class _Opening:
             reconnect=self.reconnect,
         )
 
+    def _several(self, specs: Sequence[str | os.PathLike[str]]) -> FrameSource:
+        paths = [Path(spec) for spec in specs if isinstance(spec, (str, os.PathLike))]
+        if len(paths) < len(specs) or all(map(is_image, paths)):
+            return self._images(specs)
+        for path in paths:
+            if not _is_video(path):
+                what = "is no video file" if path.exists() else "does not exist"
+                raise SourceError(f"'{path}' {what}: several sources are the video files, or the images, of one camera")
+        return FileRow(paths, self._video, self.on_error) if len(paths) > 1 else self._video(paths[0])
+
     def _images(self, paths: Paths) -> ImageSequenceSource:
         return ImageSequenceSource(paths, on_error=self.on_error, rate=self.rate)
 
-    def _video(self, path: str | os.PathLike[str]) -> FrameSource:
+    def _video(self, path: str | os.PathLike[str]) -> FileSource:
         if self.backend == "pyav" or self.hardware or (self.backend == "auto" and av_container.is_available()):
             return AvSource(path, on_error=self.on_error, rate=self.rate, hardware=self.hardware)
         return VideoFileSource(path, on_error=self.on_error, rate=self.rate)
+
+
+def _is_video(path: Path) -> bool:
+    # Alone, a GIF is an animation; in a folder it is one image of a sequence.
+    return path.is_file() and (not is_image(path) or path.suffix.lower() == ".gif")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.base import FilePart, Frame, FrameSource
 from bgsub.video.sources.part import Part, Place, Selection
 
 
@@ -76,6 +76,18 @@ class SelectedSource(FrameSource):
     @property
     def has_audio(self) -> bool:
         return self._source.has_audio
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        return self._source.paths
+
+    @property
+    def files(self) -> Sequence[FilePart]:
+        return self._source.files
+
+    @property
+    def is_copyable(self) -> bool:
+        return self._source.is_copyable
 
     @property
     def is_retimed(self) -> bool:

@@ -1,0 +1,160 @@
+"""Packets from file to file, without decoding."""
+
+from __future__ import annotations
+
+import heapq
+import io
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bgsub.video.sinks._av_encoding import FORMATS
+from bgsub.video.sources.av_container import first_video, import_av
+
+_STEP_BACK = 10  # seconds, where a file has no index and a seek leads behind the keyframe
+_TOLERANCE = Fraction(1, 2000)  # containers round times: sound this little before the picture belongs to it
+
+
+class Piece(NamedTuple):
+    """A part of a file, in seconds on its own clock; None for its beginning, and for its end."""
+
+    path: Path
+    begin: Fraction | None = None  # a frame; the keyframe at or before it is the first one that is taken
+    end: Fraction | None = None  # the last frame
+
+
+class PacketCopy:
+    """Writes pieces of files, one behind the other, into one file; video and the first sound, as they are.
+
+    `target` is a path whose ending says the container, or an open file and a container as `FORMATS` names it; `like` is
+    one of the files. FFmpegError, OSError or ValueError where a file cannot be read or the target not written.
+    """
+
+    def __init__(self, target: Path | io.BytesIO, like: Path, format: str | None = None) -> None:
+        self._av = import_av()
+        place: Any = target
+        options = {"fflags": "+bitexact"}
+        if isinstance(target, Path):
+            format, place = FORMATS[target.suffix.lower()], str(target.absolute())
+            options |= {"movflags": "+faststart"} if format in ("mp4", "mov") else {}
+        self._container = self._av.open(place, "w", format=format, options=options)
+        try:
+            with self._av.open(str(like.absolute())) as source:
+                streams = [first_video(source), *source.streams.audio[:1]]
+                self._streams = [self._container.add_stream_from_template(stream) for stream in streams]
+                self._streams[0].codec_context.framerate = streams[0].average_rate  # for the header
+            self._container.start_encoding()
+        except BaseException:
+            self._container.close()
+            raise
+        self._last = [-float("inf")] * len(streams)  # decoding times, which must increase
+        self._end = Fraction(0)  # where the next piece begins
+
+    def append(self, piece: Piece) -> Fraction:
+        """Write a piece behind what is there; return when its first picture is shown, on the clock of its file."""
+        pictures = self._pictures(piece)
+        first = next(pictures)  # there is one, as the keyframe was found
+        start = first.pts * first.time_base
+        shift, packets = self._end - start, [chain([first], pictures), self._sounds(piece, start)]
+        for packet in heapq.merge(*packets, key=lambda packet: packet.dts * packet.time_base):
+            number = int(packet.stream.type != "video")
+            ticks = round(shift / packet.time_base)
+            packet.pts, packet.dts = packet.pts + ticks, packet.dts + ticks
+            if not number:
+                self._end = max(self._end, (packet.pts + packet.duration) * packet.time_base)
+            self._mux(packet, number)
+        return start
+
+    def close(self) -> None:
+        """Complete the file."""
+        self._container.close()
+
+    def _mux(self, packet: Any, number: int) -> None:
+        packet.stream = stream = self._streams[number]
+        # Where two pieces meet, what the first one holds back for its order may come as late as the next one begins.
+        rounded = packet.dts * packet.time_base / stream.time_base
+        if rounded <= self._last[number]:
+            rounded = self._last[number] + 1
+            packet.dts = round(rounded * stream.time_base / packet.time_base)
+            packet.pts = max(packet.pts, packet.dts)
+        self._last[number] = rounded
+        self._container.mux_one(packet)
+
+    def _pictures(self, piece: Piece) -> Iterator[Any]:
+        with self._av.open(str(piece.path.absolute())) as source:
+            stream = first_video(source)
+            key = self._go_to_keyframe(source, stream, piece.begin)
+            interval = round(1 / (stream.average_rate or 25) / stream.time_base)
+            end = None if piece.end is None else round(piece.end / stream.time_base)
+            waiting: list[Any] = []  # Matroska tells no decoding time of the first ones
+            newest = key
+            for packet in self._packets(source, stream):
+                # Before the keyframe comes what depends on others, also some of what is stored behind it.
+                if packet.pts < key:
+                    continue
+                # A group of pictures that is stored in another order is taken to its end.
+                if packet.dts is not None and end is not None and packet.dts > end and packet.pts > newest:
+                    break
+                newest = max(newest, packet.pts)
+                packet.duration = packet.duration or interval
+                waiting.append(packet)
+                if packet.dts is not None:
+                    yield from _with_order(waiting, interval)
+                    waiting = []
+            yield from _with_order(waiting, interval)
+
+    def _go_to_keyframe(self, source: Any, stream: Any, begin: Fraction | None) -> int:
+        """Go to the last keyframe at or before a frame, or else to the first one; return its time stamp."""
+        earliest = stream.start_time or 0
+        target = earliest if begin is None else round(begin / stream.time_base)
+        back = 0
+        while True:
+            place = max(target - round(back / stream.time_base), earliest)
+            source.seek(place, stream=stream, backward=True)
+            key: int | None = None
+            for packet in self._packets(source, stream):
+                if packet.pts > target and (key is not None or place > earliest):
+                    break
+                key = packet.pts if packet.is_keyframe else key
+            if key is not None:
+                source.seek(place, stream=stream, backward=True)
+                return key
+            if place == earliest:
+                raise ValueError("it has no keyframe")
+            back = 2 * back or _STEP_BACK
+
+    def _sounds(self, piece: Piece, start: Fraction) -> Iterator[Any]:
+        if len(self._streams) < 2:
+            return
+        with self._av.open(str(piece.path.absolute())) as source:
+            stream = source.streams.audio[0]
+            rate = first_video(source).average_rate or 25
+            source.seek(max(int((start - 1) / stream.time_base), 0), stream=stream, backward=True)
+            for packet in self._packets(source, stream):
+                at = packet.pts * packet.time_base
+                if piece.end is not None and at >= piece.end + 1 / rate:
+                    return
+                if at >= start - _TOLERANCE:
+                    packet.dts = packet.pts if packet.dts is None else packet.dts
+                    yield packet
+
+    def _packets(self, source: Any, stream: Any) -> Iterator[Any]:
+        """Yield the packets of a stream that have a time; ends early where the file is broken."""
+        try:
+            for packet in source.demux(stream):
+                packet.pts = packet.dts if packet.pts is None else packet.pts
+                if packet.pts is not None and packet.size:
+                    yield packet
+        except self._av.error.FFmpegError:
+            return
+
+
+def _with_order(packets: list[Any], interval: int) -> list[Any]:
+    """Give each packet a decoding time, in steps of `interval` before that of the last one, which may have one."""
+    for packet, after in zip(packets[-2::-1], packets[:0:-1], strict=True):
+        packet.dts = (after.pts if after.dts is None else after.dts) - interval
+    if packets and packets[-1].dts is None:
+        packets[-1].dts = packets[-1].pts
+    return packets

@@ -1,0 +1,112 @@
+"""Several video files, one behind the other, as one source."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+
+from bgsub.errors import SourceError
+from bgsub.video.sources.av_packets import signature
+from bgsub.video.sources.base import FilePart, Frame, FrameSource, number_name
+from bgsub.video.sources.file import FileSource
+
+Open = Callable[[Path], FileSource]
+
+
+class FileRow(FrameSource):
+    """Video files of one camera in a row, such as one for each hour: one source with one model.
+
+    Frames are counted on, and a file begins in time where the one before ends. What a file announces is read when the
+    row is opened, so that a file that is missing or of another size shows at once.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files, in order.
+    open_file : callable
+        Opens one of them.
+    on_error : {"stop", "skip"}
+        What a frame that cannot be decoded does.
+
+    Raises
+    ------
+    SourceError
+        If a file is missing, no video, or its frames have another size than those of the first one.
+    """
+
+    def __init__(self, paths: Sequence[Path], open_file: Open, on_error: str = "stop") -> None:
+        super().__init__(f"{len(paths)} videos '{paths[0]}' to '{paths[-1].name}'", on_error)
+        self._open_file = open_file
+        self._size: tuple[int, int] | None = None
+        self._members = [self._member(path) for path in paths]  # closed, for what they announce
+        self._files = list(self._members[0].files)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self._size or (0, 0)
+
+    @property
+    def rate(self) -> Fraction | None:
+        """Frames per second of the first file; None if unknown."""
+        return self._members[0].rate
+
+    @property
+    def length(self) -> int | None:
+        lengths = [file.length for file in self._members]
+        return None if None in lengths else sum(filter(None, lengths))
+
+    @property
+    def duration(self) -> float | None:
+        durations = [file.duration for file in self._members]
+        return None if None in durations else sum(filter(None, durations))
+
+    @cached_property
+    def is_variable_rate(self) -> bool:
+        return any(file.is_variable_rate or file.rate != self.rate for file in self._members)
+
+    @property
+    def has_audio(self) -> bool:
+        return any(file.has_audio for file in self._members)
+
+    @property
+    def is_retimed(self) -> bool:
+        return any(file.is_retimed for file in self._members)
+
+    @property
+    def files(self) -> Sequence[FilePart]:
+        return self._files
+
+    @property
+    def paths(self) -> Sequence[Path]:
+        return tuple(file.path for file in self._members)
+
+    @cached_property
+    def is_copyable(self) -> bool:
+        """Whether all files were encoded alike, so that their packets can follow each other."""
+        return all(file.is_copyable for file in self._members) and len({signature(path) for path in self.paths}) == 1
+
+    def _member(self, path: Path) -> FileSource:
+        """Return a file as it announces itself, closed."""
+        with self._open_file(path) as file:
+            if file.size != (size := self._size or file.size):
+                ours, theirs = (f"{width}x{height}" for width, height in (file.size, size))
+                raise SourceError(f"files in a row need frames of one size: {file.name} has {ours}, before it {theirs}")
+            self._size = size
+            return file
+
+    def _frames(self) -> Iterator[Frame]:
+        index, time = 0, 0.0  # of the next file's first frame
+        del self._files[1:]
+        for number, member in enumerate(self._members):
+            with self._open_file(member.path) as file:
+                begin, interval = (index, time), float(1 / file.rate) if file.rate else 0.0
+                if number:
+                    self._files += [part._replace(begin=time) for part in file.files]
+                for frame in file:
+                    at = None if frame.time is None else begin[1] + frame.time
+                    index, time = begin[0] + frame.index + 1, time if at is None else at + interval
+                    yield replace(frame, index=index - 1, name=number_name(index - 1), time=at)
+                self.skipped += file.skipped
