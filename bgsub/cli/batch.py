@@ -72,18 +72,17 @@ def batch(
 
     The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
-    is 1. --save-model and --record take a name here, for a file or a folder in each of the folders.
+    is 1. --save-model, --record and --snapshots take a name here, for a file or a folder in each of the folders.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
-    for option, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record)):
+    for option, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record), ("--snapshots", "folder", clips.snapshots)):
         if path is not None and Path(path).name != str(path):
             raise ParameterError(f"{option} takes the name of a {kind} without a folder here, got '{path}'")
 
     def job_of(source: str, folder: Path) -> Job:
-        inside = replace(clips, record=clips.record and folder / clips.record)
         model = None if model_name is None else folder / model_name
-        return make_job(source, folder, save_model=model, clips=inside, **options)
+        return make_job(source, folder, save_model=model, clips=clips.moved(folder.joinpath), **options)
 
     with termination_as_interrupt(), _Progress() as progress:
         result = batches.run_batch(

@@ -138,16 +138,16 @@ class _Outputs:
         return sinks
 
     def _files(self, source: FrameSource, folder: str) -> list[Sink]:
-        output, clips = self.options["output"], self.clips.of_job
+        output, clips = self.options["output"], self.clips.moved(lambda place: place / folder)
         job = Job(
             source.name,
             (output or Path()) / folder,
-            save=() if output is None else self.clips.views(self.options["views"]),
+            save=() if output is None else clips.views(self.options["views"]),
             format=self.options["kind"],
             name=self.options["name"],
             event_files=tuple(self.options["event_files"]),
             plot=self.options["plot"],
-            **{**clips, "record": clips["record"] and clips["record"] / folder},
+            **clips.of_job,
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
         return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions)

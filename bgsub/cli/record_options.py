@@ -1,21 +1,22 @@
-"""The options that record clips of motion."""
+"""The options of what happens on motion: clips are recorded, other programs are told."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bgsub.cli.blocks import Decorator, packed
+from bgsub.cli.notice_options import check_commands, notice_options
 from bgsub.errors import ParameterError
 
 
 @dataclass(frozen=True)
 class Clips:
-    """What is recorded, and where; the others are None where they were not given, and need `record`."""
+    """What happens on motion; what was not given is None, and needs what it is for."""
 
     record: Path | None
     motion: float | None
@@ -25,11 +26,28 @@ class Clips:
     post_roll: float | None
     max_clip_length: float | None
     merge_clips: bool
+    on_event: tuple[str, ...]
+    webhook: tuple[str, ...]
+    snapshots: Path | None
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if self.record is None and value not in (None, False):
+        check_commands(self.on_event, self.snapshots is not None)
+        for name in ("pre_roll", "post_roll", "max_clip_length", "merge_clips"):
+            if self.record is None and getattr(self, name) not in (None, False):
                 raise ParameterError(f"--{name.replace('_', '-')} needs --record")
+        for name in ("motion", "min_event_length", "event_gap"):
+            if not self.is_wanted and getattr(self, name) is not None:
+                others = "--record, --on-event, --webhook or --snapshots"
+                raise ParameterError(f"--{name.replace('_', '-')} needs {others}")
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether anything happens on motion."""
+        return bool(self.record or self.on_event or self.webhook or self.snapshots)
+
+    def moved(self, move: Callable[[Path], Path]) -> Clips:
+        """Return the same with other folders."""
+        return replace(self, record=self.record and move(self.record), snapshots=self.snapshots and move(self.snapshots))
 
     def views(self, views: Sequence[str] | None) -> tuple[str, ...]:
         """Return what of ``--save`` is written, None where it was not given: masks then, but not beside clips."""
@@ -41,7 +59,8 @@ class Clips:
         motion = {"min_share": self.motion, "min_duration": self.min_event_length, "max_gap": self.event_gap}
         rolls = {"pre_roll": self.pre_roll, "post_roll": self.post_roll, "max_length": self.max_clip_length}
         recording = {**rolls, "merge": self.merge_clips or None}
-        return {"record": self.record, "motion": _given(motion), "recording": _given(recording)}
+        told = {name: getattr(self, name) for name in ("record", "on_event", "webhook", "snapshots")}
+        return {**told, "motion": _given(motion), "recording": _given(recording)}
 
 
 def _seconds(name: str, text: str) -> Decorator:
@@ -79,5 +98,6 @@ record_options = packed(
         help="A longer clip goes on in another file.  [default: no limit]",
     ),
     click.option("--merge-clips", is_flag=True, help="At the end, join all clips into one film as well."),
+    notice_options,
 )
-"""``--record`` and what goes with it; the command gets `clips`."""
+"""``--record``, ``--on-event``, ``--webhook`` and what goes with them; the command gets `clips`."""

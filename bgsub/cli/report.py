@@ -67,6 +67,10 @@ def _remarks(result: JobResult) -> Iterator[str]:
         yield _counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
     if summary.dropped:
         yield f"{_counted(summary.dropped, 'frame')} dropped"
+    if result.notices.delivered:
+        yield f"{_counted(result.notices.delivered, 'notice')} delivered"
+    if result.notices.lost:
+        yield f"{_counted(result.notices.lost, 'notice')} lost"
     if summary.skipped:
         yield f"{_counted(summary.skipped, 'frame')} skipped as unreadable"
 

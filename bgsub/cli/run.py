@@ -23,7 +23,7 @@ def _options_of_one(options: Decorator) -> Decorator:
     """Return what adds source and folder, `options`, and those that make sense for a single source only."""
     return block(
         click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
-        click.option("-o", "--output", type=PATH, help="Folder for the results; --record alone needs none."),
+        click.option("-o", "--output", type=PATH, help="Folder for the results; --record, --webhook and the like alone need none."),
         options,
         reconnect_option,
         save_model_option,
@@ -40,8 +40,10 @@ def _options_of_one(options: Decorator) -> Decorator:
 
 def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: Clips, **options: Any) -> None:
     source = sources[0] if len(sources) == 1 else sources
+    if output is None and clips.is_wanted:
+        options["views"] = options["views"] or ()  # the masks, which are written otherwise, need a folder
     job = make_job(source, output or Path(), clips=clips, **options)
-    if output is None and (not clips.record or job.save or job.event_files or job.plot):
+    if output is None and (not clips.is_wanted or job.save or job.event_files or job.plot):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)

@@ -83,6 +83,7 @@ class JobIdentity:
         told = {field.name: _told(getattr(job, field.name), job.output) for field in fields(job)}
         options = {name: value for name, value in told.items() if name not in _HOW}
         options |= {"roi": [absolute_region(text) for text in job.roi]}
+        options |= {name: len(getattr(job, name)) for name in ("on_event", "webhook")}  # with passwords, perhaps
         options |= SubtractorParameters.of(job.parameters).as_dict()
         paths = {"model": [job.model], "roi": [parse_region(text).path for text in job.roi]}
         files = {name: [_state_of(path) for path in named if path is not None] for name, named in paths.items()}

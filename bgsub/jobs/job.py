@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from bgsub.events.notices.tally import NONE, Tally
 
 if TYPE_CHECKING:
     from bgsub.jobs.summary import Summary
@@ -47,6 +49,13 @@ class Job:
         Folder of clips of the moments with motion, see `bgsub.events.RecorderSink`; not with `resume`.
     recording : dict
         Fields of `bgsub.events.ClipRules` that are not at their defaults.
+    on_event : tuple of str
+        Commands that are run when motion, or what befalls the whole frame, begins and ends; see
+        `bgsub.events.CommandNotifier`.
+    webhook : tuple of str
+        Web addresses that are told the same, see `bgsub.events.WebhookNotifier`.
+    snapshots : Path, optional
+        Folder of a picture of each moment with motion, see `bgsub.events.NoticeSink`.
     reconnect : float, optional
         Seconds for which a camera that was lost is tried again, see `CameraSource`.
     on_error : {"stop", "skip"}
@@ -83,6 +92,9 @@ class Job:
     motion: dict[str, Any] = field(default_factory=dict)
     record: Path | None = None
     recording: dict[str, Any] = field(default_factory=dict)
+    on_event: tuple[str, ...] = ()
+    webhook: tuple[str, ...] = ()
+    snapshots: Path | None = None
     reconnect: float | None = None
     on_error: str = "stop"
     rate: float | None = None
@@ -94,10 +106,10 @@ class Job:
     checkpoint_seconds: float = 15.0
 
     def __post_init__(self) -> None:
-        for name in ("output", "record", "model", "save_model"):
+        for name in ("output", "record", "snapshots", "model", "save_model"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
-        for name in ("save", "roi", "event_files"):
+        for name in ("save", "roi", "event_files", "on_event", "webhook"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, (value,))
         if isinstance(self.source, list):  # of JSON
@@ -150,6 +162,8 @@ class JobResult:
         Of the frames.
     outputs : list of Path
         Files and folders that were made.
+    notices : Tally
+        What became of the notices to other programs.
     already_done : bool
         Whether they were there before, so that nothing was left to do.
     """
@@ -159,6 +173,7 @@ class JobResult:
     summary: Summary
     statistics: Statistics
     outputs: list[Path]
+    notices: Tally = NONE
     already_done: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -179,6 +194,7 @@ class JobResult:
             "events": dict(statistics.events),
             "stopped": summary.stopped,
             "outputs": [str(path) for path in self.outputs],
+            "notices": asdict(self.notices),
             "resumed": summary.resumed,
             "already_done": self.already_done,
         }

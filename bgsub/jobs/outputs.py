@@ -11,6 +11,7 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.clips.rules import ClipRules
 from bgsub.events.motion import MotionRules
+from bgsub.events.notices.create import make_notices
 from bgsub.jobs.job import Job
 from bgsub.video.output_names import expand_name
 from bgsub.video.regions import Regions
@@ -50,6 +51,8 @@ def make_sinks(
         sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
         if job.record is not None:
             sinks.append(_recorder(job.record, job, source, feed))
+        if job.on_event or job.webhook or job.snapshots is not None:
+            sinks.append(make_notices(job.on_event, job.webhook, job.snapshots, feed, label_of(source), job.record))
         _check_model(job, sinks)
     except BaseException:
         for sink in sinks:

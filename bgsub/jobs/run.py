@@ -10,6 +10,8 @@ from typing import Any
 
 from bgsub import video
 from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
+from bgsub.events.notices.sink import NoticeSink
+from bgsub.events.notices.tally import NONE
 from bgsub.jobs import outputs
 from bgsub.jobs.checkpoints import Checkpoints
 from bgsub.jobs.controls import Controls
@@ -154,7 +156,8 @@ def execute(
             raise OutputError(str(error)) from error
     if checkpoints is not None:
         checkpoints.remove()
-    return JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model))
+    notices = sum((sink.tally for sink in sinks if isinstance(sink, NoticeSink)), NONE)
+    return JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model), notices)
 
 
 def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from video_fakes import write_images
+from video_fakes import MjpegServer, write_images
 
 HEIGHT, WIDTH, SQUARE = 32, 48, 10
 # A shell that starts a process in the background may make it ignore Ctrl-C.
@@ -56,3 +58,17 @@ class Endless:
             if self.ended.wait(0.005):
                 return
             yield image
+
+
+@contextmanager
+def served(images) -> Iterator[MjpegServer]:
+    server = MjpegServer(np.empty(0))
+    server.images = images
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -6,14 +6,11 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-import numpy as np
 import pytest
-from cli_inputs import Endless, make_scene
-from video_fakes import MjpegServer, write_images, write_video
+from cli_inputs import Endless, make_scene, served
+from video_fakes import write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
@@ -92,20 +89,6 @@ def folder(tmp_path, frames):
 @pytest.fixture
 def video(tmp_path, frames):
     return write_video(tmp_path / "video.avi", frames)
-
-
-@contextmanager
-def served(images) -> Iterator[MjpegServer]:
-    server = MjpegServer(np.empty(0))
-    server.images = images
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield server
-    finally:
-        server.shutdown()
-        thread.join()
-        server.server_close()
 
 
 @pytest.fixture

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+from datetime import datetime
+from pathlib import Path
 
 import click
 import pytest
@@ -10,6 +12,8 @@ from video_fakes import ThresholdSubtractor, make_frames, read_video
 
 from bgsub.cli.record_options import record_options
 from bgsub.errors import ParameterError
+from bgsub.jobs.job import Job
+from bgsub.jobs.outputs import make_sinks
 from bgsub.jobs.simple import process_video
 from bgsub.video import ArraySource, open_source
 from bgsub.video.sinks.create import label_of
@@ -22,8 +26,8 @@ def command(clips):
     """Separate twelve frames of a moving square at 10 frames per second."""
     with ArraySource(make_frames(12), rate=10) as source:
         source.name = "square"
-        recorder = clips.recorder(source)
-        process_video(source, [recorder] if recorder else [], subtractor=ThresholdSubtractor())
+        sinks = make_sinks(Job("square", Path(), save=(), **clips.job()), source, False, datetime.now())
+        process_video(source, sinks, subtractor=ThresholdSubtractor())
 
 
 def call(*words):
@@ -53,7 +57,7 @@ def test_motion_is_a_threshold(tmp_path):
 
 @pytest.mark.parametrize("option", ["--pre-roll", "--post-roll", "--motion"])
 def test_the_others_need_record(option):
-    with pytest.raises(ParameterError, match=f"^{option} needs --record$"):
+    with pytest.raises(ParameterError, match=f"^{option} needs --record"):
         call(option, 0.5)
 
 

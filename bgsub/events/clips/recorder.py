@@ -5,9 +5,8 @@ from __future__ import annotations
 import logging
 import math
 import os
-import time
 from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -191,7 +190,7 @@ class RecorderSink(Sink):
         if self._clip is not None and now - self._clip.start >= self._max_length - CLOSE:
             self._finish_clip()
         if self._clip is None:
-            began = _date_of(frame)
+            began = frame.date
             path = self._names.next(now, began)
             sink = self._make_sink(path, "mask" if self._exact else "background", self._rate)
             self._clip = _GrowingClip(path, sink, now, began)
@@ -261,10 +260,3 @@ class _GrowingClip:
 
 def _input(separation: Separation) -> np.ndarray:
     return separation.frame
-
-
-def _date_of(frame: Frame) -> datetime | None:
-    """Return when a frame of a camera arrived."""
-    if frame.received is None:
-        return None
-    return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - frame.received)

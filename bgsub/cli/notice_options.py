@@ -1,0 +1,57 @@
+"""The options that tell other programs what happens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bgsub.cli.blocks import block
+from bgsub.cli.options import passed_through
+
+
+def check_commands(texts: tuple[str, ...], snapshots: bool = True) -> tuple[str, ...]:
+    """Return the commands; ParameterError as of `CommandNotifier`."""
+    if texts:
+        from bgsub.events.notices.command import CommandNotifier  # noqa: PLC0415 - most runs tell nobody
+
+        for text in texts:
+            CommandNotifier(text, snapshots=snapshots)
+    return texts
+
+
+def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
+    if texts:
+        from bgsub.events.notices.webhook import WebhookNotifier  # noqa: PLC0415 - as above
+
+        for text in texts:
+            WebhookNotifier(text)
+    return texts
+
+
+notice_options = block(
+    click.option(
+        "--on-event",
+        multiple=True,
+        callback=passed_through(check_commands),
+        metavar="[start:|end:|snapshot:|clip:]COMMAND",
+        help="Run a command when motion, a change of light or the like begins or ends, or its snapshot or clip is there. It "
+        "gets JSON on its standard input, and its words may hold {type}, {event}, {source}, {time}, {snapshot} and "
+        "more. No shell is in between, unless it is the command: sh -c '...'. May be given several times.",
+    ),
+    click.option(
+        "--webhook",
+        multiple=True,
+        callback=passed_through(_addresses),
+        metavar="URL",
+        hide_input=True,
+        help="Send the same JSON to this address. May be given several times.",
+    ),
+    click.option(
+        "--snapshots",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="FOLDER",
+        help="Store a picture of each moment with motion in this folder.",
+    ),
+)
+"""The command gets `on_event` and `webhook` (tuples of str), and `snapshots` (Path or None)."""

@@ -1,0 +1,94 @@
+"""What other programs are told: one notice, as JSON and as words in a command."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from bgsub.events.event import ObjectInFrame
+
+NoticeType = Literal["start", "end", "snapshot", "clip"]
+TYPES: tuple[NoticeType, ...] = get_args(NoticeType)
+VERSION = 1
+"""Of the form of the JSON: another one where a field goes or means something else; new fields may come any time."""
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something has begun or ended, or a picture or a clip of it was stored.
+
+    As JSON it has these fields under these names, and ``version``; what is not known is null. The fields but `objects`
+    are placeholders of commands, too, where null is empty and the regions are joined by commas.
+
+    Attributes
+    ----------
+    type : {"start", "end", "snapshot", "clip"}
+        What this is about: the first frame, the last one, that of the picture, or again the last one, when the
+        recording is complete.
+    event : str
+        "motion", or what befalls the whole frame: "light-change", "covered", "scene-change", "scene-return".
+    number : int
+        Of the event, from 1 in each run, motion and the others apart; the same in all notices of one event.
+    source : str
+        Name of the camera or the file.
+    time : datetime or None
+        Date and time of the frame, where the source is live; in JSON ISO 8601 with the zone.
+    seconds : float or None
+        Time of the frame in the source, where it is known.
+    frame : int
+        Its index in the source, from 0.
+    duration : float or None
+        Seconds from the first frame of the event to this one.
+    regions : tuple of str
+        Regions in which objects were seen from the start to this notice, in the order of the first visit.
+    snapshot : Path or None
+        File of the picture, once there is one.
+    clip : Path or None
+        File of the recording, once it is complete; the first one, where there are several.
+    objects : tuple of ObjectInFrame
+        Those in the picture: at the start what is in view, of a snapshot what it shows, at the end what the frame
+        with the most foreground showed. In JSON each has ``id``, ``box`` (left, top, width, height in pixels), ``area``
+        (pixels) and ``regions``.
+    """
+
+    type: NoticeType
+    event: str
+    number: int
+    source: str
+    time: datetime | None
+    seconds: float | None
+    frame: int
+    duration: float | None
+    regions: tuple[str, ...] = ()
+    snapshot: Path | None = None
+    clip: Path | None = None
+    objects: tuple[ObjectInFrame, ...] = ()
+
+    def to_json(self) -> bytes:
+        """Return the notice as one line of JSON in UTF-8."""
+        values = {name: _plain(getattr(self, name)) for name in (*PLACEHOLDERS, "objects")}
+        return json.dumps({"version": VERSION, **values}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+    def word(self, placeholder: str) -> str:
+        """Return what stands for a placeholder in a command."""
+        value = _plain(getattr(self, placeholder))
+        return "" if value is None else ",".join(value) if isinstance(value, list) else str(value)
+
+
+PLACEHOLDERS = tuple(field.name for field in fields(Notice) if field.name != "objects")
+
+
+def _plain(value: Any) -> Any:
+    """Return a value in types that JSON knows."""
+    if isinstance(value, ObjectInFrame):
+        return {"id": value.id, "box": list(value.box), "area": value.area, "regions": list(value.regions)}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds")
+    if isinstance(value, Path):
+        return str(value.absolute())
+    return round(value, 3) if isinstance(value, float) else value

@@ -1,0 +1,193 @@
+"""Commands and web addresses that are told of motion, from the command line."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shlex
+import sys
+import threading
+import time
+
+import pytest
+from cli_inputs import make_scene, served
+from receiver import HANG, address_of_nobody, receiving
+
+from bgsub._opencv import cv2
+from bgsub.jobs.job import Statistics
+
+QUICK = ("--start-frames", 8, "--rank", 2)  # so that the few frames of a test have motion
+WANTED = "--record, --on-event, --webhook or --snapshots"
+
+
+class Visit:
+    """The images of a camera that sees nothing until `begun` is set, and then a square that moves, until `ended` is."""
+
+    def __init__(self):
+        jpegs = [cv2.imencode(".jpg", frame)[1].tobytes() for frame in make_scene(200, empty=40)]
+        self.empty, self.moving = itertools.cycle(jpegs[:40]), itertools.cycle(jpegs[40:])
+        self.begun, self.ended = threading.Event(), threading.Event()
+
+    def __iter__(self):
+        while not self.ended.wait(0.005):
+            yield next(self.moving if self.begun.is_set() else self.empty)
+
+
+@pytest.fixture
+def visited(monkeypatch):
+    """The address of a camera before which something begins to move when the run has seen thirty frames."""
+    images, plain = Visit(), Statistics.__call__
+
+    def count(self, frame, separation):
+        plain(self, frame, separation)
+        if self.frames == 30:
+            images.begun.set()
+
+    monkeypatch.setattr(Statistics, "__call__", count)
+    with served(images) as server:
+        yield server.address
+        images.ended.set()
+
+
+def noting(path):
+    """A command that appends its words to a file."""
+    code = f"import sys; open({str(path)!r}, 'a').write(' '.join(sys.argv[1:]) + chr(10))"
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+
+
+def test_run_tells_commands_and_addresses(cli, video, tmp_path):
+    got, pictures = tmp_path / "got", tmp_path / "pictures"
+    with receiving([500]) as server:
+        answer = cli(
+            "run", video, "-o", tmp_path / "out", *QUICK, "--json",
+            "--snapshots", pictures, "--webhook", f"{server.address}/x",
+            "--on-event", f"{noting(got)} {{type}} {{event}} {{source}}",
+            "--on-event", f"snapshot: {noting(got)} {{snapshot}}",
+        ).ok()  # fmt: skip
+        notices = server.notices()
+    assert json.loads(answer.out)["notices"] == {"delivered": 7, "lost": 0, "retried": 1}
+    picture = pictures / "video-0001.jpg"
+    assert [(one["type"], one["snapshot"]) for one in notices] == [
+        ("start", None), ("start", None), ("snapshot", str(picture)), ("end", str(picture)),
+    ]  # fmt: skip
+    assert sorted(got.read_text().splitlines()) == sorted(
+        [*(f"{kind} motion video" for kind in ("start", "snapshot", "end")), str(picture)]
+    )
+    assert picture.read_bytes()[:2] == b"\xff\xd8"
+    assert answer.err == (
+        f"bgsub: webhook {server.address}: answers 500 Internal Server Error; notices are tried again for 60 s\n"
+        f"bgsub: webhook {server.address} works again; notices lost meanwhile: 0\n"
+    )
+
+
+def test_track_does_so_too(cli, video, tmp_path):
+    with receiving() as server:
+        answer = cli(
+            "track", video, "-o", tmp_path / "out", *QUICK, "--event-files", "csv", "--webhook", server.address
+        ).clean()
+        assert [one["type"] for one in server.notices()] == ["start", "end"]
+    assert "; 2 notices delivered; wrote " in answer.out
+
+
+def test_live_does_so_without_any_other_output(cli, visited, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with receiving() as server:
+        cli("live", visited, *QUICK, "--no-window", "--frames", 200, "--webhook", server.address).ok()
+        notices = [one for one in server.notices() if one["event"] == "motion"]
+    assert [one["type"] for one in notices] == ["start", "end"]
+    assert {one["source"] for one in notices} == {visited.removeprefix("http://")}
+    assert all(one["time"].startswith("20") and one["time"][-6] in "+-" for one in notices)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_lost_is_said(cli, video, tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.events.notices.sink.finish_all.__defaults__", (0.2,))
+    nobody = address_of_nobody()
+    answer = cli("run", video, "-o", tmp_path / "out", *QUICK, "--webhook", nobody, "--on-event", "start: true").ok()
+    assert "; 1 notice delivered; 2 notices lost; wrote " in answer.out
+    name = f"webhook {nobody}"
+    assert answer.err == f"bgsub: {name}: no answer: Connection refused; notices are tried again for 60 s\n"
+
+
+def test_a_server_that_hangs_holds_nothing_up(cli, visited, tmp_path):
+    """The frames go on while the server and the command hang, and the end comes within the time that is stated."""
+    with receiving(always=HANG) as server:
+        words = ("live", visited, *QUICK, "--no-window", "--frames", 300, "--json")
+        begin = time.monotonic()
+        answer = cli(*words, "--webhook", server.address, "--on-event", "sleep 1000").ok()
+        seconds = time.monotonic() - begin
+    told = json.loads(answer.out)
+    assert told["frames"] == 300
+    assert told["notices"]["delivered"] == 0
+    assert told["notices"]["lost"] >= 4
+    # The run waited for the two together, after its last frame.
+    assert seconds - told["seconds"] < 60
+
+
+def test_stopping_while_everything_hangs(cli, visited, signal_after):
+    signal_after(200, 15)
+    before = threading.active_count()
+    with receiving(always=HANG) as server:
+        answer = cli("live", visited, *QUICK, "--no-window", "--webhook", server.address).ok()
+    assert "stopped by the user" in answer.out
+    assert threading.active_count() <= before + 1  # the loader of the kernels stays
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--webhook", "gate", "a webhook is an address http://HOST/... or https://HOST/..., got 'gate'"),
+        ("--on-event", "", "a command must be a program and its arguments, got ''"),
+        ("--on-event", "no-such-program", "there is no program 'no-such-program', got 'no-such-program'"),
+    ],
+)
+@pytest.mark.parametrize("command", [("run", "-o", "out"), ("live", "--no-window"), ("track", "-o", "out")])
+def test_wrong_values_are_refused_at_the_start(cli, command, option, value, message):
+    cli(*command, "none.avi", option, value).refused(f"{option}: {message}")
+
+
+def test_unknown_placeholders_are_refused_at_the_start(cli):
+    start = "--on-event: a command can have the placeholders {type}, {event}, "
+    cli("run", "none.avi", "-o", "out", "--on-event", "echo {sourse}").refused_with(
+        start, "got {sourse}; did you mean 'source'?\n"
+    )
+
+
+def test_snapshots_for_commands_need_their_folder(cli):
+    cli("live", "none.avi", "--on-event", "echo {snapshot}").refused(
+        "a command for snapshots needs a folder of them (--snapshots), got 'echo {snapshot}'"
+    )
+
+
+def test_options_of_motion_need_something_that_happens(cli, tmp_path):
+    cli("run", "none.avi", "-o", "out", "--motion", 0.1).refused(f"--motion needs {WANTED}")
+    cli("run", "none.avi", "-o", "out", "--post-roll", 1).refused(f"--post-roll needs {WANTED}")
+    cli("run", "none.avi", "-o", "out", "--webhook", "http://h/", "--pre-roll", 1).refused("--pre-roll needs --record")
+
+
+def test_more_motion_may_be_asked_for(cli, video, tmp_path):
+    cli("run", video, "-o", tmp_path / "out", "--motion", 0.9, "--snapshots", tmp_path / "pictures").clean()
+    assert not any((tmp_path / "pictures").iterdir())
+
+
+def test_addresses_are_nobodys_business_in_the_settings(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BGSUB_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    (tmp_path / "bgsub.toml").write_text('webhook = ["http://me:secret@host/hook-id"]\n')
+    shown = cli("config", "run").clean().out
+    assert 'webhook = "***"' in shown
+    assert "secret" not in shown
+    (tmp_path / "bgsub.toml").unlink()
+    assert "# webhook is not set" in cli("config", "run").clean().out
+
+
+def test_a_run_that_is_gone_on_with_may_have_another_password(cli, video, tmp_path, signal_after):
+    with receiving() as server:
+        words = ("run", video, "-o", tmp_path / "out", "--resume", "--save", "mask.png", *QUICK)
+        signal_after(20, 15)
+        assert cli(*words, "--webhook", server.address).code == 1
+        state = (tmp_path / "out" / ".resume" / "state").read_bytes()
+        assert server.address.encode() not in state
+        cli(*words, "--webhook", f"{server.address}/new").ok()
+        assert server.requests.queue[-1][0] == "/new"

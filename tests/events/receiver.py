@@ -1,0 +1,92 @@
+"""A web server that notes what it is sent and answers as a test wants."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from queue import Queue
+from typing import Any
+
+HANG, MIDWAY, TRICKLE = "hang", "midway", "trickle"
+
+
+class Receiver(ThreadingHTTPServer):
+    """Answers with the next one of `answers`, a status or one of the words above, and with 200 after them.
+
+    Hanging requests end when the server does.
+    """
+
+    daemon_threads = False  # `served` waits for them: none is left behind
+    block_on_close = True
+
+    def __init__(self, answers: list[int | str], always: int | str = 200) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.answers, self.always = list(answers), always
+        self.requests: Queue[tuple[str, dict[str, str], bytes]] = Queue()
+        self.ended = threading.Event()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+    def notice(self) -> dict[str, Any]:
+        """The JSON of the next request, which is waited for."""
+        return json.loads(self.requests.get(timeout=60)[2])
+
+    def notices(self) -> list[dict[str, Any]]:
+        """The JSON of all requests that have come."""
+        return [self.notice() for _ in range(self.requests.qsize())]
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: the other side may go away."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Receiver
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        answer = self.server.answers.pop(0) if self.server.answers else self.server.always
+        self.server.requests.put((self.path, dict(self.headers), body))
+        self.close_connection = True
+        if answer == HANG:
+            self.server.ended.wait()
+        elif answer == MIDWAY:
+            self.wfile.write(b"HTTP/1.1 2")
+        elif answer == TRICKLE:
+            self.wfile.write(b"HTTP/1.1 200 O")
+            while not self.server.ended.wait(0.02):
+                self.wfile.write(b"K")
+        else:
+            self.send_response(int(answer))
+            self.send_header("Location", f"{self.server.address}/elsewhere")
+            self.end_headers()
+
+    do_GET = do_POST
+
+    def log_message(self, *_: Any) -> None:
+        """Say nothing."""
+
+
+@contextmanager
+def receiving(answers: list[int | str] | None = None, always: int | str = 200) -> Iterator[Receiver]:
+    """Serve until the end of the block."""
+    server = Receiver(answers or [], always)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.ended.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def address_of_nobody() -> str:
+    """An address at which nobody listens."""
+    with Receiver([]) as server:
+        return server.address

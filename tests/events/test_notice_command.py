@@ -1,0 +1,175 @@
+"""Notices as commands: what they get, how they fail, and what is no command."""
+
+import json
+import os
+import shlex
+import sys
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import numpy as np
+import pytest
+from saying import says
+
+from bgsub.errors import ParameterError
+from bgsub.events.event import ObjectInFrame
+from bgsub.events.notices.command import CommandNotifier
+from bgsub.events.notices.destination import DeliveryError
+from bgsub.events.notices.notice import Notice
+
+ONE = ObjectInFrame(7, 12, 1.25, (1, 2, 3, 4), (2.0, 3.0), 9, np.ones((4, 3), bool), ("gate",))
+NOTICE = Notice(
+    "snapshot", "motion", 3, "front door", datetime(2026, 1, 31, 12, 0, 0, 5000, UTC), 1.25, 12, 0.4567,
+    ("gate", "way"), Path("/tmp/a picture.jpg"), None, (ONE,),
+)  # fmt: skip
+
+
+def python(code):
+    """A command that runs a program in Python."""
+    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
+
+
+def send(command, **options):
+    CommandNotifier(command, **options).send(NOTICE)
+
+
+def failure_of(command, **options):
+    with pytest.raises(DeliveryError) as failed:
+        send(command, **options)
+    assert not failed.value.final
+    return str(failed.value)
+
+
+def test_json_comes_on_standard_input(tmp_path):
+    code = f"import sys; open({str(tmp_path / 'got')!r}, 'wb').write(sys.stdin.buffer.read())"
+    send(python(code))
+    text = (tmp_path / "got").read_text(encoding="utf-8")
+    assert text.count("\n") == 1
+    assert json.loads(text) == {
+        "version": 1, "type": "snapshot", "event": "motion", "number": 3, "source": "front door",
+        "time": "2026-01-31T12:00:00.005+00:00", "seconds": 1.25, "frame": 12, "duration": 0.457,
+        "regions": ["gate", "way"], "snapshot": "/tmp/a picture.jpg", "clip": None,
+        "objects": [{"id": 7, "box": [1, 2, 3, 4], "area": 9, "regions": ["gate"]}],
+    }  # fmt: skip
+
+
+def test_placeholders_stay_within_their_words_and_no_shell_sees_them(tmp_path):
+    code = f"import sys; open({str(tmp_path / 'got')!r}, 'w').write(repr(sys.argv[1:]))"
+    words = '{source} "{snapshot}" x{number}{clip} {regions} \'{"state": "{type}", "on": {}}\' $HOME `id` * {time}'
+    send(f"{python(code)} {words}")
+    assert (tmp_path / "got").read_text() == repr([
+        "front door", "/tmp/a picture.jpg", "x3", "gate,way", '{"state": "snapshot", "on": {}}', "$HOME", "`id`", "*",
+        "2026-01-31T12:00:00.005+00:00",
+    ])  # fmt: skip
+
+
+def test_a_shell_is_there_for_those_who_ask(tmp_path):
+    send(f"sh -c 'cat > {tmp_path}/got; echo \"$1\" >> {tmp_path}/got' sh {{source}}")
+    assert (tmp_path / "got").read_text().splitlines()[1] == "front door"
+
+
+@pytest.mark.parametrize(("kind", "wanted"), [("start:", False), ("end: ", False), (" snapshot: ", True), ("", True)])
+def test_a_command_may_be_for_one_type(kind, wanted):
+    assert CommandNotifier(f"{kind}true {{event}}").wants(NOTICE) is wanted
+
+
+def test_a_command_that_fails_says_its_last_words():
+    assert failure_of("false") == "ended with exit code 1"
+    complaint = python("import sys; print('x' * 99999, file=sys.stderr); sys.exit('no broker\\n\\n')")
+    assert failure_of(complaint) == "ended with exit code 1: no broker"
+    assert failure_of(python("import os; os.kill(os.getpid(), 15)")) == "was killed by signal 15"
+
+
+def test_a_command_that_floods_ends_all_the_same(capfd):
+    send(python("import sys; sys.stdout.write('x' * 10_000_000); sys.stderr.write('x' * 1_000_000)"))
+    assert capfd.readouterr() == ("", "")
+
+
+def pid_in(path):
+    """The number that a command writes into a file, which is waited for."""
+    end = time.monotonic() + 60
+    while not (path.exists() and path.read_text().endswith("\n")):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
+def is_alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+
+
+@needs_proc
+def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
+    command = f"sh -c 'echo waiting >&2; sleep 1000 & echo $! > {tmp_path}/pid; wait'"
+    assert failure_of(command, limit=2) == "was killed after 2 s: waiting"
+    child = pid_in(tmp_path / "pid")
+    end = time.monotonic() + 60
+    while is_alive(child):
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+@needs_proc
+def test_a_command_is_cancelled_from_another_thread(tmp_path):
+    command = CommandNotifier(f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 1000'")
+    failures = []
+
+    def work():
+        try:
+            command.send(NOTICE)
+        except DeliveryError as error:
+            failures.append(str(error))
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    pid = pid_in(tmp_path / "pid")
+    command.cancel()
+    thread.join(60)
+    assert failures == ["was killed by signal 9"]
+    assert not is_alive(pid)
+
+
+def test_a_program_that_cannot_be_started_any_more(tmp_path):
+    program = tmp_path / "program"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    command = CommandNotifier(f"{program} {{type}}")
+    os.unlink(program)
+    with pytest.raises(DeliveryError, match=r"^cannot be started: No such file or directory$"):
+        command.send(NOTICE)
+
+
+ALLOWED = "{type}, {event}, {number}, {source}, {time}, {seconds}, {frame}, {duration}, {regions}, {snapshot}, {clip}"
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("", "a command must be a program and its arguments, got ''"),
+        ("start: ", "a command must be a program and its arguments, got 'start: '"),
+        ("echo 'x", "a command must be words as in a shell, got 'echo 'x': No closing quotation"),
+        ("nobody-has-this x", "there is no program 'nobody-has-this', got 'nobody-has-this x'"),
+        ("{source} x", "there is no program '{source}', got '{source} x'"),
+        ("echo {kind}", f"a command can have the placeholders {ALLOWED}, got {{kind}}"),
+        ("echo {Type}", f"a command can have the placeholders {ALLOWED}, got {{Type}}; did you mean 'type'?"),
+        ("echo x | cat", "a command runs without a shell, which | needs: sh -c '...', got 'echo x | cat'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_command(command, message):
+    with says(ParameterError, message):
+        CommandNotifier(command)
+
+
+@pytest.mark.parametrize("command", ["echo {snapshot}", "snapshot: echo"])
+def test_snapshots_need_a_folder(command):
+    with says(ParameterError, f"a command for snapshots needs a folder of them (--snapshots), got '{command}'"):
+        CommandNotifier(command, snapshots=False)

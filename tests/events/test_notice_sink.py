@@ -1,0 +1,180 @@
+"""What other programs are told of a video, and when."""
+
+import time
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import cv2
+import numpy as np
+import pytest
+from event_scenes import RATE, frame_of, mask_of, separated
+from saying import says
+
+from bgsub.errors import SinkError
+from bgsub.events.feed import EventFeed
+from bgsub.events.linking import ObjectLinker
+from bgsub.events.notices.destination import Destination
+from bgsub.events.notices.sink import NoticeSink
+from bgsub.events.notices.tally import Tally
+from bgsub.video.regions import Regions
+
+COUNT = 250
+GAP = 3.0  # seconds without motion after which it has ended
+
+
+class Memory(Destination):
+    """Keeps the notices."""
+
+    name = "memory"
+
+    def __init__(self):
+        self.notices, self.asked = [], []
+
+    def wants(self, notice):
+        self.asked.append(notice)  # in the thread of the stream
+        return True
+
+    def send(self, notice):
+        self.notices.append(notice)
+
+    def cancel(self):
+        pass
+
+
+def boxes_of(index, moving=range(100, 140)):
+    """A box that walks to the right while something moves; largest in frame 120."""
+    return [(10 + (index - moving[0]), 10, 20 if index == 120 else 12, 12)] if index in moving else []
+
+
+def stream(count=COUNT, rate=RATE, received=None, events=None, boxes=boxes_of):
+    """Frames whose grey level is their index, and their separations."""
+    for index in range(count):
+        frame = frame_of(index, rate)
+        if received is not None:
+            frame = replace(frame, received=received + index / RATE)
+        one = separated(mask_of(boxes(index)), (events or {}).get(index), (1.0, 2.0))
+        yield frame, replace(one, frame=np.full(one.mask.shape, index % 256, np.uint8))
+
+
+def run(pairs, end="close", rate=RATE, regions=None, **options):
+    """The notices of a stream, and what the sink counted."""
+    memory = Memory()
+    sink = NoticeSink(EventFeed(ObjectLinker(rate, regions=regions)), [memory], source="gate", **options)
+    for pair in pairs:
+        sink.write(*pair)
+    getattr(sink, end)()
+    assert sink.tally == Tally(len(memory.notices), 0, 0)
+    return memory.notices
+
+
+def brief(notices):
+    return [(one.type, one.event, one.number, one.frame) for one in notices]
+
+
+def test_motion_begins_and_ends():
+    start, end = run(stream())
+    assert brief([start, end]) == [("start", "motion", 1, 100), ("end", "motion", 1, 139)]
+    assert (start.seconds, start.duration, start.time) == (4.0, 0.0, None)
+    assert (end.seconds, end.duration) == (5.56, pytest.approx(1.56))
+    assert start.source == "gate"
+    (now,), (largest,) = start.objects, end.objects
+    assert (now.id, now.box, now.frame) == (1, (18, 10, 12, 12), 108)  # certain after 0.3 s
+    assert (largest.id, largest.box, largest.frame) == (1, (30, 10, 20, 12), 120)
+
+
+def test_the_start_is_told_while_it_moves_and_the_end_once_it_is_sure():
+    memory = Memory()
+    sink = NoticeSink(EventFeed(ObjectLinker(RATE)), [memory])
+    told = {}
+    for frame, separation in stream():
+        sink.write(frame, separation)
+        told.setdefault(len(memory.asked), frame.index)
+    sink.close()
+    assert told == {0: 0, 1: 108, 2: 139 + GAP * RATE + 1}
+
+
+def test_the_snapshot_is_the_largest_of_the_first_two_seconds(tmp_path):
+    start, snapshot, end = run(stream(), snapshots=tmp_path / "new" / "pictures")
+    assert brief([snapshot]) == [("snapshot", "motion", 1, 120)]
+    assert (start.snapshot, end.snapshot) == (None, snapshot.snapshot)
+    assert [one.box for one in snapshot.objects] == [(30, 10, 20, 12)]
+    assert snapshot.snapshot == tmp_path / "new" / "pictures" / "gate-0001.jpg"
+    assert abs(cv2.imread(str(snapshot.snapshot), cv2.IMREAD_GRAYSCALE).astype(int) - 120).max() <= 2
+    # What grows later comes too late.
+    late = run(stream(boxes=lambda index: [(5, 5, 12 + index // 10, 12)] if index >= 100 else []), snapshots=tmp_path)
+    assert [one.type for one in late] == ["start", "snapshot", "end"]
+    assert 150 <= late[1].frame <= 108 + 2 * RATE
+
+
+def test_what_lasts_at_the_end_ends_with_it(tmp_path):
+    for end in ("close", "abort"):
+        notices = run(stream(count=125), end, snapshots=tmp_path)
+        assert brief(notices) == [
+            ("start", "motion", 1, 100), ("snapshot", "motion", 1, 120), ("end", "motion", 1, 124),
+        ]  # fmt: skip
+
+
+def test_events_of_the_whole_frame_have_numbers_of_their_own():
+    events = {30: "light-change", 200: "covered", 201: "covered", 202: "scene-change"}
+    notices = run(stream(events=events))
+    whole = [one for one in notices if one.event != "motion"]
+    assert brief(whole) == [
+        ("start", "light-change", 1, 30), ("end", "light-change", 1, 30),
+        ("start", "covered", 2, 200), ("end", "covered", 2, 201),
+        ("start", "scene-change", 3, 202), ("end", "scene-change", 3, 202),
+    ]  # fmt: skip
+    assert [one.number for one in notices if one.event == "motion"] == [1, 1]
+
+
+def test_a_live_source_tells_the_time_of_day():
+    begin, received = datetime.now(UTC), time.monotonic()
+    start, end = run(stream(received=received))
+    for notice, seconds in ((start, 4.0), (end, 5.56)):
+        assert notice.time.utcoffset() is not None
+        assert abs(notice.time - begin - timedelta(seconds=seconds)) < timedelta(seconds=1)
+
+
+def test_without_times_there_are_frames():
+    start, end = run(stream(rate=None), rate=None)
+    assert (start.seconds, start.duration, start.frame, end.frame) == (None, None, 100, 139)
+
+
+def test_regions_are_those_visited_so_far():
+    start, end = run(stream(), regions=Regions(["left=0,0,35,48", "right=35,0,61,48", "nothing=0,40,9,8"]))
+    assert start.regions == ("left",)
+    assert end.regions == ("left", "right")
+
+
+def test_a_disk_that_is_full_costs_the_snapshot_only(tmp_path, monkeypatch, caplog):
+    def fail(path, _image):
+        raise SinkError(f"'{path}' cannot be written: No space left on device")
+
+    monkeypatch.setattr("bgsub.events.notices.sink.write_image", fail)
+    assert [one.type for one in run(stream(), snapshots=tmp_path)] == ["start", "end"]
+    assert caplog.messages == [f"no snapshot: '{tmp_path}/gate-0001.jpg' cannot be written: No space left on device"]
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with says(SinkError, f"cannot write into folder '{tmp_path}/file/x': Not a directory"):
+        NoticeSink(EventFeed(ObjectLinker()), [], snapshots=tmp_path / "file" / "x")
+
+
+def test_a_run_goes_on_where_it_was():
+    pairs, whole = list(stream(events={30: "covered", 240: "covered"})), []
+    memory = Memory()
+    first = NoticeSink(EventFeed(ObjectLinker(RATE)), [memory])
+    for pair in pairs[:120]:
+        first.write(*pair)
+    state = first.checkpoint()
+    first.abort()
+    second = NoticeSink(EventFeed(ObjectLinker(RATE)), [memory])
+    second.resume(state)
+    for pair in pairs[120:]:
+        second.write(*pair)
+    second.close()
+    whole = brief(memory.notices)
+    assert whole[:4] == [
+        ("start", "covered", 1, 30), ("end", "covered", 1, 30), ("start", "motion", 1, 100), ("end", "motion", 1, 119),
+    ]  # fmt: skip
+    assert whole[4:] == [("end", "motion", 1, 139), ("start", "covered", 2, 240), ("end", "covered", 2, 240)]

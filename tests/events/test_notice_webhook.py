@@ -1,0 +1,134 @@
+"""Notices to a real web server, which answers or does not."""
+
+import base64
+import json
+import socket
+import threading
+import time
+
+import pytest
+from receiver import HANG, MIDWAY, TRICKLE, address_of_nobody, receiving
+from saying import says
+
+from bgsub.errors import ParameterError
+from bgsub.events.notices.destination import DeliveryError
+from bgsub.events.notices.notice import Notice
+from bgsub.events.notices.webhook import WebhookNotifier
+
+NOTICE = Notice("start", "motion", 1, "camera 0", None, 1.25, 12, 0.0)
+
+
+def failure_of(address, **options):
+    """How the notice fails, and in which time."""
+    begin = time.monotonic()
+    with pytest.raises(DeliveryError) as failed:
+        WebhookNotifier(address, **options).send(NOTICE)
+    return str(failed.value), failed.value.final, time.monotonic() - begin
+
+
+def test_a_notice_is_posted_as_json():
+    with receiving() as server:
+        WebhookNotifier(f"{server.address}/api/webhook/gate?x=1&name=Küche 1").send(NOTICE)
+        path, headers, body = server.requests.get(timeout=60)
+    assert path == "/api/webhook/gate?x=1&name=K%C3%BCche%201"
+    assert headers["Content-Type"] == "application/json"
+    assert "Authorization" not in headers
+    assert json.loads(body) == {
+        "version": 1, "type": "start", "event": "motion", "number": 1, "source": "camera 0", "time": None,
+        "seconds": 1.25, "frame": 12, "duration": 0.0, "regions": [], "snapshot": None, "clip": None, "objects": [],
+    }  # fmt: skip
+
+
+def test_the_password_goes_into_the_header_and_no_message():
+    with receiving([404]) as server:
+        webhook = WebhookNotifier(server.address.replace("://", "://me:s%20cret@") + "/hook-secret")
+        with pytest.raises(DeliveryError) as failed:
+            webhook.send(NOTICE)
+        path, headers, _ = server.requests.get(timeout=60)
+    assert path == "/hook-secret"
+    assert base64.b64decode(headers["Authorization"].removeprefix("Basic ")) == b"me:s cret"
+    assert headers["Host"] == server.address.removeprefix("http://")
+    assert webhook.name == f"webhook {server.address}"
+    assert "cret" not in str(failed.value)
+
+
+@pytest.mark.parametrize(("status", "final"), [(500, False), (503, False), (429, False), (404, True), (400, True)])
+def test_what_is_no_success_is_a_failure(status, final):
+    with receiving([status]) as server:
+        message, is_final, _ = failure_of(server.address)
+    assert message.startswith(f"answers {status} ")
+    assert is_final is final
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_redirections_are_not_followed(status):
+    with receiving([status]) as server:
+        message, final, _ = failure_of(server.address)
+        assert server.requests.qsize() == 1
+    assert message == f"answers {status}: it is at another address, which must be given instead"
+    assert final
+
+
+@pytest.mark.parametrize("answer", [HANG, TRICKLE])
+def test_a_server_that_hangs_is_given_up(answer):
+    with receiving([answer]) as server:
+        message, final, seconds = failure_of(server.address, limit=0.3)
+    assert (message, final) == ("no answer within 0.3 s", False)
+    assert 0.3 <= seconds < 20
+
+
+def test_a_server_that_closes_midway_has_not_answered():
+    with receiving([MIDWAY]) as server:
+        message, final, _ = failure_of(server.address)
+    assert (message, final) == ("no answer: HTTP/1.1 2", False)
+
+
+def test_nobody_listens():
+    message, final, _ = failure_of(address_of_nobody())
+    assert (message, final) == ("no answer: Connection refused", False)
+
+
+def test_no_such_host(monkeypatch):
+    def fail(*_, **__):
+        raise socket.gaierror(-2, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    assert failure_of("http://nowhere.invalid/x")[0] == "no answer: Name or service not known"
+
+
+def test_what_is_no_web_server():
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        webhook = WebhookNotifier(f"http://127.0.0.1:{listening.getsockname()[1]}", limit=20)
+        listening.settimeout(60)
+
+        def answer():
+            connection, _ = listening.accept()
+            with connection:
+                connection.recv(4096)
+                connection.sendall(b"220 mail ready\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(DeliveryError, match=r"^no answer: 220 mail ready"):
+            webhook.send(NOTICE)
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", "gate", "ftp://host/x", "http://", "http:///path", "https://host:port/", "http://host:99999/", "http://h/\nx"],
+)
+def test_what_is_no_address(address):
+    with says(ParameterError, f"a webhook is an address http://HOST/... or https://HOST/..., got '{address}'"):
+        WebhookNotifier(address)
+
+
+def test_a_wrong_address_is_shown_without_its_password():
+    with pytest.raises(ParameterError) as error:
+        WebhookNotifier("mqtt://me:secret@host/x")
+    assert str(error.value).endswith("got 'mqtt://host/x'")
+
+
+@pytest.mark.parametrize(("address", "name"), [("https://[::1]/x", "https://[::1]"), ("http://h:81/x", "http://h:81")])
+def test_names_have_no_path(address, name):
+    assert WebhookNotifier(address).name == f"webhook {name}"

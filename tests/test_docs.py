@@ -1,0 +1,121 @@
+"""What the pages of the documentation show is run here, as far as it can be without brokers and phones."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from cli_inputs import make_scene
+from receiver import receiving
+from video_fakes import write_video
+
+from bgsub._opencv import cv2
+from bgsub.cli import invoke
+from bgsub.events.notices.notice import PLACEHOLDERS, Notice
+
+PAGE = (Path(__file__).resolve().parent.parent / "docs" / "home-automation.md").read_text(encoding="utf-8")
+WEBHOOK = "http://homeassistant.local:8123"
+# A program in the place of the real one: it notes its words and what comes on its standard input.
+PROGRAM = """#!/bin/sh
+{ printf '%s\\n' "$0" "$@"; cat; } > "$(mktemp "$NOTES/XXXXXX")"
+"""
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+@pytest.fixture
+def camera(tmp_path):
+    """A video in which something begins to move, in the place of the camera."""
+    return str(write_video(tmp_path / "gate.avi", make_scene(100, empty=40)))
+
+
+@pytest.fixture
+def notes(tmp_path, monkeypatch):
+    """A function that returns the notes of the programs: name and words of each, and its input."""
+    programs, written = tmp_path / "programs", tmp_path / "notes"
+    programs.mkdir()
+    written.mkdir()
+    for name in ("mosquitto_pub", "curl", "logger"):
+        (programs / name).write_text(PROGRAM)
+        (programs / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs), prepend=":")
+    monkeypatch.setenv("NOTES", str(written))
+
+    def read():
+        notes = [path.read_text().splitlines() for path in written.iterdir()]
+        return [([Path(lines[0]).name, *lines[1:-1]], json.loads(lines[-1])) for lines in notes]
+
+    return read
+
+
+def run(command, camera, address):
+    """Run a command of the page with the camera and the server of the test."""
+    words = shlex.split(command.replace("rtsp://camera/stream", camera).replace(WEBHOOK, address))
+    assert words.pop(0) == "bgsub"
+    assert invoke([*words, "--fast", "--start-frames", "8", "--rank", "2"]) == 0
+
+
+def test_the_webhook_of_home_assistant_is_called(camera, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (command,) = (line for line in blocks("sh") if "--webhook" in line)
+    with receiving() as server:
+        run(command, camera, server.address)
+        paths = {path for path, _, _ in server.requests.queue}
+        notices = [json.loads(body) for _, _, body in server.requests.queue]
+    assert paths == {f"/api/webhook/{re.search('webhook_id: (.*)', PAGE)[1]}"}
+    # What the templates of the page look at.
+    assert [one["type"] for one in notices if one["event"] == "motion"] == ["start", "end"]
+    assert all(one["source"] for one in notices)
+
+
+def test_mqtt_gets_the_json(camera, notes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (command,) = (line for line in blocks("sh") if "mosquitto_pub" in line)
+    run(command, camera, "")
+    got = [(words, notice["type"]) for words, notice in notes() if notice["event"] == "motion"]
+    topic = re.search("state_topic: (.*)", PAGE)[1]
+    assert sorted(kind for _, kind in got) == ["end", "start"]
+    assert all(words == ["mosquitto_pub", "-h", "broker", "-t", topic, "-s"] for words, _ in got)
+
+
+def test_the_phone_gets_a_picture(camera, notes, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (command,) = (line for line in blocks("sh") if "curl" in line)
+    run(command, camera, "")
+    ((words, notice),) = notes()
+    assert words[:2] == ["curl", "-sfT"]
+    assert words[3:] == ["-H", "Title: gate", "https://ntfy.sh/gate-4f1c9b"]
+    assert words[2] == notice["snapshot"]
+    assert cv2.imread(words[2]).shape == (32, 48, 3)
+
+
+def test_the_settings_hold(camera, notes, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BGSUB_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    (settings,) = blocks("toml")
+    with receiving() as server:
+        (tmp_path / "bgsub.toml").write_text(settings.replace(WEBHOOK, server.address))
+        run("bgsub live rtsp://camera/stream --json", camera, "")
+        assert json.loads(capsys.readouterr().out)["notices"]["lost"] == 0
+        assert {json.loads(body)["type"] for _, _, body in server.requests.queue} == {"start", "snapshot", "end"}
+    assert {words[0] for words, _ in notes()} == {"mosquitto_pub", "logger"}
+
+
+def test_the_json_has_the_fields_of_a_notice():
+    (example,) = blocks("json")
+    shown = json.loads(example)
+    assert tuple(shown) == ("version", *PLACEHOLDERS, "objects")
+    sent = json.loads(Notice("end", "motion", 3, "camera 0", None, None, 1, None).to_json())
+    assert tuple(sent) == tuple(shown)
+
+
+def test_the_pieces_for_home_assistant_are_yaml_of_ten_lines():
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
+    automation, mqtt = blocks("yaml")
+    assert yaml.safe_load(automation)["automation"][0]["triggers"][0]["allowed_methods"] == ["POST"]
+    assert yaml.safe_load(mqtt)["mqtt"]["binary_sensor"][0]["device_class"] == "motion"
+    assert max(automation.count("\n"), mqtt.count("\n")) <= 12
