@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,7 +75,11 @@ def batch(
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
-    for option, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record), ("--snapshots", "folder", clips.snapshots)):
+    for option, kind, path in (
+        ("--save-model", "file", model_name),
+        ("--record", "folder", clips.record),
+        ("--snapshots", "folder", clips.snapshots),
+    ):
         if path is not None and Path(path).name != str(path):
             raise ParameterError(f"{option} takes the name of a {kind} without a folder here, got '{path}'")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import click
@@ -10,13 +11,13 @@ from bgsub.cli.blocks import block
 from bgsub.cli.options import passed_through
 
 
-def check_commands(texts: tuple[str, ...], snapshots: bool = True) -> tuple[str, ...]:
+def check_commands(texts: tuple[str, ...], missing: Collection[str] = ()) -> tuple[str, ...]:
     """Return the commands; ParameterError as of `CommandNotifier`."""
     if texts:
         from bgsub.events.notices.command import CommandNotifier  # noqa: PLC0415 - most runs tell nobody
 
         for text in texts:
-            CommandNotifier(text, snapshots=snapshots)
+            CommandNotifier(text, missing=missing)
     return texts
 
 
@@ -35,8 +36,8 @@ notice_options = block(
         multiple=True,
         callback=passed_through(check_commands),
         metavar="[start:|end:|snapshot:|clip:]COMMAND",
-        help="Run a command when motion, a change of light or the like begins or ends, or its snapshot or clip is there. It "
-        "gets JSON on its standard input, and its words may hold {type}, {event}, {source}, {time}, {snapshot} and "
+        help="Run a command when motion, a change of light or the like begins or ends, or its snapshot or clip is there. "
+        "It gets JSON on its standard input, and its words may hold {type}, {event}, {source}, {time}, {snapshot} and "
         "more. No shell is in between, unless it is the command: sh -c '...'. May be given several times.",
     ),
     click.option(

@@ -31,7 +31,8 @@ class Clips:
     snapshots: Path | None
 
     def __post_init__(self) -> None:
-        check_commands(self.on_event, self.snapshots is not None)
+        folders = {"snapshot": self.snapshots, "clip": self.record}
+        check_commands(self.on_event, [name for name, folder in folders.items() if folder is None])
         for name in ("pre_roll", "post_roll", "max_clip_length", "merge_clips"):
             if self.record is None and getattr(self, name) not in (None, False):
                 raise ParameterError(f"--{name.replace('_', '-')} needs --record")
@@ -47,7 +48,9 @@ class Clips:
 
     def moved(self, move: Callable[[Path], Path]) -> Clips:
         """Return the same with other folders."""
-        return replace(self, record=self.record and move(self.record), snapshots=self.snapshots and move(self.snapshots))
+        return replace(
+            self, record=self.record and move(self.record), snapshots=self.snapshots and move(self.snapshots)
+        )
 
     def views(self, views: Sequence[str] | None) -> tuple[str, ...]:
         """Return what of ``--save`` is written, None where it was not given: masks then, but not beside clips."""

@@ -23,7 +23,12 @@ def _options_of_one(options: Decorator) -> Decorator:
     """Return what adds source and folder, `options`, and those that make sense for a single source only."""
     return block(
         click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
-        click.option("-o", "--output", type=PATH, help="Folder for the results; --record, --webhook and the like alone need none."),
+        click.option(
+            "-o",
+            "--output",
+            type=PATH,
+            help="Folder for the results; --record, --webhook and the like alone need none.",
+        ),
         options,
         reconnect_option,
         save_model_option,

@@ -66,7 +66,7 @@ def test_run_tells_commands_and_addresses(cli, video, tmp_path):
         ).ok()  # fmt: skip
         notices = server.notices()
     assert json.loads(answer.out)["notices"] == {"delivered": 7, "lost": 0, "retried": 1}
-    picture = pictures / "video-0001.jpg"
+    picture = pictures / "video-snapshot-0001.jpg"
     assert [(one["type"], one["snapshot"]) for one in notices] == [
         ("start", None), ("start", None), ("snapshot", str(picture)), ("end", str(picture)),
     ]  # fmt: skip
@@ -98,6 +98,27 @@ def test_live_does_so_without_any_other_output(cli, visited, tmp_path, monkeypat
     assert {one["source"] for one in notices} == {visited.removeprefix("http://")}
     assert all(one["time"].startswith("20") and one["time"][-6] in "+-" for one in notices)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_hooks_alone_need_no_folder_and_clips_are_told(cli, video, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("run", video, *QUICK, "--record", "clips", "--on-event", f"clip: {noting('got')} {{clip}}")
+    assert "; 1 notice delivered; wrote " in cli(*words).clean().out
+    assert (tmp_path / "got").read_text() == f"{tmp_path}/clips/video-0001.mp4\n"
+    cli("run", video, *QUICK, "--on-event", "end: true").clean()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clips", "got", "video.avi"]
+    cli("run", video).refused_with("Missing option '-o' / '--output'")
+
+
+def test_batch_does_so_for_each_file(cli, video, tmp_path):
+    with receiving() as server:
+        words = ("--webhook", server.address, "--snapshots", "pictures", "--workers", 1)
+        cli("batch", video, "-o", tmp_path / "out", *QUICK, *words).ok()
+        (snapshot,) = [one["snapshot"] for one in server.notices() if one["type"] == "snapshot"]
+    assert (tmp_path / "out" / "video" / "pictures" / "video-snapshot-0001.jpg").samefile(snapshot)
+    cli("batch", video, "-o", tmp_path / "out", "--snapshots", "a/b").refused(
+        "--snapshots takes the name of a folder without a folder here, got 'a/b'"
+    )
 
 
 def test_what_was_lost_is_said(cli, video, tmp_path, monkeypatch):
@@ -161,7 +182,7 @@ def test_snapshots_for_commands_need_their_folder(cli):
 
 def test_options_of_motion_need_something_that_happens(cli, tmp_path):
     cli("run", "none.avi", "-o", "out", "--motion", 0.1).refused(f"--motion needs {WANTED}")
-    cli("run", "none.avi", "-o", "out", "--post-roll", 1).refused(f"--post-roll needs {WANTED}")
+    cli("run", "none.avi", "-o", "out", "--event-gap", 1).refused(f"--event-gap needs {WANTED}")
     cli("run", "none.avi", "-o", "out", "--webhook", "http://h/", "--pre-roll", 1).refused("--pre-roll needs --record")
 
 

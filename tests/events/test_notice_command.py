@@ -169,7 +169,9 @@ def test_what_is_no_command(command, message):
         CommandNotifier(command)
 
 
-@pytest.mark.parametrize("command", ["echo {snapshot}", "snapshot: echo"])
-def test_snapshots_need_a_folder(command):
-    with says(ParameterError, f"a command for snapshots needs a folder of them (--snapshots), got '{command}'"):
-        CommandNotifier(command, snapshots=False)
+@pytest.mark.parametrize(("file", "option"), [("snapshot", "--snapshots"), ("clip", "--record")])
+def test_files_need_a_folder(file, option):
+    for command in (f"echo {{{file}}}", f"{file}: echo"):
+        CommandNotifier(command)
+        with says(ParameterError, f"a command for {file}s needs a folder of them ({option}), got '{command}'"):
+            CommandNotifier(command, missing=[file])

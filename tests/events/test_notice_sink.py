@@ -11,6 +11,7 @@ from event_scenes import RATE, frame_of, mask_of, separated
 from saying import says
 
 from bgsub.errors import SinkError
+from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.notices.destination import Destination
@@ -98,12 +99,29 @@ def test_the_snapshot_is_the_largest_of_the_first_two_seconds(tmp_path):
     assert brief([snapshot]) == [("snapshot", "motion", 1, 120)]
     assert (start.snapshot, end.snapshot) == (None, snapshot.snapshot)
     assert [one.box for one in snapshot.objects] == [(30, 10, 20, 12)]
-    assert snapshot.snapshot == tmp_path / "new" / "pictures" / "gate-0001.jpg"
+    assert snapshot.snapshot == tmp_path / "new" / "pictures" / "gate-snapshot-0001.jpg"
     assert abs(cv2.imread(str(snapshot.snapshot), cv2.IMREAD_GRAYSCALE).astype(int) - 120).max() <= 2
     # What grows later comes too late.
     late = run(stream(boxes=lambda index: [(5, 5, 12 + index // 10, 12)] if index >= 100 else []), snapshots=tmp_path)
     assert [one.type for one in late] == ["start", "snapshot", "end"]
     assert 150 <= late[1].frame <= 108 + 2 * RATE
+
+
+def test_the_clip_is_told_once_it_is_complete(tmp_path):
+    for count, moment in ((400, 2), (140, 1)):  # the second one ends in the middle of it
+        folder, memory = tmp_path / str(count), Memory()
+        feed = EventFeed(ObjectLinker(RATE))
+        with RecorderSink(folder, feed=feed, source="gate") as recorder:
+            sink = NoticeSink(feed, [memory], clips=True)
+            for pair in stream(count, boxes=lambda index: boxes_of(index) or boxes_of(index, range(250, 290))):
+                recorder.write(*pair)
+                sink.write(*pair)
+        sink.close()
+        whole = [[("start", 100), ("end", 139), ("clip", 139)], [("start", 250), ("end", 289), ("clip", 289)]]
+        assert [(one.type, one.frame) for one in memory.notices] == sum(whole[:moment], [])
+        told = [one.clip for one in memory.notices if one.type == "clip"]
+        assert told == [clip.path for clip in recorder.clips]
+        assert all(path.exists() for path in told)
 
 
 def test_what_lasts_at_the_end_ends_with_it(tmp_path):
@@ -151,7 +169,9 @@ def test_a_disk_that_is_full_costs_the_snapshot_only(tmp_path, monkeypatch, capl
 
     monkeypatch.setattr("bgsub.events.notices.sink.write_image", fail)
     assert [one.type for one in run(stream(), snapshots=tmp_path)] == ["start", "end"]
-    assert caplog.messages == [f"no snapshot: '{tmp_path}/gate-0001.jpg' cannot be written: No space left on device"]
+    assert caplog.messages == [
+        f"no snapshot: '{tmp_path}/gate-snapshot-0001.jpg' cannot be written: No space left on device"
+    ]
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+from collections.abc import Collection
 from contextlib import suppress
 from tempfile import TemporaryFile
 from typing import IO
@@ -21,6 +22,7 @@ LIMIT = 30.0
 
 _TYPE = re.compile(rf"\s*({'|'.join(TYPES)}):")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")  # {"state": "on"} is none
+_FOLDERS = {"snapshot": "--snapshots", "clip": "--record"}
 _OF_SHELLS = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"}
 _READ = 2000  # bytes at the end of what a command says
 
@@ -37,8 +39,8 @@ class CommandNotifier(Destination):
     command : str
         Program and arguments, with the fields of `Notice` as placeholders: ``notify-send {event} {source}``.
         ``start:``, ``end:``, ``snapshot:`` or ``clip:`` before it restrict it to these notices.
-    snapshots : bool
-        Whether there are snapshots.
+    missing : collection of {"snapshot", "clip"}
+        The files that there will be none of.
     limit : float
         Seconds it may take.
 
@@ -46,10 +48,10 @@ class CommandNotifier(Destination):
     ------
     ParameterError
         For a command that is empty or cannot be split, a program that is not there, an unknown placeholder, what only a
-        shell understands, and snapshots where there are none.
+        shell understands, and files that are missing.
     """
 
-    def __init__(self, command: str, *, snapshots: bool = True, limit: float = LIMIT) -> None:
+    def __init__(self, command: str, *, missing: Collection[str] = (), limit: float = LIMIT) -> None:
         restricted = _TYPE.match(command)
         self._type = None if restricted is None else restricted[1]
         self._words = _split(command[restricted.end() if restricted else 0 :], command)
@@ -57,8 +59,11 @@ class CommandNotifier(Destination):
         self._process: subprocess.Popen[bytes] | None = None
         self._cancelled = False
         self.name = f"command {os.path.basename(self._words[0])}"
-        if not snapshots and (self._type == "snapshot" or any("{snapshot}" in word for word in self._words)):
-            raise ParameterError(f"a command for snapshots needs a folder of them (--snapshots), got '{command}'")
+        for file in missing:
+            if self._type == file or any(f"{{{file}}}" in word for word in self._words):
+                raise ParameterError(
+                    f"a command for {file}s needs a folder of them ({_FOLDERS[file]}), got '{command}'"
+                )
 
     def wants(self, notice: Notice) -> bool:
         return self._type in (None, notice.type)

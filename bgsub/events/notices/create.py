@@ -23,9 +23,9 @@ def make_notices(
 
     `snapshots` and `clips` are the folders of what is recorded.
     """
-    with_pictures = snapshots is not None
+    missing = [name for name, folder in (("snapshot", snapshots), ("clip", clips)) if folder is None]
     destinations = [
-        *(CommandNotifier(command, snapshots=with_pictures) for command in commands),
+        *(CommandNotifier(command, missing=missing) for command in commands),
         *(WebhookNotifier(address) for address in webhooks),
     ]
     return NoticeSink(feed, destinations, source=source, snapshots=snapshots, clips=clips is not None)
