@@ -43,7 +43,7 @@ class Container:
 
     With `threads` several frames are decoded at a time, where it can be known which are lost; `hardware` is the kind of
     a hardware decoder, as ``"cuda"``, which raises FFmpegError, RuntimeError or NotImplementedError where it does not
-    work. SourceError where the file is no video. `broken` is whether it ended in an error.
+    work. SourceError where the file is no video. `broken` is whether it has ended within a packet.
     """
 
     def __init__(self, path: Path | Pipe, threads: bool = True, hardware: str | None = None) -> None:
@@ -104,6 +104,8 @@ class Container:
                     return
             if packet is None:
                 return
+            if packet.size:
+                self.broken = packet.is_corrupt
             yield packet
 
     def frames(self) -> Iterator[Any]:

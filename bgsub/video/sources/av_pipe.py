@@ -38,7 +38,8 @@ class AvPipeSource(PipeSource):
     DependencyError
         If PyAV is missing.
     CutShortError
-        While iterating, after the last whole frame of a stream that breaks off.
+        While iterating, after the last frame of a stream that breaks off, where that can be told: in MP4 and AVI.
+        Matroska and MPEG-TS just end there.
     """
 
     def __init__(self, pipe: Pipe, *, on_error: str = "stop", rate: float | Fraction | None = None) -> None:
@@ -95,7 +96,7 @@ class AvPipeSource(PipeSource):
 
     def _good_frames(self) -> Iterator[tuple[int, Any]]:
         """Yield index and frame of each that can be decoded."""
-        good = failures = 0
+        index = failures = 0
         for index, frame in enumerate(self._container.frames()):
             if frame is None:
                 failures += 1
@@ -103,10 +104,9 @@ class AvPipeSource(PipeSource):
             if failures and not self._pipe.ended:  # else the decoder gives what it has held back
                 self._unreadable(f"frame {index - failures + 1} of {self.name} cannot be decoded", failures)
                 failures = 0
-            good += 1
             yield index, frame
-        if good and (failures or self._container.broken) and not self._pipe.cancelled:
-            raise CutShortError(f"{self.name} breaks off within a frame, after {good} whole ones")
+        if (failures or self._container.broken) and not self._pipe.cancelled:
+            raise CutShortError(f"{self.name} breaks off within frame {index + 1}")
 
     def _seconds_at(self, index: int, frame: Any) -> float | None:
         if self._given_rate is not None or frame.pts is None or self._first_stamp is None:
