@@ -23,12 +23,20 @@ class BrokenSourceError(SourceError):
     """A source that was being read is no longer what it was: a failure, no wrong input."""
 
 
+class CutShortError(BrokenSourceError):
+    """A source broke off; what came before is good, and the outputs of it are finished."""
+
+
 class SinkError(BgsubError, OSError):
     """An output cannot be created or written."""
 
 
 class OutputError(SinkError):
     """An output that was open already cannot be written any more, as on a full disk: a failure, no wrong input."""
+
+
+class ReaderGoneError(OutputError):
+    """Whoever read the output from a pipe has seen enough."""
 
 
 class StoppedError(BgsubError):

@@ -23,7 +23,7 @@ from bgsub.cli.evaluate import evaluate
 from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
-from bgsub.cli.verdict import FAILURE, OK, verdict
+from bgsub.cli.verdict import FAILURE, OK, READER_GONE, verdict
 from bgsub.cli.warm_up import warm_up
 
 
@@ -70,7 +70,8 @@ for _command in (run, track, batch, live, camera, decompose, demo, evaluate, ben
 def invoke(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of the process, and return its exit code: 0 done, 1 failure, 2 wrong input.
 
-    Whatever goes wrong is told in one line on standard error; the traceback only with ``--verbose``.
+    Whatever goes wrong is told in one line on standard error; the traceback only with ``--verbose``. It is 141, and
+    nothing is told, when whoever read the frames on standard output has gone.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
@@ -81,7 +82,8 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         if is_verbose() or {"-v", "--verbose"} & set(given):
             traceback.print_exc()
         message, code = verdict(error)
-        click.echo(f"bgsub: error: {message}", err=True)
+        if code != READER_GONE:  # which is nothing to tell of
+            click.echo(f"bgsub: error: {message}", err=True)
         return code
     return result if isinstance(result, int) else OK
 

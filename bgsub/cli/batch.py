@@ -12,7 +12,7 @@ import click
 from bgsub.cli.blocks import count
 from bgsub.cli.job_options import job_options, make_job
 from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
-from bgsub.cli.options import MethodCommand, output_option
+from bgsub.cli.options import MethodCommand, folder_option
 from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.progress import bar, kind_of_progress
 from bgsub.cli.record_options import Clips
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=MethodCommand, short_help="Separate any number of files, in parallel or on many machines.")
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
-@output_option
+@folder_option
 @click.option(
     "--workers",
     type=click.IntRange(1),
@@ -75,6 +75,8 @@ def batch(
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
+    if "-" in patterns:
+        raise ParameterError("a batch takes files, got '-': bgsub run reads standard input")
     for option, kind, path in (
         ("--save-model", "file", model_name),
         ("--record", "folder", clips.record),

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from bgsub.cli.blocks import PATH, block, choice
 from bgsub.cli.logs import Reporting, logger, progress_logger, report_options, to_file
-from bgsub.cli.options import format_option, output_option
+from bgsub.cli.options import folder_option, format_option
 from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.progress import progress_bar
 from bgsub.cli.settings import Command
@@ -119,7 +119,7 @@ _output_options = block(
 
 @click.command(cls=Command, short_help="Split a whole video, images or a matrix into low rank and sparse.")
 @click.argument("source", metavar="INPUT")
-@output_option
+@folder_option
 @_estimator_options
 @_input_options
 @source_options

@@ -10,7 +10,7 @@ import bgsub
 from bgsub import evaluation, synthetic
 from bgsub.cli.blocks import PATH, count
 from bgsub.cli.logs import Reporting, report_options
-from bgsub.cli.options import scene_option
+from bgsub.cli.options import check_folder, scene_option
 from bgsub.cli.pipeline import Telling, run_pipeline
 from bgsub.cli.settings import Command
 from bgsub.cli.source_options import duration_option
@@ -22,7 +22,13 @@ _SIZE = (320, 240)
 
 @click.command(cls=Command, short_help="Separate a synthetic scene and score the masks; needs no camera and no screen.")
 @click.option(
-    "-o", "--output", type=PATH, default=Path("bgsub-demo"), show_default=True, help="Folder for the results."
+    "-o",
+    "--output",
+    type=PATH,
+    default=Path("bgsub-demo"),
+    show_default=True,
+    callback=check_folder,
+    help="Folder for the results.",
 )
 @scene_option
 @duration_option("300", "Length of the scene")

@@ -22,7 +22,7 @@ from bgsub.cli.model_options import model_option, save_model_option
 from bgsub.cli.options import MethodCommand, check_model, format_option, given, save_option
 from bgsub.cli.pipeline import Telling, run_pipeline, termination_as_interrupt
 from bgsub.cli.record_options import Clips, record_options
-from bgsub.cli.source_options import duration_option, on_error_option, rate_option, reconnect_option
+from bgsub.cli.source_options import duration_option, on_error_option, rate_option, raw_option, reconnect_option
 from bgsub.cli.verdict import FAILURE, OK, verdict
 from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.job import Job, JobResult
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @click.command(cls=MethodCommand, short_help="Separate cameras' pictures in windows, a browser, files, or all of it.")
 @click.argument("cameras", nargs=-1, metavar="[CAMERA]...")
 @screen_options
-@click.option("-o", "--output", type=PATH, help="Folder for recordings of the --save views.")
+@click.option("-o", "--output", type=PATH, help="Folder for recordings of the --save views, or - for standard output.")
 @save_option
 @format_option
 @name_option
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 @record_options
 @virtual_camera_options
 @duration_option()
+@raw_option
 @rate_option
 @reconnect_option
 @on_error_option
@@ -68,8 +69,9 @@ def live(
     """Separate cameras' pictures while they come in.
 
     CAMERA is the number of a camera (0, the default, is the first) or an address such as rtsp://... or
-    http://...; a file works as well. Where frames come too fast, the oldest are dropped and counted. Several
-    cameras have a window each and share the page; their files go into a folder each.
+    http://...; a file works as well, a named pipe, and - for standard input. Where frames come too fast, the oldest
+    are dropped and counted. Several cameras have a window each and share the page; their files go into a folder
+    each.
 
     Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, r reset the model, f freeze it.
     """
@@ -84,7 +86,7 @@ def live(
             options["model"],
             options["save_model"],
             partial(outputs.sinks, folder=folder),
-            {name: options[name] for name in ("on_error", "rate", "reconnect")},
+            {name: options[name] for name in ("on_error", "rate", "raw", "reconnect")},
             screen.fast,
             options["roi"],
         )
@@ -98,7 +100,7 @@ def live(
     )
     with termination_as_interrupt(), _advised(start, not screen.no_window, page is not None) as session:
         if session.server is not None:
-            click.echo(f"watch at {session.server.address}", err=Reporting.of().json)
+            click.echo(f"watch at {session.server.address}", err=Reporting.of().json or _is_standard(options["output"]))
         outcomes = session.run()
         return _tell_several(outcomes, telling) if len(cameras) > 1 else OK
 
@@ -153,6 +155,10 @@ class _Outputs:
         return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions)
 
 
+def _is_standard(output: Path | None) -> bool:
+    return str(output) == "-"
+
+
 def _check(cameras: tuple[str, ...], screen: Screen, outputs: _Outputs) -> None:
     """Refuse what does not go together."""
     folder, virtual = outputs.options["output"], outputs.virtual
@@ -166,6 +172,8 @@ def _check(cameras: tuple[str, ...], screen: Screen, outputs: _Outputs) -> None:
     for name in ("event_files", "plot"):
         if outputs.options[name] and folder is None:
             raise ParameterError(f"--{name.replace('_', '-')} needs --output")
+    if _is_standard(folder) and len(cameras) > 1:
+        raise ParameterError("standard output takes one camera, got several")
     if virtual.virtual_camera and len(cameras) > 1:
         raise ParameterError("--virtual-camera takes one camera, got several")
     if virtual.virtual_device is not None and not virtual.virtual_camera:

@@ -19,6 +19,8 @@ from bgsub.errors import SinkError
 logger = logging.getLogger("bgsub")
 progress_logger = logging.getLogger("bgsub.progress")  # told on the screen without --verbose, too
 
+stream_logger = logging.getLogger("bgsub.stream")  # what is told of raw frames on standard output, likewise
+
 PROGRESS = ("auto", "bar", "log", "none")
 
 
@@ -45,7 +47,7 @@ class Screen(logging.StreamHandler):
     def __init__(self, verbose: bool) -> None:
         super().__init__()
         self.verbose = verbose
-        self.told = {progress_logger.name}
+        self.told = {progress_logger.name, stream_logger.name}
         self.setFormatter(logging.Formatter("bgsub: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -93,6 +95,7 @@ def logged(reporting: Reporting) -> Iterator[None]:
     """Log as the options say inside the block; what ends it goes into the file as well, or SinkError without one."""
     if reporting.verbose and not is_verbose():
         log_to_screen(True)
+    stream_logger.setLevel(logging.WARNING if reporting.quiet else logging.INFO)
     if reporting.log is None:
         yield
         return

@@ -162,7 +162,18 @@ format_option = choice(
     of=["auto", "video", "images"],
     text="Kind of output; auto makes images of images and video of video.",
 )
-output_option = click.option("-o", "--output", required=True, type=PATH, help="Folder for the results.")
+
+
+def check_folder(context: click.Context, option: click.Parameter, value: Path) -> Path:
+    """Return the path; ParameterError if it stands for standard output."""
+    if str(value) == "-":
+        raise ParameterError(f"{called(context, option)} takes a folder here; bgsub run writes to standard output")
+    return value
+
+
+folder_option = click.option(
+    "-o", "--output", required=True, type=PATH, callback=check_folder, help="Folder for the results."
+)
 scene_option = choice(
     "--scene", of=["lobby", "street"], text="A room whose lamps switch, or a road under passing clouds."
 )

@@ -15,7 +15,7 @@ from bgsub.cli.model_options import save_model_option
 from bgsub.cli.options import MethodCommand
 from bgsub.cli.pipeline import Telling, run_and_tell
 from bgsub.cli.record_options import Clips
-from bgsub.cli.source_options import reconnect_option
+from bgsub.cli.source_options import raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FILES
 
 
@@ -27,9 +27,10 @@ def _options_of_one(options: Decorator) -> Decorator:
             "-o",
             "--output",
             type=PATH,
-            help="Folder for the results; --record, --webhook and the like alone need none.",
+            help="Folder for the results, or - for standard output; --record, --webhook and the like alone need none.",
         ),
         options,
+        raw_option,
         reconnect_option,
         save_model_option,
         click.option(
@@ -64,6 +65,9 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     or the number of a camera. Several video files are taken for one that goes on from file to file, as cameras record
     them. Images keep their numbers: in000123.jpg gives mask/bin000123.png. Videos become mask.mkv (without loss),
     panel.mp4 and so on. Masks are 0 background, 127 shadow, 255 foreground.
+
+    SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
+    Matroska stream, or as bytes alone with --save mask.raw and where PyAV is missing.
     """
     _run(sources, output, **options)
 

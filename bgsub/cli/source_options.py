@@ -7,6 +7,7 @@ import click
 from bgsub.cli.blocks import Decorator, block, choice, count
 from bgsub.cli.origins import called
 from bgsub.errors import ParameterError
+from bgsub.video.raw_format import PIXELS, RawFormat
 from bgsub.video.sources.part import BACKENDS
 from bgsub.video.timecode import Timecode
 
@@ -55,6 +56,23 @@ source_options = block(
 )
 """The command gets the values as `open_source` takes them; `start`, `end` and `duration` as text, or None."""
 
+
+def _check_raw(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
+    """Raise ParameterError naming the option if the text is no format of raw frames."""
+    if value is not None:
+        try:
+            RawFormat.parse(value)
+        except ParameterError as error:
+            raise ParameterError(f"{called(context, option)}: {error}") from None
+    return value
+
+
+raw_option = click.option(
+    "--raw",
+    callback=_check_raw,
+    metavar="WxH:PIXELS[@RATE]",
+    help=f"The pipe holds frames without a header, such as 640x480:bgr24@25; PIXELS is one of {', '.join(PIXELS)}.",
+)
 reconnect_option = click.option(
     "--reconnect",
     type=click.FloatRange(0),

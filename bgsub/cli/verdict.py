@@ -5,15 +5,24 @@ from __future__ import annotations
 import click
 
 from bgsub.cli.origins import hint, setting_of
-from bgsub.errors import BgsubError, BrokenSourceError, DependencyError, OutputError, StoppedError, did_you_mean
+from bgsub.errors import (
+    BgsubError,
+    BrokenSourceError,
+    DependencyError,
+    OutputError,
+    ReaderGoneError,
+    StoppedError,
+    did_you_mean,
+)
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
+READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
 
 _FAILURES = (BrokenSourceError, DependencyError, OutputError, StoppedError)
 
 
 def verdict(error: BaseException) -> tuple[str, int]:
-    """Return the message, one line, and the exit code: 1 for a failure, 2 for wrong input."""
+    """Return the message, one line, and the exit code: 1 for a failure, 2 for wrong input, 141 for a closed pipe."""
     message, code = _verdict(error)
     return " ".join(message.splitlines()), code
 
@@ -29,7 +38,8 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.ClickException):
         return error.format_message(), error.exit_code
     if isinstance(error, BgsubError):
-        return str(error), FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
+        code = FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
+        return str(error), READER_GONE if isinstance(error, ReaderGoneError) else code
     if isinstance(error, (KeyboardInterrupt, click.Abort)):
         return "stopped by the user", FAILURE
     return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE

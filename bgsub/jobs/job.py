@@ -26,7 +26,7 @@ class Job:
     source : str or tuple of str
         What `open_source` takes: several are the files of one camera in a row.
     output : Path
-        Folder of the results.
+        Folder of the results; ``"-"`` for the frames of one view on standard output.
     save : tuple of str
         Outputs by name and, if wanted, ending; see `create_sinks`. May be empty.
     format : {"auto", "video", "images"}
@@ -37,6 +37,8 @@ class Job:
         The part of the source, see `open_source`.
     backend, hardware
         What decodes video files, see `open_source`.
+    raw : str, optional
+        What raw frames from a pipe are, see `open_source`.
     roi : tuple of str
         Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
     event_files : tuple of {"csv", "jsonl", "coco"}
@@ -86,6 +88,7 @@ class Job:
     every: int = 1
     backend: str = "auto"
     hardware: bool = False
+    raw: str | None = None
     roi: tuple[str, ...] = ()
     event_files: tuple[str, ...] = ()
     plot: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.create import create_sinks, label_of
 from bgsub.video.sources.base import FrameSource
+from bgsub.video.sources.pipe import STANDARD
 
 
 def make_sinks(
@@ -43,6 +45,8 @@ def make_sinks(
     ParameterError, DependencyError, SinkError
         As `create_sinks` and `create_event_sinks` do; no sink is left open then.
     """
+    if os.fspath(job.output) == STANDARD and (job.event_files or job.plot or not job.save):
+        raise ParameterError("standard output takes the frames of one view (--save), no event files and no timeline")
     sinks: list[Sink] = []
     feed = events.make_feed(source, MotionRules(**job.motion), regions)
     if job.save:

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from bgsub.errors import ParameterError
+from bgsub.errors import CutShortError, ParameterError, ReaderGoneError
 from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
@@ -118,7 +118,8 @@ class Pipeline:
         ------
         Exception
             The first one of the source, the subtractor, a sink or `progress`, as it is. No thread is left
-            behind, the source is closed and the sinks are aborted by then.
+            behind, the source is closed and the sinks are aborted by then; after `CutShortError` and
+            `ReaderGoneError` they are closed, and hold the frames before.
         """
         begin, waited_before = time.perf_counter(), waited()
         threads = [
@@ -127,6 +128,7 @@ class Pipeline:
         ]
         started: list[threading.Thread] = []
         failure: BaseException | None = None
+        ended: BaseException | None = None  # an error that leaves the frames before it as good as they are
         stopped = "end"
         try:
             for thread in threads:
@@ -137,12 +139,14 @@ class Pipeline:
             stopped = "user" if self._quitting else "end"
         except KeyboardInterrupt:
             stopped = "user"
+        except (CutShortError, ReaderGoneError) as error:
+            ended = error
         except BaseException as error:
             failure = error
         with interrupts.ignored():
             failure = self._finish(started, failure, goes_on=stopped == "user" and self._checkpoints is not None)
-        if failure is not None:
-            raise failure
+        if (raised := failure or ended) is not None:
+            raise raised
         return Summary(
             self._count,
             self._frames.dropped + self._source.dropped,

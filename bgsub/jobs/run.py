@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from datetime import datetime
@@ -26,6 +27,7 @@ from bgsub.subtractor import BackgroundSubtractor
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.pipe import STANDARD, is_pipe
 
 Watch = Callable[[FrameSource], AbstractContextManager[Callback]]
 
@@ -63,6 +65,9 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     make_subtractor(job.parameters, job.model)  # what is wrong shows before the source is opened
     if job.resume and job.record is not None:
         raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
+    comes_again = not is_pipe(job.source) and os.fspath(job.output) != STANDARD
+    if job.resume and not comes_again:
+        raise ParameterError("what goes through a pipe cannot be resumed: that takes a file and a folder")
     regions = Regions(job.roi) if job.roi else None
     with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
         if job.save_model is not None and job.save_model.resolve() in [path.resolve() for path in source.paths]:
@@ -87,7 +92,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             controls=controls,
             checkpoints=checkpoints,
         )
-        if result.summary.stopped == "user" and not source.live:
+        if result.summary.stopped == "user" and comes_again and not source.live:
             note_interruption(job, source)
         elif not job.resume:
             forget_interruption(job, source)
@@ -101,6 +106,7 @@ def _open(job: Job) -> FrameSource:
         rate=job.rate,
         backend=job.backend,
         hardware=job.hardware,
+        raw=job.raw,
         start=job.start,
         end=job.end,
         duration=job.duration,
@@ -152,6 +158,8 @@ def execute(
                 raise StoppedError(_stopped(source, summary, checkpoints))
             if save_model is not None:
                 subtractor.save(save_model)
+        except OutputError:
+            raise
         except SinkError as error:
             raise OutputError(str(error)) from error
     if checkpoints is not None:

@@ -27,6 +27,7 @@ from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera_address import file_name, without_password
 from bgsub.video.sources.opening import open_source
+from bgsub.video.sources.pipe import PipeSource, is_pipe
 
 Runner = Callable[..., JobResult]
 MakeSinks = Callable[[FrameSource], Sequence[Sink]]
@@ -204,7 +205,7 @@ class LiveSession:
             return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)
 
     def _open(self, camera: LiveCamera) -> FrameSource:
-        """Open a camera; while one on the network is waited for, its window lives and the run can be quit."""
+        """Open a camera; while one on the network or a pipe is waited for, its window lives and the run can be quit."""
         controls = self.controls[camera.name]
         windows = self._windows if len(self._cameras) == 1 else []  # several are served by the main thread
 
@@ -215,7 +216,12 @@ class LiveSession:
                 raise StoppedError("stopped by the user before the camera answered")
 
         opening = partial(open_source, camera.source, **camera.open_options)
-        return in_background(opening, FrameSource.close, attend) if "://" in camera.source else opening()
+        if "://" not in camera.source and not is_pipe(camera.source):
+            return opening()
+        source = in_background(opening, FrameSource.close, attend)
+        if isinstance(source, PipeSource):
+            source.live = True  # whoever watches wants the newest frame, not all of them
+        return source
 
     # -- several cameras -----------------------------------------------------------------------------------------
 

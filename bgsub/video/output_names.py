@@ -19,6 +19,8 @@ VIDEO_ENDINGS = (".mkv", ".avi", ".mp4", ".m4v", ".mov", ".webm")
 IMAGE_ENDINGS = (".png", ".jpg", ".tif", ".webp")
 ARRAY_ENDINGS = (".npz",)
 ENDINGS = VIDEO_ENDINGS + IMAGE_ENDINGS + ARRAY_ENDINGS
+RAW_ENDING = ".raw"  # the bytes of the frames, on standard output only
+STREAM_ENDINGS = (".mkv", RAW_ENDING)  # what standard output takes
 STILL_ENDINGS = (".png", ".jpg", ".tif")
 ALPHA_VIDEO_ENDINGS = (".mkv", ".mov", ".webm")
 LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
@@ -47,12 +49,12 @@ class OutputSpec:
 
     @property
     def kind(self) -> str | None:
-        """One of video, images, array, still; None where the ending is left to the source."""
+        """One of video, images, array, still, raw; None where the ending is left to the source."""
         if self.view == STILL:
             return "still"
         if self.ending is None:
             return None
-        kinds = (("video", VIDEO_ENDINGS), ("images", IMAGE_ENDINGS), ("array", ARRAY_ENDINGS))
+        kinds = (("video", VIDEO_ENDINGS), ("images", IMAGE_ENDINGS), ("array", ARRAY_ENDINGS), ("raw", (RAW_ENDING,)))
         return next(kind for kind, endings in kinds if self.ending in endings)
 
     def __str__(self) -> str:
@@ -83,7 +85,7 @@ def parse_output(text: str) -> OutputSpec:
         return OutputSpec(view, ".png" if view == STILL else None)
     ending = f".{ending.lower()}"
     allowed = allowed_endings(view)
-    if ending in allowed:
+    if ending in allowed or (ending == RAW_ENDING and view != STILL):
         return OutputSpec(view, ending)
     why = {"mask": ", which blurs the labels", "cutout": ", which has no alpha channel"}.get(view)
     if why is None or ending not in ENDINGS:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from video_fakes import MjpegServer, ThresholdSubtractor, make_frames
+from video_fakes import MjpegServer, ThresholdSubtractor, Writers, make_frames
 
 
 @pytest.fixture
@@ -16,6 +16,14 @@ def frames():
 @pytest.fixture
 def subtractor():
     return ThresholdSubtractor()
+
+
+@pytest.fixture
+def written(tmp_path):
+    """A function that returns a named pipe into which somebody writes those bytes."""
+    writers = Writers(tmp_path)
+    yield writers
+    writers.join()
 
 
 @pytest.fixture

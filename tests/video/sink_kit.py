@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import textwrap
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
-from bgsub.video import ArraySink, AvVideoSink, Frame, ImageSequenceSink, StillSink, VideoSink
+from bgsub.video import (
+    ArraySink,
+    AvVideoSink,
+    EncodedStreamSink,
+    Frame,
+    ImageSequenceSink,
+    Outlet,
+    RawStreamSink,
+    StillSink,
+    VideoSink,
+)
 
 
 def feed(sink, images, first=0, rate=None):
@@ -82,6 +94,10 @@ def make(kind, folder):
     name, _, by = kind.partition(" ")
     view, dot, _ending = name.partition(".")
     path = folder / name
+    if by == "stream":
+        folder.mkdir(exist_ok=True)
+        outlet = Outlet(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC))
+        return (RawStreamSink if path.suffix == ".raw" else EncodedStreamSink)(outlet, view, Fraction(30))
     if view == "background-image":
         return StillSink(path)
     if not dot:

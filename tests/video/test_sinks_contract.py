@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from saying import says
 from sink_kit import fed, feed, feed_and_raise, files, make, read_images, small_frames
-from video_fakes import COUNT, content, read_video
+from video_fakes import COUNT, HEIGHT, WIDTH, content, read_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError
@@ -26,9 +26,11 @@ OPENCV = ["mask.mkv opencv", "mask.avi opencv", "mask.mp4 opencv", "panel.mov op
 AV = ["mask.mkv", "mask.avi", "panel.mp4", "panel.mkv", "overlay.m4v", "panel.webm", "cutout.mkv", "cutout.mov"]
 OTHERS = ["mask", "cutout", "mask.npz", "panel.npz", "background-image.png", "background-image.tif"]
 SINGLE = ("background-image.png", "background-image.tif")
+STREAMS = ["panel.mkv stream", "mask.mkv stream", "mask.raw stream", "cutout.raw stream"]  # have a name in tests only
+ALL = [*OPENCV, *AV, "cutout.webm", *OTHERS]
 
 
-@pytest.fixture(params=[*OPENCV, *AV, "cutout.webm", *OTHERS])
+@pytest.fixture(params=ALL)
 def kind(request):
     return request.param
 
@@ -40,6 +42,8 @@ def count(folder, kind, partial=False):
         return len(read_images(path))
     if partial:
         path = path.with_name(f"{path.stem}.partial{path.suffix}")
+    if path.suffix == ".raw":
+        return path.stat().st_size / (HEIGHT * WIDTH * (1 if path.stem == "mask" else 4))
     if path.suffix == ".npz":
         with np.load(path) as data:
             return len(data["index"])
@@ -48,6 +52,7 @@ def count(folder, kind, partial=False):
     return len(read_video(path))
 
 
+@pytest.mark.parametrize("kind", [*ALL, *STREAMS])
 @pytest.mark.parametrize("end", ["close", "Ctrl-C"])
 def test_finished_output_is_there_under_its_name_only(tmp_path, kind, frames, end):
     sink = make(kind, tmp_path)
@@ -97,7 +102,7 @@ def test_without_frames_there_is_no_output(tmp_path, kind, frames):
     assert content(tmp_path) == before
 
 
-@pytest.mark.parametrize("other", [*AV, *OTHERS])
+@pytest.mark.parametrize("other", [*AV, *OTHERS, *STREAMS])
 def test_equal_frames_give_equal_bytes(tmp_path, other, frames):
     for folder in ("a", "b"):
         fed(make(other, tmp_path / folder), frames, rate=30)
@@ -181,6 +186,15 @@ def test_what_was_written_before_must_be_there(tmp_path, kind):
     with pytest.raises(SinkError, match=rf"^'{tmp_path / kind}' cannot be continued: '.*partial.*'") as caught:
         make(kind, tmp_path).resume(state)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", STREAMS)
+def test_a_stream_without_frames_is_empty_and_never_resumed(tmp_path, kind):
+    with make(kind, tmp_path) as sink:
+        with says(SinkError, "standard output cannot be continued"):
+            sink.checkpoint()
+        sink.abort()
+    assert (tmp_path / kind.split()[0]).read_bytes() == b""
 
 
 def test_opencv_cannot_resume_videos(tmp_path):

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from saying import says
-from video_fakes import COUNT, HEIGHT, WIDTH, FakeCapture, write_images, write_video
+from video_fakes import COUNT, HEIGHT, WIDTH, FakeCapture, needs_pipes, write_images, write_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
@@ -15,10 +15,11 @@ from bgsub.video import Frame, open_source
 
 VIDEOS = ["opencv", "pyav", "part of opencv", "part of pyav"]
 FILES = [*VIDEOS, "folder", "glob", "printf", "list", "array", "part of array"]
+PIPES = [pytest.param(kind, marks=needs_pipes) for kind in ("pipe", "raw pipe")]
 LIVE = ["camera", "stream"]
 
 
-@pytest.fixture(params=FILES + LIVE)
+@pytest.fixture(params=FILES + PIPES + LIVE)
 def kind(request):
     return request.param
 
@@ -32,6 +33,13 @@ def source(kind, tmp_path, frames, monkeypatch, request):
             pytest.importorskip("av", reason="PyAV is not installed")
         longer = [*frames, *frames[:3]] if kind.startswith("part of") else frames
         spec = write_video(tmp_path / "clip.avi", np.array(longer))
+    elif kind.endswith("pipe"):
+        if kind == "pipe":
+            pytest.importorskip("av", reason="PyAV is not installed")
+            sent = write_video(tmp_path / "clip.mkv", frames).read_bytes()
+        else:
+            sent, options["raw"] = frames.tobytes(), f"{WIDTH}x{HEIGHT}:bgr24@25"
+        spec = request.getfixturevalue("written")(sent)
     elif kind in ("folder", "glob", "printf", "list"):
         folder = write_images(tmp_path / "input", frames)
         patterns = {"folder": folder, "glob": f"{folder}/in*.png", "printf": f"{folder}/in%06d.png"}
@@ -79,7 +87,7 @@ def test_yields_every_frame_in_order(source, kind, frames):
 def test_names_its_properties(source, kind):
     assert source.size == (WIDTH, HEIGHT)
     assert source.rate is None or isinstance(source.rate, Fraction)
-    assert source.length == (None if kind in LIVE else COUNT)
+    assert source.length == (COUNT if kind in FILES else None)
     assert source.live == (kind in LIVE)
     assert source.numbered == (kind in ("folder", "glob", "printf", "list"))
     assert source.skipped == 0
@@ -95,7 +103,7 @@ def test_times_follow_the_rate(source, kind):
     else:
         assert times[0] == 0
         assert times == sorted(times)
-    if kind in VIDEOS:
+    if kind in VIDEOS or kind.endswith("pipe"):
         np.testing.assert_allclose(times, np.arange(COUNT) / 25, atol=1e-3)
 
 
@@ -121,7 +129,7 @@ def test_close_is_final_and_may_be_repeated(source):
 
 
 def test_given_rate_wins(kind, source):
-    assert source.rate == {**dict.fromkeys(VIDEOS, 25), "camera": 30, "stream": 25}.get(kind)
+    assert source.rate == {**dict.fromkeys([*VIDEOS, "pipe", "raw pipe"], 25), "camera": 30, "stream": 25}.get(kind)
 
 
 @pytest.mark.parametrize("kind", ["folder", "array", "opencv", "pyav", "camera"])

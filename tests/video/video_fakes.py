@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import http.server
+import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from bgsub._opencv import cv2
 from bgsub.jobs.controls import Controls
@@ -33,6 +36,42 @@ def write_video(path: Path, frames: np.ndarray, rate: float = 25.0, codec: str =
         writer.write(frame)
     writer.release()
     return path
+
+
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes")
+
+
+class Writers:
+    """Threads that write into named pipes; `join` waits for them."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._threads: list[tuple[Path, threading.Thread]] = []
+
+    def __call__(self, data: bytes) -> Path:
+        """Return a named pipe into which somebody writes the data once it is read."""
+        path = self._folder / f"fifo{len(self._threads)}"
+        os.mkfifo(path)
+        thread = threading.Thread(target=self._write, args=(path, data))
+        self._threads.append((path, thread))
+        thread.start()
+        return path
+
+    @staticmethod
+    def _write(path: Path, data: bytes) -> None:
+        with suppress(BrokenPipeError), path.open("wb", buffering=0) as file:
+            left = memoryview(data)
+            while left:
+                left = left[file.write(left) :]
+
+    def join(self) -> None:
+        for path, thread in self._threads:
+            end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # one that still waits for a reader
+            while thread.is_alive():
+                thread.join(0.05)
+                with suppress(BlockingIOError):
+                    os.read(end, 1 << 20)
+            os.close(end)
 
 
 def write_images(folder: Path, frames: np.ndarray, name: str = "in{:06d}.png") -> Path:

@@ -8,4 +8,7 @@ from .create import label_of as label_of
 from .images import ImageSequenceSink as ImageSequenceSink
 from .images import write_image as write_image
 from .still import StillSink as StillSink
+from .stream import EncodedStreamSink as EncodedStreamSink
+from .stream import Outlet as Outlet
+from .stream import RawStreamSink as RawStreamSink
 from .video import VideoSink as VideoSink

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,14 @@ from bgsub.video.sources.av_container import import_av
 class Muxer:
     """Writes one video stream, and one of sound, into a file; the same packets always give the same bytes.
 
-    The sound is that of the file `audio_from` from `begin` on, the time of the first frame in it in seconds; `rate`
-    stands in the header. Where the file cannot be written, all methods raise FFmpegError or OSError.
+    What is no path is written to from front to back, as Matroska. The sound is that of the file `audio_from` from
+    `begin` on, the time of the first frame in it in seconds; `rate` stands in the header. Where the file cannot be
+    written, all methods raise FFmpegError or OSError.
     """
 
     def __init__(
         self,
-        path: Path,
+        target: Path | io.RawIOBase,
         encoding: Encoding,
         size: tuple[int, int],
         rate: Fraction,
@@ -28,13 +30,14 @@ class Muxer:
         begin: float,
     ) -> None:
         av = import_av()
-        format = FORMATS[path.suffix.lower()]
+        format = FORMATS[target.suffix.lower()] if isinstance(target, Path) else "matroska"
         ticks = encoding.ticks(rate)
         options = {"fflags": "+bitexact"}
         if format in ("mp4", "mov"):
             options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
         # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
-        self._container = av.open(str(path.absolute()), "w", format=format, options=options)
+        file = str(target.absolute()) if isinstance(target, Path) else target
+        self._container = av.open(file, "w", format=format, options=options)
         self._audio = None
         try:
             self._stream = self._container.add_stream(encoding.codec, rate=rate)

@@ -92,7 +92,7 @@ class AvVideoSink(Sink):
         self._encoding = choose_encoding(view, ending)
         self._rate = rate if isinstance(rate, Fraction) else rate_as_fraction(float(rate or 0)) or DEFAULT_RATE
         self._audio_from = None if audio_from is None else Path(audio_from)
-        self._clock = _Clock(self._rate, self._encoding.ticks(self._rate))
+        self._clock = Clock(self._rate, self._encoding.ticks(self._rate))
         self._shape: tuple[int, ...] = ()
         self._count = 0
         self._encoder: SegmentEncoder | None = None
@@ -237,7 +237,7 @@ def _errors() -> tuple[type[Exception], ...]:
     return (OSError, ValueError, import_av().error.FFmpegError)
 
 
-class _Clock:
+class Clock:
     """Turns the times of frames into ticks that always increase, from 0 on."""
 
     def __init__(self, rate: Fraction, ticks: Fraction) -> None:

@@ -16,9 +16,11 @@ from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import ImageSequenceSink, default_prefix
 from bgsub.video.sinks.still import StillSink
+from bgsub.video.sinks.stream import standard_output_sink
 from bgsub.video.sinks.videos import video_sink
 from bgsub.video.sources import av_container
 from bgsub.video.sources.base import FrameSource
+from bgsub.video.sources.pipe import STANDARD
 
 logger = logging.getLogger("bgsub")
 
@@ -67,7 +69,7 @@ def create_sinks(
     Parameters
     ----------
     output_folder : str or path
-        Created if missing.
+        Created if missing; ``"-"`` is standard output, see `standard_output_sink`, and the rest means nothing then.
     outputs : sequence of str
         Each a view out of `VIEWS`, alone or with an ending (``mask``, ``panel.mp4``, ``cutout.png``, ``mask.npz``),
         or ``background-image``, one still picture; see `bgsub.video.output_names`.
@@ -99,10 +101,15 @@ def create_sinks(
     """
     if format not in ("auto", "video", "images"):
         raise ParameterError(f"format must be one of auto, video, images, got {format!r}")
+    if os.fspath(output_folder) == STANDARD:
+        return [standard_output_sink(outputs, source)]
     as_images = format == "images" or (format == "auto" and source.numbered)
     folder = Path(output_folder)
     started = started or datetime.now()
     specs = dict.fromkeys(_with_ending(spec, as_images) for spec in parse_outputs(outputs))
+    for spec in specs:
+        if spec.kind == "raw":
+            raise ParameterError(f"{spec} is for standard output: -o - --save {spec}")
     named = [_named(spec, folder, name, source, started) for spec in specs]
     _check_distinct(named)
     for output in named:

@@ -1,5 +1,6 @@
 from .array import ArraySource as ArraySource
 from .av import AvSource as AvSource
+from .av_pipe import AvPipeSource as AvPipeSource
 from .base import FilePart as FilePart
 from .base import Frame as Frame
 from .base import FrameSource as FrameSource
@@ -8,6 +9,8 @@ from .images import ImageSequenceSource as ImageSequenceSource
 from .opening import SourceSpec as SourceSpec
 from .opening import open_source as open_source
 from .part import BACKENDS as BACKENDS
+from .pipe import Pipe as Pipe
+from .raw import RawSource as RawSource
 from .row import FileRow as FileRow
 from .selection import SelectedSource as SelectedSource
 from .video import VideoFileSource as VideoFileSource

@@ -11,6 +11,7 @@ from typing import Any
 
 from bgsub.errors import DependencyError, SourceError, import_optional
 from bgsub.video.sources.base import logger
+from bgsub.video.sources.pipe import Pipe
 
 # Here each packet makes one frame. With other codecs it cannot be known which frames a decoder with threads, whose
 # errors come late and at the end swallow what follows, has lost.
@@ -38,24 +39,26 @@ def is_available() -> bool:
 
 
 class Container:
-    """An opened video file; closed with its last frame or by `close`.
+    """An opened video file, or a stream from a pipe; closed with its last frame or by `close`.
 
     With `threads` several frames are decoded at a time, where it can be known which are lost; `hardware` is the kind of
     a hardware decoder, as ``"cuda"``, which raises FFmpegError, RuntimeError or NotImplementedError where it does not
-    work. SourceError where the file is no video.
+    work. SourceError where the file is no video. `broken` is whether it has ended within a packet.
     """
 
-    def __init__(self, path: Path, threads: bool = True, hardware: str | None = None) -> None:
+    def __init__(self, path: Path | Pipe, threads: bool = True, hardware: str | None = None) -> None:
         av = import_av()
-        self._av, self.path = av, path
+        self._av, self.path, self.broken = av, path, False
         self._lock, self._closed = threading.Lock(), False
         options: dict[str, Any] = {"metadata_errors": "replace"}
         if hardware is not None:
             options["hwaccel"] = av.codec.hwaccel.HWAccel(hardware, allow_software_fallback=False)
         problem = f"'{path}' is not a video that can be read, or it is damaged"
+        if isinstance(path, Pipe):
+            problem = f"{path} is not a video that can be read from front to back (of MP4, a fragmented one can)"
         try:
             # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
-            self.container = av.open(str(path.absolute()), **options)
+            self.container = av.open(str(path.absolute()) if isinstance(path, Path) else path, **options)
         except (av.error.FFmpegError, OSError):
             if hardware is not None:
                 raise
@@ -97,9 +100,12 @@ class Container:
                 try:
                     packet = next(packets, None)
                 except self._av.error.FFmpegError:
+                    self.broken = True
                     return
             if packet is None:
                 return
+            if packet.size:
+                self.broken = packet.is_corrupt
             yield packet
 
     def frames(self) -> Iterator[Any]:

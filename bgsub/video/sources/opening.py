@@ -6,19 +6,25 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
+from bgsub.video.in_background import in_background
+from bgsub.video.raw_format import RawFormat
 from bgsub.video.sources import av_container
 from bgsub.video.sources.array import ArraySource
 from bgsub.video.sources.av import AvSource
+from bgsub.video.sources.av_pipe import AvPipeSource
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import CameraSource, is_camera
 from bgsub.video.sources.file import FileSource
 from bgsub.video.sources.images import ImageSequenceSource, Paths, is_image, is_pattern, matches
 from bgsub.video.sources.part import ALL, BACKENDS, Place, Selection
+from bgsub.video.sources.pipe import STANDARD, Pipe, is_pipe, standard_input_file
+from bgsub.video.sources.raw import RawSource
 from bgsub.video.sources.row import FileRow
 from bgsub.video.sources.selection import SelectedSource
 from bgsub.video.sources.video import VideoFileSource
@@ -37,6 +43,7 @@ def open_source(
     end: Place | None = None,
     duration: Place | None = None,
     every: int = 1,
+    raw: str | None = None,
     reconnect: bool | float | None = None,
     open_timeout: float = 10.0,
     read_timeout: float = 10.0,
@@ -48,9 +55,9 @@ def open_source(
     spec : int, str, path, sequence of paths or ndarray
         A camera index (also as a text of digits) or address (``rtsp://``, ``http://``, ...); a video file; an
         image, a folder of images, a glob or a printf pattern; a list of files; an array (n, h, w) or
-        (n, h, w, c). Several video files, as a list or a glob ("cam-*.mp4", in natural order), are one video, see
-        `FileRow`. A file or folder whose name looks like a camera index is reached as ``./0``, or as a
-        `Path`.
+        (n, h, w, c); a named pipe, or ``"-"`` for standard input. Several video files, as a list or a glob
+        ("cam-*.mp4", in natural order), are one video, see `FileRow`. A file or folder whose name looks like a camera
+        index is reached as ``./0``, or as a `Path`. What comes through a pipe can be iterated over once.
     on_error : {"stop", "skip"}
         What a frame that cannot be read does: raise `SourceError`, or be logged, counted and left out.
     rate : float or Fraction, optional
@@ -65,6 +72,9 @@ def open_source(
         ``"1:02:03.5"`` are times.
     every : int
         Of each `every` frames only the first is read.
+    raw : str, optional
+        The pipe, or file, holds frames without a header, such as ``"640x480:bgr24@25"``: size, pixel format (bgr24,
+        rgb24, gray, gray16le) and, if known, the rate.
     reconnect, open_timeout, read_timeout : optional
         Whether a lost camera is connected to again, and how long one is waited for; see `CameraSource`. Other
         sources ignore them.
@@ -83,7 +93,7 @@ def open_source(
         If PyAV is asked for and missing.
     """
     selection = Selection.parse(start, end, duration, every)  # what is wrong shows before anything is opened
-    how = _Opening(on_error, rate, backend, hardware, reconnect, open_timeout, read_timeout)
+    how = _Opening(on_error, rate, backend, hardware, raw, reconnect, open_timeout, read_timeout)
     source = how.open(spec)
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
@@ -96,6 +106,7 @@ class _Opening:
     rate: float | Fraction | None
     backend: str
     hardware: bool
+    raw: str | None
     reconnect: bool | float | None
     open_timeout: float
     read_timeout: float
@@ -107,6 +118,9 @@ class _Opening:
             raise ParameterError("hardware decoding takes the backend pyav, got 'opencv'")
 
     def open(self, spec: SourceSpec) -> FrameSource:
+        named = isinstance(spec, os.PathLike) or (isinstance(spec, str) and not is_camera(spec))
+        if self.raw is not None and not named:
+            raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")
         if isinstance(spec, np.ndarray):
             return ArraySource(spec, rate=self.rate)
         if isinstance(spec, (list, tuple)):
@@ -117,8 +131,15 @@ class _Opening:
             raise ParameterError(
                 f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
             )
+        return self._named(spec)
+
+    def _named(self, spec: str | os.PathLike[str]) -> FrameSource:
         if isinstance(spec, str) and is_camera(spec):
             return self._camera(spec)
+        if self.raw is not None or is_pipe(spec):
+            return self._pipe(spec)
+        if spec == STANDARD:
+            spec = standard_input_file() or spec
         path = Path(spec)
         if _is_video(path):
             return self._video(spec)
@@ -146,6 +167,18 @@ class _Opening:
                 what = "is no video file" if path.exists() else "does not exist"
                 raise SourceError(f"'{path}' {what}: several sources are the video files, or the images, of one camera")
         return FileRow(paths, self._video, self.on_error) if len(paths) > 1 else self._video(paths[0])
+
+    def _pipe(self, spec: str | os.PathLike[str]) -> FrameSource:
+        pipe = Pipe(spec)
+        try:
+            if self.raw is not None:
+                return RawSource(pipe, RawFormat.parse(self.raw), rate=self.rate)
+            # FFmpeg, which waits for the header, takes no Ctrl-C.
+            opening = partial(AvPipeSource, pipe, on_error=self.on_error, rate=self.rate)
+            return in_background(opening, FrameSource.close)
+        except BaseException:
+            pipe.cancel()
+            raise
 
     def _images(self, paths: Paths) -> ImageSequenceSource:
         return ImageSequenceSource(paths, on_error=self.on_error, rate=self.rate)

@@ -1,0 +1,206 @@
+"""Frames on standard output: a video that is encoded while it is read, or their bytes alone."""
+
+from __future__ import annotations
+
+import io
+import logging
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from bgsub.errors import ParameterError, ReaderGoneError, SinkError
+from bgsub.separation import Separation
+from bgsub.video.output_names import RAW_ENDING, STREAM_ENDINGS, OutputSpec, parse_outputs
+from bgsub.video.sinks._av_encoding import SegmentEncoder, choose_encoding
+from bgsub.video.sinks._av_muxer import Muxer
+from bgsub.video.sinks.av import Clock
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sinks.video import DEFAULT_RATE
+from bgsub.video.sources import av_container
+from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.views import get_view, to_uint8
+
+logger = logging.getLogger("bgsub.stream")  # told on the screen without --verbose, too
+
+_PIXELS = {1: "gray", 3: "bgr24", 4: "bgra"}
+
+
+class Outlet:
+    """The end of a pipe that is written to.
+
+    Once nobody reads it any more, or a write was broken off, it takes nothing: the first `write` raises
+    `ReaderGoneError` then, later ones do nothing.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor, self._gone = descriptor, False
+
+    def write(self, data: bytearray | memoryview) -> None:
+        """Write all bytes, waiting for the reader; SinkError where the disk or the system refuses them."""
+        left = memoryview(data)
+        try:
+            while left and not self._gone:
+                left = left[os.write(self._descriptor, left) :]
+        except BrokenPipeError:
+            self._gone = True
+            raise ReaderGoneError("nobody reads standard output any more") from None
+        except OSError as error:
+            self._gone = True
+            raise SinkError(f"standard output cannot be written: {error.strerror or error}") from None
+        except BaseException:
+            self._gone = True
+            raise
+
+    def close(self) -> None:
+        """Let the reader know that this is all; may be called more than once."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+        self._descriptor, self._gone = -1, True
+
+
+class StreamSink(Sink):
+    """What goes through a pipe: nothing of it can be taken back, replaced or resumed; subclasses write."""
+
+    def __init__(self, outlet: Outlet, view: str, rate: Fraction | None) -> None:
+        self._outlet, self._view, self._rate = outlet, get_view(view), rate or DEFAULT_RATE
+        self._shape: tuple[int, ...] = ()
+
+    def close(self) -> None:
+        self._outlet.close()
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Raise `SinkError`: what has gone through a pipe is gone."""
+        raise SinkError("standard output cannot be continued")
+
+    def _check(self, frame: Frame, image: np.ndarray) -> None:
+        """Raise SinkError if the image is not like the first."""
+        self._shape = self._shape or image.shape
+        if image.shape != self._shape:
+            raise SinkError(f"standard output holds shapes {self._shape}, frame {frame.name} has {image.shape}")
+
+
+class RawStreamSink(StreamSink):
+    """Writes the bytes of one view, 8 bit: grey, blue-green-red, or these with alpha.
+
+    Parameters
+    ----------
+    outlet : Outlet
+        Where to; closed at the end.
+    view : str
+        One of `VIEWS`.
+    rate : Fraction, optional
+        Frames per second, for the line in the log that tells the next program what comes; 25 if unknown.
+    """
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        image = np.ascontiguousarray(to_uint8(self._view(separation)))
+        if not self._shape:
+            pixels, (height, width) = _PIXELS[image.shape[2] if image.ndim == 3 else 1], image.shape[:2]
+            told = f"-f rawvideo -pixel_format {pixels} -video_size {width}x{height} -framerate {self._rate}"
+            logger.info("on standard output are raw frames; ffmpeg and ffplay read them with %s -i -", told)
+        self._check(frame, image)
+        self._outlet.write(image.data.cast("B"))
+
+
+class EncodedStreamSink(StreamSink):
+    """Writes one view as a Matroska stream: masks and cutouts without loss (FFV1), others as H.264, with true times.
+
+    Parameters as those of `RawStreamSink`.
+    """
+
+    def __init__(self, outlet: Outlet, view: str, rate: Fraction | None) -> None:
+        super().__init__(outlet, view, rate)
+        self._encoding = choose_encoding(view, ".mkv")
+        self._clock = Clock(self._rate, self._encoding.ticks(self._rate))
+        self._buffer = _Buffer()
+        self._encoder: SegmentEncoder | None = None
+        self._muxer: Muxer | None = None
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        image = self._encoding.prepare(self._view(separation))
+        self._check(frame, image)
+        if self._encoder is None:
+            size = image.shape[1], image.shape[0]
+            self._encoder = SegmentEncoder(self._encoding, size, self._rate)
+            self._muxer = Muxer(self._buffer, self._encoding, size, self._rate, None, 0.0)
+        self._send(self._encoder.encode(image, self._clock.ticks_of(frame)))
+
+    def close(self) -> None:
+        encoder, self._encoder = self._encoder, None
+        try:
+            if encoder is not None and self._muxer is not None:
+                self._send(encoder.flush())
+                self._muxer.finish(self._clock.end)
+                self._outlet.write(self._buffer.take())
+        finally:
+            super().close()
+
+    def _send(self, packets: Iterable[Any]) -> None:
+        assert self._muxer is not None
+        for packet in packets:
+            self._muxer.write(packet)
+        self._outlet.write(self._buffer.take())
+
+
+class _Buffer(io.RawIOBase):
+    """What FFmpeg has written since it was last taken: it must not wait for a reader itself, deaf to Ctrl-C."""
+
+    def __init__(self) -> None:
+        self._bytes = bytearray()
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._bytes += data
+        return len(data)
+
+    def take(self) -> bytearray:
+        """Return it and forget it."""
+        taken, self._bytes = self._bytes, bytearray()
+        return taken
+
+
+def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> StreamSink:
+    """Return the sink that writes the only one of the outputs to standard output.
+
+    From now on standard output belongs to the frames: what else the process prints there goes to standard error.
+
+    Raises
+    ------
+    ParameterError
+        If it is not one view, or in no format that can be written from front to back.
+    SinkError
+        If standard output is a terminal.
+    """
+    spec = _only(outputs)
+    kind = RawStreamSink if spec.ending == RAW_ENDING else EncodedStreamSink
+    if os.isatty(1):
+        raise SinkError("standard output is a terminal: frames go into a file or a program, as in '-o - | ffplay -'")
+    return kind(_take_standard_output(), spec.view, source.rate)
+
+
+def _only(outputs: Sequence[str]) -> OutputSpec:
+    specs = parse_outputs(outputs)
+    if len(specs) > 1:
+        raise ParameterError(f"standard output takes one view, got {', '.join(map(str, specs))}")
+    ending = specs[0].ending or (".mkv" if av_container.is_available() else RAW_ENDING)
+    if ending not in STREAM_ENDINGS or specs[0].kind == "still":
+        allowed = " or ".join(f"{specs[0].view}{ending}" for ending in STREAM_ENDINGS)
+        wanted = "a view such as mask or panel" if specs[0].kind == "still" else allowed
+        raise ParameterError(f"standard output takes {wanted}, got {specs[0]}")
+    if ending == ".mkv":
+        av_container.import_av()
+    return OutputSpec(specs[0].view, ending)
+
+
+def _take_standard_output() -> Outlet:
+    """Return the only way to what standard output was; it is another name of standard error now."""
+    sys.stdout.flush()
+    descriptor = os.dup(1)
+    os.dup2(2, 1)
+    return Outlet(descriptor)
