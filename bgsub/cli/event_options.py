@@ -16,6 +16,10 @@ def _checked(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+boxes_option = click.option(
+    "--boxes", is_flag=True, help="Draw objects, regions, time and events onto panel, overlay and contours as well."
+)
+
 event_options = block(
     click.option(
         "--event-files",

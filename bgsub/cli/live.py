@@ -14,7 +14,7 @@ import click
 from bgsub import jobs
 from bgsub import live as sessions
 from bgsub.cli.blocks import PATH
-from bgsub.cli.event_options import event_options
+from bgsub.cli.event_options import boxes_option, event_options
 from bgsub.cli.job_options import name_option
 from bgsub.cli.live_options import Screen, VirtualCamera, screen_options, virtual_camera_options
 from bgsub.cli.logs import Reporting, logger, report_options
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 @screen_options
 @click.option("-o", "--output", type=PATH, help="Folder for recordings of the --save views.")
 @save_option
+@boxes_option
 @format_option
 @name_option
 @click.option("--overwrite", is_flag=True, help="Replace recordings and event files that exist.")

@@ -37,6 +37,8 @@ class Job:
         What decodes video files, see `open_source`.
     roi : tuple of str
         Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+    boxes : bool
+        Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.annotation.annotate`.
     event_files : tuple of {"csv", "jsonl", "coco"}
         Files of events, see `bgsub.events.EventSink`.
     plot : bool
@@ -78,6 +80,7 @@ class Job:
     backend: str = "auto"
     hardware: bool = False
     roi: tuple[str, ...] = ()
+    boxes: bool = False
     event_files: tuple[str, ...] = ()
     plot: bool = False
     motion: dict[str, Any] = field(default_factory=dict)

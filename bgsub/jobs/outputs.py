@@ -12,7 +12,7 @@ from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.clips.rules import ClipRules
 from bgsub.events.motion import MotionRules
 from bgsub.jobs.job import Job
-from bgsub.video.output_names import expand_name
+from bgsub.video.output_names import ANNOTATED, expand_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.create import create_sinks, label_of
@@ -20,7 +20,12 @@ from bgsub.video.sources.base import FrameSource
 
 
 def make_sinks(
-    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None = None
+    job: Job,
+    source: FrameSource,
+    overwrite: bool,
+    started: datetime,
+    regions: Regions | None = None,
+    feed: events.EventFeed | None = None,
 ) -> list[Sink]:
     """Return the sinks of a job.
 
@@ -36,6 +41,8 @@ def make_sinks(
         Start of the run, which names may tell.
     regions : Regions, optional
         Where events are counted.
+    feed : EventFeed, optional
+        Shared with what else looks at the run; by default a new one.
 
     Raises
     ------
@@ -43,9 +50,14 @@ def make_sinks(
         As `create_sinks` and `create_event_sinks` do; no sink is left open then.
     """
     sinks: list[Sink] = []
-    feed = events.make_feed(source, MotionRules(**job.motion), regions)
+    feed = feed or events.make_feed(source, MotionRules(**job.motion), regions)
     if job.save:
-        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
+        drawn = ANNOTATED if job.boxes else ("boxes",)
+
+        def wrap(sink: Sink, view: str) -> Sink:
+            return events.AnnotatingSink(sink, feed, regions) if view in drawn else sink
+
+        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started, wrap=wrap)
     try:
         sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
         if job.record is not None:
