@@ -30,6 +30,7 @@ from bgsub.video.regions import Regions
 from bgsub.video.sources.camera_address import file_name, without_password
 
 if TYPE_CHECKING:
+    from bgsub.events.feed import EventFeed
     from bgsub.live.worker import Outcome
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
@@ -88,6 +89,7 @@ def live(
             {name: options[name] for name in ("on_error", "rate", "reconnect")},
             screen.fast,
             options["roi"],
+            clips.of_job["motion"],
         )
         for source, folder in zip(cameras, _folders(cameras), strict=True)
     ]
@@ -95,7 +97,13 @@ def live(
     telling = Telling(quiet, duration)
     runner = partial(_run, click.get_current_context(), replace(telling, quiet=quiet or len(cameras) > 1))
     start = partial(
-        sessions.LiveSession, described, view=screen.view, page=page, backdrop=virtual.backdrop, runner=runner
+        sessions.LiveSession,
+        described,
+        view=screen.view,
+        boxes=options["boxes"],
+        page=page,
+        backdrop=virtual.backdrop,
+        runner=runner,
     )
     with termination_as_interrupt(), _advised(start, not screen.no_window, page is not None) as session:
         if session.server is not None:
@@ -124,21 +132,21 @@ class _Outputs:
     started: datetime
     options: dict[str, Any]
 
-    def sinks(self, source: FrameSource, folder: str) -> list[Sink]:
+    def sinks(self, source: FrameSource, feed: EventFeed, folder: str) -> list[Sink]:
         """Return the outputs of a camera, in that folder below those of the options."""
         sinks: list[Sink] = []
         try:
             if self.virtual.virtual_camera:
                 backdrop, device = self.virtual.backdrop or "blur", self.virtual.virtual_device
                 sinks.append(sessions.VirtualCameraSink(backdrop, source.rate, device, source.size))
-            sinks += self._files(source, folder)
+            sinks += self._files(source, feed, folder)
         except BaseException:
             for sink in sinks:
                 sink.abort()
             raise
         return sinks
 
-    def _files(self, source: FrameSource, folder: str) -> list[Sink]:
+    def _files(self, source: FrameSource, feed: EventFeed, folder: str) -> list[Sink]:
         output, clips = self.options["output"], self.clips.of_job
         job = Job(
             source.name,
@@ -146,12 +154,13 @@ class _Outputs:
             save=() if output is None else self.clips.views(self.options["views"]),
             format=self.options["kind"],
             name=self.options["name"],
+            boxes=self.options["boxes"],
             event_files=tuple(self.options["event_files"]),
             plot=self.options["plot"],
             **{**clips, "record": clips["record"] and clips["record"] / folder},
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
-        return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions)
+        return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions, feed)
 
 
 def _check(cameras: tuple[str, ...], screen: Screen, outputs: _Outputs) -> None:

@@ -70,33 +70,27 @@ def annotate(step: Step, outlines: Sequence[Outline], picture: np.ndarray, tiles
     """
     picture = enlarged(picture).copy()
     height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
-    top = _put_head(picture, _head(step))
+    text = "  ".join([f"frame {step.name}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
+    scale, (wide, high) = _head_size(picture, text)
     objects = [one for one in step.objects if one.id and one.frame == step.frame]
     for row in range(tiles):
         for column in range(tiles):
             tile = picture[row * height : (row + 1) * height, column * width : (column + 1) * width]
-            taken = [(0, 0, width, top)] if row == 0 else []
+            taken = [(0, 0, width, high)] if row == 0 else []
             _Tile(tile, step.mask.shape, taken).draw(objects, outlines)
+    put_label(picture, text, max(picture.shape[1] - wide, 0), 0, scale)
     return picture
-
-
-def _head(step: Step) -> str:
-    return "  ".join([f"frame {step.name}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
 
 
 def _scale(picture: np.ndarray) -> float:
     return text_scale(picture[: max(round(_SHARE_OF_WIDTH * picture.shape[1]), 1)])
 
 
-def _put_head(picture: np.ndarray, text: str) -> int:
-    """Write a line into the upper right corner, smaller where it is long; return its height."""
+def _head_size(picture: np.ndarray, text: str) -> tuple[float, tuple[int, int]]:
+    """Return scale and size of a line that is no wider than the picture."""
     scale = _scale(picture)
-    size = label_size(text, scale)
-    if size[0] > picture.shape[1]:
-        scale *= picture.shape[1] / size[0]
-        size = label_size(text, scale)
-    put_label(picture, text, max(picture.shape[1] - size[0], 0), 0, scale)
-    return size[1]
+    scale *= min(1, picture.shape[1] / label_size(text, scale)[0])
+    return scale, label_size(text, scale)
 
 
 class _Tile:

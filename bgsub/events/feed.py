@@ -113,7 +113,7 @@ class EventFeed:
     def _recent(self, clock: float) -> tuple[str, ...]:
         """Return the names of what lasts or has ended a little while ago."""
         lasting = [event.kind for event in (self._moments.lasting, self._whole.current) if event is not None]
-        until = {kind: clock + _SHOWN for kind in lasting}
+        until = dict.fromkeys(lasting, clock + _SHOWN)
         self._shown = {kind: end for kind, end in {**self._shown, **until}.items() if end >= clock}
         return tuple(self._shown)
 

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bgsub import events
 from bgsub.errors import ParameterError, StoppedError
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
@@ -29,7 +30,7 @@ from bgsub.video.sources.camera_address import file_name, without_password
 from bgsub.video.sources.opening import open_source
 
 Runner = Callable[..., JobResult]
-MakeSinks = Callable[[FrameSource], Sequence[Sink]]
+MakeSinks = Callable[[FrameSource, events.EventFeed], Sequence[Sink]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,9 @@ class LiveCamera:
     model, save_model : Path, optional
         Model file to start from; file to write the model to at the end.
     make_sinks : callable, optional
-        Takes the opened source and returns the outputs beside windows and page.
+        Takes the opened source and the feed of its events and returns the outputs beside windows and page.
+    motion : dict
+        What is motion, see `Job`.
     open_options : dict
         More arguments of `open_source`, such as ``on_error`` and ``reconnect``.
     fast : bool
@@ -62,6 +65,7 @@ class LiveCamera:
     open_options: dict[str, Any] = field(default_factory=dict)
     fast: bool = False
     roi: tuple[str, ...] = ()
+    motion: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -82,6 +86,8 @@ class LiveSession:
         With different sources.
     view : str
         View that is shown first, one of `LIVE_VIEWS`.
+    boxes : bool
+        Whether every view shows what was found, at first.
     window : bool
         Whether each camera has a window.
     page : dict, optional
@@ -118,6 +124,7 @@ class LiveSession:
         cameras: Sequence[LiveCamera],
         *,
         view: str = "panel",
+        boxes: bool = False,
         window: bool = True,
         page: dict[str, Any] | None = None,
         backdrop: str | Path | None = None,
@@ -126,7 +133,7 @@ class LiveSession:
     ) -> None:
         _check(cameras)
         self._cameras, self._runner, self._folder = list(cameras), runner, Path(snapshot_folder)
-        self.controls = {camera.name: Controls(view) for camera in cameras}
+        self.controls = {camera.name: Controls(view, boxes=boxes) for camera in cameras}
         self._backdrop = None if backdrop is None else make_backdrop(backdrop)
         self._windows: list[WindowSink] = []
         self.server: LiveServer | None = None
@@ -195,12 +202,16 @@ class LiveSession:
             source = opened if opened.live or camera.fast else PacedSource(opened)
             subtractor = run.make_subtractor(camera.parameters, camera.model, source)
             controls.follow(subtractor.get_params())
-            sinks = [*(camera.make_sinks(source) if camera.make_sinks is not None else ()), *screens]
+            regions = Regions(camera.roi) if camera.roi else None
+            feed = events.make_feed(source, events.MotionRules(**camera.motion), regions)
+            screens = list(screens)
             if self.server is not None:
-                sinks.append(self.server.sink(number))
+                screens.append(self.server.sink(number))
                 if not self._windows:
-                    sinks.append(self._snapshots(camera.name, controls))
-            within: Any = RegionSubtractor(subtractor, Regions(camera.roi)) if camera.roi else subtractor
+                    screens.append(self._snapshots(camera.name, controls))
+            sinks = list(camera.make_sinks(source, feed) if camera.make_sinks is not None else ())
+            sinks += [events.AnnotatingSink(screen, feed, regions) for screen in screens]
+            within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor
             return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)
 
     def _open(self, camera: LiveCamera) -> FrameSource:

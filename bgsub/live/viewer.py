@@ -15,7 +15,7 @@ from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video.lettering import LEAST_SIZE, add_bar, add_box, add_label, enlarged, text_scale
 from bgsub.video.sources.base import Frame
-from bgsub.video.views import get_view, to_bgr8
+from bgsub.video.views import PANEL_TILES, annotated, get_view, to_bgr8
 
 Backdrop = Callable[[Separation], np.ndarray]
 Shown = Separation | Frame
@@ -31,6 +31,7 @@ KEYS = (
     ("r", "reset the model"),
     ("s", "snapshot"),
     ("v, 0..9", "view"),
+    ("b", "boxes"),
     ("+ -", "threshold"),
     ("[ ]", "noise factor"),
     ("< >", "least area"),
@@ -103,7 +104,12 @@ class Viewer:
         """
         if isinstance(shown, Frame):
             return to_bgr8(self._small(shown.image, 1))
-        separation = self._reduced(shown, 2 if name == "panel" else 1)
+        tiles = PANEL_TILES if name == "panel" else 1
+        separation = self._reduced(shown, tiles)
+        picture = self._plain(replace(separation, annotate=None), name)
+        return annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
+
+    def _plain(self, separation: Separation, name: str) -> np.ndarray:
         if name == "input":
             return to_bgr8(separation.frame)
         if name == "cutout":
