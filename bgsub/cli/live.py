@@ -89,6 +89,7 @@ def live(
             {name: options[name] for name in ("on_error", "rate", "reconnect")},
             screen.fast,
             options["roi"],
+            options["privacy"],
             clips.of_job["motion"],
         )
         for source, folder in zip(cameras, _folders(cameras), strict=True)

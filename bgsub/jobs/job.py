@@ -37,6 +37,8 @@ class Job:
         What decodes video files, see `open_source`.
     roi : tuple of str
         Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+    privacy : tuple of str
+        Regions that are black in all that is made, written as those of `roi`.
     boxes : bool
         Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.annotation.annotate`.
     event_files : tuple of {"csv", "jsonl", "coco"}
@@ -80,6 +82,7 @@ class Job:
     backend: str = "auto"
     hardware: bool = False
     roi: tuple[str, ...] = ()
+    privacy: tuple[str, ...] = ()
     boxes: bool = False
     event_files: tuple[str, ...] = ()
     plot: bool = False
@@ -100,7 +103,7 @@ class Job:
         for name in ("output", "record", "model", "save_model"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
-        for name in ("save", "roi", "event_files"):
+        for name in ("save", "roi", "privacy", "event_files"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, (value,))
         if isinstance(self.source, list):  # of JSON

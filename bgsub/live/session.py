@@ -23,6 +23,7 @@ from bgsub.live.viewer import Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.live.worker import TICK, Outcome, Worker, join
 from bgsub.video.in_background import in_background
+from bgsub.video.private import PrivateSource
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
@@ -47,6 +48,8 @@ class LiveCamera:
         Model file to start from; file to write the model to at the end.
     make_sinks : callable, optional
         Takes the opened source and the feed of its events and returns the outputs beside windows and page.
+    privacy : tuple of str
+        Regions that are black, written as those of `roi`.
     motion : dict
         What is motion, see `Job`.
     open_options : dict
@@ -65,6 +68,7 @@ class LiveCamera:
     open_options: dict[str, Any] = field(default_factory=dict)
     fast: bool = False
     roi: tuple[str, ...] = ()
+    privacy: tuple[str, ...] = ()
     motion: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -197,10 +201,11 @@ class LiveSession:
         """Open a camera and run it to its end."""
         camera = self._cameras[number]
         controls = self.controls[camera.name]
-        run.make_subtractor(camera.parameters, camera.model)  # what is wrong shows before the source is opened
+        # What is wrong shows before the source is opened.
+        run.make_subtractor(camera.parameters, camera.model, privacy=camera.privacy)
         with self._open(camera) as opened:
             source = opened if opened.live or camera.fast else PacedSource(opened)
-            subtractor = run.make_subtractor(camera.parameters, camera.model, source)
+            subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
             controls.follow(subtractor.get_params())
             regions = Regions(camera.roi) if camera.roi else None
             feed = events.make_feed(source, events.MotionRules(**camera.motion), regions)
@@ -226,7 +231,8 @@ class LiveSession:
                 raise StoppedError("stopped by the user before the camera answered")
 
         opening = partial(open_source, camera.source, **camera.open_options)
-        return in_background(opening, FrameSource.close, attend) if "://" in camera.source else opening()
+        source = in_background(opening, FrameSource.close, attend) if "://" in camera.source else opening()
+        return PrivateSource(source, camera.privacy) if camera.privacy else source
 
     # -- several cameras -----------------------------------------------------------------------------------------
 
