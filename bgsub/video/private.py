@@ -44,6 +44,11 @@ class PrivateSource(SelectedSource):
             source.close()
             raise
 
+    @property
+    def is_copyable(self) -> bool:
+        """Never: what is copied out of the files would show what is hidden."""
+        return False
+
     def _frames(self) -> Iterator[Frame]:
         return map(self._blackened, self._source)
 

@@ -15,7 +15,6 @@ from bgsub.events.annotation import COLOURS, annotate, outlines_of
 from bgsub.video import ImageSequenceSink
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import SEGMENT, Sink
-from bgsub.video.timecode import clock_time
 from bgsub.video.views import VIEWS
 
 GREY = 100
@@ -176,14 +175,6 @@ def test_motion_is_named_once_it_is_certain():
     shown = [step.recent for step in steps(frames, (240, 320))]
     assert shown[6] == ()
     assert shown[-1] == ("motion",)
-
-
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [(0, "0:00:00.00"), (4.56, "0:00:04.56"), (59.996, "0:01:00.00"), (3723.5, "1:02:03.50"), (-0.5, "-0:00:00.50")],
-)
-def test_times(seconds, text):
-    assert clock_time(seconds) == text
 
 
 def test_frames_without_time_show_their_names():

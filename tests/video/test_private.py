@@ -36,6 +36,15 @@ def test_it_is_the_source_otherwise():
     assert inner.closed == 1
 
 
+def test_nothing_is_copied_out_of_its_files():
+    """Clips would be the packets of the file, with all that is to be hidden."""
+
+    class Copyable(FakeSource):
+        is_copyable = True
+
+    assert not PrivateSource(Copyable(), ["0,0,5,5"]).is_copyable
+
+
 def test_a_part_of_it_is_black_too():
     source = PrivateSource(ArraySource(np.ones((9, 20, 30), np.uint8), rate=25), ["0,0,50%,100%"])
     got = list(source.take(Part(Selection.parse(2, 5, None, 1), source.name)))
