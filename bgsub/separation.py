@@ -53,6 +53,9 @@ class Separation:
         Something that happened to the whole frame.
     soft_vote : callable or None
         Makes what `probability` is made of, (h, w) float32 in [0, 1]; not called unless somebody asks for that.
+    annotate : callable or None
+        Writes what was found in the frame onto a picture of it, where somebody follows that; see
+        `bgsub.events.annotation.annotate`, which takes picture and tiles after its first two arguments.
     """
 
     frame: np.ndarray
@@ -63,6 +66,7 @@ class Separation:
     phase: Phase
     event: FrameEvent | None = None
     soft_vote: Callable[[], NDArray[np.float32]] | None = field(default=None, repr=False)
+    annotate: Callable[[np.ndarray, int], np.ndarray] | None = field(default=None, repr=False)
 
     @property
     def foreground(self) -> np.ndarray:

@@ -95,6 +95,7 @@ class BackgroundSubtractor:
 
     @takes(SubtractorParameters)
     def __init__(self, **parameters: Any) -> None:
+        self.note = ""  # of whoever made it, kept with the model
         self._parameters = SubtractorParameters.of(parameters)
         SubspaceTracker(**self._parameters.part(SubspaceParameters).as_dict())  # a bad combination shows now
         self.clear()
@@ -326,7 +327,7 @@ class BackgroundSubtractor:
 
         O(model), see the class; during the start `start_frames` frames besides.
         """
-        header: dict[str, Any] = {"parameters": self.get_params(), "format": None}
+        header: dict[str, Any] = {"parameters": self.get_params(), "format": None, "note": self.note}
         background = self._newest_background()
         if self.format is None or self._scenes is None or background is None:  # no frame yet, or none that went well
             return header, {}
@@ -346,6 +347,7 @@ class BackgroundSubtractor:
         if not isinstance(parameters, dict) or "format" not in header:
             raise ParameterError("no parameters or no format of frames")
         subtractor = cls(**parameters)
+        subtractor.note = str(header.get("note", ""))
         if header["format"] is None:
             return subtractor
         frames = FrameFormat.from_dict(header["format"])

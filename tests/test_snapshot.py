@@ -56,7 +56,7 @@ def stream(name):
 
 def parts(separation):
     """Everything in a separation, as bytes and texts that are equal or not."""
-    *names, event, _ = (field.name for field in dataclasses.fields(separation))  # the last one makes the probability
+    *names, event, _, _ = (field.name for field in dataclasses.fields(separation))  # the last ones are callables
     values = (getattr(separation, name) for name in (*names, "probability", event))
     return [value.tobytes() if isinstance(value, np.ndarray) else value for value in values]
 

@@ -16,6 +16,10 @@ def _checked(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
+boxes_option = click.option(
+    "--boxes", is_flag=True, help="Draw objects, regions, time and events onto panel, overlay and contours as well."
+)
+
 event_options = block(
     click.option(
         "--event-files",
@@ -34,5 +38,12 @@ event_options = block(
         help="Look at this region only: x,y,w,h or x1,y1;x2,y2;x3,y3... in pixels or percent, or the image of a "
         "mask. May be given several times; --event-files csv then writes regions.csv, too.",
     ),
+    click.option(
+        "--privacy",
+        multiple=True,
+        callback=passed_through(_checked),
+        metavar="REGION",
+        help="Make this region black before anything looks at the frames; written as --roi, and as often.",
+    ),
 )
-"""The command gets `event_files` (list of str), `plot` (bool) and `roi` (tuple of str)."""
+"""The command gets `event_files` (list of str), `plot` (bool) `roi` and `privacy` (tuple of str)."""

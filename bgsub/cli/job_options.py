@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from bgsub.cli.blocks import block
-from bgsub.cli.event_options import event_options
+from bgsub.cli.event_options import boxes_option, event_options
 from bgsub.cli.model_options import model_option
 from bgsub.cli.options import check_model, format_option, given, passed_through, save_option
 from bgsub.cli.record_options import Clips, record_options
@@ -38,7 +38,7 @@ common_options = block(
 )
 """Names, source, events, clips and models."""
 
-job_options = block(save_option, format_option, common_options)
+job_options = block(save_option, boxes_option, format_option, common_options)
 """Every option that `make_job` takes."""
 
 
@@ -50,6 +50,7 @@ def make_job(
     clips: Clips,
     event_files: Sequence[str],
     roi: Sequence[str],
+    privacy: Sequence[str],
     model: Path | None,
     kind: str = "auto",
     **options: Any,
@@ -64,6 +65,7 @@ def make_job(
         format=kind,
         event_files=tuple(event_files),
         roi=tuple(roi),
+        privacy=tuple(privacy),
         model=model,
         parameters=given(options),
         **clips.of_job,

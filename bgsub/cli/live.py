@@ -14,7 +14,7 @@ import click
 from bgsub import jobs
 from bgsub import live as sessions
 from bgsub.cli.blocks import PATH
-from bgsub.cli.event_options import event_options
+from bgsub.cli.event_options import boxes_option, event_options
 from bgsub.cli.job_options import name_option
 from bgsub.cli.live_options import Screen, VirtualCamera, screen_options, virtual_camera_options
 from bgsub.cli.logs import Reporting, logger, report_options
@@ -30,6 +30,7 @@ from bgsub.video.regions import Regions
 from bgsub.video.sources.camera_address import file_name, without_password
 
 if TYPE_CHECKING:
+    from bgsub.events.feed import EventFeed
     from bgsub.live.worker import Outcome
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @screen_options
 @click.option("-o", "--output", type=PATH, help="Folder for recordings of the --save views, or - for standard output.")
 @save_option
+@boxes_option
 @format_option
 @name_option
 @click.option("--overwrite", is_flag=True, help="Replace recordings and event files that exist.")
@@ -89,6 +91,8 @@ def live(
             {name: options[name] for name in ("on_error", "rate", "raw", "reconnect")},
             screen.fast,
             options["roi"],
+            options["privacy"],
+            clips.of_job["motion"],
         )
         for source, folder in zip(cameras, _folders(cameras), strict=True)
     ]
@@ -96,7 +100,13 @@ def live(
     telling = Telling(quiet, duration)
     runner = partial(_run, click.get_current_context(), replace(telling, quiet=quiet or len(cameras) > 1))
     start = partial(
-        sessions.LiveSession, described, view=screen.view, page=page, backdrop=virtual.backdrop, runner=runner
+        sessions.LiveSession,
+        described,
+        view=screen.view,
+        boxes=options["boxes"],
+        page=page,
+        backdrop=virtual.backdrop,
+        runner=runner,
     )
     with termination_as_interrupt(), _advised(start, not screen.no_window, page is not None) as session:
         if session.server is not None:
@@ -125,21 +135,21 @@ class _Outputs:
     started: datetime
     options: dict[str, Any]
 
-    def sinks(self, source: FrameSource, folder: str) -> list[Sink]:
+    def sinks(self, source: FrameSource, feed: EventFeed, folder: str) -> list[Sink]:
         """Return the outputs of a camera, in that folder below those of the options."""
         sinks: list[Sink] = []
         try:
             if self.virtual.virtual_camera:
                 backdrop, device = self.virtual.backdrop or "blur", self.virtual.virtual_device
                 sinks.append(sessions.VirtualCameraSink(backdrop, source.rate, device, source.size))
-            sinks += self._files(source, folder)
+            sinks += self._files(source, feed, folder)
         except BaseException:
             for sink in sinks:
                 sink.abort()
             raise
         return sinks
 
-    def _files(self, source: FrameSource, folder: str) -> list[Sink]:
+    def _files(self, source: FrameSource, feed: EventFeed, folder: str) -> list[Sink]:
         output, clips = self.options["output"], self.clips.moved(lambda place: place / folder)
         job = Job(
             source.name,
@@ -147,12 +157,13 @@ class _Outputs:
             save=() if output is None else clips.views(self.options["views"]),
             format=self.options["kind"],
             name=self.options["name"],
+            boxes=self.options["boxes"],
             event_files=tuple(self.options["event_files"]),
             plot=self.options["plot"],
             **clips.of_job,
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
-        return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions)
+        return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions, feed)
 
 
 def _is_standard(output: Path | None) -> bool:

@@ -36,7 +36,7 @@ notice_options = block(
         multiple=True,
         callback=passed_through(check_commands),
         metavar="[start:|end:|snapshot:|clip:]COMMAND",
-        help="Run a command when motion, a change of light or the like begins or ends, or its snapshot or clip is there. "
+        help="Run a command when motion, a change of light or the like begins or ends, or a snapshot or clip is there. "
         "It gets JSON on its standard input, and its words may hold {type}, {event}, {source}, {time}, {snapshot} and "
         "more. No shell is in between, unless it is the command: sh -c '...'. May be given several times.",
     ),

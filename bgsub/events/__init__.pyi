@@ -1,3 +1,4 @@
+from .annotation import AnnotatingSink as AnnotatingSink
 from .clips.recorder import RecorderSink as RecorderSink
 from .clips.rules import ClipRules as ClipRules
 from .create import create_event_sinks as create_event_sinks

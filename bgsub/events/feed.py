@@ -32,6 +32,11 @@ class Step:
     finished: list[Event]  # objects and what befell the whole frame that have ended
     motion: Motion  # moments with motion that have become certain, and that have ended
     settled: int  # index of the first frame whose objects are not all known yet
+    recent: tuple[str, ...] = ()  # names of motion and events of the whole frame, for a while after their ends, too
+
+
+# Names of events are shown so many seconds longer than these last: most of them are over with the frame.
+_SHOWN = 2.0
 
 
 @dataclass
@@ -71,6 +76,7 @@ class EventFeed:
         self._moments = Moments(rules or MotionRules())
         self._whole = FrameEvents()
         self._newest: tuple[Frame, Step] | None = None
+        self._shown: dict[str, float] = {}  # until which second the name of an event is shown
         self._last: list[Event] | None = None
         self._last_motion: list[Event] | None = None
         self._owner: object = None
@@ -99,9 +105,17 @@ class EventFeed:
             [*whole.ended, *self._linker.take_finished()],
             moments,
             frame.index + 1 if settled is None else settled,
+            self._recent(self._linker.clock),
         )
         self._newest = (frame, step)
         return step
+
+    def _recent(self, clock: float) -> tuple[str, ...]:
+        """Return the names of what lasts or has ended a little while ago."""
+        lasting = [event.kind for event in (self._moments.lasting, self._whole.current) if event is not None]
+        until = dict.fromkeys(lasting, clock + _SHOWN)
+        self._shown = {kind: end for kind, end in {**self._shown, **until}.items() if end >= clock}
+        return tuple(self._shown)
 
     def finish(self) -> list[Event]:
         """End what still lasts and return it, but for motion, each time the same."""
@@ -123,11 +137,13 @@ class EventFeed:
             return {}
         current = self._whole.current
         whole = None if current is None else asdict(current)
-        return {"linker": self._linker.state(), "whole": whole, "moments": self._moments.state()}
+        moments, shown = self._moments.state(), dict(self._shown)
+        return {"linker": self._linker.state(), "whole": whole, "moments": moments, "shown": shown}
 
     def resume(self, state: dict[str, Any]) -> None:
         """Go on where `checkpoint` returned `state`; nothing happens for an empty one."""
         if state:
             self._linker.set_state(state["linker"])
             self._moments.set_state(state["moments"])
+            self._shown = dict(state.get("shown", {}))
             self._whole.current = None if state["whole"] is None else Event.from_state(state["whole"])

@@ -38,6 +38,11 @@ class Moments:
         self._count = 0
         self._lasting: Event | None = None  # with identity once it is certain
 
+    @property
+    def lasting(self) -> Event | None:
+        """The moment with motion that lasts, once it is certain."""
+        return self._lasting if self._lasting is not None and self._lasting.id else None
+
     def update(self, frame: int, time: float | None, clock: float, separation: Separation) -> Motion:
         """Take the next frame, at `clock` seconds."""
         area = int(np.count_nonzero(separation.mask == FOREGROUND))

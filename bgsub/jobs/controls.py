@@ -18,8 +18,9 @@ logger = logging.getLogger("bgsub")
 
 LIVE_VIEWS = (
     "panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout", "probability",
+    "boxes",
 )  # fmt: skip
-"""What a window or a browser can show, in the order of the keys 1 to 9 and 0."""
+"""What a window or a browser can show; the first ten in the order of the keys 1 to 9 and 0."""
 
 _NOTICE_SHOWN = 4.0  # seconds
 
@@ -63,11 +64,14 @@ class Controls:
         View that is shown first, one of `LIVE_VIEWS`.
     parameters : mapping, optional
         Parameters of the subtractor, those of `BackgroundSubtractor.get_params`; by default the defaults.
+    boxes : bool
+        Whether every view shows what was found, at first.
     """
 
-    def __init__(self, view: str = "panel", parameters: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, view: str = "panel", parameters: Mapping[str, Any] | None = None, boxes: bool = False) -> None:
         self.frozen = False  # the model learns nothing
         self.paused = False  # the run stands still; frames of a camera are dropped meanwhile
+        self.boxes = boxes  # what was found is drawn onto every view
         self.show_help, self.show_statistics = False, True  # over the picture in a window
         self.statistics = LiveStatistics()  # kept up to date by the pipeline
         self.view = view
@@ -100,7 +104,7 @@ class Controls:
         self._reset.set()
 
     def toggle(self, switch: str) -> bool:
-        """Turn one of the switches `frozen`, `paused`, `show_help`, `show_statistics`; return how it stands now."""
+        """Turn a switch: `frozen`, `paused`, `boxes`, `show_help`, `show_statistics`; return how it stands now."""
         with self._lock:
             now = not getattr(self, switch)
             setattr(self, switch, now)

@@ -82,10 +82,12 @@ class JobIdentity:
         """Return the identity of a job with a source in that state."""
         told = {field.name: _told(getattr(job, field.name), job.output) for field in fields(job)}
         options = {name: value for name, value in told.items() if name not in _HOW}
-        options |= {"roi": [absolute_region(text) for text in job.roi]}
+        regions = {"roi": job.roi, "privacy": job.privacy}
+        options |= {name: [absolute_region(text) for text in texts] for name, texts in regions.items()}
         options |= {name: len(getattr(job, name)) for name in ("on_event", "webhook")}  # with passwords, perhaps
         options |= SubtractorParameters.of(job.parameters).as_dict()
-        paths = {"model": [job.model], "roi": [parse_region(text).path for text in job.roi]}
+        paths = {name: [parse_region(text).path for text in texts] for name, texts in regions.items()}
+        paths["model"] = [job.model]
         files = {name: [_state_of(path) for path in named if path is not None] for name, named in paths.items()}
         return cls(source, json.loads(json.dumps(options, default=str)), files)
 

@@ -41,6 +41,10 @@ class Job:
         What raw frames from a pipe are, see `open_source`.
     roi : tuple of str
         Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+    privacy : tuple of str
+        Regions that are black in all that is made, written as those of `roi`.
+    boxes : bool
+        Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.annotation.annotate`.
     event_files : tuple of {"csv", "jsonl", "coco"}
         Files of events, see `bgsub.events.EventSink`.
     plot : bool
@@ -90,6 +94,8 @@ class Job:
     hardware: bool = False
     raw: str | None = None
     roi: tuple[str, ...] = ()
+    privacy: tuple[str, ...] = ()
+    boxes: bool = False
     event_files: tuple[str, ...] = ()
     plot: bool = False
     motion: dict[str, Any] = field(default_factory=dict)
@@ -112,7 +118,7 @@ class Job:
         for name in ("output", "record", "snapshots", "model", "save_model"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
-        for name in ("save", "roi", "event_files", "on_event", "webhook"):
+        for name in ("save", "roi", "privacy", "event_files", "on_event", "webhook"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, (value,))
         if isinstance(self.source, list):  # of JSON

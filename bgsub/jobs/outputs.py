@@ -14,7 +14,7 @@ from bgsub.events.clips.rules import ClipRules
 from bgsub.events.motion import MotionRules
 from bgsub.events.notices.create import make_notices
 from bgsub.jobs.job import Job
-from bgsub.video.output_names import expand_name
+from bgsub.video.output_names import ANNOTATED, expand_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.create import create_sinks, label_of
@@ -23,7 +23,12 @@ from bgsub.video.sources.pipe import STANDARD
 
 
 def make_sinks(
-    job: Job, source: FrameSource, overwrite: bool, started: datetime, regions: Regions | None = None
+    job: Job,
+    source: FrameSource,
+    overwrite: bool,
+    started: datetime,
+    regions: Regions | None = None,
+    feed: events.EventFeed | None = None,
 ) -> list[Sink]:
     """Return the sinks of a job.
 
@@ -39,6 +44,8 @@ def make_sinks(
         Start of the run, which names may tell.
     regions : Regions, optional
         Where events are counted.
+    feed : EventFeed, optional
+        Shared with what else looks at the run; by default a new one.
 
     Raises
     ------
@@ -48,9 +55,14 @@ def make_sinks(
     if os.fspath(job.output) == STANDARD and (job.event_files or job.plot or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files and no timeline")
     sinks: list[Sink] = []
-    feed = events.make_feed(source, MotionRules(**job.motion), regions)
+    feed = feed or events.make_feed(source, MotionRules(**job.motion), regions)
     if job.save:
-        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
+        drawn = ANNOTATED if job.boxes else ("boxes",)
+
+        def wrap(sink: Sink, view: str) -> Sink:
+            return events.AnnotatingSink(sink, feed, regions) if view in drawn else sink
+
+        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started, wrap=wrap)
     try:
         sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
         if job.record is not None:

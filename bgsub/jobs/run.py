@@ -24,10 +24,12 @@ from bgsub.jobs.resumption import alone, forget_interruption, note_interruption,
 from bgsub.jobs.summary import Summary
 from bgsub.separation import Separation
 from bgsub.subtractor import BackgroundSubtractor
-from bgsub.video.regions import Regions
+from bgsub.video.regions import Regions, absolute_region
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.pipe import STANDARD, is_pipe
+
+_PRIVACY = "\n"  # between the regions in the note of a model
 
 Watch = Callable[[FrameSource], AbstractContextManager[Callback]]
 
@@ -62,7 +64,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     StoppedError
         When the user has stopped a job with `resume`: the same job goes on.
     """
-    make_subtractor(job.parameters, job.model)  # what is wrong shows before the source is opened
+    make_subtractor(job.parameters, job.model, privacy=job.privacy)  # what is wrong shows before the source is opened
     if job.resume and job.record is not None:
         raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
     comes_again = not is_pipe(job.source) and os.fspath(job.output) != STANDARD
@@ -72,7 +74,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
         if job.save_model is not None and job.save_model.resolve() in [path.resolve() for path in source.paths]:
             raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
-        subtractor = make_subtractor(job.parameters, job.model, source)
+        subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
 
         def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
             return outputs.make_sinks(job, source, overwrite, started, regions)
@@ -100,7 +102,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
 
 
 def _open(job: Job) -> FrameSource:
-    return video.open_source(
+    source = video.open_source(
         job.source,
         on_error=job.on_error,
         rate=job.rate,
@@ -113,6 +115,7 @@ def _open(job: Job) -> FrameSource:
         every=job.every,
         reconnect=job.reconnect,
     )
+    return video.PrivateSource(source, job.privacy) if job.privacy else source
 
 
 def execute(
@@ -190,19 +193,36 @@ def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) ->
 
 
 def make_subtractor(
-    parameters: dict[str, Any], model: Path | None = None, source: FrameSource | None = None
+    parameters: dict[str, Any],
+    model: Path | None = None,
+    source: FrameSource | None = None,
+    privacy: Sequence[str] = (),
 ) -> BackgroundSubtractor:
     """Return a new subtractor, told the frame rate of its `source` unless ``fps`` was given, or the saved `model`.
 
     Raises
     ------
     ParameterError
-        For a bad combination of parameters, and for parameters beside a saved model.
+        For a bad combination of parameters, and for parameters beside a saved model; for a saved model that was made
+        without one of the regions in `privacy`, and so knows what is there.
     """
     if model is not None and parameters:
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
     if model is not None:
-        return BackgroundSubtractor.load(model)
-    if source is None or "fps" in parameters:
-        return BackgroundSubtractor(**parameters)
-    return BackgroundSubtractor(fps=frames_per_second(source), **parameters)
+        return _loaded(model, privacy)
+    if source is not None:
+        parameters = {"fps": frames_per_second(source), **parameters}
+    subtractor = BackgroundSubtractor(**parameters)
+    subtractor.note = _PRIVACY.join(map(absolute_region, privacy))
+    return subtractor
+
+
+def _loaded(model: Path, privacy: Sequence[str]) -> BackgroundSubtractor:
+    subtractor = BackgroundSubtractor.load(model)
+    hidden = subtractor.note.split(_PRIVACY)
+    for region in map(absolute_region, privacy):
+        if region not in hidden:
+            raise ParameterError(
+                f"the model {model} was made without the privacy region '{region}': it knows the place"
+            )
+    return subtractor

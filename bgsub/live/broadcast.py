@@ -55,6 +55,12 @@ class Broadcast:
             self._count += 1
             self._changed.notify_all()
 
+    def refresh(self) -> None:
+        """Encode the newest frame again: it may look different now."""
+        with self._changed:
+            self._count += 1
+            self._changed.notify_all()
+
     @contextmanager
     def watch(self, name: str) -> Iterator[LatestFrame]:
         """Have a view encoded inside the block, into the mailbox; SinkError if the broadcast is over."""

@@ -19,8 +19,8 @@ def tell(broadcasts: Sequence[Broadcast]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``cameras``: for each its ``name``, ``view``, ``paused``, ``frozen``, ``silence`` (seconds since its last
-        frame), ``silent`` (whether the next one is late), ``busy`` (what keeps the masks from being there, or ""),
+        ``cameras``: for each its ``name``, ``view``, ``paused``, ``frozen``, ``boxes``, ``silence`` (seconds since
+        its last frame), ``silent`` (whether the next one is late), ``busy`` (what keeps the masks from being there),
         ``notice``, ``parameters`` and the numbers of `LiveStatistics.as_dict`; ``views``: the names of all;
         ``settings``: name, low, high and step of the parameters with sliders.
     """
@@ -43,6 +43,7 @@ def _camera(name: str, controls: Controls) -> dict[str, Any]:
         "view": controls.view,
         "paused": controls.paused,
         "frozen": controls.frozen,
+        "boxes": controls.boxes,
         "silence": round(controls.statistics.silence, 1),
         "silent": controls.statistics.is_silent,
         "busy": controls.busy,
@@ -59,8 +60,8 @@ def do(body: bytes, broadcasts: Sequence[Broadcast]) -> None:
     ----------
     body : bytes
         JSON object: ``camera``, the number of one (all without it), and any of ``paused`` (true or false), ``frozen``,
-        ``reset`` (true), ``snapshot`` (true), ``view`` (a name), ``parameters`` (an object; those that may change while
-        the subtractor runs).
+        ``boxes``, ``reset`` (true), ``snapshot`` (true), ``view`` (a name), ``parameters`` (an object; those that may
+        change while the subtractor runs).
     broadcasts : sequence of Broadcast
         The cameras.
 
@@ -75,6 +76,7 @@ def do(body: bytes, broadcasts: Sequence[Broadcast]) -> None:
     for broadcast in chosen:
         for action in actions:
             action(broadcast.controls)
+        broadcast.refresh()
 
 
 def _parsed(body: bytes) -> dict[str, Any]:
@@ -102,11 +104,11 @@ def _action(name: str, value: Any) -> Callable[[Controls], object]:
     if name == "parameters" and isinstance(value, dict):
         parameters = check_live({key: math.inf if part == "inf" else part for key, part in value.items()})
         return lambda controls: controls.tune(**parameters)
-    if name in ("paused", "frozen") and isinstance(value, bool):
+    if name in ("paused", "frozen", "boxes") and isinstance(value, bool):
         return lambda controls: setattr(controls, name, value)
     if name == "reset" and value is True:
         return Controls.reset
     if name == "snapshot" and value is True:
         return Controls.request_snapshot
-    allowed = "camera, paused, frozen, reset, snapshot, view, parameters"
+    allowed = "camera, paused, frozen, boxes, reset, snapshot, view, parameters"
     raise ParameterError(f"a command has {allowed} with fitting values, got {name!r}: {str(value)[:40]!r}")

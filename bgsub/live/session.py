@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from bgsub import events
 from bgsub.errors import ParameterError, StoppedError
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
@@ -22,6 +23,7 @@ from bgsub.live.viewer import Viewer
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.live.worker import TICK, Outcome, Worker, join
 from bgsub.video.in_background import in_background
+from bgsub.video.private import PrivateSource
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
@@ -30,7 +32,7 @@ from bgsub.video.sources.opening import open_source
 from bgsub.video.sources.pipe import PipeSource, is_pipe
 
 Runner = Callable[..., JobResult]
-MakeSinks = Callable[[FrameSource], Sequence[Sink]]
+MakeSinks = Callable[[FrameSource, events.EventFeed], Sequence[Sink]]
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,11 @@ class LiveCamera:
     model, save_model : Path, optional
         Model file to start from; file to write the model to at the end.
     make_sinks : callable, optional
-        Takes the opened source and returns the outputs beside windows and page.
+        Takes the opened source and the feed of its events and returns the outputs beside windows and page.
+    privacy : tuple of str
+        Regions that are black, written as those of `roi`.
+    motion : dict
+        What is motion, see `Job`.
     open_options : dict
         More arguments of `open_source`, such as ``on_error`` and ``reconnect``.
     fast : bool
@@ -63,6 +69,8 @@ class LiveCamera:
     open_options: dict[str, Any] = field(default_factory=dict)
     fast: bool = False
     roi: tuple[str, ...] = ()
+    privacy: tuple[str, ...] = ()
+    motion: dict[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -83,6 +91,8 @@ class LiveSession:
         With different sources.
     view : str
         View that is shown first, one of `LIVE_VIEWS`.
+    boxes : bool
+        Whether every view shows what was found, at first.
     window : bool
         Whether each camera has a window.
     page : dict, optional
@@ -119,6 +129,7 @@ class LiveSession:
         cameras: Sequence[LiveCamera],
         *,
         view: str = "panel",
+        boxes: bool = False,
         window: bool = True,
         page: dict[str, Any] | None = None,
         backdrop: str | Path | None = None,
@@ -127,7 +138,7 @@ class LiveSession:
     ) -> None:
         _check(cameras)
         self._cameras, self._runner, self._folder = list(cameras), runner, Path(snapshot_folder)
-        self.controls = {camera.name: Controls(view) for camera in cameras}
+        self.controls = {camera.name: Controls(view, boxes=boxes) for camera in cameras}
         self._backdrop = None if backdrop is None else make_backdrop(backdrop)
         self._windows: list[WindowSink] = []
         self.server: LiveServer | None = None
@@ -191,17 +202,22 @@ class LiveSession:
         """Open a camera and run it to its end."""
         camera = self._cameras[number]
         controls = self.controls[camera.name]
-        run.make_subtractor(camera.parameters, camera.model)  # what is wrong shows before the source is opened
+        # What is wrong shows before the source is opened.
+        run.make_subtractor(camera.parameters, camera.model, privacy=camera.privacy)
         with self._open(camera) as opened:
             source = opened if opened.live or camera.fast else PacedSource(opened)
-            subtractor = run.make_subtractor(camera.parameters, camera.model, source)
+            subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
             controls.follow(subtractor.get_params())
-            sinks = [*(camera.make_sinks(source) if camera.make_sinks is not None else ()), *screens]
+            regions = Regions(camera.roi) if camera.roi else None
+            feed = events.make_feed(source, events.MotionRules(**camera.motion), regions)
+            screens = list(screens)
             if self.server is not None:
-                sinks.append(self.server.sink(number))
+                screens.append(self.server.sink(number))
                 if not self._windows:
-                    sinks.append(self._snapshots(camera.name, controls))
-            within: Any = RegionSubtractor(subtractor, Regions(camera.roi)) if camera.roi else subtractor
+                    screens.append(self._snapshots(camera.name, controls))
+            sinks = list(camera.make_sinks(source, feed) if camera.make_sinks is not None else ())
+            sinks += [events.AnnotatingSink(screen, feed, regions) for screen in screens]
+            within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor
             return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)
 
     def _open(self, camera: LiveCamera) -> FrameSource:
@@ -216,12 +232,13 @@ class LiveSession:
                 raise StoppedError("stopped by the user before the camera answered")
 
         opening = partial(open_source, camera.source, **camera.open_options)
-        if "://" not in camera.source and not is_pipe(camera.source):
-            return opening()
-        source = in_background(opening, FrameSource.close, attend)
+        if "://" in camera.source or is_pipe(camera.source):
+            source = in_background(opening, FrameSource.close, attend)
+        else:
+            source = opening()
         if isinstance(source, PipeSource):
             source.live = True  # whoever watches wants the newest frame, not all of them
-        return source
+        return PrivateSource(source, camera.privacy) if camera.privacy else source
 
     # -- several cameras -----------------------------------------------------------------------------------------
 

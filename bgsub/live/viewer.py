@@ -13,16 +13,13 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.separation import FOREGROUND, Separation
-from bgsub.video.lettering import add_bar, add_box, add_label, text_scale
+from bgsub.video.lettering import LEAST_SIZE, add_bar, add_box, add_label, enlarged, text_scale
 from bgsub.video.sources.base import Frame
-from bgsub.video.views import get_view, to_bgr8
+from bgsub.video.views import PANEL_TILES, annotated, get_view, to_bgr8
 
 Backdrop = Callable[[Separation], np.ndarray]
 Shown = Separation | Frame
 """What can be looked at: a frame whose separation is not there yet is its own picture, in every view."""
-
-LEAST_SIZE = 320, 240
-"""Width and height below which a picture with words on it is enlarged."""
 
 _EMPTY_SIZE = 640, 360
 _CHECKER, _DARK, _LIGHT = 8, 110, 160  # cells, in pixels of a picture 320 wide; their two greys
@@ -34,6 +31,7 @@ KEYS = (
     ("r", "reset the model"),
     ("s", "snapshot"),
     ("v, 0..9", "view"),
+    ("b", "boxes"),
     ("+ -", "threshold"),
     ("[ ]", "noise factor"),
     ("< >", "least area"),
@@ -106,7 +104,12 @@ class Viewer:
         """
         if isinstance(shown, Frame):
             return to_bgr8(self._small(shown.image, 1))
-        separation = self._reduced(shown, 2 if name == "panel" else 1)
+        tiles = PANEL_TILES if name == "panel" else 1
+        separation = self._reduced(shown, tiles)
+        picture = self._plain(replace(separation, annotate=None), name)
+        return annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
+
+    def _plain(self, separation: Separation, name: str) -> np.ndarray:
         if name == "input":
             return to_bgr8(separation.frame)
         if name == "cutout":
@@ -139,7 +142,7 @@ class Viewer:
 
     def _with_words(self, image: np.ndarray) -> np.ndarray:
         controls = self._controls
-        image = _at_least(image, LEAST_SIZE)
+        image = _at_least(enlarged(image), LEAST_SIZE)
         scale = text_scale(image)
         states = self._states()
         if states:
@@ -167,11 +170,7 @@ def statistics_words(numbers: dict[str, Any]) -> list[str]:
 
 
 def _at_least(image: np.ndarray, size: tuple[int, int]) -> np.ndarray:
-    """Return an image enlarged by a whole number, with sharp pixels, until one side reaches its least size; padded."""
-    height, width = image.shape[:2]
-    factor = max(min(-(-size[0] // width), -(-size[1] // height)), 1)
-    if factor > 1:
-        image = image.repeat(factor, axis=0).repeat(factor, axis=1)
+    """Return an image padded to its least size."""
     below, right = max(size[1] - image.shape[0], 0), max(size[0] - image.shape[1], 0)
     return cv2.copyMakeBorder(image, 0, below, 0, right, cv2.BORDER_CONSTANT) if below or right else image
 

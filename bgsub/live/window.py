@@ -36,14 +36,15 @@ class KeyCommands:
             ord(" "): partial(self._toggle, "paused"),
             ord("p"): partial(self._toggle, "paused"),
             ord("f"): partial(self._toggle, "frozen"),
+            ord("b"): partial(self._toggle, "boxes"),
             ord("h"): partial(self._toggle, "show_help"),
             ord("i"): partial(self._toggle, "show_statistics"),
             ord("r"): partial(self._each, Controls.reset),
             ord("s"): partial(self._each, Controls.request_snapshot),
             ord("v"): self._next_view,
         }
-        for number, view in enumerate(LIVE_VIEWS, 1):
-            self._commands[ord(str(number % 10))] = partial(self._show, view)
+        for key, view in zip("1234567890", LIVE_VIEWS, strict=False):
+            self._commands[ord(key)] = partial(self._show, view)
         for setting in SETTINGS:
             for key, steps in zip(setting.keys, (-1, 1), strict=True):
                 command = partial(self._nudge, setting, steps)

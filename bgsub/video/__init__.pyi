@@ -1,3 +1,4 @@
+from .private import PrivateSource as PrivateSource
 from .sinks import ArraySink as ArraySink
 from .sinks import AvVideoSink as AvVideoSink
 from .sinks import EncodedStreamSink as EncodedStreamSink

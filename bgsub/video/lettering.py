@@ -10,6 +10,10 @@ from bgsub._opencv import cv2
 
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY = (255, 255, 255), (190, 190, 190)
+_LIGHT = 110  # brightness from which on a ground takes black letters
+LEAST_SIZE = 320, 240
+"""Width and height below which a picture with words on it is enlarged."""
+
 _LEAST_SCALE = 0.4  # below, the letters of OpenCV run together
 _LINE = 30  # height of a line at scale 1, in pixels
 _LINES_OF_BOX = 16  # that a picture must have room for
@@ -33,6 +37,28 @@ def _write(
 ) -> None:
     place = round(left), round(base)
     cv2.putText(image, text, place, _FONT, scale, tuple(colour), _thickness(scale), cv2.LINE_AA)
+
+
+def enlarged(image: np.ndarray) -> np.ndarray:
+    """Return a picture enlarged by a whole number, with sharp pixels, until one side reaches `LEAST_SIZE`."""
+    factor = min(-(-least // side) for least, side in zip(LEAST_SIZE, image.shape[1::-1], strict=True))
+    return image.repeat(factor, axis=0).repeat(factor, axis=1) if factor > 1 else image
+
+
+def label_size(text: str, scale: float) -> tuple[int, int]:
+    """Return width and height of what `put_label` draws."""
+    margin = round(scale * 10)
+    return _width(text, scale) + margin, round(_LINE * scale) + margin // 2
+
+
+def put_label(
+    image: np.ndarray, text: str, left: int, top: int, scale: float, ground: Sequence[int] = (0, 0, 0)
+) -> None:
+    """Write a line on a ground of that colour, blue first, into a picture, (h, w, 3) uint8, in place."""
+    width, height = label_size(text, scale)
+    is_light = 0.11 * ground[0] + 0.59 * ground[1] + 0.3 * ground[2] > _LIGHT
+    cv2.rectangle(image, (left, top), (left + width - 1, top + height - 1), tuple(ground), cv2.FILLED)
+    _write(image, text, left + scale * 5, top + 0.8 * height, scale, (0, 0, 0) if is_light else _WHITE)
 
 
 def add_caption(image: np.ndarray, text: str, scale: float) -> np.ndarray:

@@ -12,7 +12,12 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from bgsub.errors import ParameterError, did_you_mean
 
 # Those of bgsub.video.views; written out because importing that would import NumPy and OpenCV.
-VIEWS = ("mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel")
+VIEWS = (
+    "mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel", "boxes",
+)  # fmt: skip
+ANNOTATED = ("overlay", "contours", "panel", "boxes")
+"""The views that can show what was found; boxes does always."""
+
 STILL = "background-image"
 
 VIDEO_ENDINGS = (".mkv", ".avi", ".mp4", ".m4v", ".mov", ".webm")

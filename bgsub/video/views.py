@@ -14,6 +14,8 @@ from bgsub.video.lettering import add_caption
 # Residuals of interest lie between the noise, about 0.02 of full scale, and 0.25.
 RESIDUAL_GAIN = 4.0
 
+PANEL_TILES = 2  # side by side, and above each other
+
 _CAPTION_MIN_WIDTH = 80
 _FOREGROUND_COLOUR, _SHADOW_COLOUR = (80, 80, 255), (255, 160, 80)  # blue first
 _TINT = 0.45
@@ -80,13 +82,21 @@ def _cutout(separation: Separation) -> np.ndarray:
     return np.dstack([to_bgr8(separation.frame), alpha])
 
 
+def annotated(separation: Separation, picture: np.ndarray, tiles: int = 1) -> np.ndarray:
+    """Return a picture, (h, w, 3) uint8, with what was found in the frame written onto it, where that is known.
+
+    `tiles` is how many pictures of the frame lie side by side, and above each other.
+    """
+    return picture if separation.annotate is None else separation.annotate(picture, tiles)
+
+
 def _overlay(separation: Separation) -> np.ndarray:
     """The frame, foreground tinted red and shadow blue."""
     image = to_bgr8(separation.frame).copy()
     for label, colour in ((FOREGROUND, _FOREGROUND_COLOUR), (SHADOW, _SHADOW_COLOUR)):
         where = separation.mask == label
         image[where] = np.rint((1 - _TINT) * image[where] + _TINT * np.array(colour)).astype(np.uint8)
-    return image
+    return annotated(separation, image)
 
 
 def _contours(separation: Separation) -> np.ndarray:
@@ -95,7 +105,7 @@ def _contours(separation: Separation) -> np.ndarray:
     foreground = np.equal(separation.mask, FOREGROUND).astype(np.uint8)
     outlines, _ = cv2.findContours(foreground, cv2.RETR_LIST, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(image, outlines, -1, _FOREGROUND_COLOUR, max(1, round(image.shape[1] / 640)))
-    return image
+    return annotated(separation, image)
 
 
 def _panel(separation: Separation) -> np.ndarray:
@@ -107,7 +117,7 @@ def _panel(separation: Separation) -> np.ndarray:
         "mask": separation.mask,
     }
     images = [_captioned(to_bgr8(image), caption) for caption, image in tiles.items()]
-    return np.vstack([np.hstack(images[:2]), np.hstack(images[2:])])
+    return annotated(separation, np.vstack([np.hstack(images[:2]), np.hstack(images[2:])]), PANEL_TILES)
 
 
 def _captioned(image: np.ndarray, caption: str) -> np.ndarray:
@@ -127,13 +137,16 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
     "overlay": _overlay,
     "contours": _contours,
     "panel": _panel,
+    "boxes": lambda separation: annotated(separation, to_bgr8(separation.frame)),
 }
 """The views by name, each a function of a `Separation`.
 
 ``mask`` (h, w) uint8; ``background`` and ``foreground`` in shape and dtype of the frame; ``residual`` (h, w)
 uint8, `RESIDUAL_GAIN` times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, in
 255ths; ``cutout`` (h, w, 4) uint8, the frame with the foreground as alpha channel (0 or 255); ``overlay`` (foreground
-tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8.
+tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8; ``boxes`` the frame with what was
+found in it, (h, w, 3) uint8. The last four show boxes, and are larger where the frame is small, if the separation can
+`annotate`.
 """
 
 

@@ -9,6 +9,7 @@ from video_fakes import FakeCapture, FakeDisplay, read_video
 
 import bgsub
 from bgsub._opencv import cv2
+from bgsub.events.annotation import COLOURS
 
 QUICK = ("--start-frames", 10)
 
@@ -137,10 +138,14 @@ def test_a_recording_of_yesterday_is_not_replaced_unless_asked_for(cli, tmp_path
 
 
 def test_events_and_regions_of_a_camera(cli, tmp_path, video):
-    options = ("--event-files", "csv", "--roi", "left=0,0,50%,100%", "--save", "mask.png", "--fast", *QUICK)
+    views = "mask.png,boxes.png"
+    options = ("--event-files", "csv", "--roi", "left=0,0,50%,100%", "--save", views, "--fast", *QUICK)
     cli("live", video, "--no-window", "-o", tmp_path / "out", *options).clean()
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"mask", "events.csv", "regions.csv"}
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"mask", "boxes", "events.csv", "regions.csv"}
     assert (tmp_path / "out" / "regions.csv").read_text().splitlines()[1].startswith("left,")
     masks = [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted((tmp_path / "out" / "mask").iterdir())]
+    boxes = [cv2.imread(str(path)) for path in sorted((tmp_path / "out" / "boxes").iterdir())]
+    assert any((picture == COLOURS[1]).all(axis=2).any() for picture in boxes)
+    assert (boxes[-1][100, 160:176] == 255).any()  # the outline of the region
     assert any(mask.any() for mask in masks)
     assert not any(mask[:, 24:].any() for mask in masks)

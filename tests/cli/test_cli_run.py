@@ -8,6 +8,7 @@ from video_fakes import read_video, write_images, write_video
 import bgsub
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, SinkError
+from bgsub.events.annotation import COLOURS
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS
 
@@ -59,7 +60,26 @@ def test_every_view_of_images(cli, tmp_path, folder, kind, suffix):
     for view, target in zip(VIEWS, targets, strict=True):
         images = read_video(target) if suffix else read_masks(target)
         assert len(images) == 30
-        assert images[0].shape[:2] == ((64, 96) if view == "panel" else (32, 48))
+        sizes = {"panel": (64, 96), "boxes": (7 * 32, 7 * 48)}
+        assert images[0].shape[:2] == sizes.get(view, (32, 48))
+
+
+def test_boxes_are_saved_alone_or_on_other_views(cli, tmp_path, folder):
+    views = "boxes.png,overlay.png,background.png"
+    cli("run", folder, "-o", tmp_path / "a", "--save", views, "--event-files", "csv", *QUICK).clean()
+    cli("run", folder, "-o", tmp_path / "b", "--save", views, "--boxes", *QUICK).clean()
+    rows = (tmp_path / "a" / "events.csv").read_text().splitlines()
+    assert len([row for row in rows if row.startswith("object,")]) == 1
+
+    def boxed(name):
+        image = read_masks(tmp_path / name)[-1]
+        return (image == COLOURS[1]).all(axis=2).sum()
+
+    assert boxed("a/boxes") > 200
+    assert boxed("a/overlay") == 0
+    assert boxed("b/overlay") > 200
+    for name in ("boxes", "background"):
+        np.testing.assert_array_equal(read_masks(tmp_path / "a" / name), read_masks(tmp_path / "b" / name))
 
 
 def test_a_video_gives_images_if_wanted(cli, tmp_path, video):

@@ -9,7 +9,7 @@ from bgsub._opencv import cv2
 from bgsub.video.timecode import SYNTAX
 
 RUN_HELP = "see bgsub run --help"
-VIEWS = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, background-image"
+VIEWS = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes, background-image"
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 
 import cv2
 import numpy as np
@@ -118,7 +119,7 @@ def test_the_clip_is_told_once_it_is_complete(tmp_path):
                 sink.write(*pair)
         sink.close()
         whole = [[("start", 100), ("end", 139), ("clip", 139)], [("start", 250), ("end", 289), ("clip", 289)]]
-        assert [(one.type, one.frame) for one in memory.notices] == sum(whole[:moment], [])
+        assert [(one.type, one.frame) for one in memory.notices] == [*chain(*whole[:moment])]
         told = [one.clip for one in memory.notices if one.type == "clip"]
         assert told == [clip.path for clip in recorder.clips]
         assert all(path.exists() for path in told)

@@ -26,7 +26,7 @@ class Tunable(ThresholdSubtractor):
 
 def test_views():
     assert set(LIVE_VIEWS) == {*VIEWS, "input"}
-    assert len(LIVE_VIEWS) == 10  # as many as digits
+    assert len(LIVE_VIEWS) == 11  # one more than digits
     with pytest.raises(ParameterError):
         Controls("nothing")
 

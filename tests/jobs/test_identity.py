@@ -89,11 +89,12 @@ def test_the_fingerprint_tells_options_apart_and_not_files(tmp_path):
     assert fingerprint(job) != first
 
 
-def test_the_fingerprint_tells_the_content_of_region_masks_apart(tmp_path):
+@pytest.mark.parametrize("name", ["roi", "privacy"])
+def test_the_fingerprint_tells_the_content_of_region_masks_apart(tmp_path, name):
     mask = tmp_path / "m.png"
     mask.write_bytes(b"1")
-    job = Job("a.mp4", Path("/out/a"), roi=(f"door={mask}", "0,0,5,5"))
+    job = Job("a.mp4", Path("/out/a"), **{name: (f"door={mask}", "0,0,5,5")})
     first = fingerprint(job)
-    assert fingerprint(replace(job, roi=job.roi[:1])) != first
+    assert fingerprint(replace(job, **{name: getattr(job, name)[:1]})) != first
     mask.write_bytes(b"22")
     assert fingerprint(job) != first

@@ -127,6 +127,10 @@ def test_page_shows_and_commands_the_run(monkeypatch):
         sync_api.expect(page.locator(".states")).to_have_text("frozen")
         freeze.click()
         sync_api.expect(freeze).to_have_attribute("aria-pressed", "false")
+        boxes = page.get_by_role("button", name="Boxes")
+        boxes.click()
+        sync_api.expect(boxes).to_have_attribute("aria-pressed", "true")
+        assert controls.boxes
         page.get_by_role("button", name="Reset").click()
         wait_for(page, lambda: 1 in run.subtractors[0].rates)
 

@@ -18,6 +18,8 @@ from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
+from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
+from bgsub.events.annotation import COLOURS
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, is_loopback
 from bgsub.live.server import LiveServer
@@ -136,6 +138,27 @@ def test_stream_shows_the_view_of_each_newest_frame(server, client):
         with client.watch("/stream?view=panel") as other:
             assert other().shape == (64, 96, 3)
     wait_until(lambda: server.page.streams == 0)
+
+
+def test_boxes_by_view_or_switch_also_in_a_pause(server, client, controls):
+    separation = put(server)
+    feed = EventFeed(ObjectLinker(25.0, min_duration=0))
+    sink = AnnotatingSink(server.sink(), feed)
+    sink.write(Frame(0, "000001", 0.0, separation.frame), separation)
+    colour = np.array(COLOURS[1], int)
+
+    def boxed(picture):
+        return (np.abs(picture - colour).max(axis=2) < 40).sum()
+
+    with client.watch("/stream?view=boxes") as boxes, client.watch("/stream?view=input") as plain:
+        assert boxed(boxes()) > 60
+        assert boxed(plain()) < 10
+        assert client.command({"boxes": True})[1]["cameras"][0]["boxes"] is True
+        assert boxed(plain()) > 60
+        assert client.command({"boxes": False})[0] == 200
+        assert boxed(plain()) < 10
+    image = cv2.imdecode(np.frombuffer(client.ask("/snapshot.png?view=boxes")[2], np.uint8), 1)
+    assert (image == colour).all(axis=2).sum() > 150
 
 
 def test_stream_before_the_first_frame_says_so(client):

@@ -14,6 +14,7 @@ from walking_square import WalkingSquare
 
 from bgsub import BackgroundSubtractor
 from bgsub.errors import ParameterError, SourceError, StoppedError
+from bgsub.events.annotation import COLOURS
 from bgsub.live.session import LiveCamera, LiveSession
 from bgsub.video import Sink
 from bgsub.video.sources.camera_address import file_name
@@ -89,7 +90,7 @@ def cameras(monkeypatch):
 
 
 def camera(name, *sinks, **options):
-    return LiveCamera(name, parameters=QUICK, make_sinks=lambda source: sinks, **options)
+    return LiveCamera(name, parameters=QUICK, make_sinks=lambda source, feed: sinks, **options)
 
 
 def test_one_camera_runs_in_the_calling_thread(cameras, display):
@@ -213,6 +214,25 @@ def test_a_window_lives_while_its_camera_is_waited_for(display, monkeypatch):
         quitting.set()
     assert display.looks == 3
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
+
+
+def test_a_camera_has_one_feed_for_outputs_and_screens(cameras, display):
+    """A window shows boxes of objects that have the same identities in the files."""
+    feeds, colours = [], set()
+
+    def make_sinks(source, feed):
+        feeds.append(feed)
+        return [Counter(lambda count: count == 40 and session.quit())]
+
+    display.show = lambda title, image: colours.update(map(tuple, image[::2, ::2].reshape(-1, 3).tolist()))
+    described = LiveCamera("0", parameters=QUICK, make_sinks=make_sinks, motion={"min_share": 0.5})
+    with LiveSession([described], view="input", boxes=True) as session:
+        assert session.controls["camera 0"].boxes
+        session.run()
+    (feed,) = feeds
+    (lasting,) = [event for event in feed.finish() if event.kind == "object"]
+    assert COLOURS[lasting.id % len(COLOURS)] in colours
+    assert feed.finish_motion() == []  # less than half of the frame moved
 
 
 def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from video_fakes import make_frames, separate
@@ -143,3 +145,23 @@ def test_waiting(words):
     picture = Viewer(Controls(), "camera 7", words=words).waiting()
     assert picture[300:].max() == 255
     assert picture[:300].max() < 40
+
+
+def outlined(picture, tiles):
+    """As `bgsub.events.annotation.annotate`: a picture that can be told from the one given."""
+    marked = picture.copy()
+    marked[::2, ::2] = tiles
+    return marked
+
+
+@pytest.mark.parametrize("view", LIVE_VIEWS)
+def test_boxes_are_on_every_view_when_switched_on(separation, controls, view):
+    annotated = dataclasses.replace(separation, annotate=outlined)
+    viewer = Viewer(controls, words=False)
+    plain = Viewer(Controls(), words=False).picture(separation, view=view)
+    expected = outlined(plain, 2 if view == "panel" else 1)
+    assert (expected != plain).any()
+    np.testing.assert_array_equal(viewer.picture(annotated, view=view), expected if view == "boxes" else plain)
+    controls.boxes = True
+    np.testing.assert_array_equal(viewer.picture(annotated, view=view), expected)
+    np.testing.assert_array_equal(viewer.picture(separation, view=view), plain)  # nobody follows the objects

@@ -39,7 +39,15 @@ def test_quit_keys(controls, key):
 
 
 @pytest.mark.parametrize(
-    ("key", "switch"), [(" ", "paused"), ("p", "paused"), ("f", "frozen"), ("h", "show_help"), ("i", "show_statistics")]
+    ("key", "switch"),
+    [
+        (" ", "paused"),
+        ("p", "paused"),
+        ("f", "frozen"),
+        ("b", "boxes"),
+        ("h", "show_help"),
+        ("i", "show_statistics"),
+    ],
 )
 def test_switch_keys(controls, key, switch):
     keys = KeyCommands(controls)
@@ -60,13 +68,12 @@ def test_snapshot_and_reset_keys(controls):
 
 def test_view_keys(controls):
     keys = KeyCommands(controls)
-    for number, view in enumerate(LIVE_VIEWS, 1):
-        assert keys.press(ord(str(number % 10)))
+    for key, view in zip("1234567890", LIVE_VIEWS, strict=False):
+        assert keys.press(ord(key))
         assert controls.view == view
-    assert keys.press(ord("v"))
-    assert controls.view == LIVE_VIEWS[0]
-    assert keys.press(ord("v"))
-    assert controls.view == LIVE_VIEWS[1]
+    for view in (LIVE_VIEWS[10], LIVE_VIEWS[0], LIVE_VIEWS[1]):
+        assert keys.press(ord("v"))
+        assert controls.view == view
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)

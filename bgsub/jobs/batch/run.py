@@ -171,13 +171,14 @@ def _run(
 def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
     """Wrong options show before anything is made, and once."""
     job = make_job(str(first.path), folder / "x")
-    make_subtractor(job.parameters, job.model)
+    make_subtractor(job.parameters, job.model, privacy=job.privacy)
     Selection.parse(job.start, job.end, job.duration, job.every)
     check_name(job.name)
     if job.save:
         parse_outputs(job.save)
-    if job.roi:
-        Regions(job.roi)
+    for texts in (job.roi, job.privacy):
+        if texts:
+            Regions(texts)
     if job.save_model == job.output / RECORD:
         raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
 
@@ -200,7 +201,8 @@ def _absolute(job: Job) -> Job:
     whole: dict[str, Any] = {
         name: Path(os.path.abspath(path)) for name, path in values.items() if isinstance(path, Path)
     }
-    return replace(job, roi=tuple(map(absolute_region, job.roi)), **whole)
+    roi, privacy = (tuple(map(absolute_region, texts)) for texts in (job.roi, job.privacy))
+    return replace(job, roi=roi, privacy=privacy, **whole)
 
 
 def _done_already(plan: Planned, manifest: Manifest) -> Entry | None:

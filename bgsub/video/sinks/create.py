@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from bgsub.video.sources.pipe import STANDARD
 logger = logging.getLogger("bgsub")
 
 # Pictures of the scene as it was; a mask with sound would only be larger.
-_WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel"})
+_WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel", "boxes"})
 _DEFAULT_VIDEO = {"mask": ".mkv", "cutout": ".mov"}
 
 
@@ -60,6 +60,7 @@ def create_sinks(
     name: str = DEFAULT_NAME,
     *,
     started: datetime | None = None,
+    wrap: Callable[[Sink, str], Sink] | None = None,
 ) -> list[Sink]:
     """Create the outputs that are asked for: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``.
 
@@ -84,6 +85,8 @@ def create_sinks(
         Template of the names without ending, with the fields ``{view}``, ``{source}``, ``{date}``, ``{time}``.
     started : datetime, optional
         Start of the run for ``{date}`` and ``{time}``; by default now. One that is resumed needs the same again.
+    wrap : callable, optional
+        Called with each sink and its view; returns what takes its place.
 
     Returns
     -------
@@ -118,7 +121,8 @@ def create_sinks(
     _warn_of_times(named, source)
     prepare_folder(folder)
     audio_from = _find_audio(named, source)
-    return [_sink(output, source, overwrite, audio_from) for output in named]
+    sinks = [(_sink(output, source, overwrite, audio_from), output.spec.view) for output in named]
+    return [sink if wrap is None else wrap(sink, view) for sink, view in sinks]
 
 
 def _with_ending(spec: OutputSpec, as_images: bool) -> OutputSpec:

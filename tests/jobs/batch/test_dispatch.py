@@ -271,6 +271,7 @@ def test_wrong_input_makes_no_folder(jobs, files, output):
 @pytest.mark.parametrize(
     ("options", "told"),
     [
+        ({"privacy": ("1,2,3",)}, "a region must be"),
         ({"roi": ("nowhere.png",)}, "a region's mask must be an image file, got 'nowhere.png'"),
         ({"save": ("musk",)}, "an output must be one of .*, got 'musk'"),
         ({"name": "{place}"}, "a name can have the fields .*, got {place}"),
@@ -294,8 +295,10 @@ def test_the_mask_of_a_region_is_found_from_any_folder(jobs, files, output, monk
     (files / "m.png").write_bytes(b"1")
     tasks = []
     runner = FakeRunner(lambda _key, task: tasks.append(task) or [do_task(task)])
-    make = lambda source, folder: Job(source, folder, roi=("m.png", "door=m.png", "0,0,5,5"))  # noqa: E731
+    regions = {"roi": ("m.png", "door=m.png", "0,0,5,5"), "privacy": ("m.png",)}
+    make = lambda source, folder: Job(source, folder, **regions)  # noqa: E731
     assert len(run("a.mp4", output, runner, make_job=make).done) == 1
+    assert tasks[0].job.privacy == (str(files / "m.png"),)
     assert tasks[0].job.roi == (str(files / "m.png"), f"door={files / 'm.png'}", "0,0,5,5")
     assert len(run("a.mp4", output, make_job=make).skipped) == 1
     (files / "m.png").write_bytes(b"22")

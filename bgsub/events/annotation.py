@@ -1,0 +1,204 @@
+"""What was found in a frame, written onto pictures of it: boxes and identities, regions, time code, names of events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bgsub._opencv import cv2
+from bgsub.events.event import ObjectInFrame
+from bgsub.events.feed import EventFeed, Step
+from bgsub.separation import Separation
+from bgsub.video.lettering import enlarged, label_size, put_label, text_scale
+from bgsub.video.regions import Regions
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame
+from bgsub.video.timecode import clock_text
+
+# Those of Okabe and Ito, which people with any colour vision tell apart; blue first.
+COLOURS = (
+    (0, 159, 230), (233, 180, 86), (115, 158, 0), (66, 228, 240), (178, 114, 0), (0, 94, 213), (167, 121, 204),
+)  # fmt: skip
+_BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
+_SHARE_OF_WIDTH = 0.75  # a picture that is narrower than that, by its height, has smaller letters
+
+_Place = tuple[int, int, int, int]  # left, top, width, height
+
+
+class Outline(NamedTuple):
+    """A region in pixels of the frame: its name and its borders, each (n, 2) float32."""
+
+    name: str
+    borders: list[np.ndarray]
+
+
+def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> list[Outline]:
+    """Return the outlines of regions in frames of a shape; ParameterError as `Regions.masks`."""
+    found = []
+    for name, inside in (regions.masks(shape) if regions is not None else {}).items():
+        borders, _ = cv2.findContours(inside.view(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
+        found.append(Outline(name, [border.reshape(-1, 2).astype(np.float32) for border in borders]))
+    return found
+
+
+def annotate(step: Step, outlines: Sequence[Outline], picture: np.ndarray, tiles: int = 1) -> np.ndarray:
+    """Return a picture of a frame with what was found in the frame.
+
+    Objects have a coloured box with their identity, once they are known to be objects; regions an outline of black
+    between white with their name; time and names of events stand in the upper right corner.
+
+    Parameters
+    ----------
+    step : Step
+        What was found.
+    outlines : sequence of Outline
+        The regions.
+    picture : ndarray, (h, w, 3), uint8
+        The frame at any scale, `tiles` times side by side and above each other. A small one is enlarged by a whole
+        number, so that letters have room.
+    tiles : int
+        See `picture`.
+
+    Returns
+    -------
+    ndarray, (h', w', 3), uint8
+        A new array.
+    """
+    picture = enlarged(picture).copy()
+    height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
+    text = "  ".join([f"frame {step.name}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
+    scale, (wide, high) = _head_size(picture, text)
+    objects = [one for one in step.objects if one.id and one.frame == step.frame]
+    for row in range(tiles):
+        for column in range(tiles):
+            tile = picture[row * height : (row + 1) * height, column * width : (column + 1) * width]
+            taken = [(0, 0, width, high)] if row == 0 else []
+            _Tile(tile, step.mask.shape, taken).draw(objects, outlines)
+    put_label(picture, text, max(picture.shape[1] - wide, 0), 0, scale)
+    return picture
+
+
+def _scale(picture: np.ndarray) -> float:
+    return text_scale(picture[: max(round(_SHARE_OF_WIDTH * picture.shape[1]), 1)])
+
+
+def _head_size(picture: np.ndarray, text: str) -> tuple[float, tuple[int, int]]:
+    """Return scale and size of a line that is no wider than the picture."""
+    scale = _scale(picture)
+    scale *= min(1, picture.shape[1] / label_size(text, scale)[0])
+    return scale, label_size(text, scale)
+
+
+class _Tile:
+    """A picture of a frame with room for labels but where others are `taken`."""
+
+    def __init__(self, picture: np.ndarray, shape: tuple[int, ...], taken: list[_Place]) -> None:
+        self._picture, self._taken = picture, taken
+        self._zoom = np.array([picture.shape[1] / shape[1], picture.shape[0] / shape[0]])
+        self._scale = _scale(picture)
+        self._line = max(1, round(3.5 * self._scale))
+        self._edge = max(1, round(self._line / 3))  # of another colour, to either side of a line
+
+    def draw(self, objects: Sequence[ObjectInFrame], outlines: Sequence[Outline]) -> None:
+        regions = [self._outlined(outline) for outline in outlines]
+        nearer_last = sorted(objects, key=lambda one: one.box[1] + one.box[3])
+        boxes = [(self._boxed(one), one) for one in nearer_last]
+        for box, one in boxes:
+            self._put_label(str(one.id), box, _colour(one))
+        for place, outline in zip(regions, outlines, strict=True):
+            self._put_label(outline.name, place, _WHITE)
+
+    def _outlined(self, outline: Outline) -> _Place:
+        """Draw a region; return where its topmost point is."""
+        borders = [np.rint((border + 0.5) * self._zoom - 0.5).astype(np.int32) for border in outline.borders]
+        cv2.polylines(self._picture, borders, True, _WHITE, 3 * self._edge)
+        cv2.polylines(self._picture, borders, True, _BLACK, self._edge)
+        left, top = min(np.vstack(borders).tolist(), key=lambda point: (point[1], point[0]))
+        return left, top, 0, 0
+
+    def _boxed(self, one: ObjectInFrame) -> _Place:
+        """Draw the box of an object; return where it is."""
+        corner = np.array(one.box[:2])
+        left, top = np.rint(corner * self._zoom).astype(int).tolist()
+        right, bottom = (np.rint((corner + one.box[2:]) * self._zoom).astype(int) - 1).tolist()
+        right, bottom = max(left, right), max(top, bottom)
+        for ink, line in ((_BLACK, self._line + 2 * self._edge), (_colour(one), self._line)):
+            cv2.rectangle(self._picture, (left, top), (right, bottom), ink, line)
+        return left, top, right - left + 1, bottom - top + 1
+
+    def _put_label(self, text: str, box: _Place, ground: tuple[int, int, int]) -> None:
+        """Write a line above a box, or below or in it where there is more room."""
+        left, top, _, height = box
+        size = label_size(text, self._scale)
+        rows, columns = self._picture.shape[:2]
+        if size[0] > columns or size[1] > rows:
+            return
+        gap = self._line // 2 + self._edge
+        left = min(max(left - gap, 0), columns - size[0])
+        tops = (top - size[1] - gap, top + height + gap, top + gap)
+        places = [(left, min(max(row, 0), rows - size[1]), *size) for row in tops]
+        place = next((place for place in places if not any(_overlap(place, other) for other in self._taken)), places[0])
+        self._taken.append(place)
+        put_label(self._picture, text, place[0], place[1], self._scale, ground)
+
+
+def _colour(one: ObjectInFrame) -> tuple[int, int, int]:
+    return COLOURS[one.id % len(COLOURS)]
+
+
+def _overlap(one: _Place, other: _Place) -> bool:
+    return all(one[axis] < other[axis] + other[axis + 2] and other[axis] < one[axis] + one[axis + 2] for axis in (0, 1))
+
+
+class AnnotatingSink(Sink):
+    """Hands separations on that can be annotated, see `annotate`; the rest of it is the sink inside.
+
+    Parameters
+    ----------
+    sink : Sink
+        Takes them.
+    feed : EventFeed
+        Shared with the other outputs of the run.
+    regions : Regions, optional
+        What is outlined.
+
+    Attributes
+    ----------
+    path, folder : Path or None
+        What the sink inside makes.
+    """
+
+    def __init__(self, sink: Sink, feed: EventFeed, regions: Regions | None = None) -> None:
+        self._sink, self._feed, self._regions = sink, feed, regions
+        self._outlines: list[Outline] | None = None
+        self.path, self.folder = getattr(sink, "path", None), getattr(sink, "folder", None)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        if self._outlines is None:
+            self._outlines = outlines_of(self._regions, separation.mask.shape)
+        step = self._feed.step(frame, separation)
+        self._sink.write(frame, replace(separation, annotate=partial(annotate, step, self._outlines)))
+
+    def preview(self, frame: Frame) -> None:
+        self._sink.preview(frame)
+
+    def idle(self) -> None:
+        self._sink.idle()
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def abort(self) -> None:
+        self._sink.abort()
+
+    def checkpoint(self) -> dict[str, Any]:
+        return {"feed": self._feed.checkpoint(self), "sink": self._sink.checkpoint()}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        if state:
+            self._feed.resume(state["feed"])
+            self._sink.resume(state["sink"])

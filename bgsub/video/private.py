@@ -1,0 +1,73 @@
+"""Parts of the picture that nobody is to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.video.region_masks import bounding_box
+from bgsub.video.regions import Region, Regions
+from bgsub.video.sources.base import Frame, FrameSource
+from bgsub.video.sources.part import Part
+from bgsub.video.sources.selection import SelectedSource
+
+
+class PrivateSource(SelectedSource):
+    """The frames of a source, black in some regions before anything else sees them.
+
+    What is made of the frames holds nothing of these regions, then: neither pictures nor models. Sound is left as it
+    is.
+
+    Parameters
+    ----------
+    source : FrameSource
+        Where the frames come from; closed together with this one, also when a region is refused.
+    regions : iterable of Region or str
+        See `Regions`.
+
+    Raises
+    ------
+    ParameterError
+        If a region is none, or lies outside of the frames; while iterating, where frames have another size.
+    """
+
+    def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:
+        super().__init__(source)
+        self._shape: tuple[int, ...] = ()
+        try:
+            self._regions = Regions(regions)
+            self._fit(source.size[::-1])
+        except BaseException:
+            source.close()
+            raise
+
+    @property
+    def is_copyable(self) -> bool:
+        """Never: what is copied out of the files would show what is hidden."""
+        return False
+
+    def _frames(self) -> Iterator[Frame]:
+        return map(self._blackened, self._source)
+
+    def _part(self, part: Part) -> Iterator[Frame]:
+        return map(self._blackened, self._source.take(part))
+
+    def _fit(self, shape: tuple[int, ...]) -> None:
+        """Find the pixels in frames of that height and width."""
+        try:
+            hidden = self._regions.union(shape)
+        except ParameterError as error:
+            raise ParameterError(f"privacy: {error}") from None
+        self._shape, self._box = shape, bounding_box(hidden)
+        self._hidden = hidden[self._box]
+
+    def _blackened(self, frame: Frame) -> Frame:
+        if frame.image.shape[:2] != self._shape:
+            self._fit(frame.image.shape[:2])
+        image = frame.image.copy()
+        hidden = self._hidden if image.ndim == 2 else self._hidden[:, :, np.newaxis]
+        np.copyto(image[self._box], 0, where=hidden)
+        return replace(frame, image=image)

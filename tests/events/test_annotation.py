@@ -1,0 +1,283 @@
+"""Boxes, identities, regions, time and events on pictures."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import pytest
+from event_scenes import frame_of, mask_of, separated, walk
+
+from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
+from bgsub.events.annotation import COLOURS, annotate, outlines_of
+from bgsub.video import ImageSequenceSink
+from bgsub.video.regions import Regions
+from bgsub.video.sinks.base import SEGMENT, Sink
+from bgsub.video.views import VIEWS
+
+GREY = 100
+
+
+def steps(frames, shape, events=None, rate=25.0):
+    """What a feed makes of lists of boxes."""
+    feed = EventFeed(ObjectLinker(rate))
+    for index, boxes in enumerate(frames):
+        separation = separated(mask_of(boxes, shape), (events or {}).get(index), (0.0,))
+        yield feed.step(frame_of(index, rate, shape), separation)
+
+
+def last(frames, shape, **options):
+    return list(steps(frames, shape, **options))[-1]
+
+
+def plain(height, width):
+    return np.full((height, width, 3), GREY, np.uint8)
+
+
+def changed(picture):
+    return (picture != GREY).any(axis=2)
+
+
+def block(mask, left, top, right, bottom):
+    """A copy without what lies in a rectangle."""
+    mask = mask.copy()
+    mask[max(top, 0) : bottom, max(left, 0) : right] = False
+    return mask
+
+
+@pytest.mark.parametrize("zoom", [1, 2, 0.5])
+def test_boxes_are_where_objects_are_and_nothing_is_elsewhere(zoom):
+    shape = (480, 640)
+    x, y, w, h = 300, 200, 60, 80
+    step = last([[(x, y, w, h)]] * 12, shape)
+    picture = annotate(step, [], plain(round(480 * zoom), round(640 * zoom)))
+    left, top, right, bottom = (round(zoom * value) for value in (x, y, x + w, y + h))
+    colour = COLOURS[1]
+    assert (picture[top, left:right] == colour).all()
+    assert (picture[bottom - 1, left:right] == colour).all()
+    assert (picture[top:bottom, left] == colour).all()
+    assert (picture[top:bottom, right - 1] == colour).all()
+    ink = changed(picture)
+    assert not ink[top + 6 : bottom - 6, left + 6 : right - 6].any()  # the object itself is not covered
+    ink = block(ink, left - 6, top - 6, right + 6, bottom + 6)
+    label = block(ink, left - 6, top - 40, left + 40, top)
+    assert ink.sum() > label.sum()
+    head = block(label, picture.shape[1] // 2, 0, picture.shape[1], 40)
+    assert label.sum() > head.sum()
+    assert not head.any()
+
+
+def test_what_is_not_known_to_be_an_object_has_no_box():
+    first, second = list(steps([[(300, 200, 60, 80)]] * 2, (480, 640)))
+    for step in (first, second):
+        assert not changed(annotate(step, [], plain(480, 640)))[40:].any()
+
+
+def test_at_its_confirmation_an_object_has_one_box():
+    boxes = walk((40, 200), (20, 0), 12, (30, 60))
+    found = list(steps([[box] for box in boxes], (480, 640)))
+    confirmed = next(step for step in found if step.objects)
+    assert len(confirmed.objects) > 1  # those of the frames before
+    ink = changed(annotate(confirmed, [], plain(480, 640)))[190:270]
+    assert np.flatnonzero(ink.any(axis=0)).min() >= boxes[confirmed.frame][0] - 6
+
+
+def test_the_picture_given_stays_as_it_is():
+    picture = plain(480, 640)
+    annotate(last([[(300, 200, 60, 80)]] * 12, (480, 640)), [], picture)
+    assert not changed(picture).any()
+
+
+@pytest.mark.parametrize(
+    "size", [(1, 1), (1, 400), (400, 1), (7, 11), (48, 64), (120, 160), (1080, 1920), (2160, 3840)]
+)
+@pytest.mark.parametrize("tiles", [1, 2])
+def test_sizes(size, tiles):
+    height, width = size
+    box = (width // 4, height // 4, max(width // 4, 1), max(height // 3, 1))
+    step = last([[box]] * 12, size, events={11: "light-change"})
+    outlines = outlines_of(Regions(["all=0,0,100%,100%"]), size)
+    picture = annotate(step, outlines, plain(height * tiles, width * tiles), tiles)
+    assert picture.dtype == np.uint8
+    assert picture.shape[0] >= 240 or picture.shape[1] >= 320
+    assert picture.shape[1] * height == picture.shape[0] * width  # no other proportions
+    if min(picture.shape[0] / 240, picture.shape[1] / 320) >= 1:
+        last_column = annotate(step, [], plain(size[0] * tiles, size[1] * tiles), tiles)[:, -1]
+        height = int(np.argmax(last_column.any(axis=1)))  # of the line in the upper right corner
+        assert 12 <= height <= picture.shape[0] / 12
+
+
+def test_small_pictures_are_enlarged_by_whole_numbers_with_sharp_pixels():
+    picture = plain(48, 64)
+    picture[47, 0] = 7
+    shown = annotate(last([[]], (48, 64)), [], picture)
+    assert shown.shape == (240, 320, 3)
+    assert (shown[-5:, :5] == 7).all()
+    assert not changed(shown)[20:-5].any()
+
+
+def test_every_tile_of_a_panel_has_the_boxes():
+    step = last([[(100, 100, 60, 80)]] * 12, (240, 320))
+    picture = annotate(step, [], plain(480, 640), 2)
+    for row, column in itertools.product((0, 240), (0, 320)):
+        assert (picture[row + 100, column + 100 : column + 160] == COLOURS[1]).all()
+
+
+def test_regions_have_outlines_of_another_kind_than_boxes():
+    outlines = outlines_of(Regions(["door=100,100,60,80", "lane=50%,90%;90%,90%;70%,60%"]), (480, 640))
+    assert [outline.name for outline in outlines] == ["door", "lane"]
+    picture = annotate(last([[]], (480, 640)), outlines, plain(480, 640))
+    colours = {tuple(colour) for colour in picture[130:150, 90:110].reshape(-1, 3).tolist()}
+    assert colours == {(GREY, GREY, GREY), (0, 0, 0), (255, 255, 255)}
+    across = picture[140, 96:105, 0].tolist()
+    assert across[0] == across[-1] == GREY
+    assert across[3:6] == [255, 0, 255]
+    assert not changed(picture)[110:170, 110:150].any()
+
+
+def test_labels_do_not_hide_each_other():
+    frames = [[(300, 200, 60, 40), (364, 200, 60, 40), (300, 246, 60, 40)]] * 12
+    feed = EventFeed(ObjectLinker(25.0, join=0))
+    for index, boxes in enumerate(frames):
+        step = feed.step(frame_of(index, shape=(480, 640)), separated(mask_of(boxes, (480, 640)), None, (0.0,)))
+    assert len(step.objects) == 3
+    picture = annotate(step, [], plain(480, 640))
+    grounds = [(picture == colour).all(axis=2).sum() for colour in COLOURS[1:4]]
+    one = annotate(replace(step, objects=step.objects[:1]), [], plain(480, 640))
+    alone = (one == COLOURS[1]).all(axis=2).sum()
+    assert min(grounds) > 0.75 * alone
+
+
+def test_time_and_names_of_events_stand_in_the_head():
+    shape = (240, 320)
+    quiet, event = list(steps([[]] * 2, shape, events={1: "light-change"}))
+    widths = []
+    for step in (quiet, event):
+        columns = np.flatnonzero(changed(annotate(step, [], plain(*shape)))[2])
+        widths.append(320 - columns.min())
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_names_of_events_stay_a_while():
+    found = list(steps([[]] * 80, (240, 320), events={3: "light-change", 20: "covered"}))
+    shown = [step.recent for step in found]
+    assert shown[2] == ()
+    assert shown[3] == ("light-change",)
+    assert shown[20] == shown[52] == ("light-change", "covered")
+    assert shown[55] == ("covered",)
+    assert shown[72] == ()
+
+
+def test_motion_is_named_once_it_is_certain():
+    frames = [[]] * 5 + [[(100, 100, 60, 80)]] * 20
+    shown = [step.recent for step in steps(frames, (240, 320))]
+    assert shown[6] == ()
+    assert shown[-1] == ("motion",)
+
+
+def test_frames_without_time_show_their_names():
+    step = last([[]], (240, 320), rate=None)
+    assert step.time is None
+    assert changed(annotate(step, [], plain(240, 320))).any()
+
+
+# Machado, Oliveira and Fernandes (2009): how people without one kind of cones see linear colours.
+MISSING_CONES = {
+    "protan": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deutan": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritan": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+}
+
+
+@pytest.mark.parametrize("kind", MISSING_CONES)
+def test_colours_can_be_told_apart_without_a_kind_of_cones(kind):
+    linear = (np.array(COLOURS)[:, ::-1] / 255) ** 2.2
+    seen = (linear @ np.array(MISSING_CONES[kind]).T).clip(0, 1) ** (1 / 2.2) * 255
+    distances = [np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2)]
+    assert min(distances) > 28
+
+
+class Keeper(Sink):
+    """Keeps what a view shows."""
+
+    def __init__(self, view="boxes") -> None:
+        self.pictures, self.calls, self._view = [], [], VIEWS[view]
+
+    def write(self, frame, separation):
+        self.pictures.append(self._view(separation))
+
+    def preview(self, frame):
+        self.calls.append("preview")
+
+    def idle(self):
+        self.calls.append("idle")
+
+    def close(self):
+        self.calls.append("close")
+
+    def abort(self):
+        self.calls.append("abort")
+
+
+def pictured(count):
+    """Frames with pictures, and separations of them."""
+    shape = (240, 320)
+    for index, box in enumerate(walk((10, 100), (1, 0), count, (30, 60))):
+        separation = separated(mask_of([box], shape), "light-change" if index % 97 == 60 else None, (0.0,))
+        yield frame_of(index, 25.0, shape), separation
+
+
+@pytest.mark.parametrize("view", ["boxes", "overlay", "contours", "panel"])
+def test_sinks_get_separations_that_can_be_annotated(view):
+    keeper = Keeper(view)
+    sink = AnnotatingSink(keeper, EventFeed(ObjectLinker(25.0)))
+    plainly = Keeper(view)
+    for frame, separation in pictured(12):
+        sink.write(frame, separation)
+        plainly.write(frame, separation)
+        assert separation.annotate is None
+    assert (keeper.pictures[-1] == COLOURS[1]).all(axis=2).sum() > 150
+    assert (plainly.pictures[-1] == COLOURS[1]).all(axis=2).sum() == 0
+    for name in ("idle", "close", "abort"):
+        getattr(sink, name)()
+    sink.preview(frame)
+    assert keeper.calls == ["idle", "close", "abort", "preview"]
+
+
+def test_a_resumed_output_is_the_same(tmp_path):
+    """Identities and names of events that are shown for a while go on as well."""
+    stream = list(pictured(SEGMENT + 60))
+
+    def made(folder):
+        return AnnotatingSink(ImageSequenceSink(folder, "boxes"), EventFeed(ObjectLinker(25.0)))
+
+    whole = made(tmp_path / "whole")
+    for pair in stream:
+        whole.write(*pair)
+    whole.close()
+    first = made(tmp_path / "parts")
+    assert first.folder == tmp_path / "parts"
+    first.checkpoint()
+    for pair in stream[:SEGMENT]:
+        first.write(*pair)
+    state = first.checkpoint()
+    first.abort()
+    second = made(tmp_path / "parts")
+    second.resume(state)
+    for pair in stream[SEGMENT:]:
+        second.write(*pair)
+    second.close()
+    pictures = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "parts")]
+    assert len(pictures[0]) == len(stream)
+    assert pictures[0] == pictures[1]
+
+
+def test_nothing_is_drawn_that_nobody_looks_at():
+    calls = []
+    separation = next(separation for _, separation in pictured(1))
+    separation = replace(separation, annotate=partial(calls.append))
+    VIEWS["mask"](separation)
+    VIEWS["background"](separation)
+    assert calls == []
