@@ -37,8 +37,8 @@ class Job:
         What decodes video files, see `open_source`.
     roi : tuple of str
         Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
-    event_files : tuple of {"csv", "jsonl", "coco"}
-        Files of events, see `bgsub.events.EventSink`.
+    event_files : tuple of {"csv", "jsonl", "coco", "html"}
+        Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     plot : bool
         Whether to draw the timeline.
     motion : dict

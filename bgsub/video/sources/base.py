@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +52,13 @@ class Frame:
     time: float | None
     image: np.ndarray
     received: float | None = None
+
+    @property
+    def arrived(self) -> datetime | None:
+        """Date and time at which a frame of a camera arrived, with the zone of this computer."""
+        if self.received is None:
+            return None
+        return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - self.received)
 
 
 class FilePart(NamedTuple):
