@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -51,12 +52,15 @@ class Summary:
         title = self.timeline.title or "Summary"
         return page(title, "".join(self._body()), charts.STYLE + _STYLE)
 
+    @cached_property
+    def _clock(self) -> Clock:
+        return Clock.of(self.timeline, self.course.began)
+
     def _body(self) -> Iterator[str]:
-        self._clock = clock = Clock.of(self.timeline, self.course.began)
         yield from self._facts()
         if not self.course.frames:
             return
-        lanes = charts.Charts(self.timeline, clock, (card.event.id for card in self.cards.kept))
+        lanes = charts.Charts(self.timeline, self._clock, (card.event.id for card in self.cards.kept))
         yield "<h2>Timeline</h2>\n"
         yield from lanes.lanes(self.cards.count)
         yield from self._marks()
@@ -64,7 +68,8 @@ class Summary:
             yield f"<details><summary>Coefficients of the background</summary>\n{coefficients}</details>\n"
         yield from self._heat_map()
         if self.regions:
-            yield f'<h2>Regions</h2>\n<div class="wide">{_table(_COUNTS, self.regions)}</div>\n'
+            rows = [[*row[:-1], _percent(float(row[-1]))] for row in self.regions]
+            yield f'<h2>Regions</h2>\n<div class="wide">{_table(_COUNTS, rows)}</div>\n'
         yield from self._moments()
 
     def _facts(self) -> Iterator[str]:
@@ -73,9 +78,8 @@ class Summary:
         if course.frames:
             facts["Length"] = clock.length(clock.end - clock.start)
             facts["Foreground"] = f"{course.share:.2%} of the picture on average"
-            facts["Found"] = (
-                f"{_number(self.cards.count, 'moment')} with motion, {_number(self.timeline.objects, 'object')}"
-            )
+            moments, objects = _number(self.cards.count, "moment"), _number(self.timeline.objects, "object")
+            facts["Found"] = f"{moments} with motion, {objects}"
         if clock.began is not None:
             facts = {"Began": f"{clock.began:%Y-%m-%d %H:%M:%S %z}", **facts}
         rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
@@ -135,9 +139,8 @@ class Summary:
         event, clock = card.event, self._clock
         start, end = self.timeline.places(event)
         peak = f"Frame {event.peak_frame}, the one with most motion in moment {event.id}"
-        lines = [
-            f"{clock.length(end - start)}, {_number(card.objects, 'object')}, at most {card.share:.1%} of the picture"
-        ]
+        what = f"{_number(card.objects, 'object')}, at most {card.share:.1%} of the picture"
+        lines = [f"{clock.length(end - start)}, {what}"]
         if card.regions:
             lines.append(f"in {', '.join(map(escape, card.regions))}")
         if card.clip is not None:
@@ -154,7 +157,7 @@ class Summary:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %"
+    return f"{100 * share:.2g}%"
 
 
 def _number(count: int, name: str) -> str:

@@ -72,7 +72,7 @@ class SummarySink(Sink):
         self._counter = None if regions is None else RegionCounter(regions)
         self._course, self._cards, self._heat = Course(), Cards(), HeatMap()
         self._background: np.ndarray | None = None
-        self._newest: Separation | None = None
+        self._newest: np.ndarray | None = None
         self._done = False
         prepare_folder(self.path.parent)
 
@@ -84,7 +84,7 @@ class SummarySink(Sink):
             self._timeline.add_counts(self._counter.step(step))
         self._heat.add(separation)
         self._cards.add(step, separation)
-        self._newest = separation
+        self._newest = separation.background
 
     def close(self) -> None:
         """Write the page, also of a run without frames."""
@@ -96,10 +96,8 @@ class SummarySink(Sink):
         if self._counter is not None:
             self._timeline.add_counts(self._counter.finish())
         rows = [] if self._counter is None else self._counter.rows()
-        summary = Summary(
-            self.path, self._course, self._timeline, self._cards, self._heat, self._reduced_background(), rows
-        )
-        write_whole(self.path, summary.page())
+        parts = self._course, self._timeline, self._cards, self._heat, self._reduced_background(), rows
+        write_whole(self.path, Summary(self.path, *parts).page())
         self._done = True
 
     def abort(self) -> None:
@@ -132,5 +130,5 @@ class SummarySink(Sink):
     def _reduced_background(self) -> np.ndarray | None:
         """Return the newest background in the size of the heat map."""
         if self._newest is not None:
-            self._background, self._newest = shrunk(to_uint8(self._newest.background), LONGEST), None
+            self._background, self._newest = shrunk(to_uint8(self._newest), LONGEST), None
         return self._background
