@@ -48,7 +48,11 @@ def job(folder, tmp_path):
 def test_everything_at_once(job):
     pytest.importorskip("matplotlib", reason="the timeline needs matplotlib")
     outputs = ("mask.npz", "overlay.png", "background-image")
-    more = {"roi": ("left=0,0,32,48", "right=32,0,32,48"), "event_files": ("csv", "jsonl", "coco", "html"), "plot": True}
+    more = {
+        "roi": ("left=0,0,32,48", "right=32,0,32,48"),
+        "event_files": ("csv", "jsonl", "coco", "html"),
+        "plot": True,
+    }
     result = run_job(replace(job, save=outputs, name="{source}/{view}", **more))
     files = {path.name for path in result.outputs}
     events = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "summary.html", "timeline.png"}

@@ -119,7 +119,8 @@ def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
         interrupt(resumed, number)
     assert run_job(resumed).summary.resumed == 2 * SEGMENT
     assert content(tmp_path / "resumed") == content(tmp_path / "whole")
-    assert {"events.csv", "events.jsonl", "objects.json", "regions.csv", "summary.html"} <= set(content(tmp_path / "resumed"))
+    names = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "summary.html"}
+    assert names <= set(content(tmp_path / "resumed"))
     assert run_job(resumed).already_done
 
 
