@@ -3,6 +3,7 @@
 import base64
 import json
 import time
+from dataclasses import replace
 from datetime import datetime
 from html.parser import HTMLParser
 
@@ -121,7 +122,7 @@ def test_the_picture_of_a_moment_is_the_frame_at_its_peak_with_boxes(tmp_path):
     def stream():
         for frame, separation in pairs(two_moments()):
             image = np.full(SHAPE, 2 * (frame.index % 100), np.uint8)
-            yield frame, type(separation)(**{**vars(separation), "frame": image})
+            yield frame, replace(separation, frame=image)
 
     page = made(tmp_path / "page.html", stream())
     alt = [card["alt"] for _, card, _ in page.all("img")][1:]
@@ -204,7 +205,7 @@ def test_many_moments_leave_a_page_of_bounded_size(tmp_path):
 
     def stream():
         for frame, separation in pairs([[]] * 5 + frames):
-            yield frame, type(separation)(**{**vars(separation), "frame": noise})
+            yield frame, replace(separation, frame=noise)
 
     page = made(tmp_path / "page.html", stream(), rules=rules)
     assert len(page.cards) == MOST_CARDS
@@ -310,7 +311,7 @@ def test_deep_and_large_pictures_are_shown(tmp_path):
         for index in range(40):
             mask = mask_of([(20 * index, 300, 200, 300)] if index > 5 else [], shape)
             separation = separated(mask, y=(1.0,))
-            yield frame_of(index), type(separation)(**{**vars(separation), "frame": image, "background": image})
+            yield frame_of(index), replace(separation, frame=image, background=image)
 
     page = made(tmp_path / "page.html", stream())
     heat, thumbnail = (page.picture(element) for element in page.all("img"))
