@@ -29,7 +29,8 @@ a{color:inherit}.cards{display:grid;grid-template-columns:repeat(auto-fill,minma
 .map{max-width:45em}.map img{width:100%}.scale{height:1em;margin-top:.4em}.ends{display:flex;
 justify-content:space-between;font-size:.85em}table{border-collapse:collapse}td,th{padding:.2em .8em .2em 0;
 text-align:right;border-bottom:1px solid var(--line)}td:first-child,th:first-child{text-align:left}
-@media(max-width:640px){.cards{grid-template-columns:1fr 1fr;gap:.6em}}.wide{overflow-x:auto}.wide td,.wide th{white-space:nowrap}
+@media(max-width:640px){.cards{grid-template-columns:1fr 1fr;gap:.6em}}
+.wide{overflow-x:auto}.wide td,.wide th{white-space:nowrap}
 """
 _MAP_QUALITY = 88
 _COUNTS = ("region", "objects", "entries", "most at a time", "frames with one", "seconds with one", "foreground")
