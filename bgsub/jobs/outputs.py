@@ -47,9 +47,9 @@ def make_sinks(
     if job.save:
         sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started)
     try:
-        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
-        if job.record is not None:
+        if job.record is not None:  # before the events, which tell of its clips
             sinks.append(_recorder(job.record, job, source, feed))
+        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
         _check_model(job, sinks)
     except BaseException:
         for sink in sinks:

@@ -9,6 +9,9 @@ import numpy as np
 
 from bgsub._opencv import cv2
 
+THUMBNAIL = 320
+"""Most pixels of the longer side of a small picture."""
+
 _HEAD = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
@@ -44,6 +47,6 @@ def shrunk(image: np.ndarray, longest: int) -> np.ndarray:
     return cv2.resize(image, size, interpolation=cv2.INTER_AREA)
 
 
-def jpeg_of(image: np.ndarray, quality: int) -> bytes:
+def jpeg_of(image: np.ndarray, quality: int = 95) -> bytes:
     """Return an image, (h, w) or (h, w, 3) uint8, as a JPEG file."""
     return cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, quality])[1].tobytes()

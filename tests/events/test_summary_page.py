@@ -22,7 +22,7 @@ from bgsub.video.regions import Regions
 from bgsub.video.sources.array import ArraySource
 from bgsub.video.sources.base import Frame
 
-SHORT = MotionRules(post_roll=0.2)
+SHORT = MotionRules(max_gap=0.2)
 EMPTY = {"meta", "img", "br", "link"}
 
 
@@ -109,7 +109,7 @@ def test_the_page_says_what_happened(tmp_path):
     links = [element[1]["href"] for element in page.all("a")]
     assert links == ["#moment-1", "#moment-2"]
     titles = page.texts("title")
-    assert "moment 1: 00:00:00 to 00:00:02" in titles
+    assert "moment 1: 00:00:00 to 00:00:01" in titles
     assert "light change: 00:00:02 to 00:00:02" in titles
     assert sum(title.startswith("object ") for title in titles) == 3
     assert page.texts("tr")[1] == "light change00:00:0200:00:02"
@@ -200,7 +200,7 @@ def test_many_moments_leave_a_page_of_bounded_size(tmp_path):
     rng = np.random.default_rng(1)
     widths = rng.integers(8, 60, 3 * MOST_BARS)
     frames = [box for width in widths for box in ([(4, 4, int(width), 12)], [(4, 4, int(width), 12)], [])]
-    rules = MotionRules(post_roll=0, min_duration=1 / RATE)
+    rules = MotionRules(max_gap=0, min_duration=1 / RATE)
     noise = rng.integers(0, 255, SHAPE, np.uint8)
 
     def stream():
@@ -273,7 +273,7 @@ def test_places_on_the_axis_are_round():
     began = Frame(0, "", 0.0, np.zeros(SHAPE), time.monotonic()).arrived.replace(hour=23, minute=50, second=10)
     clock = Clock(100, 100 + 3600, True, began)
     assert [clock.at(place)[6:] for place in clock.ticks()] == [f"00:{minute}0:00" for minute in range(6)]
-    assert clock.length(3661) == "1:01:01"
+    assert clock.length(3661) == "01:01:01"
 
 
 def test_problems_are_told(tmp_path):

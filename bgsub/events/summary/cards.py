@@ -14,12 +14,12 @@ from bgsub.events.event import Event
 from bgsub.events.feed import Step
 from bgsub.separation import Separation
 from bgsub.video.views import to_bgr8
-from bgsub.video.web_page import jpeg_of, shrunk
+from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
 
 MOST_CARDS = 200
 """Moments of which a picture is kept: those with the most motion."""
 
-_LONGEST, _QUALITY = 320, 75  # pixels of the longer side: some 10 kB
+_QUALITY = 75
 _BOX = (0, 170, 255)  # blue first
 
 
@@ -37,11 +37,6 @@ class Card:
     def amount(self) -> int:
         """How much motion it had: frames times pixels."""
         return self.event.frames * self.event.peak_area
-
-    @property
-    def clip(self) -> str | None:
-        """The file of its clip, if there is one."""
-        return getattr(self.event, "clip", None)
 
     def state(self) -> dict[str, Any]:
         return {**vars(self), "event": asdict(self.event), "jpeg": base64.b64encode(self.jpeg).decode("ascii")}
@@ -83,9 +78,9 @@ class Cards:
             growing = self._growing = _Growing(moment.start_frame, np.zeros((1, 1, 3), np.uint8))
         if moment.peak_frame == step.frame:
             image = to_bgr8(separation.frame)
-            growing.picture = shrunk(image, _LONGEST).copy()
+            growing.picture = shrunk(image, THUMBNAIL).copy()
             growing.scale = growing.picture.shape[1] / image.shape[1]
-            growing.share = separation.share
+            growing.share = step.motion.share
         self._add_objects(growing, moment, step)
 
     def finish(self, ended: list[Event]) -> None:

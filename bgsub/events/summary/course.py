@@ -86,7 +86,7 @@ class Clock:
             return f"frame {place:.0f}"
         date = self._date(place)
         if date is None:
-            return f"{clock_text(place):0>8}"
+            return _whole(place)
         days = {day.date() for day in (self._date(self.start), self._date(self.end)) if day is not None}
         return f"{date:%H:%M:%S}" if len(days) == 1 else f"{date:%m-%d %H:%M:%S}"
 
@@ -94,7 +94,7 @@ class Clock:
         """Return what a stretch of the axis is called."""
         if not self.timed:
             return f"{amount:.0f} frames"
-        return f"{amount:.1f} s" if amount < 60 else clock_text(amount)
+        return f"{amount:.1f} s" if amount < 60 else _whole(amount)
 
     def ticks(self, most: int = 8) -> list[float]:
         """Return round places on the axis, `most` at most."""
@@ -110,6 +110,11 @@ class Clock:
 
     def _date(self, place: float) -> datetime | None:
         return None if self.began is None else self.began + timedelta(seconds=place - self.start)
+
+
+def _whole(seconds: float) -> str:
+    """Return whole seconds as ``01:02:03``."""
+    return clock_text(seconds).partition(".")[0]
 
 
 _ROUND = [factor * 10**power for power in range(12) for factor in (1, 2, 5)]

@@ -144,8 +144,8 @@ class Summary:
         lines = [f"{clock.length(end - start)}, {what}"]
         if card.regions:
             lines.append(f"in {', '.join(map(escape, card.regions))}")
-        if card.clip is not None:
-            lines.append(f'<a href="{self._link(card.clip)}">clip</a>')
+        if event.clip is not None:
+            lines.append(f'<a href="{self._link(event.clip)}">clip</a>')
         return (
             f'<figure class="card" id="moment-{event.id}">{picture(card.jpeg, peak)}'
             f"<figcaption><b>{escape(clock.at(start))}</b><br>{'<br>'.join(lines)}</figcaption></figure>\n"
