@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -91,6 +92,14 @@ def test_regions_hide_the_rest(job):
     assert masks.shape == (COUNT, HEIGHT, WIDTH)
     assert masks[:, :, :20].any()
     assert not masks[:, :, 20:].any()
+
+
+def test_the_page_of_a_run_leads_to_its_clips_also_to_the_last_one(job, tmp_path):
+    run_job(replace(job, save=(), event_files=("html",), name="{source}/{view}", record=tmp_path / "clips"))
+    page = job.output / "in" / "summary.html"
+    (address,) = re.findall(r'href="([^"#]+)"', page.read_text())
+    (clip,) = (tmp_path / "clips").glob("*.mp4")
+    assert (page.parent / address).resolve() == clip.resolve()
 
 
 @pytest.mark.parametrize("wanted", [{"save": ("mask.npz",)}, {"save": (), "event_files": ("csv",)}])

@@ -145,7 +145,7 @@ class Summary:
         if card.regions:
             lines.append(f"in {', '.join(map(escape, card.regions))}")
         if event.clip is not None:
-            lines.append(f'<a href="{self._link(event.clip)}">clip</a>')
+            lines.append(f'<a href="{self._link(event.clip)}" aria-label="clip of moment {event.id}">clip</a>')
         return (
             f'<figure class="card" id="moment-{event.id}">{picture(card.jpeg, peak)}'
             f"<figcaption><b>{escape(clock.at(start))}</b><br>{'<br>'.join(lines)}</figcaption></figure>\n"
