@@ -91,7 +91,7 @@ class Separation:
         vote = self.soft_vote()
         return np.where(foreground, np.maximum(vote, _ABOVE_HALF), np.minimum(vote, _HALF))
 
-    @property
+    @cached_property
     def share(self) -> float:
         """Share of the pixels that are foreground, in [0, 1]."""
         return float(np.count_nonzero(self.mask == FOREGROUND)) / max(self.mask.size, 1)

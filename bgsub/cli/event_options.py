@@ -27,7 +27,7 @@ event_options = block(
         callback=names_from(tuple(EVENT_FILES), optional=True),
         metavar="FORMAT,...",
         help="Follow the objects and write what happens: csv (events.csv), jsonl (events.jsonl, with tracks), "
-        "coco (objects.json, every object in every frame).",
+        "coco (objects.json, every object in every frame), html (summary.html, all at a glance).",
     ),
     click.option("--plot", is_flag=True, help="Draw the run over time into timeline.png."),
     click.option(

@@ -75,7 +75,7 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
 @click.command(cls=MethodCommand, short_help="Write what happens in a video: objects that come and go, as lists.")
 @_options_of_one(common_options)
 def track(*, sources: tuple[str, ...], output: Path | None, event_files: list[str], plot: bool, **options: Any) -> None:
-    """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json and timeline.png.
+    """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json, summary.html and timeline.png.
 
     Connected pieces of foreground are linked from frame to frame. This is no tracker of identities: people who
     touch are one object, and somebody who comes back is a new one. --event-files and --plot choose among the files;

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import math
 from dataclasses import dataclass
 from html import escape
@@ -14,6 +13,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.evaluation.worst import PARTS, WorstFrame
 from bgsub.storage.atomic import write_whole
+from bgsub.video.web_page import jpeg_of, page, picture, shrunk
 
 SUFFIXES = (".html", ".png")
 PICTURE_LIMIT = 200
@@ -22,10 +22,6 @@ PICTURE_LIMIT = 200
 _WIDTH = 1292  # most pixels that a strip is wide: four pictures of 320 and three bars
 _QUALITY = 90
 _LEGEND = "errors: false alarms red, misses blue, hits green"
-_STYLE = (
-    "body{font:15px sans-serif;margin:2em;background:#fff;color:#222}img{display:block;max-width:100%}"
-    "figure{margin:0 0 1.2em}figcaption{margin-bottom:.2em}"
-)
 
 
 @dataclass(frozen=True)
@@ -60,7 +56,8 @@ class Sheet:
 
     def add(self, title: str, frames: list[WorstFrame]) -> None:
         """Add a section, by default one sequence and method, with its worst frames (`WorstFrames.frames`)."""
-        self._sections.append((title, [Strip(_caption(frame), _jpeg(frame.strip)) for frame in frames]))
+        strips = [Strip(_caption(frame), jpeg_of(shrunk(frame.strip, _WIDTH), _QUALITY)) for frame in frames]
+        self._sections.append((title, strips))
 
     def check(self, frames: int) -> None:
         """Raise ParameterError where a PNG is wanted and `frames` are more than `PICTURE_LIMIT`."""
@@ -80,22 +77,17 @@ class Sheet:
             If it cannot be written.
         """
         if self.path.suffix.lower() == ".html":
-            write_whole(self.path, self._page().encode("utf-8", "replace"))
+            write_whole(self.path, self._page())
             return
         self.check(sum(len(strips) for _, strips in self._sections))
         write_whole(self.path, self._picture())
 
-    def _page(self) -> str:
-        head = (
-            f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>Worst frames</title>'
-            f"<style>{_STYLE}</style></head><body>\n<h1>Worst frames</h1>\n"
-            f"<p>From left to right: {', '.join(PARTS)}. {_LEGEND.capitalize()}.</p>\n"
-        )
-        body = []
+    def _page(self) -> bytes:
+        body = [f"<p>From left to right: {', '.join(PARTS)}. {_LEGEND.capitalize()}.</p>\n"]
         for title, strips in self._sections:
             body.append(f"<h2>{escape(title)}</h2>\n" + ("" if strips else "<p>No wrong pixel.</p>\n"))
             body += [_figure(strip) for strip in strips]
-        return f"{head}{''.join(body)}</body></html>\n"
+        return page("Worst frames", "".join(body))
 
     def _picture(self) -> bytes:
         decoded = [(title, [(s.caption, _decoded(s.jpeg)) for s in strips]) for title, strips in self._sections]
@@ -115,13 +107,6 @@ def _caption(frame: WorstFrame) -> str:
     return f"frame {frame.number}: F {f_measure}, {counts.fp} false alarms, {counts.fn} misses, {counts.tp} hits"
 
 
-def _jpeg(strip: np.ndarray) -> bytes:
-    if strip.shape[1] > _WIDTH:
-        height = max(1, round(strip.shape[0] * _WIDTH / strip.shape[1]))
-        strip = cv2.resize(strip, (_WIDTH, height), interpolation=cv2.INTER_AREA)
-    return cv2.imencode(".jpg", strip, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY])[1].tobytes()
-
-
 def _decoded(jpeg: bytes) -> np.ndarray:
     image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     assert image is not None  # it was encoded here
@@ -129,12 +114,8 @@ def _decoded(jpeg: bytes) -> np.ndarray:
 
 
 def _figure(strip: Strip) -> str:
-    data = base64.b64encode(strip.jpeg).decode("ascii")
-    caption = escape(strip.caption)
-    return (
-        f'<figure><figcaption>{caption}</figcaption><img alt="{caption}" '
-        f'src="data:image/jpeg;base64,{data}"></figure>\n'
-    )
+    image = picture(strip.jpeg, strip.caption)
+    return f"<figure><figcaption>{escape(strip.caption)}</figcaption>{image}</figure>\n"
 
 
 def _line(text: str, width: int, scale: float) -> np.ndarray:

@@ -13,4 +13,5 @@ from .linking import ObjectLinker as ObjectLinker
 from .motion import MotionRules as MotionRules
 from .sink import FORMATS as FORMATS
 from .sink import EventSink as EventSink
+from .summary.sink import SummarySink as SummarySink
 from .timeline_sink import TimelineSink as TimelineSink

@@ -10,7 +10,9 @@ from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.sink import EventSink
+from bgsub.events.summary.sink import SummarySink
 from bgsub.events.timeline_sink import TimelineSink
+from bgsub.video.output_names import EVENT_FILES
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
@@ -36,8 +38,8 @@ def create_event_sinks(
     ----------
     output_folder : str or path
         Created if missing.
-    formats : sequence of {"csv", "jsonl", "coco"}
-        May be empty.
+    formats : sequence of {"csv", "jsonl", "coco", "html"}
+        Lists, and the page of `SummarySink`; may be empty.
     plot : bool
         Whether to draw ``timeline.png`` as well.
     source : FrameSource
@@ -63,10 +65,13 @@ def create_event_sinks(
         If the folder cannot be written.
     """
     sinks: list[Sink] = []
-    if formats:
-        sinks.append(EventSink(output_folder, formats, regions=regions, feed=feed, locate=locate))
+    place = locate or Path(output_folder).joinpath
+    title = source.name if source.path is None else source.path.name
+    lists = [name for name in formats if name != "html"]
+    if lists:
+        sinks.append(EventSink(output_folder, lists, regions=regions, feed=feed, locate=place))
+    if "html" in formats:
+        sinks.append(SummarySink(place(EVENT_FILES["html"]), title, regions=regions, feed=feed))
     if plot:
-        path = (locate or Path(output_folder).joinpath)("timeline.png")
-        title = source.name if source.path is None else source.path.name
-        sinks.append(TimelineSink(path, title, regions=regions, feed=feed))
+        sinks.append(TimelineSink(place("timeline.png"), title, regions=regions, feed=feed))
     return sinks

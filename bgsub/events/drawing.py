@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from bgsub.events.series import Series
-from bgsub.events.timeline import Bar, Timeline
+from bgsub.events.timeline import Timeline, packed
 from bgsub.separation import FrameEvent
 
 _WIDTH, _DPI = 12.0, 110
@@ -55,19 +55,6 @@ def draw(timeline: Timeline, path: Path) -> None:
     grid[-1].set_xlabel("time in seconds" if timeline.timed else "frame", fontsize=9)
     _head(figure, timeline)
     figure.savefig(path, format="png", metadata={"Software": None})
-
-
-def packed(bars: list[Bar], gap: float) -> list[int]:
-    """Return the row of each bar, sorted by start: the first row that is free from `gap` before it on."""
-    ends: list[float] = []
-    rows = []
-    for bar in bars:
-        row = next((number for number, end in enumerate(ends) if end + gap <= bar.start), len(ends))
-        if row == len(ends):
-            ends.append(bar.end)
-        ends[row] = bar.end
-        rows.append(row)
-    return rows
 
 
 def _head(figure: Any, timeline: Timeline) -> None:

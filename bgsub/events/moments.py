@@ -28,6 +28,7 @@ class Motion(NamedTuple):
     moving: bool  # whether the frame shows motion
     since: float | None  # when the motion at hand began, which may still be too short to be a moment
     until: float | None  # its last frame so far; None while it is no moment
+    lasting: Event | None  # the motion at hand, with identity 0 while it is no moment
 
 
 class Moments:
@@ -63,7 +64,7 @@ class Moments:
         for event in begun:
             self._count += 1
             event.id = self._count
-        return Motion(begun, ended, share, moving, gate.since, gate.last if gate.certain else None)
+        return Motion(begun, ended, share, moving, gate.since, gate.last if gate.certain else None, self._lasting)
 
     def finish(self) -> list[Event]:
         """End the moment that lasts, and return it."""

@@ -19,7 +19,7 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 
 _WRITERS: dict[str, Callable[[Path], Writer]] = {"csv": CsvWriter, "jsonl": JsonLinesWriter, "coco": CocoWriter}
-FORMATS = tuple(EVENT_FILES)
+FORMATS = tuple(_WRITERS)
 
 
 class EventSink(Sink):

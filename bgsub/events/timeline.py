@@ -15,7 +15,7 @@ from bgsub.events.series import Series
 from bgsub.separation import Separation
 
 MOST_BARS, MOST_MARKS = 600, 400
-"""Object events, and events of the whole frame, that a picture holds; the longest objects, and the first marks."""
+"""Objects or moments, and events of the whole frame, that a picture holds: the longest ones, and the first marks."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,7 @@ class Timeline:
     coefficients: Series | None = None  # those of the background, once there are some
     bars: list[Bar] = field(default_factory=list)  # objects, and events of the whole frame
     marks: list[Bar] = field(default_factory=list)
+    moments: list[Bar] = field(default_factory=list)  # with motion
     objects: int = 0  # number of objects, also of those without a bar
     timed: bool = True  # whether the axis has seconds
     _last: tuple[float, float] = (0.0, 0.0)
@@ -63,24 +64,29 @@ class Timeline:
         at = self._last[0]
         self.share.add(at, np.array([separation.share]))
         self._add_coefficients(at, separation.coefficients)
-        self.add_events(step.finished)
+        self.add_events([*step.finished, *step.motion.ended])
         if self.names:
             self._times[step.frame] = at
 
     def add_events(self, events: Iterable[Event]) -> None:
         """Take what has ended."""
         for event in events:
-            times = event.start_time, event.end_time
-            known = self.timed and times[0] is not None and times[1] is not None
-            start, end = times if known else (event.start_frame, event.end_frame)
-            bar = Bar(event.kind, event.id, float(start or 0), float(end or 0))
+            bar = Bar(event.kind, event.id, *self.places(event))
             if event.kind == EventKind.OBJECT:
                 self.objects += 1
                 self.bars.append(bar)
+            elif event.kind == EventKind.MOTION:
+                self.moments.append(bar)
             elif len(self.marks) < MOST_MARKS:
                 self.marks.append(bar)
-        if len(self.bars) > 2 * MOST_BARS:
-            self.bars = longest(self.bars)
+        if max(len(self.bars), len(self.moments)) > 2 * MOST_BARS:
+            self.bars, self.moments = longest(self.bars), longest(self.moments)
+
+    def places(self, event: Event) -> tuple[float, float]:
+        """Return where an event begins and ends on the axis of time."""
+        if self.timed and event.start_time is not None and event.end_time is not None:
+            return float(event.start_time), float(event.end_time)
+        return float(event.start_frame), float(event.end_frame)
 
     def add_counts(self, counted: Iterable[Waiting]) -> None:
         """Take the frames whose objects are all known by now."""
@@ -96,6 +102,7 @@ class Timeline:
             "counts": self.counts.state(),
             "bars": [asdict(bar) for bar in self.bars],
             "marks": [asdict(mark) for mark in self.marks],
+            "moments": [asdict(moment) for moment in self.moments],
             "objects": self.objects,
             "timed": self.timed,
             "last": list(self._last),
@@ -106,7 +113,8 @@ class Timeline:
         """Go on where `state` was called."""
         self.share, self.counts = Series.restored(state["share"]), Series.restored(state["counts"])
         self.coefficients = None if state["coefficients"] is None else Series.restored(state["coefficients"])
-        self.bars, self.marks = ([Bar(**bar) for bar in state[name]] for name in ("bars", "marks"))
+        lists = ([Bar(**bar) for bar in state[name]] for name in ("bars", "marks", "moments"))
+        self.bars, self.marks, self.moments = lists
         self.objects, self.timed = state["objects"], state["timed"]
         self._last = (state["last"][0], state["last"][1])
         self._times = {int(frame): float(at) for frame, at in state["times"]}
@@ -125,3 +133,16 @@ def longest(bars: list[Bar]) -> list[Bar]:
     """Return the `MOST_BARS` longest bars, in the order of their starts."""
     kept = sorted(bars, key=lambda bar: (bar.start - bar.end, bar.start, bar.id))[:MOST_BARS]
     return sorted(kept, key=lambda bar: (bar.start, bar.id))
+
+
+def packed(bars: list[Bar], gap: float) -> list[int]:
+    """Return the row of each bar, sorted by start: the first row that is free from `gap` before it on."""
+    ends: list[float] = []
+    rows = []
+    for bar in bars:
+        row = next((number for number, end in enumerate(ends) if end + gap <= bar.start), len(ends))
+        if row == len(ends):
+            ends.append(bar.end)
+        ends[row] = bar.end
+        rows.append(row)
+    return rows

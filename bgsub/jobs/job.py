@@ -45,8 +45,8 @@ class Job:
         Regions that are black in all that is made, written as those of `roi`.
     boxes : bool
         Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.annotation.annotate`.
-    event_files : tuple of {"csv", "jsonl", "coco"}
-        Files of events, see `bgsub.events.EventSink`.
+    event_files : tuple of {"csv", "jsonl", "coco", "html"}
+        Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     plot : bool
         Whether to draw the timeline.
     motion : dict

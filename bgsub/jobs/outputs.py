@@ -64,9 +64,9 @@ def make_sinks(
 
         sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started, wrap=wrap)
     try:
-        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
-        if job.record is not None:
+        if job.record is not None:  # before the events, which tell of its clips
             sinks.append(_recorder(job.record, job, source, feed))
+        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
         if job.on_event or job.webhook or job.snapshots is not None:
             sinks.append(make_notices(job.on_event, job.webhook, job.snapshots, feed, label_of(source), job.record))
         _check_model(job, sinks)

@@ -25,7 +25,7 @@ def test_defaults_and_values():
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--event-files", "xml"], "--event-files takes csv, jsonl, coco, got 'xml'"),
+        (["--event-files", "xml"], "--event-files takes csv, jsonl, coco, html, got 'xml'"),
         (["--roi", "1,2,3"], "--roi: a region must be"),
         (["--roi", "a=0,0,5,5", "--roi", "a=0,0,6,6"], "--roi: regions must have different names, got 'a' twice"),
     ],

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError
 from bgsub.events import EventSink, TimelineSink, create_event_sinks, make_feed
-from bgsub.events.drawing import packed
 from bgsub.events.series import Series
-from bgsub.events.timeline import MOST_BARS, Bar, longest
+from bgsub.events.timeline import MOST_BARS, Bar, longest, packed
 from bgsub.video.regions import Regions
 from bgsub.video.sources.array import ArraySource
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -48,10 +49,14 @@ def job(folder, tmp_path):
 def test_everything_at_once(job):
     pytest.importorskip("matplotlib", reason="the timeline needs matplotlib")
     outputs = ("mask.npz", "overlay.png", "background-image")
-    more = {"roi": ("left=0,0,32,48", "right=32,0,32,48"), "event_files": ("csv", "jsonl", "coco"), "plot": True}
+    more = {
+        "roi": ("left=0,0,32,48", "right=32,0,32,48"),
+        "event_files": ("csv", "jsonl", "coco", "html"),
+        "plot": True,
+    }
     result = run_job(replace(job, save=outputs, name="{source}/{view}", **more))
     files = {path.name for path in result.outputs}
-    events = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "timeline.png"}
+    events = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "summary.html", "timeline.png"}
     assert files == {"mask.npz", "overlay", "background-image.png"} | events
     assert {path.parent for path in result.outputs} == {job.output / "in"}
     assert all(path.exists() for path in result.outputs)
@@ -87,6 +92,14 @@ def test_regions_hide_the_rest(job):
     assert masks.shape == (COUNT, HEIGHT, WIDTH)
     assert masks[:, :, :20].any()
     assert not masks[:, :, 20:].any()
+
+
+def test_the_page_of_a_run_leads_to_its_clips_also_to_the_last_one(job, tmp_path):
+    run_job(replace(job, save=(), event_files=("html",), name="{source}/{view}", record=tmp_path / "clips"))
+    page = job.output / "in" / "summary.html"
+    (address,) = re.findall(r'href="([^"#]+)"', page.read_text())
+    (clip,) = (tmp_path / "clips").glob("*.mp4")
+    assert (page.parent / address).resolve() == clip.resolve()
 
 
 @pytest.mark.parametrize("wanted", [{"save": ("mask.npz",)}, {"save": (), "event_files": ("csv",)}])

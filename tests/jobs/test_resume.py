@@ -110,7 +110,7 @@ def test_a_run_may_be_interrupted_again_and_again(inputs, uninterrupted, tmp_pat
 @pytest.mark.large
 def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
     def job(folder, **fields):
-        parts = {"roi": ("door=4,4,30,20",), "start": "5", "event_files": ("csv", "jsonl", "coco")}
+        parts = {"roi": ("door=4,4,30,20",), "start": "5", "event_files": ("csv", "jsonl", "coco", "html")}
         return make_job(inputs, tmp_path / folder, "images", save=("mask",), **parts, **fields)
 
     run_job(job("whole"))
@@ -119,7 +119,8 @@ def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
         interrupt(resumed, number)
     assert run_job(resumed).summary.resumed == 2 * SEGMENT
     assert content(tmp_path / "resumed") == content(tmp_path / "whole")
-    assert {"events.csv", "events.jsonl", "objects.json", "regions.csv"} <= set(content(tmp_path / "resumed"))
+    names = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "summary.html"}
+    assert names <= set(content(tmp_path / "resumed"))
     assert run_job(resumed).already_done
 
 

@@ -8,9 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
-
-from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.storage.atomic import write_whole
 from bgsub.video.output_names import safe_name
@@ -29,7 +26,6 @@ _COLUMNS = (
     "source_time",
     "thumbnail",
 )
-_THUMBNAIL = 320  # pixels of the longer side, at most
 
 
 @dataclass(frozen=True)
@@ -126,13 +122,3 @@ def _row(clip: Clip) -> dict[str, str]:
         "source_time": clock_text(clip.source_start),
         "thumbnail": clip.thumbnail.name if clip.thumbnail else "",
     }
-
-
-def as_thumbnail(picture: np.ndarray) -> bytes:
-    """Return a picture, (h, w) or (h, w, 3) uint8, as a small JPEG."""
-    height, width = picture.shape[:2]
-    scale = _THUMBNAIL / max(height, width)
-    if scale < 1:
-        size = max(round(width * scale), 1), max(round(height * scale), 1)
-        picture = cv2.resize(picture, size, interpolation=cv2.INTER_AREA)
-    return cv2.imencode(".jpg", picture)[1].tobytes()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import DependencyError, SinkError
-from bgsub.events.clips.files import Clip, ClipNames, add_to_list, as_thumbnail
+from bgsub.events.clips.files import Clip, ClipNames, add_to_list
 from bgsub.events.clips.pre_roll import PreRoll
 from bgsub.events.clips.rules import ClipRules
 from bgsub.events.event import Event
@@ -31,6 +31,7 @@ from bgsub.video.sinks.videos import as_separation, video_sink
 from bgsub.video.sources import av_container
 from bgsub.video.sources.base import FilePart, Frame
 from bgsub.video.views import get_view, to_bgr8, to_uint8
+from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
 
 logger = logging.getLogger("bgsub")
 
@@ -190,7 +191,7 @@ class RecorderSink(Sink):
         if self._clip is not None and now - self._clip.start >= self._max_length - CLOSE:
             self._finish_clip()
         if self._clip is None:
-            began = frame.date
+            began = frame.arrived
             path = self._names.next(now, began)
             sink = self._make_sink(path, "mask" if self._exact else "background", self._rate)
             self._clip = _GrowingClip(path, sink, now, began)
@@ -255,7 +256,7 @@ class _GrowingClip:
         areas = [moment.peak_area for moment in motion.begun]
         self.peak = max(self.peak, share, *(area / separation.mask.size for area in areas))
         if share > self._shown or not self.thumbnail:
-            self._shown, self.thumbnail = share, as_thumbnail(to_bgr8(to_uint8(separation.frame)))
+            self._shown, self.thumbnail = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))
 
 
 def _input(separation: Separation) -> np.ndarray:

@@ -106,7 +106,7 @@ class NoticeSink(Sink):
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)
-        self._newest = step.time, frame.date
+        self._newest = step.time, frame.arrived
         objects = tuple(one for one in step.objects if one.frame == step.frame)
         for event in (*step.finished, *step.motion.ended):
             self._end(event)

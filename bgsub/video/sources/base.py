@@ -54,8 +54,8 @@ class Frame:
     received: float | None = None
 
     @property
-    def date(self) -> datetime | None:
-        """Date and time, with the zone, at which a frame of a camera arrived."""
+    def arrived(self) -> datetime | None:
+        """Date and time at which a frame of a camera arrived, with the zone of this computer."""
         if self.received is None:
             return None
         return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - self.received)

@@ -1,0 +1,1 @@
+"""A run as one page: what moved when and where, in pictures."""

@@ -1,0 +1,338 @@
+"""The page of a run: what it says of a run whose truth is known, its bounds, the same after a kill."""
+
+import base64
+import json
+import time
+from dataclasses import replace
+from datetime import datetime
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from event_scenes import RATE, SHAPE, close, frame_of, mask_of, pairs, separated, walk, write
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, SinkError
+from bgsub.events import Event, EventFeed, MotionRules, ObjectLinker, SummarySink, create_event_sinks, make_feed
+from bgsub.events.summary.cards import MOST_CARDS, Card
+from bgsub.events.summary.course import Clock
+from bgsub.events.summary.heat_map import LONGEST, HeatMap, drawn
+from bgsub.events.timeline import MOST_BARS
+from bgsub.video.regions import Regions
+from bgsub.video.sources.array import ArraySource
+from bgsub.video.sources.base import Frame
+
+SHORT = MotionRules(max_gap=0.2)
+EMPTY = {"meta", "img", "br", "link"}
+
+
+class Page(HTMLParser):
+    """The elements of a page: (tag, attributes, text in it and below)."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.elements, self._open = [], []
+        self.source = path.read_text(encoding="utf-8")
+        self.feed(self.source)
+        assert not self._open  # all that begins ends
+
+    def handle_starttag(self, tag, attributes):
+        element = [tag, dict(attributes), ""]
+        self.elements.append(element)
+        if tag not in EMPTY:
+            self._open.append(element)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append([tag, dict(attributes), ""])
+
+    def handle_endtag(self, tag):
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data):
+        for element in self._open:
+            element[2] += data
+
+    def all(self, tag, **wanted):
+        wanted = {name.rstrip("_"): value for name, value in wanted.items()}
+        return [e for e in self.elements if e[0] == tag and all(e[1].get(k) == v for k, v in wanted.items())]
+
+    def texts(self, tag, **wanted):
+        return [element[2] for element in self.all(tag, **wanted)]
+
+    @property
+    def facts(self):
+        return dict(zip(self.texts("dt"), self.texts("dd"), strict=True))
+
+    @property
+    def cards(self):
+        return self.all("figure", class_="card")
+
+    def picture(self, element):
+        kind, data = element[1]["src"].split(",")
+        assert kind == "data:image/jpeg;base64"
+        return cv2.imdecode(np.frombuffer(base64.b64decode(data), np.uint8), cv2.IMREAD_COLOR)
+
+
+def two_moments():
+    """One object from frame 10 to 39, growing until 25, a second one and it from 100 to 129."""
+    frames = [[] for _ in range(150)]
+    for number, box in enumerate(walk((0, 4), (2, 0), 30)):
+        grown = min(number, 15)
+        frames[10 + number] = [(*box[:2], 8 + grown, 12)]
+    for number, (one, other) in enumerate(zip(walk((0, 4), (2, 0), 30), walk((80, 30), (-2, 0), 30), strict=True)):
+        frames[100 + number] = [one, other]
+    return frames
+
+
+def made(path, stream, title="street.mp4", rules=SHORT, **options):
+    regions = options.get("regions")
+    with SummarySink(path, title, feed=EventFeed(ObjectLinker(regions=regions), rules), **options) as sink:
+        write(stream, sink)
+    return Page(path)
+
+
+def test_the_page_says_what_happened(tmp_path):
+    regions = Regions(["above=0,0,100%,50%", "below=0,50%,100%,50%"])
+    page = made(tmp_path / "page.html", pairs(two_moments(), RATE, {60: "light-change"}), regions=regions)
+    share = np.mean([(mask_of(boxes) > 0).mean() for boxes in two_moments()])
+    assert page.texts("h1") == ["street.mp4"]
+    assert page.facts == {
+        "Frames": "150, 96 x 48 pixels",
+        "Length": "6.0 s",
+        "Foreground": f"{share:.2%} of the picture on average",
+        "Found": "2 moments with motion, 3 objects",
+    }
+    first, second = page.cards
+    assert (first[1]["id"], second[1]["id"]) == ("moment-1", "moment-2")
+    assert first[2] == "00:00:001.2 s, 1 object, at most 6.0% of the picturein above"
+    assert second[2] == "00:00:041.2 s, 2 objects, at most 4.2% of the picturein above, below"
+    links = [element[1]["href"] for element in page.all("a")]
+    assert links == ["#moment-1", "#moment-2"]
+    titles = page.texts("title")
+    assert "moment 1: 00:00:00 to 00:00:01" in titles
+    assert "light change: 00:00:02 to 00:00:02" in titles
+    assert sum(title.startswith("object ") for title in titles) == 3
+    assert page.texts("tr")[1] == "light change00:00:0200:00:02"
+    assert page.texts("td")[3:9] == ["above", "2", "2", "1", "60", "2.4"]
+    assert page.texts("td")[10:16] == ["below", "1", "1", "1", "30", "1.2"]
+    assert "Problems" not in page.texts("h2")
+
+
+def test_the_picture_of_a_moment_is_the_frame_at_its_peak_with_boxes(tmp_path):
+    def stream():
+        for frame, separation in pairs(two_moments()):
+            image = np.full(SHAPE, 2 * (frame.index % 100), np.uint8)
+            yield frame, replace(separation, frame=image)
+
+    page = made(tmp_path / "page.html", stream())
+    alt = [card["alt"] for _, card, _ in page.all("img")][1:]
+    assert alt == [f"Frame {frame}, the one with most motion in moment {n}" for n, frame in ((1, 25), (2, 100))]
+    picture = page.picture(page.all("img")[1])
+    assert picture.shape == (*SHAPE, 3)
+    x, y, w, h = two_moments()[25][0]
+    assert abs(int(picture[y + 5, x + 5].mean()) - 50) < 8  # the grey of frame 25
+    colour = picture[y + h, x : x + w].mean(axis=0)
+    assert colour[2] > colour[1] > colour[0]  # orange below the object
+
+
+def test_the_heat_map_counts_each_pixel_and_is_brightest_where_the_object_was(tmp_path):
+    heat = HeatMap()
+    stream = list(pairs(two_moments(), RATE, {105: "light-change"}))
+    for _, separation in stream:
+        heat.add(separation)
+    counted = [separation.mask == 255 for _, separation in stream if separation.event is None]
+    np.testing.assert_allclose(heat.share(), np.mean(counted, axis=0), rtol=1e-12)
+    image = drawn(heat.share(), np.full((*SHAPE, 3), 60, np.uint8))
+    level = image.sum(axis=2, dtype=int)
+    assert level.flat[heat.share().argmax()] == level.max()
+    assert (image[heat.share() == 0] == 60).all()
+    page = made(tmp_path / "page.html", stream)
+    (legend,) = page.all("div", class_="ends")
+    assert legend[2].startswith("0%")
+    assert legend[2].endswith(f"{100 * heat.share().max():.2g}%")
+    y, x = np.unravel_index(heat.share().argmax(), SHAPE)
+    place = f"{x / SHAPE[1]:.0%} from the left and {y / SHAPE[0]:.0%} from above"
+    assert page.all("img")[0][1]["alt"].endswith(place)
+
+
+def test_the_heat_map_of_large_frames_has_a_bounded_size():
+    heat = HeatMap()
+    masks = [mask_of([(100 * i, 300, 400, 200)], (1080, 1920)) for i in range(4)]
+    for mask in masks:
+        heat.add(separated(mask))
+    share = heat.share()
+    assert share.shape == (270, LONGEST)
+    assert share.dtype.itemsize == 8
+    assert share.mean() == pytest.approx(np.mean([mask > 0 for mask in masks]), rel=1e-3)
+    assert share.max() == 1
+    assert HeatMap().share() is None
+
+
+def test_names_are_escaped_and_nothing_comes_from_elsewhere(tmp_path):
+    name = "<script>alert('1')</script>\"&\udcff"
+    regions = Regions(["<i>a & b=0,0,100%,100%"])
+    page = made(tmp_path / "page.html", pairs(two_moments(), RATE, {60: '"><script>'}), name, regions=regions)
+    assert page.texts("h1") == ["<script>alert('1')</script>\"&?"]
+    assert not page.all("script")
+    assert "<i>a & b" in page.source.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
+    assert page.cards[0][2].endswith("in <i>a & b")
+    places = [e[1].get(word, "#") for e in page.elements for word in ("src", "href", "data", "xlink:href")]
+    assert all(place.startswith(("#", "data:image/jpeg;base64,")) for place in places)
+    (policy,) = page.all("meta", **{"http-equiv": "Content-Security-Policy"})
+    assert policy[1]["content"].startswith("default-src 'none'")
+    assert all(image[1]["alt"] for image in page.all("img"))
+
+
+def test_clips_are_linked_by_their_relative_path(tmp_path):
+    feed = EventFeed(ObjectLinker(), SHORT)
+    with SummarySink(tmp_path / "out" / "page.html", feed=feed) as sink:
+        for frame, separation in pairs(two_moments()):
+            for event in feed.step(frame, separation).motion.begun:
+                event.clip = str(tmp_path / "clips" / f'a "b" #{event.id}.mp4')
+            sink.write(frame, separation)
+    page = Page(tmp_path / "out" / "page.html")
+    assert [e[1]["href"] for e in page.all("a") if e[2] == "clip"] == [
+        f"../clips/a%20%22b%22%20%23{number}.mp4" for number in (1, 2)
+    ]
+
+
+def test_many_moments_leave_a_page_of_bounded_size(tmp_path):
+    rng = np.random.default_rng(1)
+    widths = rng.integers(8, 60, 3 * MOST_BARS)
+    frames = [box for width in widths for box in ([(4, 4, int(width), 12)], [(4, 4, int(width), 12)], [])]
+    rules = MotionRules(max_gap=0, min_duration=1 / RATE)
+    noise = rng.integers(0, 255, SHAPE, np.uint8)
+
+    def stream():
+        for frame, separation in pairs([[]] * 5 + frames):
+            yield frame, replace(separation, frame=noise)
+
+    page = made(tmp_path / "page.html", stream(), rules=rules)
+    assert len(page.cards) == MOST_CARDS
+    assert page.facts["Found"].startswith(f"{len(widths)} moments")
+    assert f"{len(widths) - MOST_CARDS} with less motion are not shown." in page.texts("p")
+    shares = [float(card[2].split("at most ")[1].split("%")[0]) for card in page.cards]
+    least = 100 * 12 * np.sort(widths)[-MOST_CARDS] / noise.size
+    assert min(shares) == pytest.approx(least, abs=0.06)
+    assert f"Moments with motion: {len(widths)}, of which the {MOST_BARS} longest are shown" in page.texts("figcaption")
+    assert len(page.source) < 2_000_000
+
+
+@pytest.mark.parametrize("cut", [0, 6, 23, 45, 118])
+def test_the_page_is_the_same_after_a_kill(tmp_path, cut):
+    regions = Regions(["left=0,0,50%,100%"])
+    stream = list(pairs(two_moments(), RATE, {60: "light-change", 70: "covered"}))
+    source = ArraySource(np.zeros((1, 8, 8), np.uint8), rate=RATE)
+
+    def make(folder):
+        feed = make_feed(source, SHORT, regions)
+        return create_event_sinks(folder, ("csv", "html"), False, source, feed, regions)
+
+    straight, killed, resumed = make(tmp_path / "straight"), make(tmp_path / "torn"), make(tmp_path / "torn")
+    write(stream, *straight)
+    write(stream[:cut], *killed)
+    states = json.loads(json.dumps([sink.checkpoint() for sink in killed], allow_nan=False))
+    write(stream[cut : cut + 5], *killed)
+    for sink in killed:
+        sink.abort()
+    for sink, state in zip(resumed, states, strict=True):
+        sink.resume(state)
+    write(stream[cut:], *resumed)
+    close([*straight, *resumed])
+    assert len(Page(tmp_path / "straight" / "summary.html").cards) == 2
+    names = sorted(path.name for path in (tmp_path / "straight").iterdir())
+    assert names == ["events.csv", "regions.csv", "summary.html"]
+    for name in names:
+        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+
+
+def test_frames_stand_for_times_that_nobody_knows(tmp_path):
+    page = made(tmp_path / "page.html", pairs(two_moments(), None))
+    assert page.facts["Length"] == "150 frames"
+    assert [card[2].split(",")[0] for card in page.cards] == ["frame 1029 frames", "frame 10029 frames"]
+    assert page.texts("span")[1] == "frame 50"
+
+
+def test_a_camera_is_told_by_the_time_of_the_day(tmp_path):
+    began = time.monotonic()
+    frames = two_moments()
+    stream = [(Frame(f.index, f.name, f.time, f.image, began + f.time), separation) for f, separation in pairs(frames)]
+    before = stream[0][0].arrived
+    page = made(tmp_path / "page.html", stream)
+    shown = datetime.strptime(page.facts["Began"], "%Y-%m-%d %H:%M:%S %z")
+    assert abs((shown - before).total_seconds()) < 2
+    clock = Clock(0, 6, True, shown)
+    labels = {clock.at(4 + part) for part in (-1, 0, 1)}
+    assert any(page.cards[1][2].startswith(label) for label in labels)
+
+
+def test_places_on_the_axis_are_round():
+    assert Clock(0, 68, True, None).ticks() == [0, 10, 20, 30, 40, 50, 60]
+    assert Clock(7, 86_000, True, None).ticks()[:2] == [21600, 43200]
+    assert Clock(0, 1700, False, None).ticks() == [0, 500, 1000, 1500]
+    began = Frame(0, "", 0.0, np.zeros(SHAPE), time.monotonic()).arrived.replace(hour=23, minute=50, second=10)
+    clock = Clock(100, 100 + 3600, True, began)
+    assert [clock.at(place)[6:] for place in clock.ticks()] == [f"00:{minute}0:00" for minute in range(6)]
+    assert clock.length(3661) == "01:01:01"
+
+
+def test_problems_are_told(tmp_path):
+    stream = list(pairs([[]] * 60, RATE, {20: "covered", 21: "covered", 40: "covered"}))
+    late = [(Frame(f.index, f.name, f.time + 20 * (f.index > 50), f.image), s) for f, s in stream if f.index % 10 != 3]
+    problems = made(tmp_path / "page.html", late).texts("li")
+    assert problems == [
+        "6 frames missing: dropped, or not to be read.",
+        "1 long pause without a frame, at most 20.0 s.",
+        "The camera was covered: 2 times.",
+    ]
+    every_second = made(tmp_path / "second.html", stream[::2])
+    assert every_second.texts("li") == ["The camera was covered: 2 times."]
+    short = made(tmp_path / "short.html", pairs([[]] * 3))
+    assert short.texts("li") == ["The run ended in its start phase, in which nothing is taken for motion."]
+    assert not short.cards
+
+
+def test_a_run_without_frames_has_a_page_and_one_that_fails_has_none(tmp_path):
+    page = made(tmp_path / "page.html", [], "a <lobby>")
+    assert (page.texts("h1"), page.facts) == (["a <lobby>"], {"Frames": "none"})
+    failed = SummarySink(tmp_path / "b" / "page.html")
+    write(pairs(two_moments()), failed)
+    assert not list((tmp_path / "b").iterdir())
+    failed.abort()
+    failed.close()
+    assert not list((tmp_path / "b").iterdir())
+
+
+def test_deep_and_large_pictures_are_shown(tmp_path):
+    shape = (900, 1200)
+    image = np.full((*shape, 3), 0.5, np.float32)
+
+    def stream():
+        for index in range(40):
+            mask = mask_of([(20 * index, 300, 200, 300)] if index > 5 else [], shape)
+            separation = separated(mask, y=(1.0,))
+            yield frame_of(index), replace(separation, frame=image, background=image)
+
+    page = made(tmp_path / "page.html", stream())
+    heat, thumbnail = (page.picture(element) for element in page.all("img"))
+    assert heat.shape == (360, 480, 3)
+    assert thumbnail.shape == (240, 320, 3)
+    assert abs(int(np.median(thumbnail)) - 128) < 4
+
+
+def test_what_cannot_be_a_summary(tmp_path):
+    with pytest.raises(ParameterError, match=r"a summary is a file \.html, got '.*page\.pdf'"):
+        SummarySink(tmp_path / "page.pdf")
+    (tmp_path / "file").touch()
+    with pytest.raises(SinkError, match="cannot write into folder"):
+        SummarySink(tmp_path / "file" / "page.html")
+    (tmp_path / "page.html").mkdir()
+    sink = SummarySink(tmp_path / "page.html")
+    with pytest.raises(SinkError, match=r"'.*page\.html' cannot be written"):
+        sink.close()
+
+
+def test_the_motion_of_a_card_is_that_of_all_its_frames():
+    long = Event("motion", 1, 0, 99, 0.0, 4.0, frames=100, peak_area=10)
+    large = Event("motion", 2, 0, 9, 0.0, 0.4, frames=10, peak_area=99)
+    assert Card(long, 0.0, 0, [], b"").amount > Card(large, 0.0, 0, [], b"").amount
