@@ -173,11 +173,10 @@ def _is_standard(output: Path | None) -> bool:
 def _check(cameras: tuple[str, ...], screen: Screen, outputs: _Outputs) -> None:
     """Refuse what does not go together."""
     folder, virtual = outputs.options["output"], outputs.virtual
-    seen = (folder, outputs.clips.record, screen.serve, virtual.virtual_camera or None)
-    if screen.no_window and all(output is None for output in seen):
-        raise click.UsageError(
-            "--no-window needs --output, --record, --serve or --virtual-camera, or nothing would be seen of the result"
-        )
+    seen = (folder is not None, outputs.clips.is_wanted, screen.serve is not None, virtual.virtual_camera)
+    if screen.no_window and not any(seen):
+        others = "--output, --record, --on-event, --webhook, --snapshots, --serve or --virtual-camera"
+        raise click.UsageError(f"--no-window needs {others}, or nothing would be seen of the result")
     if screen.token is not None and screen.serve is None:
         raise ParameterError("--token needs --serve")
     for name in ("event_files", "plot"):

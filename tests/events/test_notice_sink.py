@@ -3,7 +3,6 @@
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import chain
 
 import cv2
 import numpy as np
@@ -109,17 +108,18 @@ def test_the_snapshot_is_the_largest_of_the_first_two_seconds(tmp_path):
 
 
 def test_the_clip_is_told_once_it_is_complete(tmp_path):
-    for count, moment in ((400, 2), (140, 1)):  # the second one ends in the middle of it
+    for count, expected in ((450, 6), (140, 3)):  # the second one ends in the middle of it
         folder, memory = tmp_path / str(count), Memory()
         feed = EventFeed(ObjectLinker(RATE))
         with RecorderSink(folder, feed=feed, source="gate") as recorder:
             sink = NoticeSink(feed, [memory], clips=True)
-            for pair in stream(count, boxes=lambda index: boxes_of(index) or boxes_of(index, range(250, 290))):
+            for pair in stream(count, boxes=lambda index: boxes_of(index) or boxes_of(index, range(300, 340))):
                 recorder.write(*pair)
                 sink.write(*pair)
         sink.close()
-        whole = [[("start", 100), ("end", 139), ("clip", 139)], [("start", 250), ("end", 289), ("clip", 289)]]
-        assert [(one.type, one.frame) for one in memory.notices] == [*chain(*whole[:moment])]
+        first, second = (100, 139), (300, 339)
+        whole = [(kind, moment[kind != "start"]) for moment in (first, second) for kind in ("start", "end", "clip")]
+        assert [(one.type, one.frame) for one in memory.notices] == whole[:expected]
         told = [one.clip for one in memory.notices if one.type == "clip"]
         assert told == [clip.path for clip in recorder.clips]
         assert all(path.exists() for path in told)
