@@ -15,7 +15,7 @@ from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
 from bgsub.cli.options import MethodCommand, folder_option
 from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.progress import bar, kind_of_progress
-from bgsub.cli.record_options import Clips
+from bgsub.cli.record_options import Clips, record_options
 from bgsub.cli.verdict import FAILURE, OK
 from bgsub.errors import ParameterError
 from bgsub.jobs import batch as batches
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 )
 @click.option("--overwrite", is_flag=True, help="Do everything again, also what is done.")
 @job_options
+@record_options
 @click.option(
     "--save-model", "model_name", metavar="NAME", help="Write the model of each file at the end, into its folder."
 )
@@ -71,17 +72,13 @@ def batch(
 
     The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
     again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
-    is 1. --save-model, --record and --snapshots take a name here, for a file or a folder in each of the folders.
+    is 1. --save-model and --record take a name here, for a file or a folder in each of the folders.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
     if "-" in patterns:
         raise ParameterError("a batch takes files, got '-': bgsub run reads standard input")
-    for option, kind, path in (
-        ("--save-model", "file", model_name),
-        ("--record", "folder", clips.record),
-        ("--snapshots", "folder", clips.snapshots),
-    ):
+    for option, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record)):
         if path is not None and Path(path).name != str(path):
             raise ParameterError(f"{option} takes the name of a {kind} without a folder here, got '{path}'")
 

@@ -44,7 +44,7 @@ def packed(name: str, kind: type[Any], *options: Decorator) -> Decorator:
 
         @wraps(command)
         def call(*arguments: Any, **given: Any) -> Any:
-            own = {field.name: given.pop(field.name) for field in dataclasses.fields(kind)}
+            own = {field.name: given.pop(field.name) for field in dataclasses.fields(kind) if field.name in given}
             return command(*arguments, **given, **{name: kind(**own)})
 
         return block(*options)(call)

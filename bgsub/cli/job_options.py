@@ -13,7 +13,7 @@ from bgsub.cli.blocks import block
 from bgsub.cli.event_options import boxes_option, event_options
 from bgsub.cli.model_options import model_option
 from bgsub.cli.options import check_model, format_option, given, passed_through, save_option
-from bgsub.cli.record_options import Clips, record_options
+from bgsub.cli.record_options import Clips
 from bgsub.cli.source_options import on_error_option, rate_option, source_options
 from bgsub.jobs.job import Job
 from bgsub.video.output_names import DEFAULT_NAME, check_name
@@ -33,13 +33,11 @@ name_option = click.option(
     help="Names of the outputs below the folder, with {view}, {source}, {date} and {time}.",
 )
 
-common_options = block(
-    name_option, source_options, event_options, record_options, on_error_option, rate_option, model_option
-)
-"""Names, source, events, clips and models."""
+common_options = block(name_option, source_options, event_options, on_error_option, rate_option, model_option)
+"""Names, source, events and models."""
 
 job_options = block(save_option, boxes_option, format_option, common_options)
-"""Every option that `make_job` takes."""
+"""What `make_job` takes, but for `clips`."""
 
 
 def make_job(

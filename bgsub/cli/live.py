@@ -21,7 +21,7 @@ from bgsub.cli.logs import Reporting, logger, report_options
 from bgsub.cli.model_options import model_option, save_model_option
 from bgsub.cli.options import MethodCommand, check_model, format_option, given, save_option
 from bgsub.cli.pipeline import Telling, run_pipeline, termination_as_interrupt
-from bgsub.cli.record_options import Clips, record_options
+from bgsub.cli.record_options import Clips, motion_options
 from bgsub.cli.source_options import duration_option, on_error_option, rate_option, raw_option, reconnect_option
 from bgsub.cli.verdict import FAILURE, OK, verdict
 from bgsub.errors import ParameterError, SinkError
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 @name_option
 @click.option("--overwrite", is_flag=True, help="Replace recordings and event files that exist.")
 @event_options
-@record_options
+@motion_options
 @virtual_camera_options
 @duration_option()
 @raw_option

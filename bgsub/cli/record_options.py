@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import Decorator, packed
+from bgsub.cli.blocks import Decorator, block, packed
 from bgsub.cli.notice_options import check_commands, notice_options
 from bgsub.errors import ParameterError
 
@@ -26,9 +26,9 @@ class Clips:
     post_roll: float | None
     max_clip_length: float | None
     merge_clips: bool
-    on_event: tuple[str, ...]
-    webhook: tuple[str, ...]
-    snapshots: Path | None
+    on_event: tuple[str, ...] = ()
+    webhook: tuple[str, ...] = ()
+    snapshots: Path | None = None
 
     def __post_init__(self) -> None:
         folders = {"snapshot": self.snapshots, "clip": self.record}
@@ -74,9 +74,7 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-record_options = packed(
-    "clips",
-    Clips,
+_recording = block(
     click.option(
         "--record",
         type=click.Path(path_type=Path, file_okay=False),
@@ -101,6 +99,9 @@ record_options = packed(
         help="A longer clip goes on in another file.  [default: no limit]",
     ),
     click.option("--merge-clips", is_flag=True, help="At the end, join all clips into one film as well."),
-    notice_options,
 )
-"""``--record``, ``--on-event``, ``--webhook`` and what goes with them; the command gets `clips`."""
+
+record_options = packed("clips", Clips, _recording)
+"""``--record`` and what goes with it; the command gets `clips`."""
+motion_options = packed("clips", Clips, _recording, notice_options)
+"""The same and ``--on-event``, ``--webhook`` and ``--snapshots``."""

@@ -14,7 +14,7 @@ from bgsub.cli.logs import report_options
 from bgsub.cli.model_options import save_model_option
 from bgsub.cli.options import MethodCommand
 from bgsub.cli.pipeline import Telling, run_and_tell
-from bgsub.cli.record_options import Clips
+from bgsub.cli.record_options import Clips, motion_options
 from bgsub.cli.source_options import raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FILES
 
@@ -30,6 +30,7 @@ def _options_of_one(options: Decorator) -> Decorator:
             help="Folder for the results, or - for standard output; --record, --webhook and the like alone need none.",
         ),
         options,
+        motion_options,
         raw_option,
         reconnect_option,
         save_model_option,

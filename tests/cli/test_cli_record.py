@@ -26,7 +26,7 @@ def command(clips):
     """Separate twelve frames of a moving square at 10 frames per second."""
     with ArraySource(make_frames(12), rate=10) as source:
         source.name = "square"
-        sinks = make_sinks(Job("square", Path(), save=(), **clips.job()), source, False, datetime.now())
+        sinks = make_sinks(Job("square", Path(), save=(), **clips.of_job), source, False, datetime.now())
         process_video(source, sinks, subtractor=ThresholdSubtractor())
 
 

@@ -82,8 +82,8 @@ MU = "--mu must be a number > 0, got -1.0"
         ),
         (
             ["live", "--no-window"],
-            "--no-window needs --output, --record, --serve or --virtual-camera, or nothing would be seen of the "
-            "result; see bgsub live --help",
+            "--no-window needs --output, --record, --on-event, --webhook, --snapshots, --serve or --virtual-camera, or "
+            "nothing would be seen of the result; see bgsub live --help",
         ),
         (
             ["live", "0"],
