@@ -14,7 +14,7 @@ from readme import README, block, write_video_of_100_seconds
 
 from bgsub import __version__
 
-FOLDERS = ("bgsub", "datasets", "scripts", "tests")
+FOLDERS = ("bgsub", "datasets", "docs", "scripts", "tests")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
 FILES += ("Dockerfile", ".dockerignore")
 

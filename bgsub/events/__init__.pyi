@@ -11,6 +11,10 @@ from .feed import EventFeed as EventFeed
 from .feed import Step as Step
 from .linking import ObjectLinker as ObjectLinker
 from .motion import MotionRules as MotionRules
+from .notices.command import CommandNotifier as CommandNotifier
+from .notices.notice import Notice as Notice
+from .notices.sink import NoticeSink as NoticeSink
+from .notices.webhook import WebhookNotifier as WebhookNotifier
 from .sink import FORMATS as FORMATS
 from .sink import EventSink as EventSink
 from .summary.sink import SummarySink as SummarySink

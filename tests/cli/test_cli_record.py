@@ -51,7 +51,7 @@ def test_motion_is_a_threshold(tmp_path):
     # The square covers 64 of 1536 pixels.
     call("--record", tmp_path / "few", "--motion", 0.05)
     call("--record", tmp_path / "one", "--motion", 0.03)
-    assert not list((tmp_path / "few").iterdir())
+    assert not list((tmp_path / "few").glob("*.mp4"))
     assert len(list((tmp_path / "one").glob("*.mp4"))) == 1
 
 
