@@ -186,6 +186,7 @@ def test_terminals_are_refused(tmp_path, folder):
 
 
 FOLDER = "-o takes a folder here; bgsub run writes to standard output"
+ONE_VIEW = "standard output takes the frames of one view (--save), no event files and no timeline"
 RESUME = "what goes through a pipe cannot be resumed: that takes a file and a folder"
 
 
@@ -194,20 +195,18 @@ RESUME = "what goes through a pipe cannot be resumed: that takes a file and a fo
     [
         (("run", "-", "-o", "out", "--raw", "8x8:bgr"), "--raw: raw frames are of bgr24, rgb24, gray, gray16le, got"),
         (("run", "0", "-o", "out", "--raw", "8x8:gray"), "raw frames come from a pipe or a file, got '0'"),
-        (("run", "-", "-", "-o", "out"), "Got unexpected extra argument (-); see bgsub run --help"),
+        (("run", "-", "-", "-o", "out"), "'-' does not exist: several sources are the video files, or the images, of"),
         (("live", "-", "-", "--no-window", "-o", "out"), "each camera can be given once, got - twice"),
         (("live", "0", "1", "--no-window", "-o", "-"), "standard output takes one camera, got several"),
         (("batch", "-", "-o", "out"), "a batch takes files, got '-': bgsub run reads standard input"),
         (("batch", "frames", "-o", "-"), FOLDER),
-        (("track", "frames", "-o", "-"), FOLDER),
+        (("track", "frames", "-o", "-"), ONE_VIEW),
+        (("run", "frames", "-o", "-", "--record", "clips"), ONE_VIEW),
         (("demo", "-o", "-"), FOLDER),
         (("decompose", "frames", "-o", "-"), FOLDER),
         (("run", "-", "-o", "out", "--resume"), RESUME),
         (("run", "frames", "-o", "-", "--resume"), RESUME),
-        (
-            ("run", "frames", "-o", "-", "--event-files", "csv"),
-            "standard output takes frames: event files and timelines need a folder",
-        ),
+        (("run", "frames", "-o", "-", "--event-files", "csv"), ONE_VIEW),
         (("run", "frames", "-o", "-", "--save", "mask,panel"), "standard output takes one view, got mask, panel"),
         (("run", "frames", "-o", "out", "--save", "mask.raw"), "mask.raw is for standard output: -o - --save mask.raw"),
     ],

@@ -227,6 +227,18 @@ def test_a_reader_that_goes_away_is_told_once(make, frames):
     sink.close()
 
 
+@pytest.mark.parametrize("view", ["mask", "panel", "cutout"])
+def test_no_encoded_frame_waits_for_the_next(frames, view):
+    pytest.importorskip("av", reason="PyAV is not installed")
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    with EncodedStreamSink(Outlet(writer), view, Fraction(25)) as sink:
+        for image in frames:
+            feed(sink, [image])
+            assert os.read(reader, 1 << 20)  # raises where there is nothing
+    os.close(reader)
+
+
 def test_what_refuses_the_bytes_is_told(frames):
     full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else pytest.skip("no /dev/full")
     sink = RawStreamSink(Outlet(full), "mask", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import ModuleType
 from typing import Any, get_args
@@ -55,6 +55,11 @@ class Encoding:
         if self.layout == "bgr24":
             image = to_bgr8(image)
         return padded_to_even(image) if self.even else np.ascontiguousarray(image)
+
+    def without_delay(self) -> Encoding:
+        """Return the same for whoever watches while it is encoded: no frame waits for the next."""
+        tuned = {"tune": "zerolatency"} if self.codec == "libx264" else {}
+        return replace(self, options=self.options | tuned)
 
     def ticks(self, rate: Fraction) -> Fraction:
         """Ticks per second, so fine that frames of a constant rate fall on them where the container allows it."""

@@ -36,6 +36,8 @@ class Muxer:
         if format in ("mp4", "mov"):
             options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
         # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
+        if not isinstance(target, Path):
+            options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # whoever reads need not wait for the next
         file = str(target.absolute()) if isinstance(target, Path) else target
         self._container = av.open(file, "w", format=format, options=options)
         self._audio = None

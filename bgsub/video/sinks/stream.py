@@ -114,7 +114,7 @@ class EncodedStreamSink(StreamSink):
 
     def __init__(self, outlet: Outlet, view: str, rate: Fraction | None) -> None:
         super().__init__(outlet, view, rate)
-        self._encoding = choose_encoding(view, ".mkv")
+        self._encoding = choose_encoding(view, ".mkv").without_delay()
         self._clock = Clock(self._rate, self._encoding.ticks(self._rate))
         self._buffer = _Buffer()
         self._encoder: SegmentEncoder | None = None
