@@ -25,7 +25,7 @@ from bgsub.events.motion import CLOSE
 from bgsub.separation import Separation
 from bgsub.storage.atomic import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.copied import CopySink, ending_of_copy, join_files
+from bgsub.video.sinks.copied import CopySink, copy_spans, ending_of_copy, join_files
 from bgsub.video.sinks.video import DEFAULT_RATE
 from bgsub.video.sinks.videos import as_separation, video_sink
 from bgsub.video.sources import av_container
@@ -155,9 +155,7 @@ class RecorderSink(Sink):
         self._done = True
         add_to_list(self.folder)
         if self._rules.merge and self.clips:
-            film = self._names.film()
-            join_files([clip.path for clip in self.clips], film)
-            logger.info("joined all clips into %s", film)
+            self._merge(self._names.film())
 
     def abort(self) -> None:
         clip, self._clip, self._done = self._clip, None, True
@@ -216,6 +214,17 @@ class RecorderSink(Sink):
             moment.clip = moment.clip or str(clip.path)
         self.clips.append(clip)
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
+
+    def _merge(self, film: Path) -> None:
+        """Join all clips; copies overlap, as they begin at a keyframe, and what they share is there once."""
+        if not self._copies:
+            join_files([clip.path for clip in self.clips], film)
+            return
+        spans: list[tuple[float, float]] = []
+        for clip in self.clips:
+            start = spans.pop()[0] if spans and clip.start <= spans[-1][1] + CLOSE else clip.start
+            spans.append((start, clip.end))
+        copy_spans(self._files, spans, film)
 
     def _listed(self, growing: _GrowingClip) -> Clip:
         """Return what is known of a clip whose file is complete."""
