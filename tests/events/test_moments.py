@@ -99,3 +99,11 @@ def test_moments_go_on_from_a_checkpoint(at):
     after = list(steps(second, areas[at:], at))
     assert [motion.ended for motion in before + after] == [motion.ended for motion in whole]
     assert [motion[2:] for motion in before + after] == [motion[2:] for motion in whole]
+
+
+def test_moments_are_the_same_where_no_objects_are_followed():
+    areas = [0, 20, 30, 40, 90, 0, 0, 20] + [0] * 10 + [50] * 6
+    rules = MotionRules(min_duration=0.2, max_gap=0.5)
+    feeds = [EventFeed(ObjectLinker(RATE), rules, follow) for follow in (True, False)]
+    assert len({repr(list(steps(feed, areas))) for feed in feeds}) == 1
+    assert [len(feed.finish()) for feed in feeds] == [1, 0]

@@ -113,7 +113,7 @@ class RecorderSink(Sink):
         self._rules = rules or ClipRules()
         if self._rules.merge and not av_container.is_available():
             raise DependencyError("merging clips needs the package av: pip install 'bgsub[av]'")
-        self._feed = feed or EventFeed(ObjectLinker(None if rate is None else float(rate)))
+        self._feed = feed or EventFeed(ObjectLinker(None if rate is None else float(rate)), follow=False)
         self._view: Callable[[Separation], np.ndarray] = _input if view == "input" else get_view(view)
         self._exact = view == "mask"
         ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
@@ -127,6 +127,7 @@ class RecorderSink(Sink):
         self._until = -math.inf  # the end of what is recorded after the newest moment
         self._lasting: list[Event] = []  # the moment that lasts
         self._clip: _GrowingClip | None = None
+        self._most = 0.0  # largest share of a frame that was too small for motion
         self._done = False
         prepare_folder(self.folder)
 
@@ -138,6 +139,8 @@ class RecorderSink(Sink):
             self._finish_clip()  # the next one would begin after its end
         if motion.until is not None:
             self._until = motion.until + self._rules.post_roll + CLOSE
+        if not motion.moving and separation.phase == "tracking" and separation.event is None:
+            self._most = max(self._most, motion.share)
         self._lasting = motion.begun or ([] if motion.ended else self._lasting)
         picture = None if self._copies else self._picture(separation)
         if now > self._until:
@@ -154,6 +157,8 @@ class RecorderSink(Sink):
             return
         self._done = True
         add_to_list(self.folder)
+        if not self.clips and self._most:
+            logger.warning("no clip: what moves covers %.2g %% of a frame, less than motion takes", 100 * self._most)
         if self._rules.merge and self.clips:
             self._merge(self._names.film())
 
