@@ -65,6 +65,8 @@ def _remarks(result: JobResult) -> Iterator[str]:
         yield "too short to leave the start phase, masks by the provisional model"
     for event, number in statistics.events.items():
         yield _counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
+    if result.clips is not None:
+        yield _counted(result.clips, "clip") if result.clips else "no motion, no clip"
     if summary.dropped:
         yield f"{_counted(summary.dropped, 'frame')} dropped"
     if result.notices.delivered:

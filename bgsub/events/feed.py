@@ -69,10 +69,12 @@ class EventFeed:
         Follows the objects.
     rules : MotionRules, optional
         What is motion.
+    follow : bool
+        Whether any output asks for objects, as they cost most of the time; an attribute as well.
     """
 
-    def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None) -> None:
-        self._linker = linker
+    def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None, follow: bool = True) -> None:
+        self._linker, self.follow = linker, follow
         self._moments = Moments(rules or MotionRules())
         self._whole = FrameEvents()
         self._newest: tuple[Frame, Step] | None = None
@@ -87,7 +89,7 @@ class EventFeed:
             return self._newest[1]
         time = self._linker.time(frame)
         known = self._linker.count
-        objects = self._linker.update(frame, separation)
+        objects = self._linker.update(frame, separation) if self.follow else self._linker.skip(frame)
         settled = self._linker.settled
         whole = self._whole.update(frame.index, time, separation.event)
         moments = self._moments.update(frame.index, time, self._linker.clock, separation)

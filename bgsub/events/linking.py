@@ -171,6 +171,11 @@ class ObjectLinker:
                 result += self._begin(detection, frame, clock)
         return result
 
+    def skip(self, frame: Frame) -> list[ObjectInFrame]:
+        """Take the time of the next frame, but look for no objects in it."""
+        self._tick(frame)
+        return []
+
     def take_finished(self) -> list[Event]:
         """Return the events that have ended since the last call, in the order of their ends."""
         done, self._done = self._done, []

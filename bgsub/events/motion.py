@@ -11,6 +11,8 @@ from bgsub.separation import Separation
 
 # Times this close, in seconds, are the same: most are rounded multiples of the time between two frames.
 CLOSE = 1e-6
+# Motion goes on from one frame to the next, however short the gap may be; but not over so many seconds without frames.
+_UNSEEN = 1.0
 
 
 @dataclass(frozen=True)
@@ -80,10 +82,13 @@ class MotionGate:
         self.since: float | None = None
         self.certain = False
         self.last = -math.inf
+        self._before = -math.inf  # the frame before
 
     def update(self, time: float, moving: bool) -> bool:
         """Take the next frame into account; return whether a moment has become certain with it."""
-        if self.certain and time - self.last > self._rules.max_gap + CLOSE:
+        steady = moving and self.last == self._before  # with no frame without motion between
+        self._before = time
+        if self.certain and time - self.last > max(self._rules.max_gap, _UNSEEN if steady else 0.0) + CLOSE:
             self.certain, self.since = False, None
         if self.certain:
             self.last = time if moving else self.last
@@ -98,8 +103,10 @@ class MotionGate:
 
     def state(self) -> dict[str, Any]:
         """Return what `set_state` needs, as types that JSON knows."""
-        return {"since": self.since, "certain": self.certain, "last": max(self.last, -1e9)}
+        times = [max(time, -1e9) for time in (self.last, self._before)]
+        return {"since": self.since, "certain": self.certain, "times": times}
 
     def set_state(self, state: dict[str, Any]) -> None:
         """Go on where `state` was called."""
-        self.since, self.certain, self.last = state["since"], state["certain"], state["last"]
+        self.since, self.certain = state["since"], state["certain"]
+        self.last, self._before = state["times"]

@@ -175,6 +175,8 @@ class JobResult:
         What became of the notices to other programs.
     already_done : bool
         Whether they were there before, so that nothing was left to do.
+    clips : int or None
+        How many clips were recorded; None where none were asked for.
     """
 
     name: str
@@ -184,6 +186,7 @@ class JobResult:
     outputs: list[Path]
     notices: Tally = NONE
     already_done: bool = False
+    clips: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON knows."""
@@ -206,4 +209,5 @@ class JobResult:
             "notices": asdict(self.notices),
             "resumed": summary.resumed,
             "already_done": self.already_done,
+            **({} if self.clips is None else {"clips": self.clips}),
         }

@@ -55,6 +55,7 @@ def make_sinks(
     if os.fspath(job.output) == STANDARD and (job.event_files or job.plot or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files and no timeline")
     sinks: list[Sink] = []
+    own = feed is None
     feed = feed or events.make_feed(source, MotionRules(**job.motion), regions)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
@@ -74,6 +75,8 @@ def make_sinks(
         for sink in sinks:
             sink.abort()
         raise
+    # Clips alone ask for no objects, which cost most of the time.
+    feed.follow = not own or not all(isinstance(sink, RecorderSink) for sink in sinks)
     return sinks
 
 

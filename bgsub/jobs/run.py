@@ -11,6 +11,7 @@ from typing import Any
 
 from bgsub import video
 from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
+from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.notices.sink import NoticeSink
 from bgsub.events.notices.tally import NONE
 from bgsub.jobs import outputs
@@ -168,7 +169,8 @@ def execute(
     if checkpoints is not None:
         checkpoints.remove()
     notices = sum((sink.tally for sink in sinks if isinstance(sink, NoticeSink)), NONE)
-    return JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model), notices)
+    clips = next((len(sink.clips) for sink in sinks if isinstance(sink, RecorderSink)), None)
+    return JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model), notices, clips=clips)
 
 
 def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:

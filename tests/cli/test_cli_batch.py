@@ -4,19 +4,10 @@ import json
 import sys
 
 import pytest
-from batch_fakes import FakeRunner
 
 from bgsub.jobs.batch import run as batch_run
 
 QUICK = ("--start-frames", 10)
-
-
-@pytest.fixture
-def serial(monkeypatch):
-    """One task after another in this process."""
-    monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", lambda *_options: FakeRunner(slots=1))
-    # Tests share this process: a worker has one for itself.
-    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
 
 
 def test_good_and_bad_files(cli, tmp_path, video, folder, serial):

@@ -137,7 +137,7 @@ def test_a_wrong_option(cli, place, words, message):
     ("words", "start", "end"),
     [
         (["fly"], "No such command 'fly'", "see bgsub --help"),
-        (["run"], "Missing argument 'SOURCE'", "see bgsub run --help"),
+        (["run"], "Missing argument 'SOURCE...'", "see bgsub run --help"),
         (["run", "frames"], "Missing option '-o' / '--output'", "see bgsub run --help"),
         (["run", "frames", "-o", "out", "--wings"], "No such option", "see bgsub run --help"),
         (["rnu"], "No such command 'rnu'; did you mean 'run'?", "see bgsub --help"),
@@ -154,7 +154,7 @@ def test_a_wrong_option(cli, place, words, message):
             "Invalid value for '--format': 'vidoe' is not one of 'auto', 'video', 'images'; did you mean 'video'?;",
             RUN_HELP,
         ),
-        (["run", "frames", "more", "-o", "out"], "Got unexpected extra argument", "see bgsub run --help"),
+        (["bench", "frames", "more"], "Got unexpected extra argument", "see bgsub bench --help"),
         (["evaluate"], "Missing argument 'DIR...'", "see bgsub evaluate --help"),
         (["run", "--fps", "10"], "No such option '--fps'; the frame rate is --rate in all commands", RUN_HELP),
         (["live", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub live --help"),

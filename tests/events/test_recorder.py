@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import fields
 from datetime import datetime
 
 import numpy as np
@@ -13,16 +14,19 @@ from hypothesis import strategies as st
 from saying import says
 from video_fakes import ListSink, read_video
 
-from bgsub.errors import ParameterError, SinkError
+from bgsub._opencv import cv2
+from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.events import ClipRules, EventFeed, MotionRules, ObjectLinker
 from bgsub.events.clips.pre_roll import PreRoll
 from bgsub.events.clips.recorder import RecorderSink
-from bgsub.events.motion import Gate, MotionGate, MotionRules
 from bgsub.separation import Separation
-from bgsub.video import Frame, VideoSink
+from bgsub.video import Frame, VideoSink, open_source
 from bgsub.video.sinks.videos import video_sink
 
 RATE = 10
 SHAPE = (32, 48)
+KINDS = (MotionRules, ClipRules)
+HEADER = "file,start,end,start_time,end_time,peak_share,began,source,source_time,thumbnail\n"
 NAME = "the name of a clip takes {source}, {date}, {time}, {start}, {number} and no folder"
 
 
@@ -63,10 +67,18 @@ def factory():
     return Factory()
 
 
+def recorder(folder, rules=None, **more):
+    """A recorder with a feed of its own; `rules` are fields of those of motion and of those of clips."""
+    rules = rules or {}
+    motion, clips = ({one.name: rules[one.name] for one in fields(kind) if one.name in rules} for kind in KINDS)
+    feed = EventFeed(ObjectLinker(), MotionRules(**motion))
+    return RecorderSink(folder, ClipRules(**clips), feed=feed, **more)
+
+
 def record(folder, factory, moving, memory=1 << 28, **options):
     """Run a recorder over frames of 10 a second; `moving` are the indices with motion, the largest the last frame."""
-    rules = MotionRules(**{"pre_roll": 0.5, "post_roll": 1.0, "min_duration": 0.2, **options})
-    sink = RecorderSink(folder, rules, make_sink=factory, memory=memory)
+    rules = {"pre_roll": 0.5, "post_roll": 1.0, "min_duration": 0.2, "max_gap": 1.0, **options}
+    sink = recorder(folder, rules, make_sink=factory, memory=memory)
     with sink:
         for index in range(100):
             sink.write(frame(index), separation(index, 0.1 if index in moving else 0.0))
@@ -89,7 +101,8 @@ def test_a_clip_has_what_came_before_and_after(tmp_path, factory):
 def test_short_motion_is_none_and_with_a_gap_it_is_not_long(tmp_path, factory, moving):
     assert record(tmp_path, factory, moving).clips == []
     assert factory.sinks == []
-    assert list(tmp_path.iterdir()) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
+    assert (tmp_path / "clips.csv").read_text() == HEADER
 
 
 @pytest.mark.parametrize(
@@ -119,41 +132,39 @@ def test_overlapping_clips_are_one(tmp_path, factory, moving, clips):
     st.integers(0, 12),
     st.integers(0, 12),
     st.integers(0, 4),
+    st.integers(0, 20),
 )
-def test_clips_are_what_the_definition_says(tmp_path_factory, runs, before, after, least):
+def test_clips_are_what_the_definition_says(tmp_path_factory, runs, before, after, least, gap):
     moving = {index for start, length in runs for index in range(start, start + length)}
     factory = Factory()
     folder = tmp_path_factory.mktemp("clips")
     tick = 1 / RATE
     # Half a frame off, so that rounding decides nothing.
-    times = {"pre_roll": (before + 0.5) * tick, "post_roll": (after + 0.5) * tick, "min_duration": (least - 0.5) * tick}
-    record(folder, factory, moving, **{name: max(value, 0.0) for name, value in times.items()})
+    times = {"pre_roll": before + 0.5, "post_roll": after + 0.5, "min_duration": least - 0.5, "max_gap": gap + 0.5}
+    record(folder, factory, moving, **{name: max(value * tick, 0.0) for name, value in times.items()})
     got = [index for indices in factory.indices() for index in indices]
     assert got == sorted(set(got))
-    assert got == sorted(expected(moving, before, after, least))
+    assert got == sorted(expected(moving, before, after, least, gap))
     for indices in factory.indices():
         assert indices == list(range(indices[0], indices[-1] + 1))
 
 
-def expected(moving, before, after, least):
-    """The frames of all clips, by the definition: runs of motion, with something before and after."""
-    wanted, recording_until, run = set(), -1, []
+def expected(moving, before, after, least, gap):
+    """The frames of all clips, by the definition: moments, and something before and after each."""
+    moments, run = [], []
     for index in range(100):
-        if index <= recording_until:
-            wanted.add(index)
-            if index in moving:
-                recording_until = index + after
+        if moments and index <= moments[-1][1] + max(gap, index in moving):
+            moments[-1][1] = index if index in moving else moments[-1][1]
             run = []
             continue
         run = [*run, index] if index in moving else []
         if run and len(run) > least:
-            wanted |= set(range(max(run[0] - before, 0), index + 1))
-            recording_until, run = index + after, []
-    return wanted
+            moments.append([run[0], index])
+    return {i for start, end in moments for i in range(max(start - before, 0), min(end + after, 99) + 1)}
 
 
 def test_long_clips_are_split(tmp_path, factory):
-    sink = record(tmp_path, factory, range(20, 70), max_duration=2.0)
+    sink = record(tmp_path, factory, range(20, 70), max_length=2.0)
     assert factory.indices() == [list(range(15, 35)), list(range(35, 55)), list(range(55, 75)), list(range(75, 80))]
     assert [clip.path.name for clip in sink.clips] == [f"video-{number:04d}.mp4" for number in (1, 2, 3, 4)]
 
@@ -162,7 +173,7 @@ def test_long_clips_are_split(tmp_path, factory):
     "odd", [{"phase": "start"}, {"event": "light-change"}, {"event": "covered"}, {"event": "scene-change"}]
 )
 def test_what_happens_to_the_whole_frame_is_no_motion(tmp_path, factory, odd):
-    with RecorderSink(tmp_path, make_sink=factory) as sink:
+    with recorder(tmp_path, make_sink=factory) as sink:
         write(sink, range(50), separation(0, 0.5, **odd))
     assert sink.clips == []
 
@@ -178,13 +189,13 @@ def test_what_happens_to_the_whole_frame_is_no_motion(tmp_path, factory, odd):
     ],
 )
 def test_thresholds(tmp_path, factory, options, share, count):
-    with RecorderSink(tmp_path, MotionRules(**options), make_sink=factory) as sink:
+    with recorder(tmp_path, options, make_sink=factory) as sink:
         write(sink, range(30), separation(0, share))
     assert len(sink.clips) == count
 
 
 def test_an_hour_without_frames_ends_a_clip(tmp_path, factory):
-    sink = RecorderSink(tmp_path, make_sink=factory)
+    sink = recorder(tmp_path, make_sink=factory)
     with sink:
         write(sink, range(20), separation(0, 0.2))
         for index in range(20, 30):
@@ -200,8 +211,8 @@ def test_real_files(tmp_path, monkeypatch, backend, view):
         pytest.importorskip("av")
     else:
         monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
-    rules = MotionRules(min_duration=0.1, pre_roll=0.5, post_roll=0.4)
-    with RecorderSink(tmp_path, rules, view=view, source="cam 0/a:b") as sink:
+    rules = {"min_duration": 0.1, "pre_roll": 0.5, "post_roll": 0.4}
+    with recorder(tmp_path, rules, view=view, source="cam 0/a:b") as sink:
         for index in range(40):
             sink.write(frame(index), separation(6 * index, 0.2 if 20 <= index < 25 else 0.0))
     (clip,) = sink.clips
@@ -214,15 +225,18 @@ def test_real_files(tmp_path, monkeypatch, backend, view):
     elif view == "input":
         np.testing.assert_allclose([p[20, 20, 0] for p in pictures], [6 * i for i in range(15, 29)], atol=6)
     rows = list(csv.DictReader((tmp_path / "clips.csv").open()))
-    assert rows == [{"file": clip.path.name, "start": "1.500", "end": "2.800", "peak_share": "0.199870", "began": ""}]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["clips.csv", clip.path.name])
+    times = {"start": "1.500", "end": "2.800", "start_time": "00:00:01.500", "end_time": "00:00:02.800", "began": ""}
+    places = {"source": "cam 0/a:b", "source_time": "00:00:01.500", "thumbnail": "cam-0-a-b-0001.jpg"}
+    assert rows == [{"file": clip.path.name, "peak_share": "0.199870", **times, **places}]
+    names = ["clips.csv", clip.path.name, "cam-0-a-b-0001.jpg"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
 def test_real_times_of_a_camera(tmp_path):
     av = pytest.importorskip("av")
     times = np.cumsum(np.random.default_rng(3).uniform(0.02, 0.2, 60))
-    rules = MotionRules(pre_roll=0.5, post_roll=0.5, min_duration=0.1)
-    with RecorderSink(tmp_path, rules, source="cam") as sink:
+    rules = {"pre_roll": 0.5, "post_roll": 0.5, "min_duration": 0.1}
+    with recorder(tmp_path, rules, source="cam") as sink:
         for index, moment in enumerate(times):
             share = 0.2 if 2 < moment < 3 else 0.0
             sink.write(frame(index, float(moment), received=1000.0 + moment), separation(0, share))
@@ -237,14 +251,14 @@ def test_real_times_of_a_camera(tmp_path):
 
 def test_numbers_go_on_and_the_list_grows(tmp_path):
     for _ in range(2):
-        with RecorderSink(tmp_path, MotionRules(pre_roll=0, post_roll=0, min_duration=0), source="a") as sink:
+        with recorder(tmp_path, {"pre_roll": 0, "post_roll": 0, "min_duration": 0}, source="a") as sink:
             write(sink, [0], separation(9, 0.5))
     assert [path.name for path in sorted(tmp_path.glob("*.mp4"))] == ["a-0001.mp4", "a-0002.mp4"]
     assert len((tmp_path / "clips.csv").read_text().splitlines()) == 3
 
 
 def test_abort_leaves_a_partial_file(tmp_path, factory):
-    sink = RecorderSink(tmp_path, MotionRules(min_duration=0))
+    sink = recorder(tmp_path, {"min_duration": 0})
     write(sink, range(5), separation(9, 0.5))
     sink.abort()
     assert [path.name for path in tmp_path.iterdir()] == ["video-0001.partial.mp4"]
@@ -253,9 +267,7 @@ def test_abort_leaves_a_partial_file(tmp_path, factory):
 
 def test_a_clip_that_fails_is_told(tmp_path):
     error = SinkError("no space left")
-    sink = RecorderSink(
-        tmp_path, MotionRules(min_duration=0), make_sink=lambda *_: ListSink(fail_at="close", error=error)
-    )
+    sink = recorder(tmp_path, {"min_duration": 0}, make_sink=lambda *_: ListSink(fail_at="close", error=error))
     sink.write(frame(0), separation(9, 0.5))
     with pytest.raises(SinkError, match=r"^no space left$"):
         sink.close()
@@ -276,26 +288,15 @@ def test_what_is_held_comes_back(lossless, shape):
     held = PreRoll(lossless, 1 << 20)
     pictures = [np.random.default_rng(n).integers(0, 256, shape, dtype=np.uint8) // 255 * 255 for n in range(3)]
     for index, picture in enumerate(pictures):
-        held.put(frame(index), index / RATE, 0.1, picture)
+        held.put(frame(index), index / RATE, picture)
     held.forget_before(0.1)
     got = list(held.take())
     assert [one[0].index for one in got] == [1, 2]
-    for (_, _, _, back), picture in zip(got, pictures[1:], strict=True):
+    for (_, _, back), picture in zip(got, pictures[1:], strict=True):
         assert back.shape == picture.shape
         if lossless:
             np.testing.assert_array_equal(back, picture)
     assert list(held.take()) == []
-
-
-def test_the_gate_alone():
-    gate = MotionGate(MotionRules(pre_roll=1.0, post_roll=1.0, min_duration=0.0))
-    assert gate.update(0.0, False) is Gate.HOLD
-    assert gate.update(0.5, True) is Gate.BEGIN
-    assert gate.recording
-    assert gate.clip_from == pytest.approx(-0.5, abs=1e-5)
-    assert gate.update(1.5, False) is Gate.RECORD
-    assert gate.update(1.6, False) is Gate.HOLD
-    assert not gate.recording
 
 
 def test_opencv_when_there_is_no_pyav(tmp_path, monkeypatch):
@@ -307,7 +308,8 @@ def test_opencv_when_there_is_no_pyav(tmp_path, monkeypatch):
     ("options", "name", "message"),
     [
         ({"pre_roll": -1}, None, "pre_roll must be a number of seconds, 0 or more, got -1"),
-        ({"max_duration": 0}, None, "max_duration must be a positive number of seconds or None, got 0"),
+        ({"max_gap": -1}, None, "max_gap must be a number of seconds, 0 or more, got -1"),
+        ({"max_length": 0}, None, "max_length must be a positive number of seconds or None, got 0"),
         ({"min_share": 1.5}, None, "min_share must lie in [0, 1], got 1.5"),
         ({"min_area": -1}, None, "min_area must be a number of pixels, 0 or more, got -1"),
         ({}, "{camera}", NAME + ", got '{camera}-{number}'"),
@@ -316,9 +318,99 @@ def test_opencv_when_there_is_no_pyav(tmp_path, monkeypatch):
 )
 def test_wrong_parameters(tmp_path, options, name, message):
     with says(ParameterError, message):
-        RecorderSink(tmp_path, MotionRules(**options), name=name)
+        recorder(tmp_path, options, name=name)
 
 
 def test_recordings_cannot_be_continued(tmp_path):
     with pytest.raises(SinkError, match=r"^recordings of motion cannot be continued$"):
         RecorderSink(tmp_path).checkpoint()
+
+
+def test_what_a_clip_is_held_back_for_goes_into_it_where_memory_ends(tmp_path, factory):
+    # Motion comes again after 3 s, within the gap but after the post-roll.
+    record(tmp_path, factory, [*range(20, 25), *range(55, 58)], max_gap=4.0, memory=8000)
+    (indices,) = factory.indices()
+    assert indices == list(range(15, indices[-1] + 1))
+    assert 67 <= indices[-1] < 97
+
+
+def test_a_gap_longer_than_the_post_roll_leaves_no_hole(tmp_path, factory):
+    record(tmp_path, factory, [*range(20, 25), *range(55, 58)], max_gap=4.0)
+    assert factory.indices() == [list(range(15, 68))]
+    # Nothing comes again: the clip ends with the post-roll, not with the gap.
+    record(tmp_path, other := Factory(), range(20, 25), max_gap=4.0)
+    assert other.indices() == [list(range(15, 35))]
+
+
+def test_moments_know_their_clip_once_it_is_complete(tmp_path, factory):
+    feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0.0, max_gap=0.2))
+    moving = {10, 11, 20, 60}
+    ended, known = [], {}
+    with RecorderSink(tmp_path, ClipRules(0.1, 1.5), feed=feed, source="a", make_sink=factory) as sink:
+        for index in range(100):
+            one, shown = frame(index), separation(0, 0.1 if index in moving else 0.0)
+            sink.write(one, shown)
+            ended += feed.step(one, shown).motion.ended
+            known |= {moment.id: index for moment in ended if moment.clip and moment.id not in known}
+    # The second one is in the clip of the first one, which ends 1.5 s after frame 20.
+    assert [moment.clip for moment in ended] == [str(tmp_path / f"a-000{n}.mp4") for n in (1, 1, 2)]
+    assert [clip.moments for clip in sink.clips] == [(1, 2), (3,)]
+    assert known == {1: 37, 2: 37, 3: 77}
+    assert [clip.path for clip in sink.clips] == [tmp_path / "a-0001.mp4", tmp_path / "a-0002.mp4"]
+
+
+def test_a_thumbnail_shows_the_peak(tmp_path, factory):
+    with recorder(tmp_path, make_sink=factory) as sink:
+        for index in range(60):
+            share = {30: 0.3}.get(index, 0.1) if 20 <= index < 40 else 0.0
+            sink.write(frame(index), separation(4 * index, share))
+    picture = cv2.imread(str(sink.clips[0].thumbnail))
+    assert picture.shape[:2] == SHAPE
+    assert abs(int(picture[0, 0, 0]) - 4 * 30) <= 3
+    assert sink.clips[0].peak_share == pytest.approx(0.3, abs=1e-3)
+
+
+def test_thumbnails_are_small(tmp_path, factory):
+    image = np.zeros((480, 1280, 3), np.uint8)
+    shown = Separation(image, np.full(image.shape[:2], 255, np.uint8), image, None, np.zeros(0), "tracking")
+    with recorder(tmp_path, {"min_duration": 0}, make_sink=factory) as sink:
+        sink.write(frame(0), shown)
+    assert cv2.imread(str(sink.clips[0].thumbnail)).shape == (120, 320, 3)
+
+
+def test_a_list_of_an_older_form_goes_on(tmp_path):
+    (tmp_path / "clips.csv").write_text("file,start,end,peak_share,began\nold.mp4,1.000,2.000,0.100000,\n")
+    with recorder(tmp_path, {"min_duration": 0}, source="a") as sink:
+        write(sink, [0], separation(9, 0.5))
+    old, new = csv.DictReader((tmp_path / "clips.csv").open())
+    assert (old["file"], old["start"], old["source_time"]) == ("old.mp4", "1.000", "")
+    assert (new["file"], new["source_time"]) == ("a-0001.mp4", "00:00:00.000")
+
+
+def test_clips_are_merged_into_one_film(tmp_path):
+    pytest.importorskip("av")
+    rules = {"min_duration": 0, "pre_roll": 0.2, "post_roll": 0.2, "max_gap": 0, "merge": True}
+    for film in ("a-all.mp4", "a-all-2.mp4"):  # that of an earlier run stays
+        with recorder(tmp_path, rules, source="a", rate=RATE) as sink:
+            for index in range(60):
+                sink.write(frame(index), separation(4 * index, 0.1 if index in (10, 40) else 0.0))
+        with open_source(tmp_path / film) as frames:
+            got = [(one.time, int(one.image[20, 20, 0])) for one in frames]
+        np.testing.assert_allclose([time for time, _ in got], np.arange(10) / RATE, atol=1e-6)
+        np.testing.assert_allclose(
+            [level for _, level in got], [4 * i for i in (*range(8, 13), *range(38, 43))], atol=4
+        )
+    assert len(sink.clips) == 2
+
+
+def test_without_motion_there_is_no_film(tmp_path):
+    pytest.importorskip("av")
+    with recorder(tmp_path, {"merge": True}) as sink:
+        write(sink, range(5), separation(0))
+    assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
+
+
+def test_a_film_needs_pyav(tmp_path, monkeypatch):
+    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
+    with says(DependencyError, "merging clips needs the package av: pip install 'bgsub[av]'"):
+        recorder(tmp_path, {"merge": True})

@@ -16,12 +16,15 @@ def write_av(
     codec: str = "libx264",
     pix_fmt: str = "yuv420p",
     rotation: int | None = None,
-    sound: bool = False,
+    sound: float = 0,
     rate: Fraction | int = 25,
     ticks: int = 1000,
     **options: str,
 ) -> Path:
-    """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second."""
+    """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second.
+
+    `sound` is how many seconds of silence go with them.
+    """
     stamps = [ticks * index // 25 for index in range(len(frames))] if stamps is None else stamps
     with av.open(str(path), "w") as file:
         stream = file.add_stream(codec, rate=rate, options=options)
@@ -38,7 +41,8 @@ def write_av(
             file.mux(stream.encode(picture))
         file.mux(stream.encode())
         if audio is not None:
-            silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), format="fltp", layout="mono")
+            samples = np.zeros((1, round(8000 * sound)), np.float32)
+            silence = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
             silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
             file.mux(audio.encode(silence))
             file.mux(audio.encode())

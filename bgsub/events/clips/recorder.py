@@ -25,7 +25,7 @@ from bgsub.events.motion import CLOSE
 from bgsub.separation import Separation
 from bgsub.storage.atomic import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.copied import CopySink, ending_of_copy, join_files
+from bgsub.video.sinks.copied import CopySink, copy_spans, ending_of_copy, join_files
 from bgsub.video.sinks.video import DEFAULT_RATE
 from bgsub.video.sinks.videos import as_separation, video_sink
 from bgsub.video.sources import av_container
@@ -113,7 +113,7 @@ class RecorderSink(Sink):
         self._rules = rules or ClipRules()
         if self._rules.merge and not av_container.is_available():
             raise DependencyError("merging clips needs the package av: pip install 'bgsub[av]'")
-        self._feed = feed or EventFeed(ObjectLinker(None if rate is None else float(rate)))
+        self._feed = feed or EventFeed(ObjectLinker(None if rate is None else float(rate)), follow=False)
         self._view: Callable[[Separation], np.ndarray] = _input if view == "input" else get_view(view)
         self._exact = view == "mask"
         ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
@@ -127,6 +127,7 @@ class RecorderSink(Sink):
         self._until = -math.inf  # the end of what is recorded after the newest moment
         self._lasting: list[Event] = []  # the moment that lasts
         self._clip: _GrowingClip | None = None
+        self._most = 0.0  # largest share of a frame that was too small for motion
         self._done = False
         prepare_folder(self.folder)
 
@@ -138,6 +139,8 @@ class RecorderSink(Sink):
             self._finish_clip()  # the next one would begin after its end
         if motion.until is not None:
             self._until = motion.until + self._rules.post_roll + CLOSE
+        if not motion.moving and separation.phase == "tracking" and separation.event is None:
+            self._most = max(self._most, motion.share)
         self._lasting = motion.begun or ([] if motion.ended else self._lasting)
         picture = None if self._copies else self._picture(separation)
         if now > self._until:
@@ -154,10 +157,10 @@ class RecorderSink(Sink):
             return
         self._done = True
         add_to_list(self.folder)
+        if not self.clips and self._most:
+            logger.warning("no clip: what moves covers %.2g %% of a frame, less than motion takes", 100 * self._most)
         if self._rules.merge and self.clips:
-            film = self._names.film()
-            join_files([clip.path for clip in self.clips], film)
-            logger.info("joined all clips into %s", film)
+            self._merge(self._names.film())
 
     def abort(self) -> None:
         clip, self._clip, self._done = self._clip, None, True
@@ -216,6 +219,17 @@ class RecorderSink(Sink):
             moment.clip = moment.clip or str(clip.path)
         self.clips.append(clip)
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
+
+    def _merge(self, film: Path) -> None:
+        """Join all clips; copies overlap, as they begin at a keyframe, and what they share is there once."""
+        if not self._copies:
+            join_files([clip.path for clip in self.clips], film)
+            return
+        spans: list[tuple[float, float]] = []
+        for clip in self.clips:
+            start = spans.pop()[0] if spans and clip.start <= spans[-1][1] + CLOSE else clip.start
+            spans.append((start, clip.end))
+        copy_spans(self._files, spans, film)
 
     def _listed(self, growing: _GrowingClip) -> Clip:
         """Return what is known of a clip whose file is complete."""

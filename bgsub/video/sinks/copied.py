@@ -58,38 +58,63 @@ class CopySink(Sink):
 
     def close(self) -> None:
         first, self._first = self._first, None
-        if first is None:
-            return
-        parts = list(self._parts(first))
-        start = join([piece for _, piece in parts], self.path)
-        self.start = parts[0][0].begin + float(start - parts[0][0].stamp)
+        if first is not None:
+            self.start = copy_spans(self._files, [(first, self._last)], self.path)
 
     def abort(self) -> None:
         self._first = None
 
-    def _parts(self, first: float) -> Iterator[tuple[FilePart, Piece]]:
-        """Yield the files with something of the clip, and what of them."""
-        ends = [*(part.begin for part in self._files[1:]), math.inf]
-        for part, end in zip(self._files, ends, strict=False):  # the list may grow meanwhile
-            if part.begin <= self._last + _CLOSE and first < end - _CLOSE:
-                times = (first if first > part.begin + _CLOSE else None, self._last if self._last < end else None)
-                places = (None if time is None else Fraction(time - part.begin) + part.stamp for time in times)
-                yield part, Piece(part.path, *places)
 
+def copy_spans(files: Sequence[FilePart], spans: Sequence[tuple[float, float]], path: Path) -> float:
+    """Copy spans of a source behind each other into one file, each from the keyframe before it on.
 
-def join(pieces: Sequence[Piece], path: Path) -> Fraction:
-    """Copy pieces of video files, which were encoded alike, behind each other into one file.
+    Parameters
+    ----------
+    files : sequence of FilePart
+        Those of the source.
+    spans : sequence of (float, float)
+        Times of the first and the last frame of each, in seconds of the source.
+    path : Path
+        The file.
 
     Returns
     -------
-    Fraction
-        When the first picture is shown, in seconds on the clock of the first file.
+    float
+        When the first picture is shown, in seconds of the source.
+
+    Raises
+    ------
+    SinkError
+        As `join_files`.
+    """
+    parts = [part for first, last in spans for part in _parts(files, first, last)]
+    start = _join([piece for _, piece in parts], path)
+    return parts[0][0].begin + float(start - parts[0][0].stamp)
+
+
+def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tuple[FilePart, Piece]]:
+    """Yield the files with something of a span, and what of them."""
+    ends = [*(part.begin for part in files[1:]), math.inf]
+    for part, end in zip(files, ends, strict=False):  # the list may grow meanwhile
+        if part.begin <= last + _CLOSE and first < end - _CLOSE:
+            times = (first if first > part.begin + _CLOSE else None, last if last < end - _CLOSE else None)
+            places = (None if time is None else Fraction(time - part.begin) + part.stamp for time in times)
+            yield part, Piece(part.path, *places)
+
+
+def join_files(paths: Sequence[Path], path: Path) -> None:
+    """Copy whole video files, which were encoded alike, behind each other into one file.
 
     Raises
     ------
     SinkError
         If one cannot be read, or the file not be written; nothing is left of it.
     """
+    _join([Piece(name) for name in paths], path)
+
+
+def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
+    """Do what `join_files` does; return when the first picture is shown, on the clock of the first file."""
     errors = (OSError, ValueError, import_av().error.FFmpegError)
     reading = pieces[0].path
     try:
@@ -109,11 +134,6 @@ def join(pieces: Sequence[Piece], path: Path) -> Fraction:
     except errors as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SinkError(f"'{path}' cannot be copied out of '{reading}': {reason}") from None
-
-
-def join_files(paths: Sequence[Path], path: Path) -> None:
-    """Copy whole video files, which were encoded alike, behind each other into one file; SinkError as `join`."""
-    join([Piece(name) for name in paths], path)
 
 
 def ending_of_copy(path: Path) -> str | None:

@@ -1,0 +1,165 @@
+"""Parts of video files that are copied: the same packets, from the keyframe before, with their sound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from saying import says
+from test_sinks_audio import FLASH, listen, look, write_flash
+from video_fakes import separate
+
+from bgsub.errors import SinkError
+from bgsub.video import open_source
+from bgsub.video.sinks._av_copy import PacketCopy
+from bgsub.video.sinks.copied import CopySink, ending_of_copy, join_files
+
+av = pytest.importorskip("av", reason="PyAV is not installed")
+from av_files import film, write_av  # noqa: E402 - which needs it
+
+COUNT, GROUP = 100, 20
+
+
+def copy(path, target, first, last):
+    """Copy frames `first` to `last` by index; return the frames of the source and when the copy begins."""
+    with open_source(path) as source, CopySink(target, source.files) as sink:
+        frames = list(source)
+        for frame in frames[first : last + 1]:
+            sink.write(frame, separate(frame.image))
+    return frames, sink.start
+
+
+def packets(path):
+    with av.open(str(path)) as file:
+        return [(bytes(packet), packet.is_keyframe) for packet in file.demux(video=0) if packet.size]
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".mkv", ".mov"])
+@pytest.mark.parametrize("bf", ["0", "2"])
+@pytest.mark.parametrize(("first", "last"), [(50, 69), (40, 40), (0, 99), (95, 99), (3, 10)])
+def test_packets_are_those_of_the_source_from_the_keyframe_before(tmp_path, ending, bf, first, last):
+    path = write_av(tmp_path / f"in{ending}", film(COUNT), bf=bf, g=str(GROUP), sc_threshold="0")
+    frames, start = copy(path, target := tmp_path / f"clip{ending}", first, last)
+    begin = round(start * 25)
+    assert begin == first // GROUP * GROUP
+    before, after = packets(path), packets(target)
+    at = before.index(after[0])
+    assert after == before[at : at + len(after)]
+    assert after[0][1]
+    with open_source(target) as source:
+        got = list(source)
+    # Frames that are stored in another order than shown come to the end of their group.
+    assert last - begin + 1 <= len(got) <= last - begin + 1 + (0 if bf == "0" else 5)
+    for one, other in zip(got, frames[begin:], strict=False):
+        assert one.time == pytest.approx(other.time - start, abs=1e-3)
+        np.testing.assert_array_equal(one.image, other.image)
+
+
+@pytest.mark.parametrize(
+    ("codec", "suffix"), [("aac", "mp4"), ("aac", "mkv"), ("pcm_s16le", "mov"), ("libopus", "mkv")]
+)
+@pytest.mark.parametrize("delay", [0.0, 0.8])
+def test_flash_and_beep_stay_together(tmp_path, codec, suffix, delay):
+    path = write_flash(tmp_path / f"in.{suffix}", codec, delay)
+    target = tmp_path / f"clip.{suffix}"
+    _, start = copy(path, target, 45, 80)
+    _, begin, end, last = listen(target)
+    flash, shown = look(target)
+    assert 0 < start <= 45 / 25
+    assert flash == pytest.approx(FLASH - start, abs=0.03)
+    assert begin == pytest.approx(flash, abs=0.03)
+    assert end == pytest.approx(flash + 0.04, abs=0.03)
+    assert last == pytest.approx(shown, abs=0.08)
+
+
+def test_a_rotated_video_stays_so(tmp_path):
+    path = write_av(tmp_path / "in.mp4", film(50), rotation=90, g="20")
+    frames, start = copy(path, tmp_path / "clip.mp4", 25, 40)
+    with open_source(tmp_path / "clip.mp4") as source:
+        np.testing.assert_array_equal(next(iter(source)).image, frames[round(start * 25)].image)
+
+
+@pytest.mark.parametrize("ending", [".mp4", ".mkv"])
+def test_times_of_a_variable_rate_are_kept(tmp_path, ending):
+    stamps = np.cumsum(np.random.default_rng(4).integers(20, 200, 60)).tolist()
+    path = write_av(tmp_path / f"in{ending}", film(60), [stamp - stamps[0] for stamp in stamps], g="10")
+    frames, start = copy(path, target := tmp_path / f"clip{ending}", 27, 45)
+    with open_source(target) as source:
+        times = [frame.time + start for frame in source]
+    begin = next(i for i, frame in enumerate(frames) if frame.time == pytest.approx(start, abs=1e-6))
+    np.testing.assert_allclose(times, [frame.time for frame in frames[begin : begin + len(times)]], atol=1.1e-3)
+    assert frames[27].time >= start
+    assert times[-1] >= frames[45].time - 1.1e-3
+
+
+def test_a_clip_goes_on_in_the_next_file(tmp_path):
+    images = film(COUNT)
+    paths = [tmp_path / name for name in ("a.mp4", "b.mp4", "c.mp4")]
+    for path, part in zip(paths, np.split(images, [40, 60]), strict=True):
+        write_av(path, part, g="20", sound=True)
+    with open_source(paths) as source, CopySink(tmp_path / "clip.mp4", source.files) as sink:
+        frames = list(source)
+        for frame in frames[35:71]:
+            sink.write(frame, separate(frame.image))
+    begin = round(sink.start * 25)
+    with open_source(tmp_path / "clip.mp4") as source:
+        got = list(source)
+    assert begin <= 35
+    assert begin + len(got) >= 71
+    for one, other in zip(got, frames[begin:], strict=False):
+        assert one.time == pytest.approx(other.time - sink.start, abs=1e-6)
+        np.testing.assert_array_equal(one.image, other.image)
+
+
+@pytest.mark.parametrize(("name", "ending"), [("in.mp4", ".mp4"), ("in.MOV", ".mov"), ("in.ts", ".mkv")])
+def test_the_container_is_that_of_the_source_where_it_can_be(tmp_path, name, ending):
+    path = write_av(tmp_path / name, film(30), sound=True, g="10")
+    assert ending_of_copy(path) == ending
+    frames, start = copy(path, tmp_path / f"clip{ending}", 15, 29)
+    with open_source(tmp_path / f"clip{ending}") as source:
+        got = list(source)
+    assert len(got) == 30 - round(start * 25)
+    np.testing.assert_array_equal(got[-1].image, frames[-1].image)
+
+
+def test_nothing_comes_of_no_frame_and_of_an_abort(tmp_path):
+    path = write_av(tmp_path / "in.mp4", film(30))
+    target = tmp_path / "clip.mp4"
+    with open_source(path) as source:
+        CopySink(target, source.files).close()
+        sink = CopySink(target, source.files)
+        sink.write(next(iter(source)), None)
+        sink.abort()
+        sink.close()
+    assert sink.start is None
+    assert not target.exists()
+
+
+def test_a_full_disk_leaves_nothing(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    path = write_av(tmp_path / "in.mp4", film(30))
+    monkeypatch.setattr(PacketCopy, "_mux", full)
+    with says(SinkError, f"'{tmp_path / 'clip.mp4'}' cannot be copied out of '{path}': No space left on device"):
+        copy(path, tmp_path / "clip.mp4", 0, 9)
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_a_source_that_went_away(tmp_path):
+    path = write_av(tmp_path / "in.mp4", film(30))
+    with open_source(path) as source:
+        sink = CopySink(tmp_path / "clip.mp4", source.files)
+        sink.write(next(iter(source)), None)
+    path.unlink()
+    with says(SinkError, f"'{tmp_path / 'clip.mp4'}' cannot be copied out of '{path}': No such file or directory"):
+        sink.close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_are_joined(tmp_path):
+    images = film(60)
+    paths = [write_av(tmp_path / f"{i}.mp4", part, sound=True) for i, part in enumerate(np.split(images, 3))]
+    join_files(paths, tmp_path / "all.mp4")
+    with open_source(tmp_path / "all.mp4") as source:
+        np.testing.assert_allclose([frame.time for frame in source], np.arange(60) / 25, atol=1e-6)
+    assert packets(tmp_path / "all.mp4") == [packet for path in paths for packet in packets(path)]

@@ -1,0 +1,140 @@
+"""Video files in a row as one source."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from saying import says
+from video_fakes import write_images, write_video
+
+from bgsub.errors import SourceError
+from bgsub.video import open_source
+from bgsub.video.sinks.create import create_sinks, label_of
+
+COUNTS = (12, 7, 20)
+
+
+def level(index):
+    return np.full((32, 48, 3), 5 * index, np.uint8)
+
+
+@pytest.fixture
+def paths(tmp_path):
+    """Three files whose frames are the brighter the later they come, at 10 frames per second."""
+    images = np.split(np.array([level(index) for index in range(sum(COUNTS))]), np.cumsum(COUNTS)[:-1])
+    return [write_video(tmp_path / f"cam-{n}.avi", part, 10) for n, part in enumerate(images, 9)]
+
+
+@pytest.mark.parametrize("backend", ["pyav", "opencv"])
+def test_frames_and_times_go_on_from_file_to_file(paths, backend):
+    if backend == "pyav":
+        pytest.importorskip("av")
+    with open_source(paths, backend=backend) as source:
+        assert (source.size, source.rate, source.length, source.is_variable_rate) == ((48, 32), 10, 39, False)
+        assert source.duration == pytest.approx(3.9)
+        assert source.name == f"3 videos '{paths[0]}' to 'cam-11.avi'"
+        assert label_of(source) == "cam"
+        for _ in range(2):  # each iteration begins anew
+            frames = list(source)
+            assert [frame.index for frame in frames] == list(range(39))
+            assert [frame.name for frame in frames] == [f"{number:06d}" for number in range(1, 40)]
+            assert [frame.time for frame in frames] == pytest.approx([index / 10 for index in range(39)])
+            assert [int(frame.image[0, 0, 0]) for frame in frames] == [5 * index for index in range(39)]
+            assert [(part.path, part.begin) for part in source.files] == [
+                (path, pytest.approx(begin)) for path, begin in zip(paths, (0, 1.2, 1.9), strict=True)
+            ]
+
+
+def test_a_part_may_reach_over_a_border(paths):
+    with open_source(paths, start="1.0", end="1.5") as source:
+        assert [frame.index for frame in source] == [10, 11, 12, 13, 14]
+        assert list(source.paths) == paths
+
+
+def test_a_pattern_takes_videos_in_natural_order(paths, tmp_path):
+    for pattern in ("cam-*.avi", "cam-%d.avi", "*"):
+        with open_source(str(tmp_path / pattern)) as source:
+            assert list(source.paths) == paths
+    with open_source(str(tmp_path / "cam-9*")) as source:
+        assert source.path == paths[0]
+
+
+def test_a_list_stays_in_its_order(paths):
+    with open_source([paths[1], paths[0]]) as source:
+        assert int(next(iter(source)).image[0, 0, 0]) == 60
+    with open_source([paths[2]]) as source:
+        assert source.path == paths[2]
+
+
+def test_a_pattern_of_images_is_one_of_images(paths, tmp_path):
+    write_images(tmp_path, np.array([level(3)]), "cam-{}.png")
+    with open_source(str(tmp_path / "cam-*")) as source:
+        assert (source.numbered, source.length) == (True, 1)
+
+
+def test_a_file_that_does_not_belong_to_the_row(paths, tmp_path):
+    small = write_video(tmp_path / "small.avi", np.zeros((3, 16, 24, 3), np.uint8))
+    image = write_images(tmp_path / "frames", np.array([level(3)])) / "in000001.png"
+    needed = "several sources are the video files, or the images, of one camera"
+    with says(SourceError, f"files in a row need frames of one size: video '{small}' has 24x16, before it 48x32"):
+        open_source([*paths, small])
+    with says(SourceError, f"'{image}' is no video file: {needed}"):
+        open_source([paths[0], image])
+    with says(SourceError, f"'{image.parent}' is no video file: {needed}"):
+        open_source([paths[0], image.parent])
+    with says(SourceError, f"'{tmp_path / 'none.avi'}' does not exist: {needed}"):
+        open_source([paths[0], tmp_path / "none.avi"])
+    text = tmp_path / "words.txt"
+    text.write_text("no video")
+    with says(SourceError, f"'{text}' is not a video that can be read, or it is damaged"):
+        open_source([paths[0], text])
+
+
+def test_damage_is_told_with_the_file(tmp_path):
+    pytest.importorskip("av")
+    from av_files import cut_packets, film, write_av  # noqa: PLC0415 - which needs it
+
+    whole = write_av(tmp_path / "a.mp4", film(20))
+    broken = cut_packets(write_av(tmp_path / "b.mp4", film(20), g="1"), tmp_path / "c.mp4", {4})
+    with (
+        open_source([whole, broken]) as source,
+        pytest.raises(SourceError, match=f"frame 5 of video '{broken}' cannot"),
+    ):
+        list(source)
+    with open_source([whole, broken, whole], on_error="skip") as source:
+        assert [frame.index for frame in source] == [*range(24), *range(25, 60)]
+        assert source.skipped == 1
+
+
+def test_what_was_encoded_alike_can_be_copied(tmp_path):
+    pytest.importorskip("av")
+    from av_files import film, write_av  # noqa: PLC0415 - which needs it
+
+    one, same = (write_av(tmp_path / name, film(20), sound=True) for name in ("a.mp4", "b.mp4"))
+    silent = write_av(tmp_path / "c.mp4", film(20))
+    other = write_av(tmp_path / "d.mp4", film(20), codec="mpeg4", sound=True)
+    cases = [
+        ((one, same), {}, True),
+        ((one, silent), {}, False),
+        ((one, other), {}, False),
+        ((one, same), {"rate": 5}, 0),
+    ]
+    for files, options, copyable in cases:
+        with open_source(files, **options) as source:
+            assert source.is_copyable == bool(copyable)
+
+
+def test_outputs_never_replace_one_of_the_files(paths, tmp_path):
+    with open_source(paths) as source, pytest.raises(Exception, match="is the input itself"):
+        create_sinks(tmp_path, ["mask.avi"], source, name="cam-10")
+
+
+def test_several_files_give_no_sound_and_say_so(tmp_path, caplog):
+    pytest.importorskip("av")
+    from av_files import film, write_av  # noqa: PLC0415 - which needs it
+
+    files = [write_av(tmp_path / name, film(10), sound=True) for name in ("a.mp4", "b.mp4")]
+    with open_source(files) as source:
+        for sink in create_sinks(tmp_path / "out", ["panel.mp4"], source):
+            sink.abort()
+        assert caplog.messages == [f"no sound in the output: {source.name} are several files"]
