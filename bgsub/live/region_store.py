@@ -78,7 +78,10 @@ class RegionStore:
             if text not in itertools.chain(*self._texts.values()) and not _is_drawn(text):
                 raise ParameterError(f"{kind}: a region must be drawn, got '{text}'")
         if texts:
-            Regions(texts)
+            try:
+                Regions(texts)
+            except ParameterError as error:
+                raise ParameterError(f"{kind}: {error}") from None
         return tuple(texts)
 
 
