@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -22,6 +22,8 @@ from bgsub.cli.model_options import model_option, save_model_option
 from bgsub.cli.options import MethodCommand, check_model, format_option, given, save_option
 from bgsub.cli.pipeline import Telling, run_pipeline, termination_as_interrupt
 from bgsub.cli.record_options import Clips, motion_options
+from bgsub.cli.settings_files import FILE_NAME
+from bgsub.cli.settings_writing import store
 from bgsub.cli.source_options import duration_option, on_error_option, rate_option, raw_option, reconnect_option
 from bgsub.cli.verdict import FAILURE, OK, verdict
 from bgsub.errors import ParameterError, SinkError
@@ -106,6 +108,7 @@ def live(
         boxes=options["boxes"],
         page=page,
         backdrop=virtual.backdrop,
+        regions=_regions(click.get_current_context(), options),
         runner=runner,
     )
     with termination_as_interrupt(), _advised(start, not screen.no_window, page is not None) as session:
@@ -113,6 +116,17 @@ def live(
             click.echo(f"watch at {session.server.address}", err=Reporting.of().json or _is_standard(options["output"]))
         outcomes = session.run()
         return _tell_several(outcomes, telling) if len(cameras) > 1 else OK
+
+
+def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
+    """Return the regions of the run, and where those that are drawn go: the named file, or the one in this folder."""
+    file = context.find_root().params.get("config") or Path(FILE_NAME)
+
+    def save(texts: Mapping[str, Sequence[str]]) -> str:
+        store(file, context.command.name or "", texts)
+        return str(file)
+
+    return sessions.RegionStore({kind: options[kind] for kind in ("roi", "privacy")}, save)
 
 
 def _advised(start: Callable[..., sessions.LiveSession], window: bool, page: bool) -> sessions.LiveSession:

@@ -10,10 +10,11 @@ from typing import Any
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.live.broadcast import Broadcast
+from bgsub.live.region_store import RegionStore
 from bgsub.parameters import check_live
 
 
-def tell(broadcasts: Sequence[Broadcast]) -> dict[str, Any]:
+def tell(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str, Any]:
     """Return what the page shows.
 
     Returns
@@ -21,18 +22,20 @@ def tell(broadcasts: Sequence[Broadcast]) -> dict[str, Any]:
     dict
         ``cameras``: for each its ``name``, ``view``, ``paused``, ``frozen``, ``boxes``, ``silence`` (seconds since
         its last frame), ``silent`` (whether the next one is late), ``busy`` (what keeps the masks from being there),
-        ``notice``, ``parameters`` and the numbers of `LiveStatistics.as_dict`; ``views``: the names of all;
+        ``notice``, ``parameters``, ``regions`` (see `RegionStore.describe`) and the numbers of
+        `LiveStatistics.as_dict`; ``views``: the names of all;
         ``settings``: name, low, high and step of the parameters with sliders.
     """
     settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
     return {
-        "cameras": [_camera(broadcast.name, broadcast.controls) for broadcast in broadcasts],
+        "cameras": [_camera(broadcast.name, broadcast.controls, regions) for broadcast in broadcasts],
         "views": list(LIVE_VIEWS),
         "settings": settings,
     }
 
 
-def _camera(name: str, controls: Controls) -> dict[str, Any]:
+def _camera(name: str, controls: Controls, regions: RegionStore) -> dict[str, Any]:
+    numbers = controls.statistics.as_dict()
     parameters = {
         # JSON knows no infinity.
         key: str(value) if isinstance(value, float) and math.isinf(value) else value
@@ -49,11 +52,12 @@ def _camera(name: str, controls: Controls) -> dict[str, Any]:
         "busy": controls.busy,
         "notice": controls.notice,
         "parameters": parameters,
-        **controls.statistics.as_dict(),
+        "regions": regions.describe(numbers["width"], numbers["height"]),
+        **numbers,
     }
 
 
-def do(body: bytes, broadcasts: Sequence[Broadcast]) -> None:
+def do(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionStore) -> None:
     """Do what a command says; all of it or nothing.
 
     Parameters
@@ -61,16 +65,25 @@ def do(body: bytes, broadcasts: Sequence[Broadcast]) -> None:
     body : bytes
         JSON object: ``camera``, the number of one (all without it), and any of ``paused`` (true or false), ``frozen``,
         ``boxes``, ``reset`` (true), ``snapshot`` (true), ``view`` (a name), ``parameters`` (an object; those that may
-        change while the subtractor runs).
+        change while the subtractor runs). Or ``regions`` alone, see `RegionStore.replace`.
     broadcasts : sequence of Broadcast
         The cameras.
+    regions : RegionStore
+        Those of all cameras.
 
     Raises
     ------
     ParameterError
         If it is no such object.
+    SinkError
+        If regions cannot be stored.
     """
     command = _parsed(body)
+    if list(command) == ["regions"]:
+        notice = regions.replace(command["regions"])
+        for broadcast in broadcasts:
+            broadcast.controls.notice = notice
+        return
     chosen = _chosen(command.pop("camera", None), broadcasts)
     actions = [_action(name, value) for name, value in command.items()]
     for broadcast in chosen:
@@ -110,5 +123,5 @@ def _action(name: str, value: Any) -> Callable[[Controls], object]:
         return Controls.reset
     if name == "snapshot" and value is True:
         return Controls.request_snapshot
-    allowed = "camera, paused, frozen, boxes, reset, snapshot, view, parameters"
+    allowed = "camera, paused, frozen, boxes, reset, snapshot, view, parameters; or regions alone"
     raise ParameterError(f"a command has {allowed} with fitting values, got {name!r}: {str(value)[:40]!r}")

@@ -21,12 +21,14 @@ from bgsub.live.access import Access
 from bgsub.live.broadcast import Broadcast
 from bgsub.live.commands import do, tell
 from bgsub.live.mjpeg import BOUNDARY, encode_part, multipart_headers
+from bgsub.live.region_store import RegionStore
 
 logger = logging.getLogger("bgsub")
 
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/regions.js": ("regions.js", "text/javascript; charset=utf-8"),
     "/script.js": ("script.js", "text/javascript; charset=utf-8"),
 }
 _PROTECTION = {
@@ -36,7 +38,7 @@ _PROTECTION = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-_LARGEST_BODY = 4096  # bytes
+_LARGEST_BODY = 1 << 16  # bytes; regions have many corners
 _STREAMS = 16  # at most, of all browsers
 _PATIENCE = 10  # seconds that a client may take to send its request, or to take a picture
 _LOOK = 0.5  # seconds without a new picture after which the browser may have gone
@@ -46,10 +48,11 @@ _Answer = Callable[[], None]
 
 @dataclass
 class PageState:
-    """What all requests share: who is answered, the pictures of each camera, and how many streams are watched."""
+    """What all requests share: who is answered, each camera's pictures, the regions, how many streams are watched."""
 
     access: Access
     broadcasts: Sequence[Broadcast]
+    regions: RegionStore
     streams: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -152,7 +155,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, content, kind)
 
     def _statistics(self) -> None:
-        self._send_json(HTTPStatus.OK, tell(self._page.broadcasts))
+        self._send_json(HTTPStatus.OK, tell(self._page.broadcasts, self._page.regions))
 
     def _snapshot(self) -> None:
         camera = self._camera()
@@ -179,8 +182,8 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         elif int(length) > _LARGEST_BODY:
             self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_LARGEST_BODY} bytes")
         else:
-            do(self.rfile.read(int(length)), self._page.broadcasts)
-            self._send_json(HTTPStatus.OK, tell(self._page.broadcasts))
+            do(self.rfile.read(int(length)), self._page.broadcasts, self._page.regions)
+            self._statistics()
 
     def _stream(self) -> None:
         camera = self._camera()

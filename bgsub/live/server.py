@@ -18,6 +18,7 @@ from bgsub.jobs.controls import Controls
 from bgsub.live.access import Access
 from bgsub.live.broadcast import Broadcast
 from bgsub.live.handler import LiveHandler, PageState
+from bgsub.live.region_store import RegionStore
 from bgsub.live.viewer import Backdrop
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
@@ -44,6 +45,8 @@ class LiveServer:
         is given.
     backdrop : callable, optional
         What the view cutout shows behind the foreground; see `bgsub.live.viewer.Viewer`.
+    regions : RegionStore, optional
+        Where regions that are drawn on the page go; by default they cannot be stored.
 
     Attributes
     ----------
@@ -67,12 +70,13 @@ class LiveServer:
         port: int = 8765,
         token: str | None = None,
         backdrop: Backdrop | None = None,
+        regions: RegionStore | None = None,
     ) -> None:
         if not 0 <= port <= 65535:
             raise ParameterError(f"port must be an integer in [0, 65535], got {port}")
         named = {"camera": cameras} if isinstance(cameras, Controls) else cameras
         self.broadcasts = [Broadcast(controls, name, backdrop) for name, controls in named.items()]
-        self.page = PageState(Access(host, token), self.broadcasts)
+        self.page = PageState(Access(host, token), self.broadcasts, regions or RegionStore())
         self._server = _Server(host, port, self.page)
         self.address = self._server.address
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name="bgsub-server")

@@ -17,6 +17,7 @@ from bgsub.jobs.job import JobResult
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.live.backdrops import make_backdrop
 from bgsub.live.pacing import PacedSource
+from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.live.snapshots import SnapshotSink
 from bgsub.live.viewer import Viewer
@@ -101,6 +102,8 @@ class LiveSession:
         What the view cutout shows behind the foreground, see `make_backdrop`; by default a checkerboard.
     snapshot_folder : str or path
         Where snapshots go.
+    regions : RegionStore, optional
+        Where regions that are drawn by hand go; by default they cannot be stored.
     runner : callable, optional
         Runs one opened camera, with the arguments of `bgsub.jobs.run.execute`, the default.
 
@@ -134,6 +137,7 @@ class LiveSession:
         page: dict[str, Any] | None = None,
         backdrop: str | Path | None = None,
         snapshot_folder: str | Path = ".",
+        regions: RegionStore | None = None,
         runner: Runner = run.execute,
     ) -> None:
         _check(cameras)
@@ -148,7 +152,7 @@ class LiveSession:
                 for name, controls in self.controls.items():
                     self._windows.append(self._window(name, controls, keys))
             if page is not None:
-                self.server = LiveServer(self.controls, **page, backdrop=self._backdrop)
+                self.server = LiveServer(self.controls, **page, backdrop=self._backdrop, regions=regions)
         except BaseException:
             self.close()
             raise

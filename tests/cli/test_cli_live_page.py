@@ -9,6 +9,7 @@ import sys
 import threading
 import urllib.request
 
+import numpy as np
 import pytest
 from video_fakes import FakeDisplay, read_video
 
@@ -68,6 +69,37 @@ def test_a_stream_is_watched_and_tuned_in_a_browser(cli, endless_stream, page):
     assert seen["numbers"]["width"] == 48
     assert seen["numbers"]["latency_ms"] >= 0
     assert seen["answer"]["cameras"][0]["parameters"]["threshold"] == 0.3
+
+
+def test_regions_from_the_page_hold_from_the_next_start(cli, endless_stream, video, page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("BGSUB_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    settings = tmp_path / "bgsub.toml"
+    settings.write_text("# mine\n[live]\nstart-frames = 10\n")
+    told = {}
+
+    def visit(address, broadcasts):
+        regions = {"roi": ["left=0%,0%;50%,0%;50%,100%;0%,100%"], "privacy": ["top=0%,0%;100%,0%;100%,20%"]}
+        controls = broadcasts[0].controls
+        try:
+            while not controls.statistics.as_dict()["frames"]:
+                controls.wait(0.01)
+            told.update(json.loads(ask(address, "control", json.dumps({"regions": regions}).encode())))
+        finally:
+            controls.quit()
+
+    page(visit)
+    cli("live", endless_stream.address, "--no-window", "--serve", "0").clean()
+    assert told["cameras"][0]["notice"] == "regions saved in bgsub.toml; they hold from the next start"
+    assert settings.read_text() == (
+        'roi = ["left=0%,0%;50%,0%;50%,100%;0%,100%"]\nprivacy = ["top=0%,0%;100%,0%;100%,20%"]\n'
+        "# mine\n[live]\nstart-frames = 10\n"
+    )
+    cli("live", video, "--fast", "--no-window", "-o", "out", "--save", "mask.npz,background.npz").clean()
+    assert not np.load("out/mask.npz")["mask"][:, :, 25:].any()  # the border belongs to a polygon
+    assert np.load("out/mask.npz")["mask"].any()
+    assert not np.load("out/background.npz")["background"][:, 0].any()
 
 
 def test_a_token_stands_in_the_address(cli, endless_stream, page):

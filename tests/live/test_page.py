@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 from contextlib import contextmanager
 from pathlib import Path
 
+import numpy as np
 import pytest
 from live_fakes import wait_until
 from walking_square import Tunable, WalkingSquare
 
+from bgsub.errors import SinkError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
+from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.numerics import compilation
 from bgsub.numerics.compilation import Progress
@@ -30,12 +34,12 @@ PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 class Run:
     """A camera in a pipeline in a thread, on a page."""
 
-    def __init__(self, count: int = 1, token: str | None = None) -> None:
+    def __init__(self, count: int = 1, token: str | None = None, regions: RegionStore | None = None) -> None:
         names = [f"camera {number}" for number in range(count)]
         self.controls = {name: Controls() for name in names}
         self.subtractors = [Tunable() for _ in names]
         self.cameras = [WalkingSquare(name) for name in names]
-        self.server = LiveServer(self.controls, port=0, token=token)
+        self.server = LiveServer(self.controls, port=0, token=token, regions=regions)
         pipelines = [
             Pipeline(camera, subtractor, [self.server.sink(number)], controls=controls)
             for number, (camera, subtractor, controls) in enumerate(
@@ -157,6 +161,135 @@ def test_page_shows_and_commands_the_run(monkeypatch):
 
         run.cameras[0].silent.set()
         sync_api.expect(page.locator(".states")).to_have_text("waiting for the camera ...")
+
+
+class Places:
+    """Where regions are stored: a list of what was."""
+
+    def __init__(self, error: str = "") -> None:
+        self.saved, self.error = [], error
+
+    def __call__(self, texts):
+        if self.error:
+            raise SinkError(self.error)
+        self.saved.append(texts)
+        return "bgsub.toml"
+
+
+def point_of(page, x: float, y: float) -> tuple[float, float]:
+    """A place of the picture, in percent, on the page."""
+    box = page.locator("svg.drawing").bounding_box()
+    return box["x"] + x / 100 * box["width"], box["y"] + y / 100 * box["height"]
+
+
+def drag(page, *places) -> None:
+    page.mouse.move(*point_of(page, *places[0]))
+    page.mouse.down()
+    for place in places[1:]:
+        page.mouse.move(*point_of(page, *place), steps=3)
+    page.mouse.up()
+
+
+def drawn(text: str) -> list[list[float]]:
+    """The corners of a region in percent."""
+    return [[float(value.rstrip("%")) for value in point.split(",")] for point in text.partition("=")[2].split(";")]
+
+
+def near(text: str, *points) -> bool:
+    return np.allclose(drawn(text), points, atol=0.8)
+
+
+@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
+def test_regions_are_drawn_named_edited_and_saved(size):
+    places = Places()
+    store = RegionStore({"roi": ["door=32,24,64,48"], "privacy": ["10%,80%;30%,80%;20%,95%"]}, places)
+    viewport = dict(zip(("width", "height"), size, strict=True))
+    with running(regions=store) as run, browsing(viewport=viewport) as page:
+        page.goto(run.server.address)
+        natural_size(page, 640, 480)
+        page.locator("summary").click()
+        natural_size(page, 320, 240)  # the input, whatever was shown before
+        polygons = page.locator("svg.drawing polygon")
+        sync_api.expect(polygons).to_have_count(2)
+        box, image = page.locator("svg.drawing").bounding_box(), page.locator(".picture").bounding_box()
+        assert abs(box["width"] / box["height"] - 4 / 3) < 0.02
+        assert box["x"] >= image["x"] - 1
+
+        page.locator("svg.drawing").scroll_into_view_if_needed()
+        drag(page, (50, 20), (60, 30), (80, 50))  # a new one
+        sync_api.expect(polygons).to_have_count(3)
+        page.get_by_label("Name").fill("gate")
+        drag(page, (80, 50), (85, 60))  # its lower right corner
+        drag(page, (50, 35), (45, 36))  # the middle of its left side
+        picture(page, f"regions-{size[0]}")
+        page.locator(".which").select_option("door")
+        drag(page, (20, 20), (30, 30))  # the whole of it
+        page.get_by_role("button", name="Save").click()
+        wait_for(page, lambda: places.saved)
+        roi = places.saved[0]["roi"]
+        assert [text.partition("=")[0] for text in roi] == ["door", "gate"]
+        assert near(roi[0], (20, 20), (40, 20), (40, 40), (20, 40))
+        assert near(roi[1], (50, 20), (80, 20), (85, 60), (50, 50), (45, 36))
+        assert places.saved[0]["privacy"] == ("10%,80%;30%,80%;20%,95%",)  # as it was written
+        sync_api.expect(page.locator(".notice")).to_have_text(
+            "regions saved in bgsub.toml; they hold from the next start"
+        )
+
+        page.locator("summary").click()
+        page.locator(".which").select_option("gate")
+        drag(page, (45, 36), (50, 49.5))  # onto the next corner
+        page.get_by_label("Purpose").select_option("never show")
+        page.locator(".which").select_option("door")
+        page.get_by_role("button", name="Delete").click()
+        drag(page, (2, 2), (2.4, 2.4))  # too small to be meant
+        page.get_by_role("button", name="Save").click()
+        wait_for(page, lambda: len(places.saved) == 2)
+        assert places.saved[1]["roi"] == ()
+        gate = next(text for text in places.saved[1]["privacy"] if text.startswith("gate="))
+        assert near(gate, (50, 20), (80, 20), (85, 60), (50, 50))
+        assert store.texts["privacy"] == places.saved[1]["privacy"]
+
+
+def test_regions_that_cannot_be_saved_are_kept_on_the_page():
+    places = Places("the disk is full")
+    with running(regions=RegionStore({}, places)) as run, browsing(refused=True) as page:
+        page.goto(run.server.address)
+        natural_size(page, 640, 480)
+        page.locator("summary").click()
+        natural_size(page, 320, 240)
+        page.locator("svg.drawing").scroll_into_view_if_needed()
+        drag(page, (10, 10), (40, 40))
+        page.get_by_role("button", name="Save").click()
+        sync_api.expect(page.locator(".error")).to_have_text("the disk is full")
+        sync_api.expect(page.locator("svg.drawing polygon")).to_have_count(1)
+        page.get_by_label("Name").fill("a=b;c")
+        page.get_by_role("button", name="Save").click()
+        sync_api.expect(page.locator(".error")).to_have_text(re.compile("a region must be"))
+
+
+def test_regions_by_touch():
+    places = Places()
+    options = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    with running(regions=RegionStore({}, places)) as run, browsing(**options) as page:
+        page.goto(run.server.address)
+        natural_size(page, 640, 480)
+        page.locator("summary").tap()
+        natural_size(page, 320, 240)
+        page.locator("svg.drawing").scroll_into_view_if_needed()
+        fingers = page.context.new_cdp_session(page)
+
+        def touch(kind, *place):
+            x, y = point_of(page, *place) if place else (0, 0)
+            points = [{"x": x, "y": y}] if place else []
+            fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+        touch("touchStart", 20, 20)
+        touch("touchMove", 40, 40)
+        touch("touchMove", 60, 70)
+        touch("touchEnd")
+        page.get_by_role("button", name="Save").tap()
+        wait_for(page, lambda: places.saved)
+        assert near(places.saved[0]["roi"][0], (20, 20), (60, 20), (60, 70), (20, 70))
 
 
 def test_two_cameras_on_a_phone():

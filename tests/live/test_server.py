@@ -22,6 +22,7 @@ from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
 from bgsub.events.annotation import COLOURS
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.access import Access, is_loopback
+from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.video import Frame
 
@@ -240,6 +241,32 @@ def test_commands(client, controls):
     assert controls.take_snapshot_request()
 
 
+def test_regions_are_told_and_stored(controls):
+    saved = []
+    store = RegionStore({"roi": ["0,0,24,16"]}, lambda texts: saved.append(texts) or "my.toml")
+    with LiveServer(controls, port=0, regions=store, token=TOKEN) as server:
+        client, key = Client(server), {"Authorization": f"Bearer {TOKEN}"}
+        put(server)
+        command = {"regions": {"roi": ["new=10%,10%;20%,10%;15%,20%"], "privacy": []}}
+        for wrong in ({}, {"Authorization": "Bearer wrong"}, {**key, "Sec-Fetch-Site": "cross-site"}):
+            assert client.command(command, **wrong)[0] == 403
+        assert client.command(command, **key, Origin="http://elsewhere")[0] == 403
+        assert client.command(json.dumps(command).encode(), **key, Content_Type="text/plain")[0] == 403
+        together = {**command, "paused": True}
+        for wrong in (together, {"camera": 0, **command}, {"regions": {"roi": ["x=/etc/passwd"], "privacy": []}}):
+            assert client.command(wrong, **key)[0] == 400
+        assert client.command(json.dumps({"regions": "x" * (1 << 16)}).encode(), **key)[0] == 413
+        assert (saved, controls.paused, controls.notice) == ([], False, "")
+
+        (region,) = json.loads(client.ask("/statistics", **key)[2])["cameras"][0]["regions"]
+        assert region["points"] == [[0, 0], [50, 0], [50, 50], [0, 50]]
+        status, answer = client.command(command, **key)
+        assert status == 200
+        assert answer["cameras"][0]["regions"][0]["points"] == [[10, 10], [20, 10], [15, 20]]
+        assert saved == [{"roi": ("new=10%,10%;20%,10%;15%,20%",), "privacy": ()}]
+        assert controls.notice == "regions saved in my.toml; they hold from the next start"
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -254,6 +281,7 @@ def test_commands(client, controls):
         {"parameters": {"threshold": -1}, "paused": True},
         {"camera": 1, "paused": True},
         {"camera": True, "paused": True},
+        {"regions": {"roi": [], "privacy": []}},  # this server has no place for them
     ],
 )
 def test_wrong_commands_do_nothing(client, controls, body):
@@ -266,7 +294,7 @@ def test_wrong_commands_do_nothing(client, controls, body):
 
 
 def test_limits_of_a_command(client, controls):
-    assert client.command(b" " * 5000)[0] == 413
+    assert client.command(b" " * 70_000)[0] == 413
     assert client.ask("/control", "POST", None, Content_Type="application/json", Content_Length="x")[0] == 411
     assert client.ask("/control", "POST", b"{}")[0] == 403
     assert client.ask("/control", "POST", b"{}", Content_Type="text/plain")[0] == 403

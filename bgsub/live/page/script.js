@@ -31,8 +31,10 @@ async function send(command) {
     const content = await answer.json();
     if (answer.ok) show(content);
     else link.textContent = content.error;
+    return content.error ?? "";
   } catch {
     lost();
+    return "not saved";
   }
 }
 
@@ -65,6 +67,7 @@ class Card {
     }
     find("[data-command=reset]").addEventListener("click", () => send({ camera: number, reset: true }));
     document.getElementById("cameras").append(root);
+    this.editor = new RegionEditor(root, this);
     this.watch();
   }
 
@@ -133,6 +136,7 @@ class Card {
     if (this.failed) states.push("no picture, trying again ...");
     this.states.textContent = states.join(", ");
     this.notice.textContent = camera.notice;
+    this.editor.show(camera.regions);
   }
 }
 

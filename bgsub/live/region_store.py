@@ -1,0 +1,116 @@
+"""The regions that a person draws in a window or on the page, on their way into a settings file."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bgsub.errors import ParameterError
+from bgsub.video.regions import Length, Region, Regions
+
+KINDS = ("roi", "privacy")
+"""What a region is for: to be looked at alone, or not to be seen at all."""
+
+_MOST = 100  # of a kind
+
+Texts = dict[str, tuple[str, ...]]
+Save = Callable[[Mapping[str, Sequence[str]]], str]
+
+
+class RegionStore:
+    """The regions of a session, as the texts that ``--roi`` and ``--privacy`` take; safe to use from any thread.
+
+    Parameters
+    ----------
+    texts : mapping of str to sequence of str, optional
+        Those that the session began with, by kind.
+    save : callable, optional
+        Stores the texts by kind and returns the name of the place; without it they cannot be stored.
+    """
+
+    def __init__(self, texts: Mapping[str, Sequence[str]] | None = None, save: Save | None = None) -> None:
+        self._texts: Texts = {kind: tuple((texts or {}).get(kind, ())) for kind in KINDS}
+        self._save = save
+        self._lock = threading.Lock()
+
+    @property
+    def texts(self) -> Texts:
+        """The regions by kind."""
+        return dict(self._texts)
+
+    def describe(self, width: int, height: int) -> list[dict[str, Any]]:
+        """Return for each region its ``kind``, ``name``, ``text`` and ``points``, see `corners`, in such frames."""
+        named = [(kind, text, region) for kind, texts in self._texts.items() for text, region in _named(texts)]
+        return [
+            {"kind": kind, "name": region.name, "text": text, "points": corners(region, width, height)}
+            for kind, text, region in named
+        ]
+
+    def replace(self, texts: Any) -> str:
+        """Store other regions in place of all, for the next start; return what to tell of it.
+
+        Raises
+        ------
+        ParameterError
+            If `texts` is not an object with a list of regions for each kind, or there is no place for them. Mask
+            images are refused unless they were there before: a browser is not to look for files.
+        SinkError
+            If they cannot be stored.
+        """
+        if self._save is None:
+            raise ParameterError("the regions of this run cannot be stored")
+        if not isinstance(texts, dict) or set(texts) != set(KINDS):
+            raise ParameterError(f"regions are an object with {' and '.join(KINDS)}, each a list of texts")
+        with self._lock:
+            checked = {kind: self._checked(kind, texts[kind]) for kind in KINDS}
+            place = self._save(checked)
+            self._texts = checked
+        return f"regions saved in {place}; they hold from the next start"
+
+    def _checked(self, kind: str, texts: Any) -> tuple[str, ...]:
+        if not isinstance(texts, list) or len(texts) > _MOST or not all(isinstance(text, str) for text in texts):
+            raise ParameterError(f"{kind} must be a list of at most {_MOST} texts")
+        for text in texts:
+            if not text.isprintable():
+                raise ParameterError(f"{kind}: a region must be written in letters that can be seen, got {text!a}")
+            if text not in itertools.chain(*self._texts.values()) and not _is_drawn(text):
+                raise ParameterError(f"{kind}: a region must be drawn, got '{text}'")
+        if texts:
+            try:
+                Regions(texts)
+            except ParameterError as error:
+                raise ParameterError(f"{kind}: {error}") from None
+        return tuple(texts)
+
+
+def _is_drawn(text: str) -> bool:
+    """Whether a text is numbers behind its name, and no file."""
+    return not set(text.rpartition("=")[2]) - set("0123456789.,;% -+e")
+
+
+def _named(texts: Sequence[str]) -> list[tuple[str, Region]]:
+    return list(zip(texts, Regions(texts), strict=True)) if texts else []
+
+
+def corners(region: Region, width: int, height: int) -> list[list[float]] | None:
+    """Return the corners of a region in percent of the frame; None of a mask image, or in pixels of no frame."""
+    pixels = any(not length.percent for point in region.points for length in point)
+    if region.path is not None or (pixels and not width * height):
+        return None
+    points = [[_percent(x, width), _percent(y, height)] for x, y in region.points]
+    if region.kind == "rectangle":
+        (x, y), (w, h) = points
+        points = [[x, y], [x + w, y], [x + w, y + h], [x, y + h]]
+    return points
+
+
+def _percent(length: Length, whole: int) -> float:
+    return length.value if length.percent else 100 * length.value / whole
+
+
+def text_of(name: str, points: Sequence[Sequence[float]]) -> str:
+    """Return the text of a polygon with corners in percent of the frame."""
+    body = ";".join(",".join(f"{value:.4g}%" for value in point) for point in points)
+    return f"{name}={body}" if name else body
