@@ -175,7 +175,7 @@ def test_format_can_be_chosen(tmp_path, numbered):
     run(create_sinks(tmp_path / "a", ["mask"], numbered, format="video"), numbered)
     run(create_sinks(tmp_path / "b", ["mask"], FakeSource(2), format="images"), FakeSource(2))
     assert files(tmp_path / "a") == ["mask.mkv"]
-    assert files(tmp_path / "b") == ["mask/bin000001.png", "mask/bin000002.png"]
+    assert files(tmp_path / "b") == ["mask/bin000000.png", "mask/bin000001.png"]
 
 
 @pytest.mark.parametrize("format", ["video", "images"])
@@ -228,9 +228,9 @@ def test_every_kind_of_output(tmp_path):
 
 def test_an_ending_counts_more_than_the_format(tmp_path, numbered):
     run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered, format="images"), numbered)
-    assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000001.png"]
+    assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000000.png"]
     run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1), format="video"), FakeSource(1))
-    assert files(tmp_path / "b") == ["mask/bin000001.tif", "panel.mp4"]
+    assert files(tmp_path / "b") == ["mask/bin000000.tif", "panel.mp4"]
 
 
 def test_names_by_a_template(tmp_path, numbered, frames):
@@ -251,13 +251,13 @@ def test_two_outputs_of_one_name(tmp_path):
     assert not (tmp_path / "out").exists()
     # In one folder images of several views have names of their own.
     run(create_sinks(tmp_path, ["mask.png", "panel.png", "mask.tif"], FakeSource(1), name="all"), FakeSource(1))
-    assert files(tmp_path) == ["all/bin000001.png", "all/bin000001.tif", "all/panel000001.png"]
+    assert files(tmp_path) == ["all/bin000000.png", "all/bin000000.tif", "all/panel000000.png"]
 
 
 def test_images_of_an_older_run_go_with_overwriting(tmp_path):
     run(create_sinks(tmp_path, ["mask.png"], FakeSource(5)), FakeSource(5))
     run(create_sinks(tmp_path, ["mask.png"], FakeSource(2)), FakeSource(2))
-    assert files(tmp_path) == ["mask/bin000001.png", "mask/bin000002.png"]
+    assert files(tmp_path) == ["mask/bin000000.png", "mask/bin000001.png"]
 
 
 @pytest.mark.parametrize("name", ["mask.npz", "background-image.jpg", "mask.tif"])
