@@ -25,7 +25,7 @@ class Evidence:
     here: Point
     solid: float = 0.0  # seconds for which it looked more like itself than noise does, less those that it was unseen
     walked: float = 0.0  # sum of the squares of its steps, in pixels
-    likeness: float = 0.0  # sum over the steps that `Likeness` has not learned yet
+    likeness: float = 0.0  # sum over the steps that `Experience` has not learned yet
     steps: int = 0
 
     @property
@@ -34,7 +34,7 @@ class Evidence:
         return math.dist(self.origin, self.here) ** 2 / max(self.walked, 1.0)
 
     def step(self, here: Point, likeness: float, seconds: float, unseen: float, level: float) -> None:
-        """Take the next sight, which stands for some seconds, after others unseen; see `Likeness` for its level."""
+        """Take the next sight, which counts for some seconds, after others unseen; see `Experience` for its level."""
         self.solid += seconds * (likeness - level) / (1 - level) - unseen
         self.walked += math.dist(self.here, here) ** 2
         self.here = here
@@ -48,23 +48,35 @@ class Evidence:
 
 
 @dataclass
-class Likeness:
-    """How much noise and objects have in common with their next sight: Dice coefficients, learned from the scene."""
+class Experience:
+    """What a scene has taught: how noise and objects look from sight to sight, and how often something is an object."""
 
-    noise: float = _NOISE * _PRIOR  # sums, and over how many steps
+    noise: float = _NOISE * _PRIOR  # sums of Dice coefficients of two sights, and over how many steps
     noise_steps: float = _PRIOR
     objects: float = _OBJECTS * _PRIOR
     object_steps: float = _PRIOR
+    found: int = 1  # what turned out to be an object, and what came to nothing
+    failed: int = 0
 
     @property
     def level(self) -> float:
         """Where a sight speaks neither for an object nor against it: half way, as in Page's cumulative sums."""
         return (self.noise / self.noise_steps + self.objects / self.object_steps) / 2
 
+    @property
+    def trust(self) -> float:
+        """Share of what came into sight that turned out to be an object."""
+        return self.found / (self.found + self.failed)
+
     def learn(self, evidence: Evidence, is_object: bool) -> None:
-        """Take over the steps of something that has turned out to be an object, or to be none."""
+        """Take over the steps of something that is an object, or came to nothing."""
         if is_object:
             self.objects, self.object_steps = self.objects + evidence.likeness, self.object_steps + evidence.steps
         else:
             self.noise, self.noise_steps = self.noise + evidence.likeness, self.noise_steps + evidence.steps
         evidence.likeness, evidence.steps = 0.0, 0
+
+    def judge(self, evidence: Evidence, is_object: bool) -> None:
+        """Take over that something has turned out to be an object, or has come to nothing."""
+        self.learn(evidence, is_object)
+        self.found, self.failed = self.found + is_object, self.failed + (not is_object)

@@ -12,7 +12,7 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.events.detection import Detection, detect
 from bgsub.events.event import Event, EventKind, ObjectInFrame
-from bgsub.events.evidence import Likeness
+from bgsub.events.evidence import Experience
 from bgsub.events.matching import link
 from bgsub.events.track import Track
 from bgsub.separation import FrameEvent, Separation
@@ -29,6 +29,7 @@ _SETTLING, _SETTLING_FRAMES = 1.0, 2
 _LATEST = 4  # times that long after its first sight it is an object, however often the light changes
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
+_SIGHTS = 3  # that make an object, however much time each stands for, except where whatever comes is one
 _EPSILON = 1e-6  # seconds: sums of intervals
 _MOST_POINTS = 4096  # of a track
 _REGION_SHARE, _FILLED_SHARE = 0.25, 0.5  # of the object, of the region
@@ -120,7 +121,7 @@ class ObjectLinker:
         self._tracks: list[Track] = []
         self._done: list[Event] = []
         self.count = 0
-        self._likeness = Likeness()
+        self._experience = Experience()
         self._starting = False
         self._clock: float | None = None
         self._settled_at = -math.inf
@@ -174,7 +175,8 @@ class ObjectLinker:
                 detection = found[links[id(track)]]
                 unseen = max(clock - track.clock - self.gap, 0.0)
                 likeness = track.see(detection, clock, self.interval)
-                track.evidence.step(detection.centroid, likeness, self.interval, unseen, self._likeness.level)
+                counted = min(self.interval, self._min_duration / _SIGHTS)
+                track.evidence.step(detection.centroid, likeness, counted, unseen, self._experience.level)
                 result += self._record(track, detection, frame, clock)
         taken = set(links.values())
         for index, detection in enumerate(found):
@@ -200,7 +202,7 @@ class ObjectLinker:
             "gap": self._gap_before,
             "count": self.count,
             "settled_at": max(self._settled_at, -1e9),
-            "likeness": asdict(self._likeness),
+            "experience": asdict(self._experience),
             "tracks": [track.state(order) for track in self._tracks],
         }
 
@@ -208,7 +210,7 @@ class ObjectLinker:
         """Go on where `state` was called."""
         self._clock, self.count, self._done = state["clock"], state["count"], []
         self._settled_at, self._gap_before = state["settled_at"], state["gap"]
-        self._likeness = Likeness(**state["likeness"])
+        self._experience = Experience(**state["experience"])
         self._tracks = Track.restored(state["tracks"])
 
     def _least(self, pixels: int) -> int:
@@ -232,6 +234,7 @@ class ObjectLinker:
         time = self.time(frame)
         event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
         track = Track(event, detection, clock, self.interval, max(clock, self._settled_at))
+        track.evidence.solid = min(self.interval, self._min_duration) * self._experience.trust
         self._tracks.append(track)
         return self._record(track, detection, frame, clock)
 
@@ -240,11 +243,11 @@ class ObjectLinker:
         regions = tuple(self._regions_of(detection))
         one = ObjectInFrame(track.event.id, frame.index, self.time(frame), regions=regions, **vars(detection))
         if track.event.id:
-            self._likeness.learn(track.evidence, True)
+            self._experience.learn(track.evidence, True)
             track.add(one, _MOST_POINTS)
             return [one]
         if track.evidence.solid <= 0:
-            self._likeness.learn(track.evidence, False)
+            self._experience.judge(track.evidence, False)
             track.restart(one)
             return []
         track.add(one, _MOST_POINTS)
@@ -256,7 +259,7 @@ class ObjectLinker:
         if self._is_satellite(track):
             track.restart(one)
             return []
-        self._likeness.learn(track.evidence, True)
+        self._experience.judge(track.evidence, True)
         self.count += 1
         return track.confirm(self.count)
 
@@ -291,8 +294,8 @@ class ObjectLinker:
         """Finish tracks; what they hide is lost with them, unless it comes back in time."""
         over = {id(track) for track in tracks}
         for track in tracks:
-            if track.event.id == 0:
-                self._likeness.learn(track.evidence, False)
+            if track.event.id == 0 or track.event.frames == 1:
+                self._experience.judge(track.evidence, False)
         self._done += [track.event for track in tracks if track.event.id]
         self._tracks = [track for track in self._tracks if id(track) not in over]
         for track in self._tracks:

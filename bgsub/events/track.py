@@ -32,7 +32,7 @@ class Track:
     evidence: Evidence = field(init=False)  # that it is one
 
     def __post_init__(self) -> None:
-        self.evidence = Evidence(self.last.centroid, self.last.centroid, self.seen)
+        self.evidence = Evidence(self.last.centroid, self.last.centroid)
 
     @property
     def speed(self) -> float:

@@ -152,8 +152,8 @@ def numbered(tmp_path, frames):
     return open_source(write_images(tmp_path / "input", frames), rate=10)
 
 
-def numbers(stem, ending=".png"):
-    return [f"{stem}{number:06d}{ending}" for number in range(1, COUNT + 1)]
+def numbers(stem, ending=".png", first=1):
+    return [f"{stem}{number:06d}{ending}" for number in range(first, first + COUNT)]
 
 
 def test_images_for_numbered_sources(tmp_path, numbered):
@@ -223,12 +223,14 @@ def test_every_kind_of_output(tmp_path):
     names = ["mask.mkv", "panel.mp4", "cutout.mov", "cutout.png", "overlay.jpg", "mask.npz", "background-image"]
     run(create_sinks(tmp_path, names, FakeSource()), FakeSource())
     single = ["background-image.png", "cutout.mov", "mask.mkv", "mask.npz", "panel.mp4"]
-    assert files(tmp_path) == sorted(single + numbers("cutout/cutout") + numbers("overlay/overlay", ".jpg"))
+    assert files(tmp_path) == sorted(
+        single + numbers("cutout/cutout", first=0) + numbers("overlay/overlay", ".jpg", first=0)
+    )
 
 
 def test_an_ending_counts_more_than_the_format(tmp_path, numbered):
     run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered, format="images"), numbered)
-    assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000000.png"]
+    assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000001.png"]
     run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1), format="video"), FakeSource(1))
     assert files(tmp_path / "b") == ["mask/bin000000.tif", "panel.mp4"]
 
