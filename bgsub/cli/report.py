@@ -60,7 +60,7 @@ def _achievement(result: JobResult) -> str:
 def _remarks(result: JobResult) -> Iterator[str]:
     summary, statistics = result.summary, result.statistics
     if summary.resumed:
-        yield f"went on after frame {summary.resumed}"
+        yield f"went on after {summary.resumed} frames"
     if statistics.frames and not statistics.tracked:
         yield "too short to leave the start phase, masks by the provisional model"
     for event, number in statistics.events.items():

@@ -65,7 +65,7 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     SOURCE is a video file, a folder or pattern of images ("frames/in*.jpg"), the address of a network camera,
     or the number of a camera. Several video files are taken for one that goes on from file to file, as cameras record
     them. Images keep their numbers: in000123.jpg gives mask/bin000123.png. Videos become mask.mkv (without loss),
-    panel.mp4 and so on. Masks are 0 background, 127 shadow, 255 foreground.
+    panel.mp4 and so on. Frames count from 0. Masks are 0 background, 127 shadow, 255 foreground.
 
     SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
     Matroska stream, or as bytes alone with --save mask.raw and where PyAV is missing.
@@ -79,8 +79,10 @@ def track(*, sources: tuple[str, ...], output: Path | None, event_files: list[st
     """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json, summary.html and timeline.png.
 
     Connected pieces of foreground are linked from frame to frame. This is no tracker of identities: people who
-    touch are one object, and somebody who comes back is a new one. --event-files and --plot choose among the files;
-    without them all are written, the picture where matplotlib is installed.
+    touch are one object, and somebody who comes back is a new one. What flickers in place, such as leaves, is no
+    object, nor is what rests while the model starts. Frames count from 0; objects.json calls an image by its file,
+    and frame 123 of a video clip.mp4#123. --event-files and --plot choose among the files; without them all are
+    written, the picture where matplotlib is installed.
     """
     wanted = event_files or ([] if plot else list(EVENT_FILES))
     drawn = plot or (not event_files and find_spec("matplotlib") is not None)

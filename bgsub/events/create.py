@@ -69,7 +69,7 @@ def create_event_sinks(
     title = source.name if source.path is None else source.path.name
     lists = [name for name in formats if name != "html"]
     if lists:
-        sinks.append(EventSink(output_folder, lists, regions=regions, feed=feed, locate=place))
+        sinks.append(EventSink(output_folder, lists, source=title, regions=regions, feed=feed, locate=place))
     if "html" in formats:
         sinks.append(SummarySink(place(EVENT_FILES["html"]), title, regions=regions, feed=feed))
     if plot:

@@ -20,7 +20,7 @@ class Step:
     """What a frame brought."""
 
     frame: int  # its index
-    name: str
+    file: str | None  # the image file that it comes from
     time: float | None  # in seconds, where it is known
     clock: float  # seconds in any case: at 25 frames per second where the time is not known
     gap: float  # seconds since the frame before
@@ -95,7 +95,7 @@ class EventFeed:
         moments = self._moments.update(frame.index, time, self._linker.clock, separation)
         step = Step(
             frame.index,
-            frame.name,
+            frame.file,
             time,
             self._linker.clock,
             self._linker.gap,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.events.detection import Detection, detect
 from bgsub.events.event import Event, EventKind, ObjectInFrame
+from bgsub.events.evidence import Experience
 from bgsub.events.matching import link
 from bgsub.events.track import Track
 from bgsub.separation import FrameEvent, Separation
@@ -27,6 +29,7 @@ _SETTLING, _SETTLING_FRAMES = 1.0, 2
 _LATEST = 4  # times that long after its first sight it is an object, however often the light changes
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
+_SIGHTS = 3  # that make an object, however much time each stands for, except where whatever comes is one
 _EPSILON = 1e-6  # seconds: sums of intervals
 _MOST_POINTS = 4096  # of a track
 _REGION_SHARE, _FILLED_SHARE = 0.25, 0.5  # of the object, of the region
@@ -46,11 +49,15 @@ class ObjectLinker:
     the larger overlap keeps the identity and the others are new. While hidden, an object is in no frame.
 
     An object is confirmed, and gets its identity, once it was seen for `min_duration` seconds, each frame standing for
-    the time since the one before, but not for a gap in the stream; not within a second, or two frames if those last
-    longer, after a change of the light, whose left-overs look like objects; and not as long as it is a satellite, at
-    most a fifth as large as a confirmed object and beside it by at most a fifth of that one's extent: most of those
-    are parts of it that were torn off. What a satellite was before is forgotten. Tracks are thinned: after 4096 points
-    every second one is dropped, and from then on every second one is taken.
+    the time since the one before, but not for a gap in the stream, and once that is no flicker: each sight counts by
+    how much it looks like the one before (its Dice coefficient, against the level half way between those of noise and
+    of objects, which are learned from the scene), a gap counts against it, and steps that lead somewhere count for it.
+    What flickers so much that nothing speaks for it begins anew. While the model of the background starts, only those
+    steps count. It is not confirmed within a second, or two frames if those last longer, after a change of the light,
+    whose left-overs look like objects; and not as long as it is a satellite, at most a fifth as large as a confirmed
+    object and beside it by at most a fifth of that one's extent: most of those are parts of it that were torn off.
+    What a satellite was before is forgotten. Tracks are thinned: after 4096 points every second one is dropped, and
+    from then on every second one is taken.
 
     Parameters
     ----------
@@ -60,7 +67,7 @@ class ObjectLinker:
     max_gap : float, default 0.5
         Seconds for which an object may be out of sight.
     min_duration : float, default 0.2
-        Seconds for which it must be seen.
+        Seconds for which it must be seen, all of it looking the same; longer where it does not.
     min_area : int, optional
         Least area in pixels; by default 2.5e-4 of the frame and at least 4.
     join : int, optional
@@ -114,6 +121,8 @@ class ObjectLinker:
         self._tracks: list[Track] = []
         self._done: list[Event] = []
         self.count = 0
+        self._experience = Experience()
+        self._starting = False
         self._clock: float | None = None
         self._settled_at = -math.inf
         self._gap_before: float | None = None
@@ -150,6 +159,7 @@ class ObjectLinker:
         if self._regions is not None and not self._masks:
             self._masks = self._regions.masks(separation.mask.shape)
             self._areas = {name: int(np.count_nonzero(mask)) for name, mask in self._masks.items()}
+        self._starting = separation.phase == "start"
         cut = separation.event in _CUTS
         self._end([track for track in self._tracks if cut or self._is_over(track, clock)])
         if separation.event == FrameEvent.LIGHT_CHANGE:
@@ -163,7 +173,10 @@ class ObjectLinker:
         for track in self._tracks:
             if id(track) in links:
                 detection = found[links[id(track)]]
-                track.see(detection, clock, self.interval)
+                unseen = max(clock - track.clock - self.gap, 0.0)
+                likeness = track.see(detection, clock, self.interval)
+                counted = min(self.interval, self._min_duration / _SIGHTS)
+                track.evidence.step(detection.centroid, likeness, counted, unseen, self._experience.level)
                 result += self._record(track, detection, frame, clock)
         taken = set(links.values())
         for index, detection in enumerate(found):
@@ -194,6 +207,7 @@ class ObjectLinker:
             "gap": self._gap_before,
             "count": self.count,
             "settled_at": max(self._settled_at, -1e9),
+            "experience": asdict(self._experience),
             "tracks": [track.state(order) for track in self._tracks],
         }
 
@@ -201,6 +215,7 @@ class ObjectLinker:
         """Go on where `state` was called."""
         self._clock, self.count, self._done = state["clock"], state["count"], []
         self._settled_at, self._gap_before = state["settled_at"], state["gap"]
+        self._experience = Experience(**state["experience"])
         self._tracks = Track.restored(state["tracks"])
 
     def _least(self, pixels: int) -> int:
@@ -224,6 +239,7 @@ class ObjectLinker:
         time = self.time(frame)
         event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
         track = Track(event, detection, clock, self.interval, max(clock, self._settled_at))
+        track.evidence.solid = min(self.interval, self._min_duration) * self._experience.trust
         self._tracks.append(track)
         return self._record(track, detection, frame, clock)
 
@@ -231,16 +247,24 @@ class ObjectLinker:
         """Add a frame to a track; return what is known to be an object by that."""
         regions = tuple(self._regions_of(detection))
         one = ObjectInFrame(track.event.id, frame.index, self.time(frame), regions=regions, **vars(detection))
-        track.add(one, _MOST_POINTS)
         if track.event.id:
+            self._experience.learn(track.evidence, True)
+            track.add(one, _MOST_POINTS)
             return [one]
+        if track.evidence.solid <= 0:
+            self._experience.judge(track.evidence, False)
+            track.restart(one)
+            return []
+        track.add(one, _MOST_POINTS)
         track.pending.append(one)
         settling = clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
-        if settling or track.seen < self._min_duration - _EPSILON:
+        least = self._min_duration - _EPSILON
+        if settling or track.seen < least or not track.evidence.suffices(least, self._starting):
             return []
         if self._is_satellite(track):
             track.restart(one)
             return []
+        self._experience.judge(track.evidence, True)
         self.count += 1
         return track.confirm(self.count)
 
@@ -274,6 +298,9 @@ class ObjectLinker:
     def _end(self, tracks: Sequence[Track]) -> None:
         """Finish tracks; what they hide is lost with them, unless it comes back in time."""
         over = {id(track) for track in tracks}
+        for track in tracks:
+            if track.event.id == 0 or track.event.frames == 1:
+                self._experience.judge(track.evidence, False)
         self._done += [track.event for track in tracks if track.event.id]
         self._tracks = [track for track in self._tracks if id(track) not in over]
         for track in self._tracks:

@@ -18,8 +18,8 @@ from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 
-_WRITERS: dict[str, Callable[[Path], Writer]] = {"csv": CsvWriter, "jsonl": JsonLinesWriter, "coco": CocoWriter}
-FORMATS = tuple(_WRITERS)
+_WRITERS: dict[str, Callable[[Path], Writer]] = {"csv": CsvWriter, "jsonl": JsonLinesWriter}
+FORMATS = (*_WRITERS, "coco")
 
 
 class EventSink(Sink):
@@ -36,6 +36,8 @@ class EventSink(Sink):
         Where to; created if missing.
     formats : sequence of {"csv", "jsonl", "coco"}
         At least one.
+    source : str
+        What COCO calls the video.
     fps : float, optional
         Frames per second where frames have no time.
     regions : Regions, optional
@@ -58,6 +60,7 @@ class EventSink(Sink):
         folder: str | os.PathLike[str],
         formats: Sequence[str] = FORMATS,
         *,
+        source: str = "video",
         fps: float | None = None,
         regions: Regions | None = None,
         feed: EventFeed | None = None,
@@ -72,8 +75,8 @@ class EventSink(Sink):
         locate = locate or self.folder.joinpath
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):
-            file, make = EVENT_FILES[name], _WRITERS[name]
-            self._writers[name] = make(locate(file))
+            path = locate(EVENT_FILES[name])
+            self._writers[name] = CocoWriter(path, source) if name == "coco" else _WRITERS[name](path)
         if regions is not None and "csv" in self._writers:
             self._writers["regions"] = RegionWriter(locate("regions.csv"), regions)
         self._done = False

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from bgsub.events._pack import pack, unpack
-from bgsub.events.detection import Detection
+from bgsub.events.detection import Detection, intersection
 from bgsub.events.event import Event, EventKind, ObjectInFrame
+from bgsub.events.evidence import Evidence, Point
 
 _SMOOTHING = 0.35  # weight of the newest step in the velocity
-Point = tuple[float, float]
 
 
 @dataclass(eq=False)
@@ -29,6 +29,10 @@ class Track:
     # while it hides others or is hidden: second, x and y from which its place is predicted
     anchor: tuple[float, float, float] | None = None
     pending: list[ObjectInFrame] = field(default_factory=list)  # what it was seen as until it is known to be an object
+    evidence: Evidence = field(init=False)  # that it is one
+
+    def __post_init__(self) -> None:
+        self.evidence = Evidence(self.last.centroid, self.last.centroid)
 
     @property
     def speed(self) -> float:
@@ -50,9 +54,9 @@ class Track:
         if self.anchor is None:
             self.anchor = (clock, *self.predicted(clock))
 
-    def see(self, detection: Detection, clock: float, interval: float) -> None:
-        """Take over what it looks like now."""
-        passed = clock - self.clock
+    def see(self, detection: Detection, clock: float, interval: float) -> float:
+        """Take over what it looks like now; return how much it looks like before: a Dice coefficient."""
+        passed, before = clock - self.clock, self.last
         if self.anchor is None and passed > 0:
             step = [(b - a) / passed for a, b in zip(self.last.centroid, detection.centroid, strict=True)]
             weight = _SMOOTHING if self.event.frames > 1 else 1.0
@@ -60,6 +64,9 @@ class Track:
             self.velocity = (old[0] + weight * (step[0] - old[0]), old[1] + weight * (step[1] - old[1]))
         self.last, self.clock = detection, clock
         self.seen += interval
+        way = (round(self.velocity[0] * passed), round(self.velocity[1] * passed))
+        common = max(intersection(before, detection), intersection(before, detection, way))
+        return 2 * common / (before.area + detection.area)
 
     def add(self, one: ObjectInFrame, most_points: int) -> None:
         """Add a frame to the event; from `most_points` on every second point of the track is dropped."""
@@ -89,6 +96,7 @@ class Track:
             "velocity": list(self.velocity),
             "host": None if self.host is None else order[id(self.host)],
             "anchor": self.anchor,
+            "evidence": asdict(self.evidence),
             "pending": [
                 {**_seen_state(one), "frame": one.frame, "time": one.time, "regions": list(one.regions)}
                 for one in self.pending
@@ -103,6 +111,8 @@ class Track:
             track = cls(Event.from_state(state["event"]), Detection(**_seen(state["last"])), state["clock"])
             track.seen, track.earliest, track.velocity = state["seen"], state["earliest"], tuple(state["velocity"])
             track.anchor = None if state["anchor"] is None else tuple(state["anchor"])
+            places = {name: tuple(state["evidence"][name]) for name in ("origin", "here")}
+            track.evidence = Evidence(**{**state["evidence"], **places})
             track.pending = [
                 ObjectInFrame(0, one["frame"], one["time"], regions=tuple(one["regions"]), **_seen(one))
                 for one in state["pending"]
@@ -116,7 +126,7 @@ class Track:
     def restart(self, one: ObjectInFrame) -> None:
         """Forget what it was seen as before `one`, the newest: it begins now."""
         self.event = Event(EventKind.OBJECT, 0, one.frame, one.frame, one.time, one.time)
-        self.pending, self.seen = [one], 0.0
+        self.pending, self.seen, self.evidence = [one], 0.0, Evidence(one.centroid, one.centroid)
         self.add(one, 2)
 
     def confirm(self, number: int) -> list[ObjectInFrame]:

@@ -155,13 +155,21 @@ def event_record(event: Event) -> dict[str, Any]:
 class CocoWriter(Writer):
     """Every frame as an image and every object in it as an annotation, in the layout of COCO.
 
-    An image is named after its frame, with ``.png``; its id is the frame's number from 1. Annotations have exact
-    masks, as run lengths without compression, and the object's identity as ``track_id``. The two lists grow in
-    files of their own until the end.
+    As in data sets of video, there is one of ``videos``, and an image has ``video_id`` and ``frame_id``, the index of
+    the frame, which is its ``id``, too. Its ``file_name`` is that of the image file, or ``clip.mp4#123`` for frame 123
+    of a video, which has no file. Annotations have exact masks, as run lengths without compression, and the object's
+    identity as ``track_id``. The two lists grow in files of their own until the end.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    source : str
+        Name of the video.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, source: str = "video") -> None:
+        self.path, self._source = path, source
         self._images = GrowingFile(path.with_name(f"{path.name}.images"))
         self._annotations = GrowingFile(path.with_name(f"{path.name}.annotations"))
         self.files = (self._images, self._annotations)
@@ -169,8 +177,9 @@ class CocoWriter(Writer):
 
     def step(self, step: Step) -> None:
         height, width = step.mask.shape
-        image = {"id": step.frame + 1, "file_name": f"{step.name}.png", "width": width, "height": height}
-        self._images.append(_item(image))
+        name = step.file or f"{self._source}#{step.frame}"
+        image = {"id": step.frame, "file_name": name, "width": width, "height": height}
+        self._images.append(_item({**image, "video_id": 1, "frame_id": step.frame}))
         for one in step.objects:
             self._count += 1
             self._annotations.append(_item(annotation(self._count, one, step.mask.shape)))
@@ -179,6 +188,7 @@ class CocoWriter(Writer):
         with telling(self.path), replacing(self.path) as partial, partial.open("wb") as out:
             out.write(b'{"info":{"description":"foreground objects found by bgsub"},"licenses":[],\n')
             out.write(b'"categories":[{"id":1,"name":"foreground","supercategory":""}],\n')
+            out.write(f'"videos":[{json.dumps({"id": 1, "name": self._source})}],\n'.encode())
             self._append(out, "images", self._images)
             out.write(b",\n")
             self._append(out, "annotations", self._annotations)
@@ -210,7 +220,7 @@ def annotation(number: int, one: ObjectInFrame, shape: tuple[int, ...]) -> dict[
     """Return an object in a frame of that shape as a COCO annotation; number is its id."""
     return {
         "id": number,
-        "image_id": one.frame + 1,
+        "image_id": one.frame,
         "category_id": 1,
         "track_id": one.id,
         "bbox": list(one.box),

@@ -197,7 +197,7 @@ class Checkpoints:
                 self._skipped[count] = self.skipped(source)
             yield frame
         if after is not None and after.seen is not None and after.seen < self.start.index:
-            raise SourceError(f"{source.name} ends before frame {self.start.index + 1}, up to which it was read before")
+            raise SourceError(f"{source.name} ends before frame {self.start.index}, up to which it was read before")
 
     def skipped(self, source: FrameSource) -> int:
         """Return how many frames of a source could not be read so far, from its beginning on."""

@@ -123,7 +123,7 @@ def _go_on(
         new = dataclasses.replace(start, frames=0, index=-1, skipped=0, sinks=None, progress=None)
         return _begin(dataclasses.replace(job, overwrite=True), path, new, subtractor, make_sinks)
     if start.frames:
-        logger.info("going on after frame %d", start.frames)
+        logger.info("going on after %d frames", start.frames)
     return Resumption(current, ready, checkpoints)
 
 

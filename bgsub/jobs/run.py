@@ -190,8 +190,8 @@ def _outputs(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
 
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
     safe = checkpoints.safe_frames()
-    where = f"goes on after frame {safe}" if safe else "begins anew"
-    return f"{source.name}: stopped after frame {summary.frames}; the same command {where}"
+    where = f"goes on after {safe} frames" if safe else "begins anew"
+    return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
 
 
 def make_subtractor(

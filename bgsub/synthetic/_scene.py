@@ -124,6 +124,13 @@ class Scene:
         """Return all masks: (n, h, w), uint8."""
         return np.stack([self._compose(i, self._present(i))[1] for i in range(len(self))])
 
+    def movers(self, index: int) -> dict[tuple[int, ...], np.ndarray]:
+        """Return the visible pixels, (h, w) bool, of each mover at a frame, by a key that it keeps all its way."""
+        present = self._present(index)
+        dx, dy = self.offset(index)
+        owner = self._view(self._sheet(index, present).owner, (round(dx), round(dy)))
+        return {one.key: owner == number for number, one in enumerate(present, 1) if (owner == number).any()}
+
     def background(self, index: int) -> np.ndarray:
         """Return the frame at `index` as it would be without movers, shadows of theirs and noise."""
         radiance, _ = self._compose(index, [])
@@ -155,8 +162,8 @@ class Scene:
         found = [track.at(index - self._settings.empty_start) for track in self._stage.tracks]
         return sorted((p for p in found if p is not None), key=lambda p: -p.z)
 
-    def _compose(self, index: int, present: list[Presence]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the radiance (h, w, 3), float32, and the mask (h, w), uint8."""
+    def _sheet(self, index: int, present: list[Presence]) -> Sheet:
+        """Return the stage with all that is on it."""
         stage = self._stage
         sheet = Sheet(stage.camera, stage.picture, stage.weights(index if self._settings.lamps else 0))
         if self._settings.shadows:
@@ -165,6 +172,11 @@ class Scene:
             sheet.lay(plant, *plant.moved(index, self._settings.sway))
         for one in present:
             sheet.enter(one)
+        return sheet
+
+    def _compose(self, index: int, present: list[Presence]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the radiance (h, w, 3), float32, and the mask (h, w), uint8."""
+        sheet = self._sheet(index, present)
         offset = self.offset(index)
         cover, shade = self._view(sheet.cover, offset), self._view(sheet.shade, offset)
         mask = np.zeros(cover.shape, np.uint8)

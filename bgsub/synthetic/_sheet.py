@@ -22,6 +22,8 @@ class Sheet:
         self.radiance = picture.under(weights).copy()  # (h, w, 3), float32: linear light, BGR
         self.shade = np.zeros(self._depth.shape, np.float32)  # share of the light that movers take away
         self.cover = np.zeros(self._depth.shape, np.float32)  # share that movers cover, exactly 0 where they do not
+        self.owner = np.zeros(self._depth.shape, np.float32)  # which mover is seen, in the order they entered from 1
+        self._entered = 0
 
     def cast(self, present: list[Presence]) -> None:
         """Darken the ground by the shadows of all who are present."""
@@ -43,6 +45,7 @@ class Sheet:
 
     def enter(self, one: Presence) -> None:
         """Put a mover into the picture, hidden by what stands nearer."""
+        self._entered += 1
         camera = self._camera
         u, v = camera.foot(one.x, one.z)
         scale = camera.focal / one.z
@@ -65,3 +68,4 @@ class Sheet:
         self.radiance[box] *= (1 - alpha)[..., np.newaxis]
         self.radiance[box] += canvas.colour * (seen * falling)[..., np.newaxis] * lit
         self.cover[box] += alpha * (1 - self.cover[box])
+        self.owner[box][alpha > 0.5] = self._entered

@@ -19,6 +19,7 @@ Plan = Callable[[np.random.Generator], Way]
 class Presence:
     """One mover at one frame."""
 
+    key: tuple[int, ...]  # the same at every frame of its trip, and of no other
     mover: Mover  # its looks
     x: float  # its place on the floor in metres
     z: float
@@ -47,7 +48,7 @@ class Track:
             return None
         distance, swing = way.walked(age)
         x, z, dx, _ = way.place(distance)
-        return Presence(mover, x, z, distance, swing, dx)
+        return Presence((*self._key, trip), mover, x, z, distance, swing, dx)
 
     def _trip(self, trip: int) -> tuple[Mover, Way]:
         if trip not in self._trips:

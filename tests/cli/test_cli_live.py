@@ -66,7 +66,7 @@ def test_some_seconds_of_a_file_at_its_rate(cli, tmp_path, folder):
 def test_a_stream_that_ends_is_told_and_its_recording_kept(cli, tmp_path, mjpeg_server):
     out = tmp_path / "out"
     answer = cli("live", mjpeg_server.address, "--reconnect", 0, "--no-window", "-o", out, *QUICK).ok()
-    assert answer.err == f"bgsub: stream '{mjpeg_server.address}' ended after frame 30\n"
+    assert answer.err == f"bgsub: stream '{mjpeg_server.address}' ended after 30 frames\n"
     assert "; the camera stopped sending; wrote" in answer.out
     count = int(re.search(r": (\d+) frames? of", answer.out)[1])
     dropped = re.search(r"; (\d+) frames? dropped", answer.out)
@@ -77,7 +77,7 @@ def test_a_stream_that_ends_is_told_and_its_recording_kept(cli, tmp_path, mjpeg_
 @pytest.mark.parametrize("words", [("live", "--no-window"), ("run", 0)])
 def test_a_camera_that_goes_away_is_told(cli, tmp_path, camera, words):
     answer = cli(*words, "-o", tmp_path, "--format", "images", *QUICK).ok()
-    assert answer.err == "bgsub: camera 0 ended after frame 30\n"
+    assert answer.err == "bgsub: camera 0 ended after 30 frames\n"
     assert answer.out.startswith("camera 0: ")
     assert "; the camera stopped sending; wrote" in answer.out
     assert (camera.device, camera.released) == (0, True)

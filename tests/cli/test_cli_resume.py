@@ -75,7 +75,7 @@ def test_after_a_kill_every_byte_is_that_of_an_uninterrupted_run(cli, sources, t
     assert 2 * SEGMENT <= safe < LENGTH
     answer = cli("run", *words, "--resume").clean()
     assert f"{LENGTH} frames of 48x32" in answer.out
-    assert f"went on after frame {safe}" in answer.out
+    assert f"went on after {safe} frames" in answer.out
     assert content(killed) == content(whole)
     assert (tmp_path / "killed.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 
@@ -91,10 +91,10 @@ def test_a_run_that_was_stopped_says_how_it_goes_on(cli, sources, tmp_path, sign
     signal_after(SEGMENT + 20, number)
     answer = cli("run", *words, "--resume", "--checkpoint-seconds", 0)
     assert (answer.code, answer.out) == (1, "")
-    assert f"stopped after frame {SEGMENT + 20}" in answer.err
+    assert f"stopped after {SEGMENT + 20} frames" in answer.err
     safe = safe_frames(tmp_path)
     assert SEGMENT <= safe <= SEGMENT + 20
-    assert f"the same command goes on after frame {safe}" in answer.err
+    assert f"the same command goes on after {safe} frames" in answer.err
     assert "Traceback" not in answer.err
     other = cli("run", *words, "--resume", "--rank", 2)
     assert other.code == 2

@@ -60,11 +60,13 @@ def test_tracks_come_back_from_json_lines(tmp_path):
 
 def test_masks_come_back_from_coco(tmp_path):
     frames = busy()
-    run(tmp_path, frames)
+    run(tmp_path, frames, source="clip.mp4")
     coco = json.loads((tmp_path / "objects.json").read_text())
     images = {image["id"]: image for image in coco["images"]}
-    assert list(images) == list(range(1, len(frames) + 1))
-    assert images[3] == {"id": 3, "file_name": "000003.png", "width": SHAPE[1], "height": SHAPE[0]}
+    assert list(images) == list(range(len(frames)))
+    size = {"width": SHAPE[1], "height": SHAPE[0]}
+    assert images[3] == {"id": 3, "file_name": "clip.mp4#3", **size, "video_id": 1, "frame_id": 3}
+    assert coco["videos"] == [{"id": 1, "name": "clip.mp4"}]
     assert [category["name"] for category in coco["categories"]] == ["foreground"]
     ids = [one["id"] for one in coco["annotations"]]
     assert ids == list(range(1, len(ids) + 1))
@@ -74,7 +76,7 @@ def test_masks_come_back_from_coco(tmp_path):
         ys, xs = mask.nonzero()
         assert one["bbox"] == [xs.min(), ys.min(), np.ptp(xs) + 1, np.ptp(ys) + 1]
         assert one["area"] == mask.sum()
-        assert (mask_of(frames[one["image_id"] - 1])[mask] == 255).all()
+        assert (mask_of(frames[one["image_id"]])[mask] == 255).all()
         assert (one["category_id"], one["iscrowd"]) == (1, 0)
     tracks = {one["track_id"] for one in coco["annotations"]}
     assert tracks == {int(row["id"]) for row in table(tmp_path / "events.csv")}

@@ -299,14 +299,14 @@ def test_whoever_stays_is_one_object_at_every_rate(rate):
 
 
 def test_at_one_frame_in_three_seconds_one_sight_is_enough():
-    once = [[]] * 3 + [[(20, 10, 8, 12)]] + [[]] * 3
+    once = [[]] * 4 + [[(20, 10, 8, 12)]] + [[]] * 3
     assert [len(link(once, rate=rate)[0]) for rate in (1 / 3, 25)] == [1, 0]
 
 
 def timed(times, frames, **options):
     linker, done = ObjectLinker(**options), []
     for index, (time, boxes) in enumerate(zip(times, frames, strict=True)):
-        linker.update(Frame(index, "a", time, np.zeros(SHAPE, np.uint8)), separated(mask_of(boxes)))
+        linker.update(Frame(index, "a", time, np.zeros(SHAPE, np.uint8)), separated(mask_of(boxes), y=(0.0,)))
         done += linker.take_finished()
     return done + linker.finish()
 

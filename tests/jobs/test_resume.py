@@ -253,8 +253,8 @@ def test_the_user_may_stop_and_go_on(inputs, uninterrupted, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
 
     said = interrupt(job, SEGMENT + 10, KeyboardInterrupt, StoppedError)
-    assert f"stopped after frame {SEGMENT + 10}" in said
-    assert said.endswith(f"goes on after frame {SEGMENT}")
+    assert f"stopped after {SEGMENT + 10} frames" in said
+    assert said.endswith(f"goes on after {SEGMENT} frames")
     assert not (tmp_path / "model.npz").exists()
     run_job(job)
     assert content(tmp_path) == uninterrupted("images")[1]

@@ -112,7 +112,7 @@ def test_a_camera_that_stays_away_ends_the_iteration(caplog):
         camera.refuse(60)
         camera.cut()
         assert len(list(frames)) < 50
-    assert caplog.messages[-1].startswith(f"stream '{camera.address}' ended after frame ")
+    assert caplog.messages[-1].startswith(f"stream '{camera.address}' ended after ")
 
 
 class Idler(Sink):
@@ -256,7 +256,7 @@ def test_pictures_that_come_once_end_the_stream(caplog):
     once = iter(make_frames(30))
     with LoopbackCamera(once, RATE) as camera, CameraSource(camera.address, reconnect=False) as source:
         assert list(source)
-    assert "ended after frame" in caplog.text
+    assert "ended after" in caplog.text
 
 
 def test_wrong_cameras():

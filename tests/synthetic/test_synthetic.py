@@ -250,3 +250,23 @@ def test_sample_has_the_checksum_of_the_manifest(make_sample):
 
 def test_sample_is_small():
     assert sum(p.stat().st_size for p in (ROOT / "datasets" / "sample").rglob("*")) < 1_500_000
+
+
+@pytest.mark.parametrize("shake", [0.0, 1.5])
+@pytest.mark.parametrize("name", SCENES)
+def test_movers_have_keys_of_their_own_and_fill_the_mask(name, shake):
+    made = scene(name, size=SMALL, length=200, shake=shake, empty_start=0, walkers=4)
+    ways: dict[tuple[int, ...], list[int]] = {}
+    for index in range(0, 200, 8):
+        movers, mask = made.movers(index), made[index][1]
+        covered = sum((pixels.astype(int) for pixels in movers.values()), np.zeros(mask.shape, int))
+        assert covered.max() <= 1
+        if shake:
+            assert np.count_nonzero((covered == 1) != (mask == MOVING)) <= np.count_nonzero(mask == UNKNOWN) + 40
+        else:
+            assert (covered[mask == MOVING] == 1).all()
+            assert (mask[covered == 1] >= UNKNOWN).all()
+        for key in movers:
+            ways.setdefault(key, []).append(index)
+    assert len(ways) >= 3
+    assert all(np.ptp(frames) == 8 * (len(frames) - 1) for frames in ways.values() if len(frames) > 5)

@@ -175,7 +175,7 @@ def damage(folder, packets, count=30):
 
 def test_damage_stops_or_is_skipped_and_counted(tmp_path, caplog):
     damaged, got = damage(tmp_path, {4, 20, 21}), []
-    with AvSource(damaged) as source, says(SourceError, f"frame 5 of video '{damaged}' cannot be decoded"):
+    with AvSource(damaged) as source, says(SourceError, f"frame 4 of video '{damaged}' cannot be decoded"):
         got.extend(frame.index for frame in iter(source))
     assert got == [0, 1, 2, 3]
     with AvSource(damaged, on_error="skip") as source:
@@ -184,8 +184,8 @@ def test_damage_stops_or_is_skipped_and_counted(tmp_path, caplog):
     left = [index for index in range(30) if index not in (4, 20, 21)]
     assert [(frame.index, frame.time) for frame in frames] == [(index, index / 25) for index in left]
     assert messages(caplog) == [
-        f"frame 5 of video '{damaged}' cannot be decoded; skipped",
-        f"frame 21 of video '{damaged}' cannot be decoded; skipped",
+        f"frame 4 of video '{damaged}' cannot be decoded; skipped",
+        f"frame 20 of video '{damaged}' cannot be decoded; skipped",
     ]
 
 
@@ -195,7 +195,7 @@ def test_damage_at_the_end(tmp_path, caplog):
     caplog.clear()
     path = damage(tmp_path, {28, 29})
     assert len(read(path)) == 28
-    assert messages(caplog) == [f"video '{path}' is cut short: it ends at 1.1 s of 1.2 s, after frame 28"]
+    assert messages(caplog) == [f"video '{path}' is cut short: it ends at 1.1 s of 1.2 s, after 28 frames"]
 
 
 def test_a_recording_that_begins_within_a_group_of_pictures(tmp_path, monkeypatch, caplog):

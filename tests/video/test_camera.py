@@ -64,7 +64,7 @@ def test_a_camera_put_back_goes_on(monkeypatch, fast, caplog, frames):
         "camera 0 lost: no answer; trying again in 0.02 s (attempt 3)",
     ]
     assert caplog.messages[3].startswith("camera 0 is back after 0.")
-    assert caplog.messages[-1] == "camera 0 ended after frame 12"
+    assert caplog.messages[-1] == "camera 0 ended after 12 frames"
 
 
 @pytest.mark.parametrize("reconnect", [0.1, None, False, 0])
@@ -75,7 +75,7 @@ def test_patience_ends(monkeypatch, fast, caplog, frames, reconnect):
         assert list(source)[-1].index == 11
     # 0.01, 0.02, 0.04 and the rest of the 0.1 s, or given up unless told otherwise.
     assert port.openings >= 3 if reconnect else port.openings == 1
-    assert caplog.messages[-1] == "camera 0 ended after frame 12"
+    assert caplog.messages[-1] == "camera 0 ended after 12 frames"
 
 
 def test_another_size_after_coming_back_is_an_error(monkeypatch, fast, frames):

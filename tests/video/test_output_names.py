@@ -152,8 +152,8 @@ def numbered(tmp_path, frames):
     return open_source(write_images(tmp_path / "input", frames), rate=10)
 
 
-def numbers(stem, ending=".png"):
-    return [f"{stem}{number:06d}{ending}" for number in range(1, COUNT + 1)]
+def numbers(stem, ending=".png", first=1):
+    return [f"{stem}{number:06d}{ending}" for number in range(first, first + COUNT)]
 
 
 def test_images_for_numbered_sources(tmp_path, numbered):
@@ -175,7 +175,7 @@ def test_format_can_be_chosen(tmp_path, numbered):
     run(create_sinks(tmp_path / "a", ["mask"], numbered, format="video"), numbered)
     run(create_sinks(tmp_path / "b", ["mask"], FakeSource(2), format="images"), FakeSource(2))
     assert files(tmp_path / "a") == ["mask.mkv"]
-    assert files(tmp_path / "b") == ["mask/bin000001.png", "mask/bin000002.png"]
+    assert files(tmp_path / "b") == ["mask/bin000000.png", "mask/bin000001.png"]
 
 
 @pytest.mark.parametrize("format", ["video", "images"])
@@ -223,14 +223,16 @@ def test_every_kind_of_output(tmp_path):
     names = ["mask.mkv", "panel.mp4", "cutout.mov", "cutout.png", "overlay.jpg", "mask.npz", "background-image"]
     run(create_sinks(tmp_path, names, FakeSource()), FakeSource())
     single = ["background-image.png", "cutout.mov", "mask.mkv", "mask.npz", "panel.mp4"]
-    assert files(tmp_path) == sorted(single + numbers("cutout/cutout") + numbers("overlay/overlay", ".jpg"))
+    assert files(tmp_path) == sorted(
+        single + numbers("cutout/cutout", first=0) + numbers("overlay/overlay", ".jpg", first=0)
+    )
 
 
 def test_an_ending_counts_more_than_the_format(tmp_path, numbered):
     run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered, format="images"), numbered)
     assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000001.png"]
     run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1), format="video"), FakeSource(1))
-    assert files(tmp_path / "b") == ["mask/bin000001.tif", "panel.mp4"]
+    assert files(tmp_path / "b") == ["mask/bin000000.tif", "panel.mp4"]
 
 
 def test_names_by_a_template(tmp_path, numbered, frames):
@@ -251,13 +253,13 @@ def test_two_outputs_of_one_name(tmp_path):
     assert not (tmp_path / "out").exists()
     # In one folder images of several views have names of their own.
     run(create_sinks(tmp_path, ["mask.png", "panel.png", "mask.tif"], FakeSource(1), name="all"), FakeSource(1))
-    assert files(tmp_path) == ["all/bin000001.png", "all/bin000001.tif", "all/panel000001.png"]
+    assert files(tmp_path) == ["all/bin000000.png", "all/bin000000.tif", "all/panel000000.png"]
 
 
 def test_images_of_an_older_run_go_with_overwriting(tmp_path):
     run(create_sinks(tmp_path, ["mask.png"], FakeSource(5)), FakeSource(5))
     run(create_sinks(tmp_path, ["mask.png"], FakeSource(2)), FakeSource(2))
-    assert files(tmp_path) == ["mask/bin000001.png", "mask/bin000002.png"]
+    assert files(tmp_path) == ["mask/bin000000.png", "mask/bin000001.png"]
 
 
 @pytest.mark.parametrize("name", ["mask.npz", "background-image.jpg", "mask.tif"])

@@ -243,7 +243,7 @@ def test_times_without_a_clock_follow_the_rate(fake_video, frames):
 
 def test_frame_that_cannot_be_decoded(fake_video, frames, caplog):
     damaged = [*frames[:5], None, None, *frames[5:]]
-    with pytest.raises(SourceError, match=r"^frame 6 of video '.*clip.avi' cannot be decoded$"):
+    with pytest.raises(SourceError, match=r"^frame 5 of video '.*clip.avi' cannot be decoded$"):
         list(fake_video(damaged, COUNT + 2))
     source = fake_video(damaged, COUNT + 2, on_error="skip")
     with caplog.at_level(logging.WARNING, "bgsub"):
@@ -298,9 +298,9 @@ def test_camera_that_loses_a_frame_or_sends_none(monkeypatch, frames, caplog):
         numbers = [frame.index for frame in source]
     assert numbers in ([0, 2], [2])  # the newest frame may overtake the first
     assert source.skipped == 1
-    assert caplog.messages == ["frame 2 of camera 0 cannot be read; skipped", "camera 0 ended after frame 3"]
+    assert caplog.messages == ["frame 1 of camera 0 cannot be read; skipped", "camera 0 ended after 3 frames"]
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
-    with says(SourceError, "frame 2 of camera 0 cannot be read"), CameraSource(0) as source:
+    with says(SourceError, "frame 1 of camera 0 cannot be read"), CameraSource(0) as source:
         list(source)
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([]))
     with says(SourceError, "camera 0 sends no frame"), CameraSource(0) as source:

@@ -72,7 +72,7 @@ def test_yields_every_frame_in_order(source, kind, frames):
     got = list(source)
     assert all(isinstance(frame, Frame) for frame in got)
     check_numbers(source, [frame.index for frame in got], 0)
-    check_numbers(source, [int(frame.name.removeprefix("in")) for frame in got], 1)
+    check_numbers(source, [int(frame.name.removeprefix("in")) for frame in got], int(source.numbered))
     for frame in got:
         original = frames[frame.index]
         assert frame.image.dtype == np.uint8

@@ -152,7 +152,7 @@ class AvSource(FileSource):
                 failures += 1
                 continue
             if failures:
-                self._unreadable(f"frame {index - failures + 1} of {self.name} cannot be decoded", failures)
+                self._unreadable(f"frame {index - failures} of {self.name} cannot be decoded", failures)
             failures, decoded = 0, True
             seconds = self._seconds_at(index, frame)
             yield index, self._time(index) if self._given_rate is not None else seconds, frame

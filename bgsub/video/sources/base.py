@@ -35,9 +35,10 @@ class Frame:
     Attributes
     ----------
     index : int
-        Position in the source, from 0; frames that could not be read leave a gap.
+        Position in the source, from 0; frames that could not be read leave a gap. Whatever counts frames does so:
+        options, files of events, names of images that are made of a video, messages.
     name : str
-        Stem of the image file (``"in000123"``), or the number of the frame from 1 (``"000001"``).
+        Stem of the image file (``"in000123"``), or the index with six digits (``"000000"``).
     time : float or None
         Seconds since the start; None where neither the source nor the user gives a rate.
     image : ndarray, (h, w) or (h, w, 3), uint8, uint16 or floating
@@ -45,6 +46,8 @@ class Frame:
     received : float or None
         When a frame of a camera arrived, in seconds on the clock `time.monotonic`; what has passed since is its
         latency.
+    file : str or None
+        Name of the image file (``"in000123.jpg"``); its path where the files lie in several folders.
     """
 
     index: int
@@ -52,6 +55,7 @@ class Frame:
     time: float | None
     image: np.ndarray
     received: float | None = None
+    file: str | None = None
 
     @property
     def arrived(self) -> datetime | None:
@@ -70,8 +74,8 @@ class FilePart(NamedTuple):
 
 
 def number_name(index: int) -> str:
-    """Return the name of frame `index` of a source without file names: its number from 1, six digits."""
-    return f"{index + 1:06d}"
+    """Return the name of frame `index` of a source without file names: its index, six digits."""
+    return f"{index:06d}"
 
 
 def rate_as_fraction(value: float) -> Fraction | None:

@@ -159,12 +159,12 @@ class CameraSource(FrameSource):
         if start is None and not self._closed:
             raise SourceError(f"{self.name} sends no frame")
         if not self._closed:
-            logger.warning("%s ended after frame %d", self.name, grabber.count)
+            logger.warning("%s ended after %d frames", self.name, grabber.count)
 
     def _check(self, picture: Picture, lost: int) -> None:
         """Raise, log or count what is wrong before and with a picture."""
         if lost:
-            self._unreadable(f"frame {picture.index - lost + 1} of {self.name} cannot be read", lost)
+            self._unreadable(f"frame {picture.index - lost} of {self.name} cannot be read", lost)
         height, width = picture.image.shape[:2]
         if (width, height) != self.size:
             wanted = "x".join(map(str, self.size))
@@ -177,7 +177,7 @@ class CameraSource(FrameSource):
             if image is None:
                 break
             if failures:
-                self._unreadable(f"frame {index + 1} of {self.name} cannot be read", failures)
+                self._unreadable(f"frame {index} of {self.name} cannot be read", failures)
                 index += failures
             yield Frame(index, number_name(index), self._time(index), image)
             index += 1

@@ -66,5 +66,5 @@ class FileSource(FrameSource):
     def _warn_cut_short(self, count: int, seconds: float) -> None:
         announced = (self._length or 0) / float(self._file_rate or 1)
         logger.warning(
-            "%s is cut short: it ends at %.1f s of %.1f s, after frame %d", self.name, seconds, announced, count
+            "%s is cut short: it ends at %.1f s of %.1f s, after %d frames", self.name, seconds, announced, count
         )

@@ -128,6 +128,7 @@ class ImageSequenceSource(FrameSource):
             self._paths = _as_paths(paths)
             super().__init__(f"list of {len(self._paths)} images", on_error, rate)
         self.path = self._paths[0].parent
+        self._together = len({path.parent for path in self._paths}) == 1
         self._size: tuple[int, int] | None = None
 
     @property
@@ -169,7 +170,8 @@ class ImageSequenceSource(FrameSource):
                 self._unreadable(str(error))
                 continue
             read += 1
-            yield Frame(index, path.stem, self._time(index), image)
+            file = path.name if self._together else path.as_posix()
+            yield Frame(index, path.stem, self._time(index), image, file=file)
         if self.skipped and not read:
             raise SourceError(f"{self.name}: none can be read")
 

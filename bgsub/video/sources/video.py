@@ -88,7 +88,7 @@ class VideoFileSource(FileSource):
                 good = self._capture.grab()
             if good:
                 if failures:
-                    self._unreadable(f"frame {index + 1} of {self.name} cannot be decoded", failures)
+                    self._unreadable(f"frame {index} of {self.name} cannot be decoded", failures)
                     index, failures = index + failures, 0
                 seconds = self._capture.get(cv2.CAP_PROP_POS_MSEC) / 1000
                 yield index, seconds

@@ -1,0 +1,50 @@
+"""The counts of missed, merged, split and false objects."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bgsub.events.event import ObjectInFrame
+
+PATH = Path(__file__).resolve().parents[1] / "scripts" / "events.py"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    spec = importlib.util.spec_from_file_location("events_script", PATH)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "events_script", module)  # where dataclasses look for its names
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_each_kind_of_mistake_is_counted(script):
+    def mover(x):
+        mask = np.zeros((20, 60), bool)
+        mask[5:10, x : x + 5] = True
+        return mask
+
+    def seen(number, frame, x, w=5):
+        return ObjectInFrame(number, frame, None, (x, 5, w, 5), (x, 5), 5 * w, np.ones((5, w), bool))
+
+    # One mover has two objects, one shares that of the third, one has none; one object is on nobody.
+    movers = [{(1,): mover(0), (2,): mover(10), (3,): mover(16), (4,): mover(40)} for _ in range(8)]
+    judge = script.Referee()
+    for frame in range(8):
+        judge.take([seen(1 + frame // 4, frame, 0), seen(3, frame, 9, 12), seen(4, frame, 52)], movers)
+    counts = judge.counts(movers)
+    assert counts == script.Counts(movers=4, objects=4, missed=1, merged=1, split=1, false=1)
+
+
+def test_it_runs_small(script, monkeypatch, tmp_path):
+    monkeypatch.setattr(script, "SCENES", {"lobby": {"walkers": 2}})
+    result = CliRunner().invoke(script.main, ["--frames", "60", "--seeds", "1"])
+    assert result.exit_code == 0, result.output
+    assert [line.split()[0] for line in result.output.splitlines()] == ["scene", "lobby", "all"]
+    refused = CliRunner().invoke(script.main, ["--seeds", "0", str(tmp_path / "none.mp4")])
+    assert refused.exit_code == 1
+    assert "no such file" in refused.output
