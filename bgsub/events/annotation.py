@@ -70,7 +70,7 @@ def annotate(step: Step, outlines: Sequence[Outline], picture: np.ndarray, tiles
     """
     picture = enlarged(picture).copy()
     height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
-    text = "  ".join([f"frame {step.name}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
+    text = "  ".join([f"frame {step.frame}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
     scale, (wide, high) = _head_size(picture, text)
     objects = [one for one in step.objects if one.id and one.frame == step.frame]
     for row in range(tiles):
