@@ -102,6 +102,16 @@ def test_the_pipe_of_the_readme(tmp_path, frames):
     assert [frame.shape for frame in read_video(tmp_path / "out.mkv")] == [(2 * HEIGHT, 2 * WIDTH, 3)] * 30
 
 
+def test_boxes_are_drawn_on_what_goes_to_standard_output(tmp_path, folder):
+    outputs = [
+        finish(start(tmp_path, "run", folder, "-o", "-", "--save", "panel.raw", "-q", *QUICK, *words))
+        for words in ((), ("--boxes",))
+    ]
+    plain, drawn = (np.frombuffer(out, np.uint8) for _, out, _ in outputs)
+    assert len(plain) == len(drawn) == 30 * 4 * HEIGHT * WIDTH * 3
+    assert not np.array_equal(plain, drawn)
+
+
 @needs_ffmpeg
 @pytest.mark.parametrize("container", ["matroska", "mpegts", "mp4"])
 def test_what_ffmpeg_writes_into_a_pipe_is_read(tmp_path, frames, container):

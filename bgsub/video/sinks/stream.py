@@ -165,8 +165,8 @@ class _Buffer(io.RawIOBase):
         return taken
 
 
-def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> StreamSink:
-    """Return the sink that writes the only one of the outputs to standard output.
+def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[StreamSink, str]:
+    """Return the sink that writes the only one of the outputs to standard output, and its view.
 
     From now on standard output belongs to the frames: what else the process prints there goes to standard error.
 
@@ -181,7 +181,7 @@ def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> StreamS
     kind = RawStreamSink if spec.ending == RAW_ENDING else EncodedStreamSink
     if os.isatty(1):
         raise SinkError("standard output is a terminal: frames go into a file or a program, as in '-o - | ffplay -'")
-    return kind(_take_standard_output(), spec.view, source.rate)
+    return kind(_take_standard_output(), spec.view, source.rate), spec.view
 
 
 def _only(outputs: Sequence[str]) -> OutputSpec:
