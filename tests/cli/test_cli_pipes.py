@@ -107,9 +107,10 @@ def test_boxes_are_drawn_on_what_goes_to_standard_output(tmp_path, folder):
         finish(start(tmp_path, "run", folder, "-o", "-", "--save", "panel.raw", "-q", *QUICK, *words))
         for words in ((), ("--boxes",))
     ]
-    plain, drawn = (np.frombuffer(out, np.uint8) for _, out, _ in outputs)
-    assert len(plain) == len(drawn) == 30 * 4 * HEIGHT * WIDTH * 3
-    assert not np.array_equal(plain, drawn)
+    (plain_code, plain, _), (drawn_code, drawn, _) = outputs
+    assert (plain_code, drawn_code, len(plain)) == (0, 0, 30 * 4 * HEIGHT * WIDTH * 3)
+    assert len(drawn) % 30 == 0  # small pictures are enlarged for the letters
+    assert drawn not in (plain, b"")
 
 
 @needs_ffmpeg
