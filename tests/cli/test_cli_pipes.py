@@ -144,7 +144,7 @@ def test_a_reader_that_has_seen_enough_ends_the_run_quietly(tmp_path, written, v
 def test_a_writer_that_ends_within_a_frame(cli, tmp_path, frames, written):
     fifo = written(frames.tobytes()[:-7])
     message = (
-        f"pipe '{fifo}' ends within frame 30, after 4601 of 4608 bytes: it broke off, or its frames are not 48x32:bgr24"
+        f"pipe '{fifo}' ends within frame 29, after 4601 of 4608 bytes: it broke off, or its frames are not 48x32:bgr24"
     )
     cli("run", fifo, "--raw", RAW, "-o", tmp_path / "out", *QUICK).refused(message, code=1)
     assert len(read_video(tmp_path / "out" / "mask.mkv")) == 29

@@ -62,7 +62,7 @@ def test_what_went_through_does_not_come_again(written, tmp_path, frames, raw):
 def test_raw_frames_that_break_off_give_the_whole_ones_first(written, tmp_path, frames):
     got = []
     message = (
-        f"pipe '{tmp_path / 'fifo0'}' ends within frame 13, after 5 of 4608 bytes: it broke off, or its frames are "
+        f"pipe '{tmp_path / 'fifo0'}' ends within frame 12, after 5 of 4608 bytes: it broke off, or its frames are "
         "not 48x32:bgr24"
     )
     with open_source(written(frames.tobytes() + b"begin"), raw=RAW) as source, says(CutShortError, message):

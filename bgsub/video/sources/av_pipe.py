@@ -102,7 +102,7 @@ class AvPipeSource(PipeSource):
                 failures += 1
                 continue
             if failures and not self._pipe.ended:  # else the decoder gives what it has held back
-                self._unreadable(f"frame {index - failures + 1} of {self.name} cannot be decoded", failures)
+                self._unreadable(f"frame {index - failures} of {self.name} cannot be decoded", failures)
                 failures = 0
             yield index, frame
         if (failures or self._container.broken) and not self._pipe.cancelled:

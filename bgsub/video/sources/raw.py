@@ -77,6 +77,6 @@ class RawSource(PipeSource):
         if not rest:
             raise SourceError(f"{self.name} is empty")
         raise CutShortError(
-            f"{self.name} ends within frame {index + 1}, after {rest} of {self._format.frame_bytes} bytes: "
+            f"{self.name} ends within frame {index}, after {rest} of {self._format.frame_bytes} bytes: "
             f"it broke off, or its frames are not {self._format}"
         )
