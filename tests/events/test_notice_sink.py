@@ -114,11 +114,11 @@ def test_the_clip_is_told_once_it_is_complete(tmp_path):
         feed = EventFeed(ObjectLinker(RATE))
         with RecorderSink(folder, feed=feed, source="gate") as recorder:
             sink = NoticeSink(feed, [memory], clips=True)
-            for pair in stream(count, boxes=lambda index: boxes_of(index) or boxes_of(index, range(250, 290))):
+            for pair in stream(count, boxes=lambda index: boxes_of(index) or boxes_of(index, range(280, 320))):
                 recorder.write(*pair)
                 sink.write(*pair)
         sink.close()
-        whole = [[("start", 100), ("end", 139), ("clip", 139)], [("start", 250), ("end", 289), ("clip", 289)]]
+        whole = [[("start", 100), ("end", 139), ("clip", 139)], [("start", 280), ("end", 319), ("clip", 319)]]
         assert [(one.type, one.frame) for one in memory.notices] == [*chain(*whole[:moment])]
         told = [one.clip for one in memory.notices if one.type == "clip"]
         assert told == [clip.path for clip in recorder.clips]
