@@ -310,3 +310,10 @@ def test_names_of_clips(folder, mjpeg_server):
         assert label_of(source) == mjpeg_server.address.removeprefix("http://")
     source.name = "camera 0"
     assert label_of(source) == "camera 0"
+
+
+def test_every_few_frames_are_enough_to_find_the_clips(cli, place, plain):
+    cli("run", plain, "--record", "clips", "--every", 3, "--start", 1.0, *TIGHT, "--start-frames", 10).clean()
+    assert [round(float(row["start"])) for row in rows("clips")] == [4, 10, 16]
+    with open_source(Path("clips", rows("clips")[0]["file"])) as clip:
+        assert sum(1 for _ in clip) >= 45
