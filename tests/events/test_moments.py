@@ -98,7 +98,7 @@ def test_moments_go_on_from_a_checkpoint(at):
     second.resume(state)
     after = list(steps(second, areas[at:], at))
     assert [motion.ended for motion in before + after] == [motion.ended for motion in whole]
-    assert [motion[2:] for motion in before + after] == [motion[2:] for motion in whole]
+    assert [motion[2:6] for motion in before + after] == [motion[2:6] for motion in whole]
 
 
 def test_moments_are_the_same_where_no_objects_are_followed():
