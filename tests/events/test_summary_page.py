@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -116,6 +117,20 @@ def test_the_page_says_what_happened(tmp_path):
     assert page.texts("td")[3:9] == ["above", "2", "2", "1", "60", "2.4"]
     assert page.texts("td")[10:16] == ["below", "1", "1", "1", "30", "1.2"]
     assert "Problems" not in page.texts("h2")
+
+
+def test_the_lanes_are_true_to_scale(tmp_path):
+    regions = Regions(["above=0,0,100%,50%"])
+    page = made(tmp_path / "page.html", pairs(two_moments()), regions=regions)
+    second = page.all("rect")[1][1]
+    assert float(second["x"]) == pytest.approx(1000 * 4 / 6, abs=0.1)
+    assert float(second["width"]) == pytest.approx(1000 * (5.16 - 4) / 6, abs=0.1)
+    foreground, objects = (area[1]["d"] for area in page.all("path", class_="area c0"))
+    steps = np.array([[float(x) for x in step] for step in re.findall(r"H([0-9.]+)V([0-9.]+)", foreground)])
+    assert steps[25 - 1] == pytest.approx([1000 * 25 / 150, 2], abs=0.06)  # the largest share is at the top
+    assert steps[9 - 1] == pytest.approx([1000 * 9 / 150, 90], abs=0.06)  # and nothing at the bottom
+    assert "H66.7V2.0" in objects
+    assert page.all("details")[-1][2].strip().startswith("Coefficients of the backgroundFrom -0.999 to 149: y1y2")
 
 
 def test_the_picture_of_a_moment_is_the_frame_at_its_peak_with_boxes(tmp_path):

@@ -16,7 +16,8 @@ svg{display:block;width:100%;background:var(--panel)}.lane{margin:0 0 .7em}.lane
 svg *{vector-effect:non-scaling-stroke}.grid{stroke:var(--line)}
 .c0{--c:#3b82c4}.c1{--c:#d9722e}.c2{--c:#2a9d76}.c3{--c:#9467c9}.c4{--c:#b8860b}.c5{--c:#d0477f}.c6{--c:#7d7d7d}
 .c7{--c:#1497ab}.light-change{--c:#c98a00}.covered{--c:#8a6d5b}.scene-change{--c:#d94a4a}.scene-return{--c:#2a9d76}
-.fill{fill:var(--c,#7d7d7d)}.line{fill:none;stroke:var(--c)}i{display:inline-block;width:.8em;height:.8em;
+.fill{fill:var(--c,#7d7d7d)}.line{fill:none;stroke:var(--c)}.area{fill:var(--c);fill-opacity:.35;
+stroke:var(--c)}i{display:inline-block;width:.8em;height:.8em;
 background:var(--c,#7d7d7d);margin:0 .3em 0 .8em}.axis{position:relative;height:1.6em;overflow:hidden;
 color:var(--faint);font-size:.85em}.axis span{position:absolute;border-left:1px solid;padding-left:.25em}
 @media(max-width:640px){.axis span:nth-child(even){display:none}}
@@ -39,10 +40,7 @@ class Charts:
         """Yield what happened, of so many moments with motion, as HTML."""
         timeline = self._timeline
         top = float(np.nanmax(timeline.share.points()[2], initial=1e-6))
-        times, _, high = timeline.share.points()
-        path = self._path(times, _HIGH - (_HIGH - 2) / top * high[:, 0])
-        area = f'<path class="fill c0" d="{path}V{_HIGH}H0Z"/>'
-        yield self._lane(f"Foreground, up to {top:.1%} of the picture", area)
+        yield self._lane(f"Foreground, up to {top:.1%} of the picture", self._areas(timeline.share, top))
         yield self._lane(f"Moments with motion: {_shown(moments, len(self._moments))}", self._moment_bars(), _LOW)
         if timeline.marks:
             kinds = dict.fromkeys(mark.kind for mark in timeline.marks)
@@ -52,8 +50,8 @@ class Charts:
         yield self._objects()
         if timeline.names:
             top = float(np.nanmax(timeline.counts.points()[2], initial=1))
-            lines = self._lines(timeline.counts, 0.0, 1.1 * top)
-            yield self._lane(f"Objects in regions, up to {top:.0f}: {_legend(timeline.names)}", lines)
+            areas = self._areas(timeline.counts, top)
+            yield self._lane(f"Objects in regions, up to {top:.0f}: {_legend(timeline.names)}", areas)
         yield self._axis()
 
     def coefficients(self) -> str:
@@ -111,6 +109,13 @@ class Charts:
         height = _ROW * (max((row for _, row in shown), default=0) + 1)
         bars = (self._bar(bar, _ROW * row + 1, _ROW - 2, f"c{bar.id % 8}", f"object {bar.id}") for bar, row in shown)
         return self._lane(f"Objects: {_shown(self._timeline.objects, len(shown))}", "".join(bars), height)
+
+    def _areas(self, series: Series, top: float) -> str:
+        """Return the largest values of all columns of a series, each from 0 on."""
+        times, _, high = series.points()
+        heights = _HIGH - (_HIGH - 2) / top * high.T
+        paths = (self._path(times, one) for one in heights)
+        return "".join(f'<path class="area c{n % 8}" d="{path}V{_HIGH}H0Z"/>' for n, path in enumerate(paths) if path)
 
     def _lines(self, series: Series, bottom: float, top: float) -> str:
         """Return lines for all columns of a series, by its largest and, where these differ, its smallest values."""
