@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib import import_module
 from types import ModuleType
+from typing import Any
 
 
 class BgsubError(Exception):
@@ -20,7 +21,12 @@ class SourceError(BgsubError, OSError):
 
 
 class BrokenSourceError(SourceError):
-    """A source that was being read is no longer what it was: a failure, no wrong input."""
+    """A source that was being read cannot be read on: a failure, no wrong input.
+
+    `result` is the `bgsub.jobs.JobResult` of a job whose outputs hold the frames before that, None elsewhere.
+    """
+
+    result: Any = None
 
 
 class CutShortError(BrokenSourceError):
@@ -40,7 +46,11 @@ class ReaderGoneError(OutputError):
 
 
 class StoppedError(BgsubError):
-    """The user has stopped a run that can be gone on with."""
+    """A run was stopped before its end, by "user", "SIGINT" or "SIGTERM"; `result` is its `JobResult`, if any."""
+
+    def __init__(self, message: str = "", by: str = "user", result: Any = None) -> None:
+        super().__init__(message)
+        self.by, self.result = by, result
 
 
 class DependencyError(BgsubError, ImportError):

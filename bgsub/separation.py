@@ -38,7 +38,7 @@ class Separation:
     Attributes
     ----------
     frame : ndarray, (h, w) or (h, w, c), uint8, uint16 or floating
-        The frame as it was given.
+        The frame as it was given; of `BackgroundSubtractor.process` a copy, which belongs to the separation.
     mask : ndarray, (h, w), uint8
         0 background, 127 shadow, 255 foreground.
     background : ndarray, shape and dtype of `frame`

@@ -193,6 +193,10 @@ class BackgroundSubtractor:
         ------
         ParameterError
             When the frame differs in shape or type from the first one, or an argument is out of range.
+
+        Notes
+        -----
+        No argument is read after the return: a program may draw on the frame, or reuse it for the next one.
         """
         if fgmask is not None:
             check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
@@ -209,9 +213,10 @@ class BackgroundSubtractor:
         Returns
         -------
         Separation
-            Mask, background, foreground, residual, probability, coefficients, phase and event.
+            Mask, background, foreground, residual, probability, coefficients, phase and event. Its arrays are its own,
+            the frame a copy: it stays right whatever is drawn on `image` afterwards.
         """
-        frame, view = self._see(image, learningRate, knownForegroundMask)
+        frame, view = self._see(np.array(image, order="C"), learningRate, knownForegroundMask)
         residual = view.residual()
         soft_vote = view.soft_vote(residual, self._reduction)
         self._learn(view, learningRate)

@@ -25,6 +25,7 @@ from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
 from bgsub.cli.verdict import FAILURE, OK, READER_GONE, verdict
 from bgsub.cli.warm_up import warm_up
+from bgsub.jobs.interrupts import terminations
 
 
 class Program(click.Group):
@@ -68,14 +69,16 @@ for _command in (run, track, batch, live, camera, decompose, demo, evaluate, ben
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line, by default that of the process, and return its exit code: 0 done, 1 failure, 2 wrong input.
+    """Run the command line, by default that of the process, and return its exit code.
 
-    Whatever goes wrong is told in one line on standard error; the traceback only with ``--verbose``. It is 141, and
-    nothing is told, when whoever read the frames on standard output has gone.
+    0 done, 1 failure, 2 wrong input, 130 ended by Ctrl-C, 143 by SIGTERM, which is treated like Ctrl-C. Whatever goes
+    wrong is told in one line on standard error; the traceback only with ``--verbose``. It is 141, and nothing is told,
+    when whoever read the frames on standard output has gone.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
+        with terminations():
+            result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
     except SystemExit:  # how Click answers a closed pipe: the reader has seen enough
         return FAILURE
     except (Exception, KeyboardInterrupt) as error:

@@ -13,10 +13,9 @@ from bgsub.cli.blocks import count
 from bgsub.cli.job_options import job_options, make_job
 from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
 from bgsub.cli.options import MethodCommand, folder_option
-from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.progress import bar, kind_of_progress
 from bgsub.cli.record_options import Clips, record_options
-from bgsub.cli.verdict import FAILURE, OK
+from bgsub.cli.verdict import OK, code_of, stopped_by
 from bgsub.errors import ParameterError
 from bgsub.jobs import batch as batches
 
@@ -86,7 +85,7 @@ def batch(
         model = None if model_name is None else folder / model_name
         return make_job(source, folder, save_model=model, clips=clips.moved(folder.joinpath), **options)
 
-    with termination_as_interrupt(), _Progress() as progress:
+    with _Progress() as progress:
         result = batches.run_batch(
             patterns,
             output,
@@ -98,8 +97,8 @@ def batch(
             started=progress.start,
             progress=progress,
         )
-    _tell(result, quiet)
-    return OK if result.complete else FAILURE
+    _tell(result, quiet, progress.tells)
+    return OK if result.complete else code_of(result.stopped)
 
 
 class _Progress:
@@ -107,7 +106,7 @@ class _Progress:
 
     def __init__(self) -> None:
         kind = kind_of_progress()
-        self._drawn = kind == "bar"
+        self._drawn, self.tells = kind == "bar", kind == "log"  # `tells`: what failed is on the screen already
         self._say = progress_logger.info if kind == "log" else to_file
         self._failed = self._ended = self._total = 0
         self._stack = ExitStack()
@@ -141,12 +140,12 @@ def counted(files: int) -> str:
     return f"{files} file{'' if files == 1 else 's'}"
 
 
-def _tell(result: BatchResult, quiet: bool) -> None:
-    """Print what failed, each on a line, and the summary."""
-    for entry in result.failed:
+def _tell(result: BatchResult, quiet: bool, told: bool) -> None:
+    """Print what failed, each on a line unless the progress has `told` of it, and the summary."""
+    for entry in () if told else result.failed:
         click.echo(f"failed: {entry.source.path}: {entry.error}", err=True)
     if result.left:
-        why = "stopped by the user" if result.stopped == "user" else "the scheduler went away"
+        why = "the scheduler went away" if result.stopped == "lost" else stopped_by(result.stopped)
         click.echo(f"{why}; {counted(result.left)} left: the same command goes on", err=True)
     sentence = (
         f"{len(result.done)} done, {len(result.failed)} failed, {len(result.skipped)} done before, "

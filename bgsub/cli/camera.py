@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 
 import click
 
 from bgsub import live, video
 from bgsub.cli.options import scene_option
 from bgsub.cli.origins import called
-from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.settings import Command
 from bgsub.errors import ParameterError
 
@@ -61,14 +60,13 @@ def camera(
 
     SOURCE is a video or a folder of images, which comes again and again; without it a scene is made.
     """
-    opened = nullcontext(scene) if source is None else video.open_source(source)
-    with termination_as_interrupt(), opened as pictures:
+    with suppress(KeyboardInterrupt), nullcontext(scene) if source is None else video.open_source(source) as pictures:
         served = live.LoopbackCamera(pictures, rate, port, host, size=size, stamped=stamp)
         try:
             with served:
                 click.echo(f"a camera sends {rate:g} frames per second at {served.address} until Ctrl-C")
                 _keep_going(served, cut_every)
-        except KeyboardInterrupt:
+        finally:
             click.echo(f"sent {served.produced} frames")
 
 

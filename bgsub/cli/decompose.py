@@ -14,7 +14,6 @@ from click.core import ParameterSource
 from bgsub.cli.blocks import PATH, block, choice
 from bgsub.cli.logs import Reporting, logger, progress_logger, report_options, to_file
 from bgsub.cli.options import folder_option, format_option
-from bgsub.cli.pipeline import termination_as_interrupt
 from bgsub.cli.progress import progress_bar
 from bgsub.cli.settings import Command
 from bgsub.cli.source_options import on_error_option, rate_option, source_options
@@ -152,8 +151,7 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
         columns=options["columns"] == "columns",
         **{name: options[name] for name in _SAME},
     )
-    with termination_as_interrupt():
-        result = decomposition.run_decomposition(job, _watch(quiet), tell=_teller(quiet))
+    result = decomposition.run_decomposition(job, _watch(quiet), tell=_teller(quiet))
     _report(result, quiet)
 
 

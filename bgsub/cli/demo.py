@@ -11,7 +11,7 @@ from bgsub import evaluation, synthetic
 from bgsub.cli.blocks import PATH, count
 from bgsub.cli.logs import Reporting, report_options
 from bgsub.cli.options import check_folder, scene_option
-from bgsub.cli.pipeline import Telling, run_pipeline
+from bgsub.cli.pipeline import Telling, check_whole, run_pipeline
 from bgsub.cli.settings import Command
 from bgsub.cli.source_options import duration_option
 from bgsub.video import sinks
@@ -48,7 +48,8 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -
         source.name = f"scene '{scene}'"
         outputs = sinks.create_sinks(output, ["mask", "panel"], source, "video")
         subtractor = bgsub.BackgroundSubtractor(fps=float(made.rate))
-        run_pipeline(source, subtractor, outputs, Telling(quiet, observer=referee))
+        result = run_pipeline(source, subtractor, outputs, Telling(quiet, observer=referee))
+    check_whole(result, ends=True)
     picture = referee.strip()
     if picture is None:
         raise click.ClickException("no frame was processed, so there is no picture to write")

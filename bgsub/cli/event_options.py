@@ -36,7 +36,8 @@ event_options = block(
         callback=passed_through(_checked),
         metavar="[NAME=]REGION",
         help="Look at this region only: x,y,w,h or x1,y1;x2,y2;x3,y3... in pixels or percent, or the image of a "
-        "mask. May be given several times; --event-files csv then writes regions.csv, too.",
+        "mask. What sticks out of the frame is cut off. May be given several times; --event-files csv then writes "
+        "regions.csv, too.",
     ),
     click.option(
         "--privacy",

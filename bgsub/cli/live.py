@@ -20,7 +20,7 @@ from bgsub.cli.live_options import Screen, VirtualCamera, screen_options, virtua
 from bgsub.cli.logs import Reporting, logger, report_options
 from bgsub.cli.model_options import model_option, save_model_option
 from bgsub.cli.options import MethodCommand, check_model, format_option, given, save_option
-from bgsub.cli.pipeline import Telling, run_pipeline, termination_as_interrupt
+from bgsub.cli.pipeline import Telling, check_whole, run_pipeline
 from bgsub.cli.record_options import Clips, motion_options
 from bgsub.cli.settings_files import FILE_NAME
 from bgsub.cli.settings_writing import store
@@ -77,6 +77,9 @@ def live(
     are dropped and counted. Several cameras have a window each and share the page; their files go into a folder
     each.
 
+    A camera has no end: q in the window, Ctrl-C and SIGTERM end it well. Before the end of a file, or of --duration,
+    the two signals make the exit code 130 and 143.
+
     Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, r reset the model, f freeze it.
     """
     cameras = cameras or ("0",)
@@ -111,11 +114,15 @@ def live(
         regions=_regions(click.get_current_context(), options),
         runner=runner,
     )
-    with termination_as_interrupt(), _advised(start, not screen.no_window, page is not None) as session:
+    with _advised(start, not screen.no_window, page is not None) as session:
         if session.server is not None:
             click.echo(f"watch at {session.server.address}", err=Reporting.of().json or _is_standard(options["output"]))
         outcomes = session.run()
-        return _tell_several(outcomes, telling) if len(cameras) > 1 else OK
+        code = _tell_several(outcomes, telling) if len(cameras) > 1 else OK
+    for outcome in outcomes:
+        if outcome.result is not None:
+            check_whole(outcome.result, ends=duration is not None)
+    return code
 
 
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:

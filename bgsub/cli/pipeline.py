@@ -1,23 +1,22 @@
-"""One run of the pipeline from the command line: progress, signals, summary."""
+"""One run of the pipeline from the command line: progress, summary, what became of it."""
 
 from __future__ import annotations
 
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bgsub import jobs
 from bgsub.cli.progress import progress_bar
 from bgsub.cli.report import report
-from bgsub.jobs import interrupts
+from bgsub.errors import BrokenSourceError, StoppedError
 from bgsub.jobs.controls import Controls
+from bgsub.jobs.interrupts import INTERRUPTED
 from bgsub.jobs.job import Job, JobResult
 from bgsub.video.timecode import Timecode
 
@@ -93,44 +92,45 @@ def run_pipeline(
     controls: Controls | None = None,
     save_model: Path | None = None,
 ) -> JobResult:
-    """Run an opened source to its end or the wanted duration, save the model and print the summary.
+    """Run an opened source to its end, the wanted duration or a signal, save the model and print the summary.
 
-    Ctrl-C and SIGTERM end the run as the end of the source does; errors are those of `execute`.
+    Errors are those of `execute`. A source that breaks off, and a signal, leave finished outputs.
     """
     controls = controls or Controls()
-    with termination_as_interrupt():
-        result = jobs.execute(
-            source, subtractor, sinks, save_model=save_model, watch=telling.watch(controls), controls=controls
-        )
-    telling.report(result)
-    return result
+    run = partial(jobs.execute, source, subtractor, sinks, save_model=save_model)
+    return _told(partial(run, watch=telling.watch(controls), controls=controls), telling)
 
 
-def run_and_tell(job: Job, telling: Telling) -> JobResult:
-    """Do a job with a progress bar, signals as in `run_pipeline`, and print the summary."""
+def run_and_tell(job: Job, telling: Telling) -> None:
+    """Do a job with a progress bar, and print the summary; StoppedError as `check_whole` raises it."""
     controls = Controls()
-    with termination_as_interrupt():
-        result = jobs.run_job(job, watch=telling.watch(controls), controls=controls)
+    result = _told(partial(jobs.run_job, job, watch=telling.watch(controls), controls=controls), telling)
+    from bgsub.video.sources.pipe import is_pipe  # noqa: PLC0415 - it brings NumPy along
+
+    comes_again = not (result.live or job.record or is_pipe(job.source))
+    further = "" if not comes_again else "; with --resume it begins anew, with checkpoints to go on from"
+    check_whole(result, ends=job.end is not None or job.duration is not None, further=further)
+
+
+def _told(run: Callable[[], JobResult], telling: Telling) -> JobResult:
+    """Do a run and print its summary, also where an error has one."""
+    try:
+        result = run()
+    except (BrokenSourceError, StoppedError) as error:
+        if isinstance(error.result, JobResult):
+            telling.report(error.result)
+        raise
     telling.report(result)
     return result
 
 
-@contextmanager
-def termination_as_interrupt() -> Iterator[None]:
-    """Treat SIGTERM like Ctrl-C inside the block, in the main thread: the outputs are finished."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+def check_whole(result: JobResult, *, ends: bool, further: str = "") -> None:
+    """Raise StoppedError where a signal came before the end of a run that has one.
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        if interrupts.ask():
-            return
-        # Whatever Ctrl-C does at this moment; a process in the background may have been told to ignore it.
-        handler = signal.getsignal(signal.SIGINT)
-        (handler if callable(handler) else signal.default_int_handler)(number, frame)
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    That is a run over a file, and one over a camera for which an end was asked for (`ends`). Any other run over a
+    camera is ended by a signal, there being no other way: its outputs are whole. `further` says how to go on.
+    """
+    summary = result.summary
+    if (ends or not result.live) and summary.stopped in INTERRUPTED:
+        what = f"{result.name}: stopped after {summary.frames} frames; the outputs end there{further}"
+        raise StoppedError(what, summary.stopped)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from bgsub.cli.logs import Reporting, to_file
+from bgsub.cli.verdict import stopped_by
 
 if TYPE_CHECKING:
     from bgsub.jobs.job import JobResult
@@ -35,8 +36,8 @@ def summarise(result: JobResult, limited: bool = False) -> str:
     if result.already_done:
         return f"{result.name}: done already, {', '.join(map(str, result.outputs))}"
     words = [_achievement(result), *_remarks(result)]
-    if summary.stopped == "user" and not limited:
-        words.append("stopped by the user")
+    if summary.stopped not in ("end", "broken") and not limited:
+        words.append(stopped_by(summary.stopped))
     if summary.stopped == "end" and result.live:
         words.append("the camera stopped sending")
     if result.outputs:

@@ -69,6 +69,9 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
 
     SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
     Matroska stream, or as bytes alone with --save mask.raw and where PyAV is missing.
+
+    Ctrl-C finishes the outputs as they are; the exit code is 130 then, and 143 after SIGTERM, but 0 where a camera
+    without --end or --duration was ended so. An input that breaks off leaves finished outputs, too, and exit code 1.
     """
     _run(sources, output, **options)
 

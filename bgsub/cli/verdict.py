@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+
 import click
 
 from bgsub.cli.origins import hint, setting_of
@@ -14,16 +16,23 @@ from bgsub.errors import (
     StoppedError,
     did_you_mean,
 )
+from bgsub.jobs.interrupts import INTERRUPTED, name_of
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
 
-_FAILURES = (BrokenSourceError, DependencyError, OutputError, StoppedError)
+_FAILURES = (BrokenSourceError, DependencyError, OutputError)
 
 
 def verdict(error: BaseException) -> tuple[str, int]:
-    """Return the message, one line, and the exit code: 1 for a failure, 2 for wrong input, 141 for a closed pipe."""
-    message, code = _verdict(error)
+    """Return the message, one line, and the exit code: 1 failure, 2 wrong input, 141 a closed pipe, or a signal's."""
+    cause = error.__cause__ if isinstance(error, click.Abort) else error  # Click's word for Ctrl-C
+    if isinstance(error, StoppedError):
+        message, code = str(error), code_of(error.by)
+    elif isinstance(cause, KeyboardInterrupt):
+        message, code = stopped_by(name_of(cause)), code_of(name_of(cause))
+    else:
+        message, code = _verdict(error)
     return " ".join(message.splitlines()), code
 
 
@@ -40,9 +49,17 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BgsubError):
         code = FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
         return str(error), READER_GONE if isinstance(error, ReaderGoneError) else code
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
-        return "stopped by the user", FAILURE
     return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE
+
+
+def code_of(stopped: str) -> int:
+    """Return the exit code of what was stopped before its end: 130 for Ctrl-C, 143 for SIGTERM, 1 for anything else."""
+    return 128 + signal.Signals[stopped] if stopped in INTERRUPTED else FAILURE
+
+
+def stopped_by(who: str) -> str:
+    """Return in words who stopped a run; Ctrl-C is the user's."""
+    return f"stopped by {'the user' if who in ('user', 'SIGINT') else who}"
 
 
 def _usage(error: click.UsageError) -> str:

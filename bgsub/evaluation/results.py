@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.errors import SinkError, SourceError
+from bgsub.errors import SourceError
 from bgsub.evaluation.files import numbered
 from bgsub.evaluation.sequences import Sequence
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.atomic import no_folder, write_whole
 
 
 def find_results(sequence: Sequence, results: str | Path, alone: bool = False) -> Path:
@@ -83,7 +83,7 @@ class MaskWriter:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SinkError(f"cannot write into folder '{self.folder}': {error.strerror or error}") from None
+            raise no_folder(self.folder, error) from None
 
     def __call__(self, number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
         """Write the mask of one frame."""

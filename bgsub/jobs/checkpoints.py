@@ -191,7 +191,7 @@ class Checkpoints:
         """Yield the frames of a source after the start, in the reading thread."""
         count = self.start.frames
         after = self._after = _After(source, self.start.index) if count else None
-        for frame in source if after is None else source.take(after):
+        for frame in source.alike(source if after is None else source.take(after)):
             count += 1
             if count % self._every == 0:
                 self._skipped[count] = self.skipped(source)

@@ -76,7 +76,7 @@ class Controls:
         self.statistics = LiveStatistics()  # kept up to date by the pipeline
         self.view = view
         self._lock = threading.Lock()
-        self._quit = threading.Event()
+        self._quit, self._quit_by = threading.Event(), ""
         self._reset = threading.Event()
         self._snapshot = threading.Event()
         defaults = {name: parameter.default for name, parameter in SUBTRACTOR.items()}
@@ -86,14 +86,20 @@ class Controls:
 
     # -- commands ------------------------------------------------------------------------------------------------
 
-    def quit(self) -> None:
-        """End the run after the frame at hand; its outputs are finished."""
+    def quit(self, by: str = "user") -> None:
+        """End the run after the frame at hand, on behalf of the "user" or a signal; its outputs are finished."""
+        self._quit_by = self._quit_by or by
         self._quit.set()
 
     @property
     def quitting(self) -> bool:
         """Whether the end of the run has been asked for."""
         return self._quit.is_set()
+
+    @property
+    def quit_by(self) -> str:
+        """Who has asked for the end of the run, see `quit`; empty while nobody has."""
+        return self._quit_by
 
     def wait(self, seconds: float) -> bool:
         """Wait for some time, or until the end of the run is asked for; return whether it is."""

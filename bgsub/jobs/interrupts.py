@@ -1,4 +1,4 @@
-"""Ctrl-C while a pipeline runs: it ends between two frames, with the same frames in every output."""
+"""Ctrl-C and SIGTERM: a pipeline that runs ends between two frames, with the same frames in every output."""
 
 from __future__ import annotations
 
@@ -12,7 +12,24 @@ from typing import Any
 
 logger = logging.getLogger("bgsub")
 
+INTERRUPTED = ("SIGINT", "SIGTERM")
+"""The names of the signals that end a run."""
+
 _running: list[Interrupts] = []
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, where it is taken as Ctrl-C is."""
+
+
+def interruption(number: int) -> KeyboardInterrupt:
+    """Return what a signal raises."""
+    return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
+
+
+def name_of(interrupt: KeyboardInterrupt) -> str:
+    """Return the name of the signal behind an interrupt, "SIGINT" or "SIGTERM"."""
+    return (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT).name
 
 
 class Interrupts:
@@ -22,13 +39,13 @@ class Interrupts:
     """
 
     def __init__(self) -> None:
-        self.asked = False  # whether the run is to end after the frame at hand
+        self.asked = ""  # the name of the signal after whose coming the run is to end with the frame at hand
 
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Take Ctrl-C inside the block, in the main thread; the second one is a KeyboardInterrupt as ever.
 
-        A process that was told to ignore Ctrl-C goes on doing so, and can be ended by `ask` only.
+        A process that was told to ignore Ctrl-C goes on doing so, and can be ended by SIGTERM only.
         """
         if threading.current_thread() is not threading.main_thread():
             yield
@@ -40,18 +57,34 @@ class Interrupts:
         finally:
             _running.remove(self)
 
-    def _take(self, _number: int, _frame: FrameType | None) -> None:
+    def _take(self, number: int, _frame: FrameType | None) -> None:
         if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+            raise interruption(number)
+        self.asked = signal.Signals(number).name
 
 
-def ask() -> bool:
-    """End the run that the main thread is in after the frame at hand; return whether there is one."""
-    if not _running or _running[-1].asked:
-        return False
-    _running[-1].asked = True
-    return True
+@contextmanager
+def terminations() -> Iterator[None]:
+    """Treat SIGTERM like Ctrl-C inside the block, in the main thread: the outputs are finished."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminate(number: int, frame: FrameType | None) -> None:
+        if _running and not _running[-1].asked:
+            _running[-1].asked = signal.Signals(number).name
+            return
+        # Whatever Ctrl-C does at this moment; a process in the background may have been told to ignore it.
+        handler = signal.getsignal(signal.SIGINT)
+        if not callable(handler) or handler is signal.default_int_handler:
+            raise interruption(number)
+        handler(number, frame)
+
+    previous = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 @contextmanager

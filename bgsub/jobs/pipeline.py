@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from bgsub.errors import CutShortError, ParameterError, ReaderGoneError
+from bgsub.errors import BrokenSourceError, ParameterError, ReaderGoneError, SourceError
 from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
@@ -67,7 +67,7 @@ class Pipeline:
     subtractor : Subtractor
         Anything with `process`.
     sinks : sequence of Sink
-        Closed at the end of the run, or aborted when it fails.
+        Closed at the end of the run, be it because the source breaks off, or aborted when anything else fails.
     queue_size : int, optional
         Frames held at most between two stages; by default 8, and 1 for a live source: the newest frame first.
     progress : callable, optional
@@ -116,10 +116,13 @@ class Pipeline:
 
         Raises
         ------
+        BrokenSourceError
+            When the source cannot be read on after some frames. The sinks are closed then, with those frames, and
+            `result` is the Summary.
         Exception
             The first one of the source, the subtractor, a sink or `progress`, as it is. No thread is left
-            behind, the source is closed and the sinks are aborted by then; after `CutShortError` and
-            `ReaderGoneError` they are closed, and hold the frames before.
+            behind, the source is closed and the sinks are aborted by then; after `ReaderGoneError`
+            they are closed, and hold the frames before.
         """
         begin, waited_before = time.perf_counter(), waited()
         threads = [
@@ -136,36 +139,52 @@ class Pipeline:
                 started.append(thread)
             with self._interrupts.watched():
                 self._write()
-            stopped = "user" if self._quitting else "end"
-        except KeyboardInterrupt:
-            stopped = "user"
-        except (CutShortError, ReaderGoneError) as error:
+            stopped = self._stopped_by or "end"
+        except KeyboardInterrupt as error:
+            stopped = interrupts.name_of(error)
+        except BrokenSourceError as error:
+            stopped, ended = "broken", error
+        except ReaderGoneError as error:
             ended = error
         except BaseException as error:
             failure = error
+        goes_on = self._checkpoints is not None and stopped not in ("end", "broken")
         with interrupts.ignored():
-            failure = self._finish(started, failure, goes_on=stopped == "user" and self._checkpoints is not None)
-        if (raised := failure or ended) is not None:
-            raise raised
+            failure = self._finish(started, failure, goes_on)
+        if failure is not None:
+            raise failure
+        summary = self._summary(time.perf_counter() - begin, waited() - waited_before, stopped)
+        if isinstance(ended, BrokenSourceError):
+            ended.result = summary
+        if ended is not None:
+            raise ended
+        return summary
+
+    def _summary(self, seconds: float, for_kernels: float, stopped: str) -> Summary:
         return Summary(
             self._count,
             self._frames.dropped + self._source.dropped,
             self._source.skipped if self._checkpoints is None else self._checkpoints.skipped(self._source),
-            time.perf_counter() - begin,
+            seconds,
             stopped,
             self._seconds,
             self._first,
-            waited() - waited_before,
+            for_kernels,
         )
 
     def _read(self) -> None:
         """First stage: frames from the source into the first channel."""
+        came = False
         try:
             source = self._source
-            frames = iter(source) if self._checkpoints is None else self._checkpoints.remaining(source)
+            frames = source.alike(source) if self._checkpoints is None else self._checkpoints.remaining(source)
             for frame in self._timed(frames):
+                came = True
                 if not self._frames.put(frame):
                     return
+        except SourceError as error:
+            is_told = isinstance(error, BrokenSourceError) or not came
+            self._frames.fail(error if is_told else BrokenSourceError(str(error)))
         except BaseException as error:
             self._frames.fail(error)
         else:
@@ -218,12 +237,12 @@ class Pipeline:
                 self._checkpoints.store(snapshot, frame, self._count, self._sinks)
             self._seconds["write"] += time.perf_counter() - begin
             self._hold()
-            if self._quitting:
+            if self._stopped_by:
                 return
 
     @property
-    def _quitting(self) -> bool:
-        return self._interrupts.asked or self._controls.quitting
+    def _stopped_by(self) -> str:
+        return self._interrupts.asked or self._controls.quit_by
 
     def _hold(self) -> None:
         """Stand still while the run is paused; the sinks go on serving whoever looks at them."""
@@ -233,7 +252,7 @@ class Pipeline:
 
     def _arriving(self) -> Iterator[_Result]:
         """Results as they come; while none does, the sinks get time and the user may quit."""
-        while not self._quitting:
+        while not self._stopped_by:
             if self._results.ready(_IDLE_SECONDS):
                 result = next(self._results, None)
                 if result is None:

@@ -56,7 +56,7 @@ class RegionSubtractor:
             If a region lies outside of the frame, the frame differs from the first one in shape, or as the
             subtractor raises it.
         """
-        frame = np.asarray(image)
+        frame = np.array(image)  # a copy, as that of the subtractor inside
         self._fit(frame)
         extra = {} if knownForegroundMask is None else {"knownForegroundMask": self._known(knownForegroundMask)}
         part = self._subtractor.process(np.ascontiguousarray(frame[self._box]), learningRate=learningRate, **extra)

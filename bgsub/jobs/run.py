@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub import video
-from bgsub.errors import OutputError, ParameterError, SinkError, StoppedError
+from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
 from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.notices.sink import NoticeSink
 from bgsub.events.notices.tally import NONE
@@ -62,8 +62,10 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
         For wrong input; see `process_video`. Nothing has been written then under a final name.
     OutputError
         When an output that was open cannot be written any more.
+    BrokenSourceError
+        When the source cannot be read on: the outputs are finished, with the frames before, and told in `result`.
     StoppedError
-        When the user has stopped a job with `resume`: the same job goes on.
+        When a job with `resume` was stopped: the same job goes on. `result` has no outputs then.
     """
     make_subtractor(job.parameters, job.model, privacy=job.privacy)  # what is wrong shows before the source is opened
     if job.resume and job.record is not None:
@@ -75,6 +77,8 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
         if job.save_model is not None and job.save_model.resolve() in [path.resolve() for path in source.paths]:
             raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
+        if regions is not None and not source.live:  # whose true size only its first frame tells
+            regions.union(source.size[::-1])
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
 
         def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
@@ -86,16 +90,21 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             subtractor, sinks, checkpoints = prepare(job, source, subtractor, make_sinks)
             if checkpoints is None:
                 return _already_done(job, source, sinks)
-        result = execute(
-            source,
-            subtractor if regions is None else RegionSubtractor(subtractor, regions),
-            sinks,
-            save_model=job.save_model,
-            watch=watch,
-            controls=controls,
-            checkpoints=checkpoints,
-        )
-        if result.summary.stopped == "user" and comes_again and not source.live:
+        try:
+            result = execute(
+                source,
+                subtractor if regions is None else RegionSubtractor(subtractor, regions),
+                sinks,
+                save_model=job.save_model,
+                watch=watch,
+                controls=controls,
+                checkpoints=checkpoints,
+            )
+        except BrokenSourceError:
+            if comes_again and not source.live:
+                note_interruption(job, source)
+            raise
+        if result.summary.stopped != "end" and comes_again and not source.live:
             note_interruption(job, source)
         elif not job.resume:
             forget_interruption(job, source)
@@ -137,8 +146,8 @@ def execute(
         When an output that was open cannot be written any more.
     SourceError, ParameterError
         As the source and the subtractor raise them.
-    StoppedError
-        When the user has stopped a run with `checkpoints`.
+    BrokenSourceError, StoppedError
+        As `run_job`.
     """
     statistics = Statistics()
     if checkpoints is not None:
@@ -157,9 +166,14 @@ def execute(
 
         try:
             pipeline = Pipeline(source, subtractor, sinks, progress=after, controls=controls, checkpoints=checkpoints)
-            summary = pipeline.run()
-            if checkpoints is not None and summary.stopped == "user":
-                raise StoppedError(_stopped(source, summary, checkpoints))
+            broken: BrokenSourceError | None = None
+            try:
+                summary = pipeline.run()
+            except BrokenSourceError as error:
+                broken, summary = error, error.result
+            if checkpoints is not None and summary.stopped not in ("end", "broken"):
+                result = JobResult(source.name, source.live, summary, statistics, [])
+                raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
             if save_model is not None:
                 subtractor.save(save_model)
         except OutputError:
@@ -170,7 +184,11 @@ def execute(
         checkpoints.remove()
     notices = sum((sink.tally for sink in sinks if isinstance(sink, NoticeSink)), NONE)
     clips = next((len(sink.clips) for sink in sinks if isinstance(sink, RecorderSink)), None)
-    return JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model), notices, clips=clips)
+    result = JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model), notices, clips=clips)
+    if broken is not None:
+        broken.result = result
+        raise broken
+    return result
 
 
 def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:

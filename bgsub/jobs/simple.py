@@ -43,6 +43,8 @@ def process_video(
     ------
     SourceError, SinkError, ParameterError
         What the source, a sink or the subtractor raise.
+    BrokenSourceError
+        A SourceError after the first frame; the sinks are closed then, and `result` is the Summary.
     """
     given = list(outputs) if isinstance(outputs, Sequence) else [outputs]
     sinks = [output for output in given if isinstance(output, Sink)]
@@ -109,5 +111,5 @@ def separate(
 
 def _separations(source: FrameSource, subtractor: Subtractor) -> Iterator[tuple[Frame, Separation]]:
     with source:
-        for frame in source:
+        for frame in source.alike(source):
             yield frame, subtractor.process(frame.image)

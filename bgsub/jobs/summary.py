@@ -19,8 +19,9 @@ class Summary:
         Frames that could not be read.
     seconds : float
         Duration of the run.
-    stopped : {"end", "user"}
-        The source ended, or the user stopped the run (a key, the cross of the window, Ctrl-C).
+    stopped : {"end", "user", "SIGINT", "SIGTERM", "broken"}
+        The source ended; the user ended the run (a key, the cross of the window, a number of frames); Ctrl-C or another
+        signal did; or the source could not be read on.
     stage_seconds : dict of str to float
         Time that the stages ``read``, ``track`` and ``write`` were busy, without waiting for each other or for kernels.
     resumed : int

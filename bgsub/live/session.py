@@ -13,6 +13,7 @@ from bgsub import events
 from bgsub.errors import ParameterError, StoppedError
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
+from bgsub.jobs.interrupts import name_of
 from bgsub.jobs.job import JobResult
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.live.backdrops import make_backdrop
@@ -184,10 +185,10 @@ class LiveSession:
         (camera,) = self._cameras
         return [Outcome(camera.name, self._run_one(0, self._windows))]
 
-    def quit(self) -> None:
-        """End all cameras; safe to use from any thread."""
+    def quit(self, by: str = "user") -> None:
+        """End all cameras, see `Controls.quit`; safe to use from any thread."""
         for controls in self.controls.values():
-            controls.quit()
+            controls.quit(by)
 
     def close(self) -> None:
         """Remove the windows and the page; may be called more than once."""
@@ -261,8 +262,8 @@ class LiveSession:
                 came.clear()
                 for worker in workers:
                     worker.serve_window()
-        except KeyboardInterrupt:
-            self.quit()
+        except KeyboardInterrupt as interrupt:
+            self.quit(name_of(interrupt))
         except BaseException:
             self.quit()
             join(workers)

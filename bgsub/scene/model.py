@@ -54,7 +54,7 @@ class SceneModel:
         self.canvas = Canvas(frames)
         self._calm = Calm()
         self._scale = 1 / frames.pixels_full
-        self._buffer = np.empty(self._cube if frames.dtype != "uint8" else (0,), np.float32)
+        self._buffer = np.empty(self._cube, frames.pixels_dtype)  # takes no memory until it is written
         self.mask = np.zeros(shape, np.uint8)
         self._output = np.zeros(shape, np.uint8)
 
@@ -94,6 +94,10 @@ class SceneModel:
             if self.stabiliser.needs_reference():
                 self.stabiliser.set_reference(self.canvas.picture, self._scale)
             pixels, movement = self.stabiliser.align(given, self.canvas.picture, self._scale)
+        if movement is not None and given is not self._buffer:
+            # The background is asked for later, with borders from this frame, on which the caller may draw by then.
+            np.copyto(self._buffer, given)
+            given = self._buffer
         known = None if known is None else to_background(movement, known)
         phase = self.phase
         if self.start is not None:

@@ -10,6 +10,13 @@ from pathlib import Path
 from bgsub.errors import SinkError
 
 
+def no_folder(folder: Path, error: OSError) -> SinkError:
+    """Return what is wrong with a folder into which nothing can be written; a file in its place is named."""
+    files = [place for place in (folder, *folder.parents) if place.is_file()]
+    why = f"'{files[0]}' is a file, and a folder is wanted there" if files else error.strerror or str(error)
+    return SinkError(f"cannot write into folder '{folder}': {why}")
+
+
 def partial_name(path: Path) -> Path:
     """Return ``NAME.EXT.partial``, which no other program takes for a file of its kind."""
     return path.with_name(f"{path.name}.partial")

@@ -9,6 +9,7 @@ from pathlib import Path
 import filelock
 
 from bgsub.errors import SinkError
+from bgsub.storage.atomic import no_folder
 
 _PATIENCE = 0.1  # seconds: whoever has just let go of the lock removes its file
 _ATTEMPTS = 5
@@ -30,7 +31,7 @@ def hold(path: Path, refusal: Callable[[], str]) -> Iterator[None]:
     except filelock.Timeout:
         raise SinkError(refusal()) from None
     except OSError as error:
-        raise SinkError(f"cannot write into folder '{path.parent}': {error.strerror or error}") from None
+        raise no_folder(path.parent, error) from None
     try:
         yield
     finally:

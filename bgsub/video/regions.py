@@ -86,8 +86,10 @@ class Region:
         except (SourceError, ParameterError) as error:
             raise ParameterError(f"region '{self.name}': {error}") from None
         if not inside.any():
-            where = f"mask image '{self.path}' is black" if self.kind == "image" else "lies outside of the frame"
-            raise ParameterError(f"region '{self.name}': {where}, {shape[1]}x{shape[0]} pixels: nothing lies inside")
+            where = f"its mask '{self.path}' is black" if self.kind == "image" else "it lies outside of the frame"
+            raise ParameterError(
+                f"region '{self.name}' must hold pixels of the frame, which is {shape[1]}x{shape[0]}: {where}"
+            )
         return inside
 
 

@@ -343,7 +343,8 @@ def test_an_interrupted_run_leaves_nothing(cli, place, monkeypatch, number):
 
     monkeypatch.setattr(command, "_watch", watch)
     before = sorted(path.name for path in place.iterdir())
-    refuse(cli("decompose", "x.npy", "-o", "out"), "stopped by the user", code=1)
+    who = "the user" if number == signal.SIGINT else "SIGTERM"
+    refuse(cli("decompose", "x.npy", "-o", "out"), f"stopped by {who}", code=128 + number)
     assert sorted(path.name for path in place.iterdir()) == before
 
 

@@ -91,7 +91,7 @@ def test_what_is_done_when_the_user_stops_is_shown(cli, dataset, monkeypatch):
 
     monkeypatch.setattr("bgsub.evaluation.batch.evaluate", stop)
     answer = cli("evaluate", "dataset", *START, "--csv", "o.csv")
-    assert (answer.code, answer.err.strip()) == (1, "bgsub: error: stopped by the user")
+    assert (answer.code, answer.err.strip()) == (130, "bgsub: error: stopped by the user")
     assert [line.split()[0] for line in answer.out.splitlines()] == ["sequence", "one"]
     assert not list(dataset.parent.glob("o.*"))
 

@@ -90,7 +90,9 @@ def test_a_run_that_was_stopped_says_how_it_goes_on(cli, sources, tmp_path, sign
     words = sources / "frames", "-o", tmp_path, "--start-frames", 20
     signal_after(SEGMENT + 20, number)
     answer = cli("run", *words, "--resume", "--checkpoint-seconds", 0)
-    assert (answer.code, answer.out) == (1, "")
+    assert answer.code == 128 + number
+    assert "; stopped by " in answer.out
+    assert "wrote" not in answer.out
     assert f"stopped after {SEGMENT + 20} frames" in answer.err
     safe = safe_frames(tmp_path)
     assert SEGMENT <= safe <= SEGMENT + 20

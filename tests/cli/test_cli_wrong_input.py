@@ -5,7 +5,6 @@ import pytest
 from cli_inputs import make_scene
 from video_fakes import write_images
 
-from bgsub._opencv import cv2
 from bgsub.video.timecode import SYNTAX
 
 RUN_HELP = "see bgsub run --help"
@@ -60,12 +59,15 @@ def test_a_source_that_cannot_be_read(cli, place, source, message):
 MU = "--mu must be a number > 0, got -1.0"
 
 
+TAKEN = "'taken' is a file, and a folder is wanted there"
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "frames", "-o", "taken"], "cannot write into folder 'taken': File exists"),
-        (["run", "frames", "-o", "taken/below"], "cannot write into folder 'taken/below': Not a directory"),
-        (["demo", "--duration", 1, "-o", "taken"], "cannot write into folder 'taken': File exists"),
+        (["run", "frames", "-o", "taken"], "cannot write into folder 'taken': " + TAKEN),
+        (["run", "frames", "-o", "taken/below"], "cannot write into folder 'taken/below': " + TAKEN),
+        (["demo", "--duration", 1, "-o", "taken"], "cannot write into folder 'taken': " + TAKEN),
         (["bench", "missing.mp4"], "no such file or folder: 'missing.mp4'"),
         (["bench", "--duration", "long"], f"--duration must be {SYNTAX}, got 'long'"),
         (["live", "0", "--duration", "0"], "--duration must be more than nothing, got '0'"),
@@ -174,7 +176,9 @@ def test_a_wrong_command_line(cli, place, words, start, end):
 
 def test_an_image_that_is_broken_stops_the_run_or_is_skipped(cli, place):
     (place / "frames" / "in000007.png").write_bytes(b"no image")
-    cli("run", "frames", "-o", "out").refused("image 'frames/in000007.png' cannot be decoded")
+    answer = cli("run", "frames", "-o", "out")
+    assert (answer.code, answer.err) == (1, "bgsub: error: image 'frames/in000007.png' cannot be decoded\n")
+    assert len(list((place / "out" / "mask").iterdir())) == 6
     answer = cli("run", "frames", "-o", "out", "--on-error", "skip", "--overwrite").ok()
     assert answer.err == "bgsub: image 'frames/in000007.png' cannot be decoded; skipped\n"
     assert answer.out == (
@@ -183,12 +187,6 @@ def test_an_image_that_is_broken_stops_the_run_or_is_skipped(cli, place):
     )
     written = {path.name for path in (place / "out" / "mask").iterdir()}
     assert written == {f"bin{number:06d}.png" for number in range(1, 13) if number != 7}
-
-
-def test_the_size_of_the_frames_must_not_change(cli, place):
-    cv2.imwrite("frames/in000009.png", np.zeros((40, 48, 3), np.uint8))
-    message = "every frame must be like the first one, uint8 of shape (32, 48, 3), got uint8 of shape (40, 48, 3)\n"
-    cli("run", "frames", "-o", "out").refused_with("", message)
 
 
 def test_a_model_for_other_frames_or_a_damaged_one_is_refused(cli, place):

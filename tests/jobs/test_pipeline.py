@@ -192,7 +192,7 @@ def test_quit(subtractor, live):
 def test_interrupt_in_a_sink_finishes_the_outputs(subtractor, at):
     source, sinks = FakeSource(1000), [ListSink(), ListSink(at, KeyboardInterrupt())]
     summary = Pipeline(source, subtractor, sinks).run()
-    assert (summary.frames, summary.stopped) == (at, "user")
+    assert (summary.frames, summary.stopped) == (at, "SIGINT")
     assert [sink.ended for sink in sinks] == [["close"], ["close"]]
     assert source.closed == 1
 
@@ -222,7 +222,7 @@ print(summary.stopped, summary.frames >= 19, sink.ended, threading.active_count(
 print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=60)
-    assert result.stdout.splitlines() == ["user True ['close'] 1", "True"], result
+    assert result.stdout.splitlines() == ["SIGINT True ['close'] 1", "True"], result
 
 
 def test_run_outside_the_main_thread(subtractor):

@@ -67,7 +67,7 @@ def test_a_mask_image_of_another_size_or_without_anything_is_refused(tmp_path):
 
 @pytest.mark.parametrize("text", ["60,0,10,10", "0,40,5,5", "-20,0,10,10", "100,100;120,100;110,120"])
 def test_what_lies_outside_of_the_frame_is_refused(text):
-    with pytest.raises(ParameterError, match="region 'region1': lies outside of the frame, 60x40 pixels"):
+    with pytest.raises(ParameterError, match="region 'region1' must hold pixels of the frame, which is 60x40: it lies"):
         inside(text)
 
 

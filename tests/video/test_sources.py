@@ -16,7 +16,7 @@ from saying import says
 from video_fakes import COUNT, FakeCapture, make_frames, write_images, write_video
 
 from bgsub._opencv import cv2
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import BrokenSourceError, ParameterError, SourceError
 from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, VideoFileSource, open_source
 from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.sources.file import FileSource
@@ -181,9 +181,12 @@ def test_truncated_file_is_reported_and_read_as_far_as_it_goes(tmp_path, caplog,
     path = write_video(tmp_path / "clip.avi", make_frames(40), codec="MJPG")
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
-    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path, backend=backend) as source:
+    came = []
+    with open_source(path, backend=backend) as source, pytest.raises(BrokenSourceError, match="is cut short: it ends"):
+        came += source
+    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path, backend=backend, on_error="skip") as source:
         count = len(list(source))
-    assert 10 < count < 30
+    assert 10 < count == len(came) < 30
     assert len(caplog.messages) == 1
     assert caplog.messages[0].startswith(f"video '{path}' is cut short: it ends at 0.")
     assert source.skipped == 0

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from bgsub.jobs.batch.folders import publish, remove_leftovers
 from bgsub.jobs.batch.manifest import Entry, Manifest
 from bgsub.jobs.batch.task import Outcome, Task
+from bgsub.jobs.interrupts import interruption, name_of
 
 logger = logging.getLogger("bgsub")
 
@@ -54,8 +55,8 @@ class BatchResult:
         Done already by an earlier run.
     left : int
         Sources that a stopped run did not come to.
-    stopped : {"end", "user", "lost"}
-        All came to an end; the user stopped it; the scheduler went away.
+    stopped : {"end", "SIGINT", "SIGTERM", "lost"}
+        All came to an end; Ctrl-C or another signal stopped it; the scheduler went away.
     seconds : float
         Duration.
     folder : Path
@@ -151,8 +152,8 @@ class Dispatch:
         try:
             while self._open:
                 self._advance()
-        except KeyboardInterrupt:
-            self._result.stopped = "user"
+        except KeyboardInterrupt as interrupt:
+            self._result.stopped = name_of(interrupt)
         except RunnerLost as error:
             logger.warning("%s", error)
             self._result.stopped = "lost"
@@ -222,4 +223,4 @@ def _interrupt_afterwards() -> Iterator[None]:
     finally:
         signal.signal(signal.SIGINT, previous)
     if came:
-        raise KeyboardInterrupt
+        raise interruption(came[0])

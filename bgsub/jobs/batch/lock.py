@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import SinkError
+from bgsub.storage.atomic import no_folder
 from bgsub.storage.file_lock import hold
 
 NAME, LOCKED = ".lock", ".locked"
@@ -63,7 +64,7 @@ def hold_folder(folder: Path) -> Iterator[Ticket]:
         try:
             _write(ticket.path, {"host": socket.gethostname(), "pid": os.getpid(), "token": ticket.token})
         except OSError as error:
-            raise SinkError(f"cannot write into folder '{folder}': {error.strerror or error}") from None
+            raise no_folder(folder, error) from None
         try:
             yield ticket
         finally:

@@ -19,6 +19,7 @@ from bgsub.jobs.batch.manifest import Entry, Manifest
 from bgsub.jobs.batch.targets import assign_targets
 from bgsub.jobs.batch.task import Task
 from bgsub.jobs.identity import JobIdentity
+from bgsub.jobs.interrupts import name_of
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import make_subtractor
 from bgsub.numerics.threads import cores
@@ -161,8 +162,8 @@ def _run(
 ) -> None:
     try:
         made = make_runner(len(todo))
-    except KeyboardInterrupt:
-        result.stopped, result.left = "user", len(todo)
+    except KeyboardInterrupt as interrupt:
+        result.stopped, result.left = name_of(interrupt), len(todo)
         return
     with made as runner:
         Dispatch(todo, runner, manifest, result, retries=options.retries, progress=options.progress).run()

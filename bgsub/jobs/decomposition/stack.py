@@ -49,7 +49,7 @@ def read_frames(
         If the frames differ in shape or type, or are too many for the memory.
     """
     reader = _Reader(source, scale, grey, rank, tell)
-    for frame in source:
+    for frame in source.alike(source):
         reader.add(frame)
     if not reader.frames:
         raise SourceError(f"{source.name} has no frame")

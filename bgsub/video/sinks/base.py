@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
+from bgsub.storage.atomic import no_folder
 from bgsub.video.sources.base import Frame
 
 SEGMENT = 250
@@ -85,4 +86,4 @@ def prepare_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise SinkError(f"cannot write into folder '{folder}': {error.strerror or error}") from None
+        raise no_folder(folder, error) from None

@@ -29,8 +29,8 @@ class AvSource(FileSource):
     than 8 bits; all others are (h, w, 3) uint8, blue first, with the values that OpenCV 5 gives. They differ where
     the file is interlaced, and from OpenCV 4 for ten bits and where the file names a colour space.
 
-    A frame that cannot be decoded while later ones can is unreadable (see `on_error`); a file that ends well
-    before its announced end, or in damage, is reported in the log as cut short.
+    A frame that cannot be decoded while later ones can is unreadable (see `on_error`), and so is the rest of a file
+    that ends well before its announced end, in damage, or lacks bytes; where the end is an estimate, it is logged only.
 
     Parameters
     ----------
@@ -158,8 +158,7 @@ class AvSource(FileSource):
             yield index, self._time(index) if self._given_rate is not None else seconds, frame
         if not decoded:
             raise SourceError(f"no frame of {self.name} can be decoded")
-        if failures or not self._at_end(index + 1, seconds + self._lead):
-            self._warn_cut_short(index + 1 - failures, seconds)
+        self._check_end(index + 1 - failures, seconds + self._lead, damaged=failures > 0)
 
     def _results(self, shortcut: Shortcut | None) -> Iterator[tuple[int, Any]]:
         """Yield index and frame, None for a frame that is lost, from the shortcut or from the start."""

@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -86,6 +86,11 @@ def rate_as_fraction(value: float) -> Fraction | None:
         if abs(value - numerator / denominator) <= _RATE_TOLERANCE * value:
             return Fraction(numerator, denominator)
     return Fraction(value).limit_denominator(1000) if value > 1 else 1 / Fraction(1 / value).limit_denominator(1000)
+
+
+def _described(image: np.ndarray) -> str:
+    """Return size, colour and type of an image in words."""
+    return f"{image.shape[1]}x{image.shape[0]} {'grey' if image.ndim == 2 else 'colour'} {image.dtype}"
 
 
 def without_alpha(image: np.ndarray) -> np.ndarray:
@@ -218,6 +223,17 @@ class FrameSource(ABC):
             raise SourceError(f"{self.name} is closed")
         self.skipped = 0
         return frames()
+
+    def alike(self, frames: Iterable[Frame]) -> Iterator[Frame]:
+        """Yield those of its frames that are like the first one in size, channels and type; others are unreadable."""
+        first: np.ndarray | None = None
+        for frame in frames:
+            first = frame.image if first is None else first
+            if (frame.image.shape, frame.image.dtype) == (first.shape, first.dtype):
+                yield frame
+            else:
+                these, those = _described(frame.image), _described(first)
+                self._unreadable(f"frame {frame.name} of {self.name} is {these}, those before are {those}")
 
     def cancel(self) -> None:  # noqa: B027 - only what waits for a camera has something to end
         """End a wait for the next frame, from any thread; no frame comes after that from a live source."""

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Any
 
 from bgsub._opencv import cv2
-from bgsub.errors import BrokenSourceError, ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name, rate_as_fraction
 from bgsub.video.sources.camera_address import is_camera, parse_camera, without_password
 from bgsub.video.sources.camera_connection import Camera, read_image
-from bgsub.video.sources.camera_grabber import Grabber, Picture, patience_in_seconds
+from bgsub.video.sources.camera_grabber import Grabber, patience_in_seconds
 
 __all__ = ["CameraSource", "is_camera"]
 
@@ -27,7 +27,8 @@ class CameraSource(FrameSource):
 
     A camera that is lost is connected to again after 0.5, 1, 2, ... seconds. If it does not come back, the
     iteration ends with a warning in the log, so that what was recorded is kept; `SourceError` is raised if it
-    never delivered a frame.
+    never delivered a frame. Where it comes back with frames of another size, they are brought to the size of the first
+    one, and a warning says so.
 
     Parameters
     ----------
@@ -147,28 +148,27 @@ class CameraSource(FrameSource):
             self._grabber = Grabber(self._camera, self._capture, self._patience, self._max_wait)
             self._grabber.start()
         grabber, start, failures = self._grabber, None, 0
+        seen = self._size
         for picture in grabber.pictures:
             lost, failures = picture.failures - failures, picture.failures
             if start is None:
                 # What the camera announces may be its full size or the one before a rotation.
-                start, self._size = picture.received, picture.image.shape[1::-1]
-            self._check(picture, lost)
-            yield Frame(
-                picture.index, number_name(picture.index), picture.received - start, picture.image, picture.received
-            )
+                start = picture.received
+                seen = self._size = picture.image.shape[1::-1]
+            if lost:
+                self._unreadable(f"frame {picture.index - lost + 1} of {self.name} cannot be read", lost)
+            came, image = picture.image.shape[1::-1], picture.image
+            if came != seen:
+                what = f"the frames of {self.name} are {came[0]}x{came[1]} now"
+                logger.warning("%s; they are brought to %dx%d, as they were at first", what, *self._size)
+            if came != self._size:
+                image = cv2.resize(image, self._size, interpolation=cv2.INTER_AREA)
+            seen = came
+            yield Frame(picture.index, number_name(picture.index), picture.received - start, image, picture.received)
         if start is None and not self._closed:
             raise SourceError(f"{self.name} sends no frame")
         if not self._closed:
             logger.warning("%s ended after %d frames", self.name, grabber.count)
-
-    def _check(self, picture: Picture, lost: int) -> None:
-        """Raise, log or count what is wrong before and with a picture."""
-        if lost:
-            self._unreadable(f"frame {picture.index - lost} of {self.name} cannot be read", lost)
-        height, width = picture.image.shape[:2]
-        if (width, height) != self.size:
-            wanted = "x".join(map(str, self.size))
-            raise BrokenSourceError(f"the frames of {self.name} were {wanted} and are {width}x{height} now")
 
     def _recorded_frames(self) -> Iterator[Frame]:
         index = 0

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 
-from bgsub.errors import SourceError
+from bgsub.errors import CutShortError, SourceError
 from bgsub.video.sources.base import FilePart, FrameSource, logger
+from bgsub.video.sources.file_end import has_counted_frames, is_cut
 
 # The announced number of frames is the duration times the rate, rounded, or what an editor left there.
 _SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
@@ -63,8 +64,18 @@ class FileSource(FrameSource):
         reached = max(count, seconds * float(self._file_rate) + 1)
         return self._length - reached <= max(_SLACK_FRAMES, _SLACK_SHARE * self._length)
 
-    def _warn_cut_short(self, count: int, seconds: float) -> None:
-        announced = (self._length or 0) / float(self._file_rate or 1)
-        logger.warning(
-            "%s is cut short: it ends at %.1f s of %.1f s, after %d frames", self.name, seconds, announced, count
-        )
+    def _check_end(self, count: int, seconds: float, damaged: bool = False) -> None:
+        """Raise or log, as `on_error` says, that a file ended too early after `count` frames, the last at `seconds`.
+
+        Where its bytes are all there and it is the header that may be an estimate, it is logged in either case.
+        """
+        counted = has_counted_frames(self.path)
+        missing = is_cut(self.path) and not (counted and count >= (self._length or 0))  # of an index, perhaps
+        far = damaged or not self._at_end(count, seconds)
+        if not (missing or far):
+            return
+        whole = f" of {(self._length or 0) / float(self._file_rate or 1):.1f} s" if far else ""
+        message = f"{self.name} is cut short: it ends at {seconds:.1f} s{whole}, after {count} frames"
+        if self.on_error == "stop" and (missing or counted):
+            raise CutShortError(f"{message} (--on-error skip takes it as it is)")
+        logger.warning("%s", message)

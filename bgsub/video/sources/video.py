@@ -24,9 +24,9 @@ _TEXT_ART = cv2.VideoWriter.fourcc(*"ansi")
 class VideoFileSource(FileSource):
     """The frames of a video file, as (h, w, 3) uint8, decoded by OpenCV.
 
-    A frame that cannot be decoded while later ones can is unreadable (see `on_error`); a file that ends well
-    before its announced end, by the clock and by the count, is reported in the log as cut short. At a variable
-    rate the announced `length` is far too high.
+    A frame that cannot be decoded while later ones can is unreadable (see `on_error`), and so is the rest of a file
+    that ends well before its announced end, by the clock and by the count, or lacks bytes; where the end is an
+    estimate, it is logged only. At a variable rate the announced `length` is far too high.
 
     Parameters
     ----------
@@ -94,12 +94,12 @@ class VideoFileSource(FileSource):
                 yield index, seconds
                 index, decoded = index + 1, decoded + 1
             elif decoded and self._at_end(index, seconds):
-                return
+                break
             else:
                 failures += 1
         if not decoded:
             raise SourceError(f"no frame of {self.name} can be decoded")
-        self._warn_cut_short(index, seconds)
+        self._check_end(index, seconds)
 
 
 def _open(path: Path) -> Any:

@@ -223,7 +223,7 @@ def test_a_batch_that_is_stopped_goes_on(jobs, files, output, error):
     runner = FakeRunner(trick, slots=1)
     result = run(files, output, runner)
     assert (names(result.done), result.left, runner.cancelled) == (["a.mp4", "b.mp4"], 2, True)
-    assert result.stopped == ("user" if isinstance(error, KeyboardInterrupt) else "lost")
+    assert result.stopped == ("SIGINT" if isinstance(error, KeyboardInterrupt) else "lost")
     assert (output / "manifest.csv").read_text().count("\n") == 3
     again = run(files, output)
     assert (names(again.done), names(again.skipped)) == (["c.mp4", "d.mp4"], ["a.mp4", "b.mp4"])
@@ -241,7 +241,7 @@ def test_ctrl_c_while_a_result_gets_its_name_comes_after_its_line(jobs, files, o
     monkeypatch.setattr(os, "rename", rename_and_interrupt)
     handler = signal.getsignal(signal.SIGINT)
     result = run(files, output, FakeRunner(slots=1))
-    assert (names(result.done), result.left, result.stopped) == (["a.mp4", "b.mp4"], 2, "user")
+    assert (names(result.done), result.left, result.stopped) == (["a.mp4", "b.mp4"], 2, "SIGINT")
     assert [line["output"] for line in lines(output)] == visible(output) == ["a", "b"]
     assert signal.getsignal(signal.SIGINT) == handler
 

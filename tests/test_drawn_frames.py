@@ -1,0 +1,120 @@
+"""What a caller draws on a frame, or on a mask, after the call has returned changes nothing."""
+
+import numpy as np
+import pytest
+from reference_scene import Texture
+
+from bgsub import BackgroundSubtractor, SubspaceTracker
+from bgsub.jobs.region_subtractor import RegionSubtractor
+from bgsub.video.regions import Regions
+
+H, W, START = 72, 96, 12
+KINDS = {
+    "colour": (3, np.uint8, 255),
+    "grey": (1, np.uint8, 255),
+    "16 bit": (3, np.uint16, 65535),
+    "float": (3, np.float32, 1),
+    "half": (1, np.float16, 1),
+}
+
+
+def seen(kind, shaking):
+    """Frames of a start and of some tracking: something crosses them, the light is switched, and the camera shakes."""
+    channels, dtype, top = KINDS[kind]
+    texture, rng = Texture(1, channels, side=110), np.random.default_rng(2)
+    for t in range(40):
+        dx, dy = rng.integers(-2, 3, 2) + 0.3 if shaking else (0, 0)
+        frame = texture.seen(H, W, dx, dy) * (0.7 if t > 30 else 1) + rng.normal(0, 0.004, (H, W, channels))
+        if t > 4:
+            frame[20:40, 2 * t : 2 * t + 18] = 0.95
+        frame = (frame.clip(0, 1) * top).astype(dtype)
+        yield frame[..., 0] if channels == 1 else frame
+
+
+def answers(subtractor, frames, draw):
+    """Everything that is said of each frame; by `process` and by `apply` in turns, asked for after `draw`."""
+    said = []
+    for t, frame in enumerate(frames):
+        known = np.zeros(frame.shape[:2], bool)
+        known[50:60, 10:30] = t % 5 == 4
+        given = {"knownForegroundMask": known}
+        if t % 3:
+            mask, result = subtractor.apply(frame, **given), None
+        else:
+            result = subtractor.process(frame, **given)
+            mask = result.mask
+        draw(frame)
+        draw(known)
+        said += [mask, subtractor.getBackgroundImage()]
+        if result is not None:
+            said += [result.frame, result.background, result.residual, result.foreground, result.probability]
+    return said
+
+
+def scribble(array):
+    array[...] = array[::-1, ::-1].copy()
+    array[:, :8] = array[:8] = array.max()
+
+
+@pytest.mark.parametrize("shaking", [False, True])
+@pytest.mark.parametrize("scale", [1, 0.5])
+@pytest.mark.parametrize("kind", KINDS)
+def test_drawing_on_a_frame_changes_nothing(kind, scale, shaking):
+    def make():
+        return BackgroundSubtractor(scale=scale, start_frames=START, absorb_after=0.4)
+
+    plain = answers(make(), seen(kind, shaking), lambda _array: None)
+    drawn = answers(make(), seen(kind, shaking), scribble)
+    assert any(np.ptp(answer) for answer in plain)
+    for number, (a, b) in enumerate(zip(plain, drawn, strict=True)):
+        np.testing.assert_array_equal(a, b, err_msg=f"answer {number}")
+
+
+def test_drawing_on_a_frame_of_regions_changes_nothing():
+    def make():
+        return RegionSubtractor(BackgroundSubtractor(start_frames=START), Regions(["0,0,96,40", "30,45,20,20"]))
+
+    plain = answers(make(), seen("colour", True), lambda _array: None)
+    drawn = answers(make(), seen("colour", True), scribble)
+    for a, b in zip(plain, drawn, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_one_buffer_serves_for_all_frames():
+    """As a program does that reads each frame into the memory of the one before."""
+    frames = list(seen("colour", True))
+    buffer = np.empty_like(frames[0])
+
+    def reused():
+        for frame in frames:
+            buffer[...] = frame
+            yield buffer
+
+    plain = answers(BackgroundSubtractor(start_frames=START), (frame.copy() for frame in frames), lambda _array: None)
+    again = answers(BackgroundSubtractor(start_frames=START), reused(), lambda _array: None)
+    for a, b in zip(plain, again, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("self_tuned", [False, True])
+def test_a_vector_may_be_written_to_after_it_was_tracked(self_tuned):
+    rng = np.random.default_rng(3)
+    vectors = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 80)) + 0.01 * rng.standard_normal((60, 80))
+    observed = rng.random((60, 80)) < 0.9
+
+    def track(write):
+        given, known = vectors.copy(), observed.copy()
+        tracker = SubspaceTracker("auto") if self_tuned else SubspaceTracker(2)
+        batch = given[:20].copy()
+        tracker.fit(batch)
+        write(batch)
+        found = []
+        for x, seen_entries in zip(given[20:], known[20:], strict=True):
+            tracker.partial_fit(x, seen_entries)
+            write(x)
+            write(seen_entries)
+            found += [tracker.low_rank_.copy(), tracker.components_.copy(), tracker.coefficients_.copy()]
+        return found
+
+    for a, b in zip(track(lambda _x: None), track(lambda x: np.logical_not(x, out=x, casting="unsafe")), strict=True):
+        np.testing.assert_array_equal(a, b)

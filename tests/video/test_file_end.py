@@ -1,0 +1,99 @@
+"""Files of which the end is missing, and files that are whole although their header cannot know it."""
+
+import subprocess
+
+import pytest
+from av_files import film, write_av
+from video_fakes import make_frames, write_video
+
+from bgsub._opencv import cv2
+from bgsub.errors import BrokenSourceError
+from bgsub.video import open_source
+from bgsub.video.sources.file_end import has_counted_frames, is_cut
+
+av = pytest.importorskip("av", reason="PyAV is not installed")
+BACKENDS = pytest.mark.parametrize("backend", ["opencv", "pyav"])
+KINDS = ["avi", "mkv", "mp4", "gif"]
+
+
+def whole(tmp_path, kind):
+    path = tmp_path / f"whole.{kind}"
+    if kind == "gif":
+        animation = cv2.Animation()
+        animation.frames, animation.durations = list(make_frames(40)), [40] * 40
+        assert cv2.imwriteanimation(str(path), animation)
+        return path
+    if kind == "mp4":
+        made = write_av(tmp_path / "made.mp4", film(40))
+        with av.open(str(made)) as file, av.open(str(path), "w", options={"movflags": "faststart"}) as moved:
+            stream = moved.add_stream_from_template(file.streams.video[0])
+            for packet in file.demux(video=0):
+                if packet.size:
+                    packet.stream = stream
+                    moved.mux(packet)
+        return path
+    return write_video(path, make_frames(40), codec="MJPG")
+
+
+@BACKENDS
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_file_without_its_end_breaks_off_after_its_last_frame(tmp_path, caplog, kind, backend):
+    path = whole(tmp_path, kind)
+    assert not is_cut(path)
+    with open_source(path, backend=backend) as source:
+        assert len(list(source)) == 40
+    assert not caplog.messages
+    data = path.read_bytes()
+    path.write_bytes(data[: int(0.7 * len(data))])
+    assert is_cut(path)
+    came = []
+    with open_source(path, backend=backend) as source, pytest.raises(OSError, match=r"is cut short|cannot be decoded"):
+        came += source
+    assert 10 < len(came) < 38
+    with open_source(path, backend=backend, on_error="skip") as source:
+        assert len(list(source)) >= len(came)
+
+
+@BACKENDS
+def test_a_part_before_the_missing_end_is_whole(tmp_path, backend):
+    path = whole(tmp_path, "avi")
+    data = path.read_bytes()
+    path.write_bytes(data[: int(0.7 * len(data))])
+    with open_source(path, backend=backend, end=10) as source:
+        assert len(list(source)) == 10
+
+
+@BACKENDS
+@pytest.mark.parametrize("kind", ["ts", "mpg", "h264", "pipe.mkv", "sound.mkv"])
+def test_a_length_that_is_an_estimate_is_no_promise(tmp_path, backend, kind):
+    """Streams of which nobody wrote down the length, and sound that goes on after the pictures."""
+    path = tmp_path / f"clip.{kind}"
+    ffmpeg = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=d=2:s=64x48:r=25"]
+    if kind == "sound.mkv":
+        ffmpeg += ["-f", "lavfi", "-i", "sine=d=6"]
+    coded = ["-c:v", {"mpg": "mpeg2video"}.get(kind, "libx264"), "-bf", "0"]
+    container = {"h264": "h264", "ts": "mpegts", "mpg": "mpeg"}.get(kind, "matroska")
+    try:
+        with path.open("wb") as file:
+            to = ["pipe:1"] if kind == "pipe.mkv" else ["-y", str(path)]
+            subprocess.run([*ffmpeg, *coded, "-f", container, *to], stdout=file, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        pytest.skip("no ffmpeg that writes it")
+    with open_source(path, backend=backend) as source:
+        assert 48 <= len(list(source)) <= 50
+
+
+def test_a_header_that_counts_more_frames_than_there_are(tmp_path):
+    """A file of full length whose end is empty, as a crash or an unfinished download leaves it."""
+    path = whole(tmp_path, "avi")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
+    assert (is_cut(path), has_counted_frames(path)) == (False, True)
+    with open_source(path, backend="opencv") as source, pytest.raises(BrokenSourceError, match="is cut short"):
+        list(source)
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF", b"RIFF", b"RIFF\xff\xff\xff\xffAVI ", b"\x1a\x45\xdf\xa3", bytes(40)])
+def test_what_says_nothing_is_not_cut(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+    assert not is_cut(tmp_path / "file")
