@@ -5,14 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.statistics import LiveStatistics
 from bgsub.numerics import compilation
 from bgsub.parameters import SUBTRACTOR, check_live
+
+if TYPE_CHECKING:
+    from bgsub.video.sources.base import Frame
 
 logger = logging.getLogger("bgsub")
 
@@ -83,6 +87,7 @@ class Controls:
         self._parameters = {**defaults, **(parameters or {})}
         self._changes: dict[str, Any] = {}
         self._notice = ("", 0.0)
+        self.on_snapshot: Callable[[Frame, Path], None] | None = None  # told of each one that was stored
 
     # -- commands ------------------------------------------------------------------------------------------------
 

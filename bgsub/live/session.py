@@ -11,6 +11,7 @@ from typing import Any
 
 from bgsub import events
 from bgsub.errors import ParameterError, StoppedError
+from bgsub.events.notices.sink import NoticeSink
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import name_of
@@ -221,6 +222,7 @@ class LiveSession:
                 if not self._windows:
                     screens.append(self._snapshots(camera.name, controls))
             sinks = list(camera.make_sinks(source, feed) if camera.make_sinks is not None else ())
+            controls.on_snapshot = next((sink.tell_picture for sink in sinks if isinstance(sink, NoticeSink)), None)
             sinks += [events.AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor
             return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)

@@ -63,3 +63,5 @@ class SnapshotSink(Sink):
         else:
             logger.info("snapshot: %s", ", ".join(map(str, paths)))
             self._controls.notice = f"snapshot: {stem}"
+            if self._controls.on_snapshot is not None:
+                self._controls.on_snapshot(frame, paths[0])

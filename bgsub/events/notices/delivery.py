@@ -37,6 +37,7 @@ class Delivery:
     def __init__(self, destination: Destination, *, patience: float = PATIENCE, pause: float = PAUSE) -> None:
         self._destination, self._patience, self._pause = destination, patience, pause
         self._queue: Channel[Notice] = Channel(_WAITING, drop_oldest=True)
+        self._lock = threading.Lock()  # of those who put
         self._over = threading.Event()  # nothing is tried any more
         self._taken = self._delivered = self._given_up = self._retried = 0
         self._told = 0  # of the lost ones
@@ -46,8 +47,9 @@ class Delivery:
 
     def put(self, notice: Notice) -> None:
         """Take a notice if it is for this destination; never waits."""
-        if self._destination.wants(notice) and self._queue.put(notice):
-            self._taken += 1
+        with self._lock:
+            if self._destination.wants(notice) and self._queue.put(notice):
+                self._taken += 1
 
     @property
     def tally(self) -> Tally:

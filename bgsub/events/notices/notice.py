@@ -12,6 +12,8 @@ from bgsub.events.event import ObjectInFrame
 
 NoticeType = Literal["start", "end", "snapshot", "clip"]
 TYPES: tuple[NoticeType, ...] = get_args(NoticeType)
+REQUEST = "request"
+"""The event of a picture that somebody has asked for, by a key or on the page."""
 VERSION = 1
 """Of the form of the JSON: another one where a field goes or means something else; new fields may come any time."""
 
@@ -29,9 +31,10 @@ class Notice:
         What this is about: the first frame, the last one, that of the picture, or again the last one, when the
         recording is complete.
     event : str
-        "motion", or what befalls the whole frame: "light-change", "covered", "scene-change", "scene-return".
+        "motion", or what befalls the whole frame: "light-change", "covered", "scene-change", "scene-return"; "request"
+        for a snapshot that somebody has asked for, by a key or on the page.
     number : int
-        Of the event, from 1 in each run, motion and the others apart; the same in all notices of one event.
+        Of the event, from 1 in each run, motion, requests and the others apart; the same in all notices of one event.
     source : str
         Name of the camera or the file.
     time : datetime or None

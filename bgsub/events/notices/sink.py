@@ -17,7 +17,7 @@ from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import EventFeed, Step
 from bgsub.events.notices.delivery import Delivery, finish_all
 from bgsub.events.notices.destination import Destination
-from bgsub.events.notices.notice import Notice, NoticeType
+from bgsub.events.notices.notice import REQUEST, Notice, NoticeType
 from bgsub.events.notices.tally import NONE, Tally
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
@@ -94,7 +94,7 @@ class NoticeSink(Sink):
             prepare_folder(snapshots)
         self._lasting: list[_Lasting] = []
         self._records, self._recorded = clips, list[_Lasting]()  # those that have ended, and whose clip is awaited
-        self._count = 0  # of what befell the whole frame
+        self._count = self._requests = 0  # of what befell the whole frame, and of pictures that were asked for
         self._newest: tuple[float | None, datetime | None] = (None, None)  # its time in the source, and in the world
         self._deliveries = [Delivery(destination) for destination in destinations]
         self._done = False
@@ -126,6 +126,23 @@ class NoticeSink(Sink):
             self._end(event)
         self._tell_clips()
         finish_all(self._deliveries)
+
+    def tell_picture(self, frame: Frame, path: Path) -> None:
+        """Tell of a picture that somebody has asked for; from any thread."""
+        self._requests += 1
+        self._send(
+            Notice(
+                "snapshot",
+                REQUEST,
+                self._requests,
+                self._source,
+                frame.arrived,
+                frame.time,
+                frame.index,
+                None,
+                snapshot=path,
+            )
+        )
 
     def checkpoint(self) -> dict[str, Any]:
         return {"feed": self._feed.checkpoint(self), "count": self._count}
@@ -203,6 +220,9 @@ class NoticeSink(Sink):
             None if event.clip is None else Path(event.clip),
             objects,
         )
+        self._send(notice)
+
+    def _send(self, notice: Notice) -> None:
         for delivery in self._deliveries:
             delivery.put(notice)
 
