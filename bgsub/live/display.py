@@ -16,6 +16,7 @@ from bgsub.errors import SinkError
 
 _FONT_FOLDERS = ("truetype/dejavu", "dejavu", "dejavu-sans-fonts", "TTF", "truetype/liberation", "truetype")
 _SLIDERS_HEIGHT, _LEAST_WIDTH = 90, 480  # of a window, in pixels
+_MOUSE = {cv2.EVENT_LBUTTONDOWN: "press", cv2.EVENT_MOUSEMOVE: "move", cv2.EVENT_LBUTTONUP: "release"}
 _PROBE = "import cv2; cv2.namedWindow('bgsub'); cv2.waitKey(1); cv2.destroyAllWindows()"
 
 
@@ -43,6 +44,15 @@ class CvDisplay:
     def set_slider(self, title: str, name: str, position: int) -> None:
         """Move a slider; `moved` may be called."""
         cv2.setTrackbarPos(name, title, position)
+
+    def on_mouse(self, title: str, used: Callable[[str, int, int], None]) -> None:
+        """Call `used` with "press", "move" or "release" of the left button and the pixel of the picture."""
+
+        def call(event: int, x: int, y: int, _flags: int, _data: object) -> None:
+            if event in _MOUSE:
+                used(_MOUSE[event], x, y)
+
+        cv2.setMouseCallback(title, call)
 
     def show(self, title: str, image: np.ndarray) -> None:
         """Put a BGR image into the window; one that is larger than those before makes the window larger."""

@@ -19,6 +19,7 @@ from bgsub.jobs.job import JobResult
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.live.backdrops import make_backdrop
 from bgsub.live.pacing import PacedSource
+from bgsub.live.region_drawing import RegionDrawing
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.live.snapshots import SnapshotSink
@@ -150,7 +151,7 @@ class LiveSession:
         self.server: LiveServer | None = None
         try:
             if window:
-                keys = KeyCommands(*self.controls.values())
+                keys = KeyCommands(*self.controls.values(), drawing=RegionDrawing(regions or RegionStore()))
                 for name, controls in self.controls.items():
                     self._windows.append(self._window(name, controls, keys))
             if page is not None:

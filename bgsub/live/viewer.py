@@ -32,6 +32,7 @@ KEYS = (
     ("s", "snapshot"),
     ("v, 0..9", "view"),
     ("b", "boxes"),
+    ("e", "edit the regions"),
     ("+ -", "threshold"),
     ("[ ]", "noise factor"),
     ("< >", "least area"),
@@ -76,6 +77,10 @@ class Viewer:
         """Return the view of the controls, or another, (h, w, 3) uint8; with words it has at least `LEAST_SIZE`."""
         image = self.view(shown, view or self._controls.view)
         return self._with_words(image) if self._words else image
+
+    def shape(self, shown: Shown) -> tuple[int, ...]:
+        """Return the shape that the view input has in a picture with words, in its upper left corner."""
+        return enlarged(self.view(shown, "input")).shape
 
     def waiting(self) -> np.ndarray:
         """Return the picture before the first frame, (h, w, 3) uint8."""

@@ -6,8 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from functools import partial
 
+import numpy as np
+
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
 from bgsub.live.display import CvDisplay
+from bgsub.live.region_drawing import RegionDrawing
+from bgsub.live.region_store import RegionStore
 from bgsub.live.snapshots import SnapshotSink
 from bgsub.live.viewer import Shown, Viewer
 from bgsub.separation import Separation
@@ -25,11 +29,13 @@ _SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
 class KeyCommands:
     """What the keys do, see `bgsub.live.viewer.KEYS`.
 
-    All cameras of a run follow the keys; the switches of all are set to what the first one's become.
+    All cameras of a run follow the keys; the switches of all are set to what the first one's become. While regions are
+    edited, the keys are for `drawing`.
     """
 
-    def __init__(self, *controls: Controls) -> None:
+    def __init__(self, *controls: Controls, drawing: RegionDrawing | None = None) -> None:
         self._all = controls
+        self.drawing = drawing or RegionDrawing(RegionStore())
         self._commands: dict[int, Callable[[], None]] = {
             ord("q"): partial(self._each, Controls.quit),
             _ESCAPE: partial(self._each, Controls.quit),
@@ -37,6 +43,7 @@ class KeyCommands:
             ord("p"): partial(self._toggle, "paused"),
             ord("f"): partial(self._toggle, "frozen"),
             ord("b"): partial(self._toggle, "boxes"),
+            ord("e"): self._edit,
             ord("h"): partial(self._toggle, "show_help"),
             ord("i"): partial(self._toggle, "show_statistics"),
             ord("r"): partial(self._each, Controls.reset),
@@ -52,6 +59,10 @@ class KeyCommands:
 
     def press(self, key: int) -> bool:
         """Do what a key code of `cv2.waitKey` says; False if it says nothing."""
+        if key >= 0 and self.drawing.active:
+            if notice := self.drawing.press(key & 0xFF):
+                self._each(lambda controls: setattr(controls, "notice", notice))
+            return True
         command = self._commands.get(key & 0xFF) if key >= 0 else None
         if command is not None:
             command()
@@ -60,6 +71,10 @@ class KeyCommands:
     def _each(self, command: Callable[[Controls], None]) -> None:
         for controls in self._all:
             command(controls)
+
+    def _edit(self) -> None:
+        numbers = self._all[0].statistics.as_dict()
+        self.drawing.begin(numbers["width"], numbers["height"])
 
     def _toggle(self, switch: str) -> None:
         now = self._all[0].toggle(switch)
@@ -131,6 +146,7 @@ class WindowSink(Sink):
         self._shown: Shown | None = None
         self._display.open(title)
         self._is_open = True
+        self._display.on_mouse(title, self._use_mouse)
         self._sliders = _Sliders(self._display, title, self.controls, SETTINGS)
         self._display.show(title, self._viewer.waiting())
 
@@ -167,8 +183,28 @@ class WindowSink(Sink):
     def _refresh(self) -> None:
         # A window that its cross has closed would come back.
         if self._is_open and not self.controls.quitting:
-            shown = self._shown
-            self._display.show(self._title, self._viewer.waiting() if shown is None else self._viewer.picture(shown))
+            self._display.show(self._title, self._picture())
+
+    def _picture(self) -> np.ndarray:
+        shown, drawing = self._shown, self._keys.drawing
+        if shown is None:
+            return self._viewer.waiting()
+        if not drawing.active:
+            return self._viewer.picture(shown)
+        return drawing.draw(self._viewer.picture(shown, "input"), self._viewer.shape(shown))
+
+    def _use_mouse(self, action: str, x: int, y: int) -> None:
+        drawing = self._keys.drawing
+        if self._shown is None or not drawing.active:
+            return
+        shape = self._viewer.shape(self._shown)
+        place = 100 * x / shape[1], 100 * y / shape[0]
+        if action == "press" and max(place) <= 100:
+            drawing.grab(place, shape)
+        elif action == "move":
+            drawing.drag(place)
+        elif action == "release":
+            drawing.drop()
 
 
 class _Sliders:

@@ -16,6 +16,8 @@ from walking_square import SQUARE
 
 from bgsub._opencv import cv2
 
+CHOSEN = (0, 159, 230)  # blue, green, red of the region that is edited
+PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 MISSING = [tool for tool in ("Xvfb", "xdotool", "import") if shutil.which(tool) is None]
 pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
 
@@ -123,6 +125,35 @@ def test_window_keys_and_sliders(program):
     program.press("Escape", quitting=True)
     assert program.process.wait(20) == 0
     assert (program.folder / "errors").read_text() == ""
+
+
+def test_a_region_is_drawn_with_the_mouse(program):
+    wait_until(lambda: squares(program.screenshot()) == 2)
+    program.press("e", editing=True)
+    wait_until(lambda: squares(program.screenshot()) == 1)
+    window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
+    place = dict(line.split("=") for line in program.xdotool("getwindowgeometry", "--shell", window).splitlines())
+    left, top = int(place["X"]), int(place["Y"])
+    corners = (left + 150, top + 120), (left + 300, top + 220)
+    program.xdotool("mousemove", *corners[0], "mousedown", 1, "mousemove", left + 200, top + 200)
+    program.xdotool("mousemove", *corners[1], "mouseup", 1)
+
+    def is_marked(picture, x, y):
+        return (np.abs(picture[y - 2 : y + 3, x - 2 : x + 3].astype(int) - CHOSEN).max(axis=2) < 60).any()
+
+    # What is drawn lies under the mouse, whatever the window has made of the size of the picture.
+    wait_until(lambda: all(is_marked(program.screenshot(), x, y) for x, y in corners))
+    if PICTURES:
+        cv2.imwrite(f"{PICTURES}/window-regions.png", program.screenshot())
+    for key in ("BackSpace", "x", "Return"):
+        program.xdotool("key", key)
+    wait_until(lambda: "regions saved in regions" in program.state["notice"])
+    (text,) = json.loads((program.folder / "regions").read_text())["roi"]
+    assert text.startswith("regionx=")
+    program.press("e", editing=True)
+    program.xdotool("key", "Delete")
+    program.press("Escape", editing=False)
+    program.press("Escape", quitting=True)
 
 
 def test_the_cross_ends_the_run(program):

@@ -11,16 +11,18 @@ from walking_square import Tunable, WalkingSquare
 
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
+from bgsub.live.region_drawing import RegionDrawing
+from bgsub.live.region_store import RegionStore
 from bgsub.live.viewer import Viewer
-from bgsub.live.window import WindowSink
+from bgsub.live.window import KeyCommands, WindowSink
 from bgsub.video.sinks.base import Sink
 
 
 class Report(Sink):
     """Prints the state of the run when it has changed."""
 
-    def __init__(self, controls: Controls, camera: WalkingSquare, silent: Path) -> None:
-        self._controls, self._camera, self._silent, self._told = controls, camera, silent, None
+    def __init__(self, controls: Controls, camera: WalkingSquare, keys: KeyCommands, silent: Path) -> None:
+        self._controls, self._camera, self._keys, self._silent, self._told = controls, camera, keys, silent, None
 
     def write(self, frame, separation) -> None:
         if self._silent.exists():
@@ -30,6 +32,7 @@ class Report(Sink):
     def idle(self) -> None:
         controls = self._controls
         state = {name: getattr(controls, name) for name in ("view", "paused", "frozen", "show_help", "notice")}
+        state["editing"] = self._keys.drawing.active
         state.update({name: controls.parameters[name] for name in ("threshold", "min_area")})
         if state != self._told:
             self._told = state
@@ -42,10 +45,15 @@ class Report(Sink):
 def main() -> None:
     folder = Path(sys.argv[1])
     controls, camera = Controls(), WalkingSquare()
-    window = WindowSink(
-        title="bgsub test", controls=controls, viewer=Viewer(controls, camera.name), snapshot_folder=folder
-    )
-    sinks = [window, Report(controls, camera, folder / "silent")]
+
+    def save(texts):
+        (folder / "regions").write_text(json.dumps(texts))
+        return "regions"
+
+    keys = KeyCommands(controls, drawing=RegionDrawing(RegionStore({}, save)))
+    viewer = Viewer(controls, camera.name)
+    window = WindowSink(title="bgsub test", controls=controls, viewer=viewer, keys=keys, snapshot_folder=folder)
+    sinks = [window, Report(controls, camera, keys, folder / "silent")]
     Pipeline(camera, Tunable(), sinks, controls=controls).run()
 
 

@@ -235,6 +235,9 @@ class FakeDisplay:
         self.sliders[name] = position
         self.moved[name](position)  # as Qt does
 
+    def on_mouse(self, title: str, used: Callable[[str, int, int], None]) -> None:
+        self.use_mouse = used
+
     def show(self, title: str, image: np.ndarray) -> None:
         assert self.is_open
         self.shown.append(image.copy())
