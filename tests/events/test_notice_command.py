@@ -15,6 +15,7 @@ from saying import says
 
 from bgsub.errors import ParameterError
 from bgsub.events.event import ObjectInFrame
+from bgsub.events.notices import command as notice_command
 from bgsub.events.notices.command import CommandNotifier
 from bgsub.events.notices.destination import DeliveryError
 from bgsub.events.notices.notice import Notice
@@ -105,6 +106,20 @@ def is_alive(pid):
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="processes are looked up in /proc")
+
+
+@needs_proc  # where files may have holes, too
+def test_a_command_that_floods_for_long_fills_no_disk(monkeypatch):
+    last_line, sizes = notice_command._last_line, []
+
+    def look(said):
+        sizes.append(os.fstat(said.fileno()))
+        return last_line(said)
+
+    monkeypatch.setattr(notice_command, "_last_line", look)
+    flood = "import os, time; os.write(2, b'x' * 20_000_000); time.sleep(3); os.write(2, b'the end'); os._exit(3)"
+    assert failure_of(python(flood)) == "ended with exit code 3: the end"
+    assert sizes[0].st_size > 20_000_000 > 100 * 512 * sizes[0].st_blocks
 
 
 @needs_proc

@@ -131,7 +131,7 @@ def test_the_end_does_not_wait_for_a_server_that_hangs(caplog):
         begin = time.monotonic()
         finish_all(deliveries, 0.5)
         # All three together: half a second, and as long as a busy machine takes to end three threads.
-        assert 0.5 <= time.monotonic() - begin < 8
+        assert 0.5 <= time.monotonic() - begin < 30
     assert taken < 30
     assert [delivery.tally for delivery in deliveries] == [Tally(0, 10, 0)] * 3
     assert (

@@ -96,6 +96,14 @@ def test_no_such_host(monkeypatch):
     assert failure_of("http://nowhere.invalid/x")[0] == "no answer: Name or service not known"
 
 
+def test_https_is_encrypted():
+    with receiving() as server:
+        message, final, _ = failure_of(server.address.replace("http://", "https://"))
+        assert server.requests.empty()
+    assert message.startswith("no answer: [SSL")
+    assert not final
+
+
 def test_what_is_no_web_server():
     with socket.create_server(("127.0.0.1", 0)) as listening:
         webhook = WebhookNotifier(f"http://127.0.0.1:{listening.getsockname()[1]}", limit=20)

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Collection
 from contextlib import suppress
 from tempfile import TemporaryFile
@@ -25,6 +26,8 @@ _PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")  # {"state": "on"} is none
 _FOLDERS = {"snapshot": "--snapshots", "clip": "--record"}
 _OF_SHELLS = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"}
 _READ = 2000  # bytes at the end of what a command says
+_MOST = 1 << 20  # bytes of it that are kept
+_TICK = 0.1  # seconds
 
 
 class CommandNotifier(Destination):
@@ -82,12 +85,9 @@ class CommandNotifier(Destination):
                 raise DeliveryError(f"cannot be started: {getattr(error, 'strerror', None) or error}") from None
             if self._cancelled:
                 _kill(self._process)
-            try:
-                code = self._process.wait(self._limit)
-            except subprocess.TimeoutExpired:
-                _kill(self._process)
-                self._process.wait()
-                raise DeliveryError(f"was killed after {self._limit:g} s{_last_line(said)}") from None
+            code = self._wait(self._process, said)
+            if code is None:
+                raise DeliveryError(f"was killed after {self._limit:g} s{_last_line(said)}")
             if code != 0:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 raise DeliveryError(how + _last_line(said))
@@ -96,6 +96,18 @@ class CommandNotifier(Destination):
         self._cancelled = True
         if self._process is not None:
             _kill(self._process)
+
+    def _wait(self, process: subprocess.Popen[bytes], said: IO[bytes]) -> int | None:
+        """Return the exit code, None where the time is over and it was killed; forget most of what it says."""
+        end = time.monotonic() + self._limit
+        while time.monotonic() < end:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(min(_TICK, self._limit))
+            if os.fstat(said.fileno()).st_size > _MOST:
+                said.truncate(0)  # the command goes on behind the hole that this leaves
+        _kill(process)
+        process.wait()
+        return None
 
 
 def _split(text: str, command: str) -> list[str]:
@@ -128,5 +140,5 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 def _last_line(said: IO[bytes]) -> str:
     """Return the last line of the standard error of a command, for the end of a message."""
     said.seek(max(said.seek(0, os.SEEK_END) - _READ, 0))
-    lines = said.read().decode("utf-8", "replace").split("\n")
+    lines = said.read().replace(b"\0", b"").decode("utf-8", "replace").split("\n")
     return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")

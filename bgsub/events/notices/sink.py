@@ -56,9 +56,8 @@ class NoticeSink(Sink):
 
     Notices go out at the start and at the end, once the snapshot of a motion is stored, the frame with the most
     foreground of its first two seconds, and once its clip is complete. What still lasts at the end of the run ends
-    with it. A snapshot that cannot be
-    stored is logged. Nobody waits for a destination; see `Delivery`. After `resume`, notices since the checkpoint
-    come again.
+    with it. A snapshot that cannot be stored is logged. Nobody waits for a destination; see `Delivery`. After
+    `resume`, notices since the checkpoint come again.
 
     Parameters
     ----------
@@ -130,19 +129,8 @@ class NoticeSink(Sink):
     def tell_picture(self, frame: Frame, path: Path) -> None:
         """Tell of a picture that somebody has asked for; from any thread."""
         self._requests += 1
-        self._send(
-            Notice(
-                "snapshot",
-                REQUEST,
-                self._requests,
-                self._source,
-                frame.arrived,
-                frame.time,
-                frame.index,
-                None,
-                snapshot=path,
-            )
-        )
+        place = (self._source, frame.arrived, frame.time, frame.index)
+        self._send(Notice("snapshot", REQUEST, self._requests, *place, None, snapshot=path))
 
     def checkpoint(self) -> dict[str, Any]:
         return {"feed": self._feed.checkpoint(self), "count": self._count}
