@@ -105,7 +105,8 @@ def create_sinks(
     if format not in ("auto", "video", "images"):
         raise ParameterError(f"format must be one of auto, video, images, got {format!r}")
     if os.fspath(output_folder) == STANDARD:
-        return [standard_output_sink(outputs, source)]
+        sink = standard_output_sink(outputs, source)
+        return [sink if wrap is None else wrap(sink, parse_outputs(outputs)[0].view)]
     as_images = format == "images" or (format == "auto" and source.numbered)
     folder = Path(output_folder)
     started = started or datetime.now()
