@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from bgsub import jobs
 from bgsub import live as sessions
@@ -77,7 +78,8 @@ def live(
     are dropped and counted. Several cameras have a window each and share the page; their files go into a folder
     each.
 
-    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, r reset the model, f freeze it.
+    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, e edit the regions, r reset
+    the model, f freeze it.
     """
     cameras = cameras or ("0",)
     outputs = _Outputs(clips, virtual, datetime.now(), options)
@@ -118,13 +120,18 @@ def live(
         return _tell_several(outcomes, telling) if len(cameras) > 1 else OK
 
 
+# Than a settings file.
+_STRONGER = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
     """Return the regions of the run, and where those that are drawn go: the named file, or the one in this folder."""
     file = context.find_root().params.get("config") or Path(FILE_NAME)
 
     def save(texts: Mapping[str, Sequence[str]]) -> str:
         store(file, context.command.name or "", texts)
-        return str(file)
+        stronger = [kind for kind in texts if context.get_parameter_source(kind) in _STRONGER]
+        return f"{file}, where {' and '.join(f'--{kind}' for kind in stronger)} is stronger" if stronger else str(file)
 
     return sessions.RegionStore({kind: options[kind] for kind in ("roi", "privacy")}, save)
 
