@@ -89,8 +89,16 @@ def targets_of(sink: Sink) -> list[Path]:
 
 def _recorder(folder: Path, job: Job, source: FrameSource, feed: events.EventFeed) -> RecorderSink:
     rules, label = ClipRules(**job.recording), label_of(source)
-    files, copy = source.files, source.is_copyable
-    return RecorderSink(folder, rules, feed=feed, source=label, rate=source.rate, files=files, copy=copy)
+    return RecorderSink(
+        folder,
+        rules,
+        feed=feed,
+        source=label,
+        rate=source.rate,
+        files=source.files,
+        copy=source.is_copyable,
+        audio_from=source.path if source.has_audio and not source.is_retimed else None,
+    )
 
 
 def _check_model(job: Job, sinks: Sequence[Sink]) -> None:

@@ -119,6 +119,17 @@ def test_without_pyav_clips_are_encoded_and_begin_with_the_frame(cli, place, pla
         assert len(read_video(Path("clips", row["file"]))) == round((end - start) * RATE) + 1
 
 
+def test_what_is_encoded_keeps_the_sound(cli, place, plain):
+    cli("run", plain, "--record", "clips", "--privacy", "0,0,20,20", *TIGHT, *QUICK).clean()
+    assert spans_of("clips") == near(SPANS)
+    for row, (start, end) in zip(rows("clips"), spans_of("clips"), strict=True):
+        with av.open(str(Path("clips", row["file"]))) as clip:
+            sound = clip.streams.audio[0]
+            assert float(sound.duration * sound.time_base) == pytest.approx(end - start, abs=0.3)
+        with open_source(Path("clips", row["file"])) as clip:
+            assert not next(iter(clip)).image[2:16, 2:16].max() > 24
+
+
 @pytest.mark.parametrize("ending", [".mkv", ".mov", ".ts"])
 def test_other_containers(cli, place, ending):
     path = write(place / f"in{ending}", ((5, 7),), count=100, sound=True)
@@ -219,8 +230,9 @@ def test_what_is_asked_for_is_written_beside_the_clips(cli, place, plain):
 
 def test_what_stops_early_leaves_its_clip(cli, place, plain, signal_after):
     signal_after(70, signal.SIGINT)
-    answer = cli("run", plain, "--record", "clips", *TIGHT, *QUICK).clean()
-    assert "stopped by the user" in answer.out
+    answer = cli("run", plain, "--record", "clips", *TIGHT, *QUICK)
+    assert answer.code == 130
+    assert answer.err.endswith(": stopped after 70 frames; the outputs end there\n")
     assert names(place) == ["clips"]
     ((start, end),) = spans_of("clips")
     assert (start, end) == (4.0, pytest.approx(6.9))

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,8 @@ class RecorderSink(Sink):
         What the source reads, see `FrameSource.files`.
     copy : bool
         Whether clips can be copied out of them, see `FrameSource.is_copyable`.
+    audio_from : path, optional
+        A file whose sound goes into clips that are encoded; `Frame.time` is its time after the first picture.
     make_sink : callable, optional
         Called with path, view and rate for each clip; by default a `CopySink`, or else an `AvVideoSink`, or a
         `VideoSink` without PyAV.
@@ -105,6 +108,7 @@ class RecorderSink(Sink):
         rate: float | Fraction | None = None,
         files: Sequence[FilePart] = (),
         copy: bool = False,
+        audio_from: Path | None = None,
         make_sink: MakeSink | None = None,
         memory: int = _MEMORY,
     ) -> None:
@@ -118,7 +122,7 @@ class RecorderSink(Sink):
         self._exact = view == "mask"
         ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
         self._copies = ending is not None
-        self._make_sink = make_sink or (self._copy_sink if self._copies else video_sink)
+        self._make_sink = make_sink or (self._copy_sink if self._copies else partial(video_sink, audio_from=audio_from))
         self._names = ClipNames(self.folder, name, source, ending or (".mkv" if self._exact else ".mp4"))
         self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
         self._source, self._files = source, files
