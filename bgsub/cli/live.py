@@ -156,7 +156,7 @@ class _Outputs:
     started: datetime
     options: dict[str, Any]
 
-    def sinks(self, source: FrameSource, feed: EventFeed, folder: str) -> list[Sink]:
+    def sinks(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
         """Return the outputs of a camera, in that folder below those of the options."""
         sinks: list[Sink] = []
         try:
@@ -170,7 +170,7 @@ class _Outputs:
             raise
         return sinks
 
-    def _files(self, source: FrameSource, feed: EventFeed, folder: str) -> list[Sink]:
+    def _files(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
         output, clips = self.options["output"], self.clips.moved(lambda place: place / folder)
         job = Job(
             source.name,

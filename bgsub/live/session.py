@@ -36,7 +36,7 @@ from bgsub.video.sources.opening import open_source
 from bgsub.video.sources.pipe import PipeSource, is_pipe
 
 Runner = Callable[..., JobResult]
-MakeSinks = Callable[[FrameSource, events.EventFeed], Sequence[Sink]]
+MakeSinks = Callable[[FrameSource, events.EventFeed | None], Sequence[Sink]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,8 @@ class LiveCamera:
     model, save_model : Path, optional
         Model file to start from; file to write the model to at the end.
     make_sinks : callable, optional
-        Takes the opened source and the feed of its events and returns the outputs beside windows and page.
+        Takes the opened source and the feed of its events that the screens share, if there are any, and returns the
+        outputs beside windows and page.
     privacy : tuple of str
         Regions that are black, written as those of `roi`.
     motion : dict
@@ -222,7 +223,9 @@ class LiveSession:
                 screens.append(self.server.sink(number))
                 if not self._windows:
                     screens.append(self._snapshots(camera.name, controls))
-            sinks = list(camera.make_sinks(source, feed) if camera.make_sinks is not None else ())
+            # Without a screen the outputs know by themselves what is to be followed.
+            shared = feed if screens else None
+            sinks = list(camera.make_sinks(source, shared) if camera.make_sinks is not None else ())
             controls.on_snapshot = next((sink.tell_picture for sink in sinks if isinstance(sink, NoticeSink)), None)
             sinks += [events.AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor

@@ -84,6 +84,22 @@ def test_raw_frames_from_one_program_through_bgsub_to_another(cli, tmp_path, fra
     np.testing.assert_array_equal(got, masks_of(cli, folder, tmp_path))
 
 
+def test_boxes_and_privacy_go_through_a_pipe_too(cli, tmp_path, frames, folder):
+    (tmp_path / "frames.raw").write_bytes(frames.tobytes())
+    hidden = ("--privacy", "0,0,48,4", *QUICK)
+    cli("run", folder, "-o", tmp_path / "expected", "--rate", 25, "--save", "boxes.png", *hidden).ok()
+    expected = [cv2.imread(str(path)) for path in sorted((tmp_path / "expected" / "boxes").iterdir())]
+    with (tmp_path / "frames.raw").open("rb") as raw:
+        code, out, err = finish(
+            start(tmp_path, "run", "-", "--raw", RAW, "-o", "-", "--save", "boxes.raw", *hidden, stdin=raw)
+        )
+    assert code == 0, err
+    assert "-video_size 336x224" in err  # small frames are enlarged
+    got = np.frombuffer(out, np.uint8).reshape(-1, 224, 336, 3)
+    np.testing.assert_array_equal(got, expected)
+    assert not got[:, 20:28, :100].any()
+
+
 @needs_ffmpeg
 def test_the_pipe_of_the_readme(tmp_path, frames):
     pytest.importorskip("av", reason="PyAV is not installed")
