@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from bgsub import jobs
 from bgsub import live as sessions
@@ -80,7 +81,8 @@ def live(
     A camera has no end: q in the window, Ctrl-C and SIGTERM end it well. Before the end of a file, or of --duration,
     the two signals make the exit code 130 and 143.
 
-    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, r reset the model, f freeze it.
+    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, e edit the regions,
+    r reset the model, f freeze it.
     """
     cameras = cameras or ("0",)
     outputs = _Outputs(clips, virtual, datetime.now(), options)
@@ -125,13 +127,18 @@ def live(
     return code
 
 
+# Than a settings file.
+_STRONGER = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+
+
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
     """Return the regions of the run, and where those that are drawn go: the named file, or the one in this folder."""
     file = context.find_root().params.get("config") or Path(FILE_NAME)
 
     def save(texts: Mapping[str, Sequence[str]]) -> str:
         store(file, context.command.name or "", texts)
-        return str(file)
+        stronger = [kind for kind in texts if context.get_parameter_source(kind) in _STRONGER]
+        return f"{file}, where {' and '.join(f'--{kind}' for kind in stronger)} is stronger" if stronger else str(file)
 
     return sessions.RegionStore({kind: options[kind] for kind in ("roi", "privacy")}, save)
 

@@ -102,6 +102,27 @@ def test_regions_from_the_page_hold_from_the_next_start(cli, endless_stream, vid
     assert not np.load("out/background.npz")["background"][:, 0].any()
 
 
+def test_where_the_command_line_is_stronger_than_what_is_saved_it_is_told(
+    cli, endless_stream, page, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    told = []
+
+    def visit(address, broadcasts):
+        controls = broadcasts[0].controls
+        try:
+            while not controls.statistics.as_dict()["frames"]:
+                controls.wait(0.01)
+            told.append(json.loads(ask(address, "control", b'{"regions": {"roi": [], "privacy": []}}')))
+        finally:
+            controls.quit()
+
+    page(visit)
+    cli("live", endless_stream.address, "--no-window", "--serve", "0", "--roi", "0,0,9,9", *QUICK).clean()
+    notice = "regions saved in bgsub.toml, where --roi is stronger; they hold from the next start"
+    assert told[0]["cameras"][0]["notice"] == notice
+
+
 def test_a_token_stands_in_the_address(cli, endless_stream, page):
     page(lambda address, broadcasts: ask(address, "statistics"))
     options = ("--serve", "0", "--token", "correct-horse", "--duration", 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import urllib.request
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -45,16 +46,20 @@ def everything(cli, tmp_path, kind, *more):
     write_video(video, secret_scene(kind))
     views = [f"{view}{ending}" for view in VIEWS for ending in (".png", ".npz")]
     views += ["background-image.png", "panel.mp4"] if is_available() else ["background-image.png"]
-    options = ("--save", ",".join(views), "--boxes", "--event-files", "csv,jsonl,coco", "--save-model", out / "m.npz")
+    options = ("--save", ",".join(views), "--boxes", "--event-files", "csv,jsonl,coco,html")
+    options += ("--plot",) if find_spec("matplotlib") else ()
     out.mkdir()
-    cli("run", video, "-o", out, *options, "--record", out / "clips", "--post-roll", 0, *QUICK, *more).clean()
+    options += ("--save-model", out / "m.npz", "--snapshots", out / "pictures", "--record", out / "clips")
+    cli("run", video, "-o", out, *options, "--post-roll", 0, *QUICK, *more).clean()
     return files(out)
 
 
 def test_outputs_do_not_depend_on_what_is_hidden(cli, tmp_path):
     noise, other = (everything(cli, tmp_path, kind, "--privacy", HIDDEN) for kind in ("noise", "other"))
     assert len(noise) > 60 * len(VIEWS)
-    assert {name.split("/")[0] for name in noise} >= {"m.npz", "clips", "background-image.png", "objects.json"}
+    assert {name.split("/")[0] for name in noise} >= {
+        *("m.npz", "clips", "pictures", "background-image.png", "objects.json", "summary.html"),
+    }
     assert any(name.startswith("clips/") and name.endswith(".mp4") for name in noise)
     assert [name for name in noise if noise[name] != other[name]] == []
 
