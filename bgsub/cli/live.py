@@ -81,8 +81,8 @@ def live(
     A camera has no end: q in the window, Ctrl-C and SIGTERM end it well. Before the end of a file, or of --duration,
     the two signals make the exit code 130 and 143.
 
-    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, e edit the regions, r reset
-    the model, f freeze it.
+    Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, e edit the regions,
+    r reset the model, f freeze it.
     """
     cameras = cameras or ("0",)
     outputs = _Outputs(clips, virtual, datetime.now(), options)
