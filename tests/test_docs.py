@@ -95,10 +95,11 @@ def test_the_phone_gets_a_picture(camera, notes, tmp_path, monkeypatch):
 def test_the_settings_hold(camera, notes, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BGSUB_NO_CONFIG")
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (settings,) = blocks("toml")
     with receiving() as server:
-        (tmp_path / "bgsub.toml").write_text(settings.replace(WEBHOOK, server.address))
+        (tmp_path / "bgsub").mkdir()
+        (tmp_path / "bgsub" / "config.toml").write_text(settings.replace(WEBHOOK, server.address))
         run("bgsub live rtsp://camera/stream --json", camera, "")
         assert json.loads(capsys.readouterr().out)["notices"]["lost"] == 0
         assert {json.loads(body)["type"] for _, _, body in server.requests.queue} == {"start", "snapshot", "end"}

@@ -67,7 +67,7 @@ def load(context: click.Context) -> Settings:
     options = {METHOD: [canonical(name) for name in METHOD_PARAMETERS]}
     taking = [command for command in commands(context).values() if getattr(command, "takes_settings", False)]
     options |= {command.name or "": list(long_names(command)) for command in taking}
-    settings = read_settings(options, files(context))
+    settings = read_settings(options, files(context), context.find_root().params.get("config"))
     known = {name for command in taking for option in command.params for name in option.envvar or ()}
     _check_variables([*sorted(known), *_OF_THE_PROGRAM])
     return settings

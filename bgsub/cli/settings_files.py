@@ -20,6 +20,8 @@ from bgsub.cli.origins import Setting, hint, inside
 from bgsub.errors import ParameterError, SourceError, did_you_mean
 
 FILE_NAME = "bgsub.toml"
+_RUNNING = "on-event"
+"""The option that runs programs: a file that merely lies in the folder, as in one from a stranger, may not set it."""
 METHOD = "method"
 
 Options = Mapping[str, Collection[str]]
@@ -43,7 +45,7 @@ def find_files(named: Path | None = None) -> list[Path]:
     """Return the files to read, the later ones winning: the user's, ``bgsub.toml`` in this folder, and `named`."""
     # In a folder that may not be entered, such as another user's home, there is none for this one.
     found = [path for path in (user_file(), Path(FILE_NAME)) if os.path.isfile(path)]
-    return found if named is None else [*found, named]
+    return found if named is None else [*(path for path in found if path != named), named]
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -62,7 +64,7 @@ def read_file(path: Path) -> dict[str, Any]:
         raise ParameterError(f"{path}: this is no TOML: {message}") from None
 
 
-def read_settings(options: Options, files: Iterable[Path]) -> Settings:
+def read_settings(options: Options, files: Iterable[Path], named: Path | None = None) -> Settings:
     """Return the settings that hold, by command and option.
 
     Parameters
@@ -71,11 +73,14 @@ def read_settings(options: Options, files: Iterable[Path]) -> Settings:
         Long names of the options, with hyphens, of every command; those of the method under "method".
     files : iterable of Path
         The later ones win.
+    named : Path, optional
+        The one that the user has named.
 
     Raises
     ------
     ParameterError
-        For an unknown key or table, naming the nearest one.
+        For an unknown key or table, naming the nearest one; for a program to be run, in a file of this folder that
+        the user has not named.
     SourceError, ParameterError
         As `read_file` does.
     """
@@ -83,6 +88,11 @@ def read_settings(options: Options, files: Iterable[Path]) -> Settings:
     for path in files:
         for table, entries in _tables(str(path), read_file(path), options):
             for option, setting in _entries(str(path), table, entries, options):
+                if option == _RUNNING and path == Path(FILE_NAME) != named:
+                    raise ParameterError(
+                        f"{setting.name} runs programs: it holds on the command line, in your own file and in one "
+                        f"that --config names, as --config {path} does"
+                    )
                 for command in _holders(table, option, options):
                     settings[command][option] = setting
     return settings

@@ -86,6 +86,18 @@ def test_a_wrong_file_is_refused_in_a_line(write, text, message):
         read_settings(OPTIONS, [write(text)])
 
 
+@pytest.mark.parametrize("text", ["[run]\non-event = 'rm x'", "on_event = ['rm x']"])
+def test_a_file_that_merely_lies_here_runs_no_programs(write, text):
+    options = {"method": [], "run": ["on-event"]}
+    path = write(text)
+    with pytest.raises(ParameterError, match=r"bgsub.toml: 'on.event'.* runs programs: .* as --config bgsub.toml does"):
+        read_settings(options, find_files())
+    assert values(read_settings(options, find_files(path), path))["run"]["on-event"]
+    other = write(text, "mine.toml")
+    with pytest.raises(ParameterError, match=r"bgsub.toml: .* runs programs"):
+        read_settings(options, find_files(other), other)
+
+
 def test_a_file_that_cannot_be_read(write, tmp_path):
     with says(SourceError, "there is no settings file 'gone.toml'"):
         read_file(Path("gone.toml"))
