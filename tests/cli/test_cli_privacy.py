@@ -22,6 +22,7 @@ QUICK = ("--start-frames", 10)
 HIDDEN = "28%,0,40%,100%"  # columns 13 to 32 of 48; the square walks through
 WALL = slice(13, 32)
 MAGENTA = (255, 0, 255)
+OUTSIDE = "must hold pixels of the frame, which is 48x32: it lies outside of the frame"
 
 
 def secret_scene(kind: str, count: int = 60) -> np.ndarray:
@@ -142,7 +143,10 @@ def test_page(cli, tmp_path, monkeypatch):
     ("words", "message"),
     [
         (("--privacy", "1,2,3"), "--privacy: a region must be "),
-        (("--privacy", "99,0,9,9"), "privacy: region 'region1': lies outside of the frame, 48x32 pixels"),
+        (
+            ("--privacy", "99,0,9,9"),
+            f"privacy: region 'region1' {OUTSIDE}",
+        ),
         (("--privacy", "none.png"), "--privacy: a region's mask must be an image file, got 'none.png'"),
     ],
 )

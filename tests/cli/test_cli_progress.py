@@ -109,7 +109,7 @@ def test_the_log_goes_into_a_file_with_times(cli, words, tmp_path, folder, monke
     assert f"images '{folder}': 30 frames of 48x32" in lines[-1]
     (folder / "in000003.png").write_bytes(b"")
     answer = cli(*words("--log", log, "--quiet"))
-    assert answer.code == 2
+    assert answer.code == 1
     added = log.read_text().splitlines()[len(lines) :]
     message = f"image '{folder / 'in000003.png'}' is empty"
     assert re.fullmatch(rf"{TIME} ERROR {re.escape(message)}", added[-1])
