@@ -106,6 +106,22 @@ def test_damage_is_told_with_the_file(tmp_path):
         assert source.skipped == 1
 
 
+def test_a_file_that_cannot_be_opened_is_skipped_where_that_is_asked_for(paths, tmp_path, caplog):
+    broken = tmp_path / "cut.avi"
+    broken.write_bytes(paths[1].read_bytes()[:200])
+    told = f"'{broken}' is not a video that can be read, or it is damaged"
+    with says(SourceError, told):
+        open_source([paths[0], broken, paths[1]])
+    for row in ([paths[0], broken, paths[1]], [broken, paths[0], paths[1]]):
+        caplog.clear()
+        with open_source(row, on_error="skip") as source:
+            assert [frame.index for frame in source] == list(range(19))
+            assert list(source.paths) == [paths[0], paths[1]]
+        assert caplog.messages == [f"{told}; skipped"]
+    with says(SourceError, f"none of 2 videos '{broken}' to 'cut.avi' can be read"):
+        open_source([broken, broken], on_error="skip")
+
+
 def test_what_was_encoded_alike_can_be_copied(tmp_path):
     pytest.importorskip("av")
     from av_files import film, write_av  # noqa: PLC0415 - which needs it
