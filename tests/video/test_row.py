@@ -37,7 +37,7 @@ def test_frames_and_times_go_on_from_file_to_file(paths, backend):
         for _ in range(2):  # each iteration begins anew
             frames = list(source)
             assert [frame.index for frame in frames] == list(range(39))
-            assert [frame.name for frame in frames] == [f"{number:06d}" for number in range(1, 40)]
+            assert [frame.name for frame in frames] == [f"{number:06d}" for number in range(39)]
             assert [frame.time for frame in frames] == pytest.approx([index / 10 for index in range(39)])
             assert [int(frame.image[0, 0, 0]) for frame in frames] == [5 * index for index in range(39)]
             assert [(part.path, part.begin) for part in source.files] == [
@@ -98,12 +98,28 @@ def test_damage_is_told_with_the_file(tmp_path):
     broken = cut_packets(write_av(tmp_path / "b.mp4", film(20), g="1"), tmp_path / "c.mp4", {4})
     with (
         open_source([whole, broken]) as source,
-        pytest.raises(SourceError, match=f"frame 5 of video '{broken}' cannot"),
+        pytest.raises(SourceError, match=f"frame 4 of video '{broken}' cannot"),
     ):
         list(source)
     with open_source([whole, broken, whole], on_error="skip") as source:
         assert [frame.index for frame in source] == [*range(24), *range(25, 60)]
         assert source.skipped == 1
+
+
+def test_a_file_that_cannot_be_opened_is_skipped_where_that_is_asked_for(paths, tmp_path, caplog):
+    broken = tmp_path / "cut.avi"
+    broken.write_bytes(paths[1].read_bytes()[:200])
+    told = f"'{broken}' is not a video that can be read, or it is damaged"
+    with says(SourceError, told):
+        open_source([paths[0], broken, paths[1]])
+    for row in ([paths[0], broken, paths[1]], [broken, paths[0], paths[1]]):
+        caplog.clear()
+        with open_source(row, on_error="skip") as source:
+            assert [frame.index for frame in source] == list(range(19))
+            assert list(source.paths) == [paths[0], paths[1]]
+        assert caplog.messages == [f"{told}; skipped"]
+    with says(SourceError, f"none of 2 videos '{broken}' to 'cut.avi' can be read"):
+        open_source([broken, broken], on_error="skip")
 
 
 def test_what_was_encoded_alike_can_be_copied(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bgsub.errors import SourceError
 from bgsub.video.sources.av_packets import signature
-from bgsub.video.sources.base import FilePart, Frame, FrameSource, number_name
+from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name
 from bgsub.video.sources.file import FileSource
 
 Open = Callable[[Path], FileSource]
@@ -29,24 +29,29 @@ class FileRow(FrameSource):
     open_file : callable
         Opens one of them.
     on_error : {"stop", "skip"}
-        What a frame that cannot be decoded does.
+        What a frame that cannot be decoded does, and a file that cannot be opened.
 
     Raises
     ------
     SourceError
-        If a file is missing, no video, or its frames have another size than those of the first one.
+        If a file is missing or no video, or none is one; or if its frames have another size than those before it.
     """
 
     def __init__(self, paths: Sequence[Path], open_file: Open, on_error: str = "stop") -> None:
         super().__init__(f"{len(paths)} videos '{paths[0]}' to '{paths[-1].name}'", on_error)
         self._open_file = open_file
-        self._size: tuple[int, int] | None = None
-        self._members = [self._member(path) for path in paths]  # closed, for what they announce
+        self._members = list(self._announced(paths))  # closed, for what they announce
+        if not self._members:
+            raise SourceError(f"none of {self.name} can be read")
+        for file in self._members:
+            if file.size != self.size:
+                ours, theirs = (f"{width}x{height}" for width, height in (file.size, self.size))
+                raise SourceError(f"files in a row need frames of one size: {file.name} has {ours}, before it {theirs}")
         self._files = list(self._members[0].files)
 
     @property
     def size(self) -> tuple[int, int]:
-        return self._size or (0, 0)
+        return self._members[0].size
 
     @property
     def rate(self) -> Fraction | None:
@@ -88,14 +93,16 @@ class FileRow(FrameSource):
         """Whether all files were encoded alike, so that their packets can follow each other."""
         return all(file.is_copyable for file in self._members) and len({signature(path) for path in self.paths}) == 1
 
-    def _member(self, path: Path) -> FileSource:
-        """Return a file as it announces itself, closed."""
-        with self._open_file(path) as file:
-            if file.size != (size := self._size or file.size):
-                ours, theirs = (f"{width}x{height}" for width, height in (file.size, size))
-                raise SourceError(f"files in a row need frames of one size: {file.name} has {ours}, before it {theirs}")
-            self._size = size
-            return file
+    def _announced(self, paths: Sequence[Path]) -> Iterator[FileSource]:
+        """Yield the files that can be opened."""
+        for path in paths:
+            try:
+                with self._open_file(path) as file:
+                    yield file
+            except SourceError as error:
+                if self.on_error == "stop":
+                    raise
+                logger.warning("%s; skipped", error)
 
     def _frames(self) -> Iterator[Frame]:
         index, time = 0, 0.0  # of the next file's first frame
