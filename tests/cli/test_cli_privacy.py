@@ -142,7 +142,10 @@ def test_page(cli, tmp_path, monkeypatch):
     ("words", "message"),
     [
         (("--privacy", "1,2,3"), "--privacy: a region must be "),
-        (("--privacy", "99,0,9,9"), "privacy: region 'region1': lies outside of the frame, 48x32 pixels"),
+        (
+            ("--privacy", "99,0,9,9"),
+            "privacy: region 'region1' must hold pixels of the frame, which is 48x32: it lies outside",
+        ),
         (("--privacy", "none.png"), "--privacy: a region's mask must be an image file, got 'none.png'"),
     ],
 )
