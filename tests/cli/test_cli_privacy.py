@@ -22,7 +22,6 @@ QUICK = ("--start-frames", 10)
 HIDDEN = "28%,0,40%,100%"  # columns 13 to 32 of 48; the square walks through
 WALL = slice(13, 32)
 MAGENTA = (255, 0, 255)
-OUTSIDE = "must hold pixels of the frame, which is 48x32: it lies outside of the frame"
 
 
 def secret_scene(kind: str, count: int = 60) -> np.ndarray:
@@ -145,7 +144,7 @@ def test_page(cli, tmp_path, monkeypatch):
         (("--privacy", "1,2,3"), "--privacy: a region must be "),
         (
             ("--privacy", "99,0,9,9"),
-            f"privacy: region 'region1' {OUTSIDE}",
+            "privacy: region 'region1' must hold pixels of the frame, which is 48x32: it lies outside",
         ),
         (("--privacy", "none.png"), "--privacy: a region's mask must be an image file, got 'none.png'"),
     ],

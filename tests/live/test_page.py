@@ -183,6 +183,7 @@ def point_of(page, x: float, y: float) -> tuple[float, float]:
 
 
 def drag(page, *places) -> None:
+    page.locator("svg.drawing").scroll_into_view_if_needed()
     page.mouse.move(*point_of(page, *places[0]))
     page.mouse.down()
     for place in places[1:]:
@@ -215,7 +216,6 @@ def test_regions_are_drawn_named_edited_and_saved(size):
         assert abs(box["width"] / box["height"] - 4 / 3) < 0.02
         assert box["x"] >= image["x"] - 1
 
-        page.locator("svg.drawing").scroll_into_view_if_needed()
         drag(page, (50, 20), (60, 30), (80, 50))  # a new one
         sync_api.expect(polygons).to_have_count(3)
         page.get_by_label("Name").fill("gate")
@@ -257,7 +257,6 @@ def test_regions_that_cannot_be_saved_are_kept_on_the_page():
         natural_size(page, 640, 480)
         page.locator("summary").click()
         natural_size(page, 320, 240)
-        page.locator("svg.drawing").scroll_into_view_if_needed()
         drag(page, (10, 10), (40, 40))
         page.get_by_role("button", name="Save").click()
         sync_api.expect(page.locator(".error")).to_have_text("the disk is full")

@@ -142,10 +142,10 @@ def test_stream_shows_the_view_of_each_newest_frame(server, client):
 
 
 def test_boxes_by_view_or_switch_also_in_a_pause(server, client, controls):
-    separation = put(server)
-    feed = EventFeed(ObjectLinker(25.0, min_duration=0))
-    sink = AnnotatingSink(server.sink(), feed)
-    sink.write(Frame(0, "000001", 0.0, separation.frame), separation)
+    put(server)
+    sink = AnnotatingSink(server.sink(), EventFeed(ObjectLinker(25.0)))
+    for index, image in enumerate(make_frames(12)):
+        sink.write(Frame(index, f"{index + 1:06d}", index / 25, image), separate(image))
     colour = np.array(COLOURS[1], int)
 
     def boxed(picture):

@@ -128,7 +128,6 @@ def test_window_keys_and_sliders(program):
 
 
 def test_a_region_is_drawn_with_the_mouse(program):
-    wait_until(lambda: squares(program.screenshot()) == 2)
     program.press("e", editing=True)
     wait_until(lambda: squares(program.screenshot()) == 1)
     window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
@@ -145,13 +144,14 @@ def test_a_region_is_drawn_with_the_mouse(program):
     wait_until(lambda: all(is_marked(program.screenshot(), x, y) for x, y in corners))
     if PICTURES:
         cv2.imwrite(f"{PICTURES}/window-regions.png", program.screenshot())
-    for key in ("BackSpace", "x", "Return"):
-        program.xdotool("key", key)
+    program.press("BackSpace", regions=["region"])
+    program.press("x", regions=["regionx"])
+    program.xdotool("key", "Return")
     wait_until(lambda: "regions saved in regions" in program.state["notice"])
     (text,) = json.loads((program.folder / "regions").read_text())["roi"]
     assert text.startswith("regionx=")
     program.press("e", editing=True)
-    program.xdotool("key", "Delete")
+    program.press("Delete", regions=[])
     program.press("Escape", editing=False)
     program.press("Escape", quitting=True)
 

@@ -33,6 +33,7 @@ class Report(Sink):
         controls = self._controls
         state = {name: getattr(controls, name) for name in ("view", "paused", "frozen", "show_help", "notice")}
         state["editing"] = self._keys.drawing.active
+        state["regions"] = [region.name for region in self._keys.drawing._regions]
         state.update({name: controls.parameters[name] for name in ("threshold", "min_area")})
         if state != self._told:
             self._told = state

@@ -57,7 +57,9 @@ def test_frames_of_another_size_are_not_let_through(tmp_path):
     inner.frames = [np.ones((HEIGHT, WIDTH), np.uint8), np.ones((10, 10), np.uint8), np.ones((2 * HEIGHT, WIDTH))]
     shown = PrivateSource(inner, ["0,0,50%,50%"])
     assert [int(frame.image.sum()) for frame in shown] == [HEIGHT * WIDTH * 3 // 4, 75, 2 * HEIGHT * WIDTH * 3 // 4]
-    with pytest.raises(ParameterError, match=r"^privacy: region 'region1': lies outside of the frame, 10x10 pixels"):
+    with pytest.raises(
+        ParameterError, match=r"^privacy: region 'region1' must hold pixels of the frame, which is 10x10"
+    ):
         list(PrivateSource(inner, ["20,20,5,5"]))
 
 
@@ -65,7 +67,8 @@ def test_a_wrong_region_closes_the_source(tmp_path):
     inner = FakeSource(3)
     with says(
         ParameterError,
-        f"privacy: region 'door': lies outside of the frame, {WIDTH}x{HEIGHT} pixels: nothing lies inside",
+        f"privacy: region 'door' must hold pixels of the frame, which is {WIDTH}x{HEIGHT}: "
+        "it lies outside of the frame",
     ):
         PrivateSource(inner, ["door=500,0,5,5"])
     assert inner.closed == 1
