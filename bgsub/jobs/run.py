@@ -230,7 +230,7 @@ def make_subtractor(
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
     if model is not None:
         return _loaded(model, privacy)
-    if source is not None:
+    if source is not None and "fps" not in parameters:
         parameters = {"fps": frames_per_second(source), **parameters}
     subtractor = BackgroundSubtractor(**parameters)
     subtractor.note = _PRIVACY.join(map(absolute_region, privacy))

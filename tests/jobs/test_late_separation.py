@@ -122,7 +122,7 @@ def test_the_run_ends_whatever_fails_while_a_frame_is_late(part):
         screen.preview = lambda frame: subtractor.done.set()
     run = Pipeline(camera, subtractor, [recording, screen], controls=controls).run
     if part in ("quit", "interrupt"):
-        assert run().stopped == "user"
+        assert run().stopped == {"quit": "user", "interrupt": "SIGINT"}[part]
         assert recording.ended == ["close"]
     else:
         with pytest.raises(RuntimeError) as caught:

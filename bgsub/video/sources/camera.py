@@ -156,7 +156,7 @@ class CameraSource(FrameSource):
                 start = picture.received
                 seen = self._size = picture.image.shape[1::-1]
             if lost:
-                self._unreadable(f"frame {picture.index - lost + 1} of {self.name} cannot be read", lost)
+                self._unreadable(f"frame {picture.index - lost} of {self.name} cannot be read", lost)
             came, image = picture.image.shape[1::-1], picture.image
             if came != seen:
                 what = f"the frames of {self.name} are {came[0]}x{came[1]} now"

@@ -142,7 +142,9 @@ def test_frames_that_differ(tmp_path):
     frames = make_pictures()[0]
     folder = write_images(tmp_path / "frames", frames[:3])
     cv2.imwrite(str(folder / "in000004.png"), frames[3, :20])
-    with pytest.raises(ParameterError, match=r"frames', frame in000004: every frame must be like the first one, uint8"):
+    with pytest.raises(
+        SourceError, match=r"frame in000004 .* is 35x20 colour uint8, those before are 35x27 colour uint8"
+    ):
         read_frames(ImageSequenceSource(folder))
 
 
