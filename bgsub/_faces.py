@@ -17,6 +17,7 @@ _MOVED = {
     "bgsub.decomposition": "bgsub.jobs.decomposition",
     "bgsub.detections": "bgsub.events",
     "bgsub.evaluation.write_json": "bgsub.evaluation.format_json",
+    "bgsub.events.TimelineSink": "bgsub.events.SummarySink",
     "bgsub.grassmann": "bgsub.numerics.grassmann",
     "bgsub.frames": "bgsub.scene.frame_format",
     "bgsub.illumination": "bgsub.scene.illumination",

@@ -29,7 +29,6 @@ event_options = block(
         help="Follow the objects and write what happens: csv (events.csv), jsonl (events.jsonl, with tracks), "
         "coco (objects.json, every object in every frame), html (summary.html, all at a glance).",
     ),
-    click.option("--plot", is_flag=True, help="Draw the run over time into timeline.png."),
     click.option(
         "--roi",
         multiple=True,
@@ -47,4 +46,4 @@ event_options = block(
         help="Make this region black before anything looks at the frames; written as --roi, and as often.",
     ),
 )
-"""The command gets `event_files` (list of str), `plot` (bool) `roi` and `privacy` (tuple of str)."""
+"""The command gets `event_files` (list of str), `roi` and `privacy` (tuple of str)."""

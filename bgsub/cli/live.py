@@ -187,7 +187,6 @@ class _Outputs:
             name=self.options["name"],
             boxes=self.options["boxes"],
             event_files=tuple(self.options["event_files"]),
-            plot=self.options["plot"],
             **clips.of_job,
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
@@ -207,9 +206,8 @@ def _check(cameras: tuple[str, ...], screen: Screen, outputs: _Outputs) -> None:
         raise click.UsageError(f"--no-window needs {others}, or nothing would be seen of the result")
     if screen.token is not None and screen.serve is None:
         raise ParameterError("--token needs --serve")
-    for name in ("event_files", "plot"):
-        if outputs.options[name] and folder is None:
-            raise ParameterError(f"--{name.replace('_', '-')} needs --output")
+    if outputs.options["event_files"] and folder is None:
+        raise ParameterError("--event-files needs --output")
     if _is_standard(folder) and len(cameras) > 1:
         raise ParameterError("standard output takes one camera, got several")
     if virtual.virtual_camera and len(cameras) > 1:

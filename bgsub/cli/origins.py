@@ -17,6 +17,7 @@ _GONE = RENAMED | {
     "fps": "the frame rate is --rate in all commands",
     "frames": "the length is --duration in all commands, here as frames (250) or seconds (10s)",
     "keep_model": "--model and --save-model with the same file go on with it from run to run",
+    "plot": "run, track, live and batch draw the timeline on a page with --event-files html",
     "source": "a source is named without an option",
 }
 
@@ -63,7 +64,12 @@ def called(context: click.Context | None, option: click.Parameter) -> str:
 
 def hint(name: str, names: Iterable[str]) -> str:
     """Return the end of a message about an unknown option, key or variable: its new name, or the nearest one."""
+    return gone(name) or did_you_mean(name, names)
+
+
+def gone(name: str) -> str:
+    """Return the end of a message about an option, key or variable that was there once: what there is now."""
     word = name.removeprefix("--").removeprefix("BGSUB_").lower().replace("-", "_")
     of_one = word.partition("_")[2] if name.startswith("BGSUB_") else ""  # BGSUB_RUN_FPS
-    gone = _GONE.get(word) or _GONE.get(of_one)
-    return f"; {gone}" if gone else did_you_mean(name, names)
+    now = _GONE.get(word) or _GONE.get(of_one)
+    return f"; {now}" if now else ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
     if output is None and clips.is_wanted:
         options["views"] = options["views"] or ()  # the masks, which are written otherwise, need a folder
     job = make_job(source, output or Path(), clips=clips, **options)
-    if output is None and (not clips.is_wanted or job.save or job.event_files or job.plot):
+    if output is None and (not clips.is_wanted or job.save or job.event_files):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)
@@ -78,15 +77,12 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
 
 @click.command(cls=MethodCommand, short_help="Write what happens in a video: objects that come and go, as lists.")
 @_options_of_one(common_options)
-def track(*, sources: tuple[str, ...], output: Path | None, event_files: list[str], plot: bool, **options: Any) -> None:
-    """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json, summary.html and timeline.png.
+def track(*, sources: tuple[str, ...], output: Path | None, event_files: list[str], **options: Any) -> None:
+    """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json and summary.html.
 
     Connected pieces of foreground are linked from frame to frame. This is no tracker of identities: people who
     touch are one object, and somebody who comes back is a new one. What flickers in place, such as leaves, is no
     object, nor is what rests while the model starts. Frames count from 0; objects.json calls an image by its file,
-    and frame 123 of a video clip.mp4#123. --event-files and --plot choose among the files; without them all are
-    written, the picture where matplotlib is installed.
+    and frame 123 of a video clip.mp4#123. --event-files chooses among the files.
     """
-    wanted = event_files or ([] if plot else list(EVENT_FILES))
-    drawn = plot or (not event_files and find_spec("matplotlib") is not None)
-    _run(sources, output, views=[], event_files=wanted, plot=drawn, **options)
+    _run(sources, output, views=[], event_files=event_files or list(EVENT_FILES), **options)

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.origins import Setting, hint, inside
+from bgsub.cli.origins import Setting, gone, hint, inside
 from bgsub.errors import ParameterError, SourceError, did_you_mean
 
 FILE_NAME = "bgsub.toml"
@@ -136,7 +136,9 @@ def _holders(table: str, option: str, options: Options) -> list[str]:
 
 
 def _hint(key: str, allowed: Collection[str], options: Options) -> str:
-    """Return the nearest name, in the spelling of `key`, or the commands that have the option."""
+    """Return what there is now, the commands that have the option, or the nearest name in the spelling of `key`."""
+    if now := gone(key):
+        return now
     others = [f"[{command}]" for command, names in options.items() if canonical(key) in names]
     if others:
         return f"; it belongs to {' or '.join(others)}"

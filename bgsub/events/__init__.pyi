@@ -18,4 +18,3 @@ from .notices.webhook import WebhookNotifier as WebhookNotifier
 from .sink import FORMATS as FORMATS
 from .sink import EventSink as EventSink
 from .summary.sink import SummarySink as SummarySink
-from .timeline_sink import TimelineSink as TimelineSink

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from bgsub.errors import ParameterError
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.sink import EventSink
 from bgsub.events.summary.sink import SummarySink
-from bgsub.events.timeline_sink import TimelineSink
 from bgsub.video.output_names import EVENT_FILES
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
@@ -26,7 +26,6 @@ def make_feed(source: FrameSource, rules: MotionRules | None = None, regions: Re
 def create_event_sinks(
     output_folder: str | os.PathLike[str],
     formats: Sequence[str],
-    plot: bool,
     source: FrameSource,
     feed: EventFeed,
     regions: Regions | None = None,
@@ -40,8 +39,6 @@ def create_event_sinks(
         Created if missing.
     formats : sequence of {"csv", "jsonl", "coco", "html"}
         Lists, and the page of `SummarySink`; may be empty.
-    plot : bool
-        Whether to draw ``timeline.png`` as well.
     source : FrameSource
         What the results come from: it gives the title.
     feed : EventFeed
@@ -59,11 +56,12 @@ def create_event_sinks(
     ------
     ParameterError
         If a format is none of the allowed.
-    DependencyError
-        If matplotlib is missing and a picture is wanted.
     SinkError
         If the folder cannot be written.
     """
+    wrong = next((name for name in formats if name not in EVENT_FILES), None)
+    if wrong is not None:
+        raise ParameterError(f"formats of events must be of {', '.join(EVENT_FILES)}, got {wrong!r}")
     sinks: list[Sink] = []
     place = locate or Path(output_folder).joinpath
     title = source.name if source.path is None else source.path.name
@@ -72,6 +70,4 @@ def create_event_sinks(
         sinks.append(EventSink(output_folder, lists, source=title, regions=regions, feed=feed, locate=place))
     if "html" in formats:
         sinks.append(SummarySink(place(EVENT_FILES["html"]), title, regions=regions, feed=feed))
-    if plot:
-        sinks.append(TimelineSink(place("timeline.png"), title, regions=regions, feed=feed))
     return sinks

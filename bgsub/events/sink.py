@@ -69,7 +69,8 @@ class EventSink(Sink):
         wrong = [name for name in formats if name not in FORMATS]
         if wrong or not formats:
             came = repr(wrong[0]) if wrong else "none"
-            raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}")
+            right = "; SummarySink writes the page" if "html" in wrong[:1] else ""
+            raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}{right}")
         self.folder = Path(folder)
         self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
         locate = locate or self.folder.joinpath

@@ -1,4 +1,4 @@
-"""What a run did over time, as much of it as one picture can show."""
+"""What a run did over time, as much of it as one page can show."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from bgsub.events.series import Series
 from bgsub.separation import Separation
 
 MOST_BARS, MOST_MARKS = 600, 400
-"""Objects or moments, and events of the whole frame, that a picture holds: the longest ones, and the first marks."""
+"""Objects or moments, and events of the whole frame, that a page holds: the longest ones, and the first marks."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """An event in the picture: kind, identity and where it begins and ends on the axis of time."""
+    """An event on the page: kind, identity and where it begins and ends on the axis of time."""
 
     kind: str
     id: int

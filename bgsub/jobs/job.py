@@ -47,8 +47,6 @@ class Job:
         Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.annotation.annotate`.
     event_files : tuple of {"csv", "jsonl", "coco", "html"}
         Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
-    plot : bool
-        Whether to draw the timeline.
     motion : dict
         Fields of `bgsub.events.MotionRules` that are not at their defaults.
     record : Path, optional
@@ -97,7 +95,6 @@ class Job:
     privacy: tuple[str, ...] = ()
     boxes: bool = False
     event_files: tuple[str, ...] = ()
-    plot: bool = False
     motion: dict[str, Any] = field(default_factory=dict)
     record: Path | None = None
     recording: dict[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The outputs of a job: pictures, arrays, events, a timeline, under names from one template."""
+"""The outputs of a job: pictures, arrays, events, under names from one template."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def make_sinks(
     ParameterError, DependencyError, SinkError
         As `create_sinks` and `create_event_sinks` do; no sink is left open then.
     """
-    if os.fspath(job.output) == STANDARD and (job.event_files or job.plot or not job.save):
-        raise ParameterError("standard output takes the frames of one view (--save), no event files and no timeline")
+    if os.fspath(job.output) == STANDARD and (job.event_files or not job.save):
+        raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
     own = feed is None
     feed = feed or events.make_feed(source, MotionRules(**job.motion), regions)
@@ -117,7 +117,7 @@ def _event_sinks(
     regions: Regions | None,
     others: Sequence[Sink],
 ) -> list[Sink]:
-    if not job.event_files and not job.plot:
+    if not job.event_files:
         return []
     taken = {target: "another output" for sink in others for target in targets_of(sink)}
 
@@ -133,4 +133,4 @@ def _event_sinks(
             raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
         return target
 
-    return events.create_event_sinks(job.output, job.event_files, job.plot, source, feed, regions, locate)
+    return events.create_event_sinks(job.output, job.event_files, source, feed, regions, locate)

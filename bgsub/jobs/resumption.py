@@ -160,7 +160,7 @@ def note_interruption(job: Job, source: FrameSource) -> None:
     as much, and stays; that the note cannot be written does not make the finished outputs a failure.
     """
     path = job.output / FOLDER / FILE
-    if path.exists() or not (job.save or job.event_files or job.plot):
+    if path.exists() or not (job.save or job.event_files):
         return
     try:
         Checkpoints(path, _beginning(job, source)).begin()

@@ -10,16 +10,16 @@ from bgsub.errors import ParameterError
 
 @click.command()
 @event_options
-def command(event_files, plot, roi, privacy):
-    click.echo(repr((event_files, plot, roi, privacy)))
+def command(event_files, roi, privacy):
+    click.echo(repr((event_files, roi, privacy)))
 
 
 def test_defaults_and_values():
-    assert CliRunner().invoke(command, []).output == "([], False, (), ())\n"
-    words = ["--event-files", "csv,coco", "--plot", "--roi", "0,0,5,5", "--roi", "door=1,1,10%,10%"]
+    assert CliRunner().invoke(command, []).output == "([], (), ())\n"
+    words = ["--event-files", "csv,coco", "--roi", "0,0,5,5", "--roi", "door=1,1,10%,10%"]
     words += ["--privacy", "1,1,2,2"]
     answer = CliRunner().invoke(command, words)
-    assert answer.output == "(['csv', 'coco'], True, ('0,0,5,5', 'door=1,1,10%,10%'), ('1,1,2,2',))\n"
+    assert answer.output == "(['csv', 'coco'], ('0,0,5,5', 'door=1,1,10%,10%'), ('1,1,2,2',))\n"
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,6 @@ def test_a_virtual_camera_that_is_not_there(cli, monkeypatch, video):
         (["--serve", "0", "--token", "short"], "token must be at least 8 letters, digits, '-' or '_'"),
         (["--token", "correct-horse", "-o", "out"], "--token needs --serve"),
         (["--event-files", "csv", "--serve", "0"], "--event-files needs --output"),
-        (["--plot", "--record", "clips"], "--plot needs --output"),
         (["-o", "out", "--name", "../{view}"], "--name: a name must be that of a file below the output folder"),
         (["--virtual-device", "/dev/video9", "-o", "out"], "--virtual-device needs --virtual-camera"),
         (["--post-roll", "3", "-o", "out"], "--post-roll needs --record"),

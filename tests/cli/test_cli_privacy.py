@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import urllib.request
-from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -47,7 +46,6 @@ def everything(cli, tmp_path, kind, *more):
     views = [f"{view}{ending}" for view in VIEWS for ending in (".png", ".npz")]
     views += ["background-image.png", "panel.mp4"] if is_available() else ["background-image.png"]
     options = ("--save", ",".join(views), "--boxes", "--event-files", "csv,jsonl,coco,html")
-    options += ("--plot",) if find_spec("matplotlib") else ()
     out.mkdir()
     options += ("--save-model", out / "m.npz", "--snapshots", out / "pictures", "--record", out / "clips")
     cli("run", video, "-o", out, *options, "--post-roll", 0, *QUICK, *more).clean()

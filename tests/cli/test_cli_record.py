@@ -239,7 +239,7 @@ def test_what_stops_early_leaves_its_clip(cli, place, plain, signal_after):
 
 
 def test_the_output_folder_is_needed_for_anything_else(cli, place, plain):
-    for words in ((), ("--save", "mask"), ("--event-files", "csv"), ("--plot",)):
+    for words in ((), ("--save", "mask"), ("--event-files", "csv")):
         recording = () if not words else ("--record", "clips")
         cli("run", plain, *recording, *words).refused_with("Missing option '-o' / '--output'")
     cli("track", plain, "--record", "clips").refused_with("Missing option '-o' / '--output'")

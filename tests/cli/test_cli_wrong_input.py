@@ -162,6 +162,12 @@ def test_a_wrong_option(cli, place, words, message):
         (["live", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub live --help"),
         (["demo", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub demo --help"),
         (["bench", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub bench --help"),
+        (
+            ["run", "--plot"],
+            "No such option '--plot'; run, track, live and batch draw the timeline on a page",
+            RUN_HELP,
+        ),
+        (["track", "--plot"], "No such option '--plot'; run, track, live and batch draw", "see bgsub track --help"),
         (["run", "--keep-model", "m"], "No such option '--keep-model'; --model and --save-model with the", RUN_HELP),
         (
             ["camera", "--source", "x"],

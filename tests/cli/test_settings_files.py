@@ -16,6 +16,7 @@ OPTIONS = {
     "run": ["save", "start-frames", "rank", "frames"],
     "live": ["save", "start-frames", "rank", "view"],
     "demo": ["frames"],
+    "decompose": ["plot"],
 }
 
 
@@ -42,6 +43,7 @@ def test_a_key_at_the_top_holds_wherever_there_is_the_option(write):
         "run": {"save": ["mask"], "frames": 3, "rank": 2},
         "live": {"save": ["mask"], "rank": 2},
         "demo": {"frames": 3},
+        "decompose": {},
     }
     assert found["run"]["rank"] == Setting(2, "bgsub.toml", "rank", "")
 
@@ -71,6 +73,11 @@ def test_later_files_win(write):
         ("[method]\nRank = 1", "bgsub.toml: unknown key 'Rank' in [method]; did you mean 'rank'?"),
         ("fps = 1", "bgsub.toml: unknown key 'fps'; the frame rate is --rate in all commands"),
         ("[method]\nfps = 1", "bgsub.toml: unknown key 'fps' in [method]; the frame rate is --rate in all commands"),
+        (
+            "[run]\nplot = 1",
+            "bgsub.toml: unknown key 'plot' in [run]; run, track, live and batch draw the timeline on "
+            "a page with --event-files html",
+        ),
         ("events = 1", "bgsub.toml: unknown key 'events'; the parameter events is called scene_changes now"),
         ("zzz = 1", "bgsub.toml: unknown key 'zzz'"),
         ("[demo]\nsave = 1", "bgsub.toml: unknown key 'save' in [demo]; it belongs to [run] or [live]"),

@@ -5,10 +5,10 @@ import json
 
 import numpy as np
 import pytest
-from event_scenes import busy, mask_of
+from event_scenes import busy, close, mask_of, pairs, together, walk, write
 
-from bgsub.errors import SinkError
-from bgsub.events import EventSink, create_event_sinks, make_feed
+from bgsub.errors import ParameterError, SinkError
+from bgsub.events import EventSink, SummarySink, create_event_sinks, make_feed
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.separation import Separation
@@ -29,15 +29,13 @@ def source():
 
 
 def test_a_run_within_a_region_writes_events_of_that_region_only(tmp_path):
-    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
     regions = Regions(["top=0,0,100%,50%"])
     opened = source()
-    sinks = create_event_sinks(
-        tmp_path, ("csv", "jsonl", "coco"), True, opened, make_feed(opened, regions=regions), regions
-    )
+    feed = make_feed(opened, regions=regions)
+    sinks = create_event_sinks(tmp_path, ("csv", "jsonl", "coco", "html"), opened, feed, regions)
     summary = Pipeline(opened, RegionSubtractor(Threshold(), regions), sinks).run()
     assert summary.frames == 40
-    names = ["events.csv", "events.jsonl", "objects.json", "regions.csv", "timeline.png"]
+    names = ["events.csv", "events.jsonl", "objects.json", "regions.csv", "summary.html"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
     with (tmp_path / "events.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -60,3 +58,25 @@ def test_a_run_that_fails_leaves_partial_files_only(tmp_path):
     names = [path.name for path in tmp_path.iterdir()]
     assert names
     assert all(name.endswith(".partial") for name in names)
+
+
+def test_what_is_asked_for_is_created(tmp_path):
+    opened = ArraySource(np.zeros((1, 8, 8), np.uint8))
+    assert create_event_sinks(tmp_path, (), opened, make_feed(opened)) == []
+    formats, feed = ["csv", "html"], make_feed(opened)
+    sinks = create_event_sinks(tmp_path, formats, opened, feed, locate=lambda name: tmp_path / f"x-{name}")
+    assert [type(sink) for sink in sinks] == [EventSink, SummarySink]
+    assert sinks[0].paths == [tmp_path / "x-events.csv"]
+    assert sinks[1].path == tmp_path / "x-summary.html"
+    write(pairs(together(walk((0, 10), (3, 0), 12)), rate=None), *sinks)
+    close(sinks)
+    assert (tmp_path / "x-events.csv").read_text().splitlines()[1].startswith("object,1,0,11,,")
+
+
+def test_a_wrong_format_is_told_what_is_right(tmp_path):
+    opened = source()
+    with pytest.raises(ParameterError, match=r"^formats of events must be of csv, jsonl, coco, html, got 'xml'$"):
+        create_event_sinks(tmp_path, ["csv", "xml"], opened, make_feed(opened))
+    with pytest.raises(ParameterError, match=r"of csv, jsonl, coco, got 'html'; SummarySink writes the page$"):
+        EventSink(tmp_path, ["csv", "html"])
+    assert not list(tmp_path.iterdir())

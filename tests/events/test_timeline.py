@@ -1,24 +1,14 @@
-"""The timeline: bounded memory, no lost peak, a picture at the end, the same after a kill."""
+"""The timeline: bounded memory, no lost peak, rows without overlap."""
 
 import json
-import sys
 from itertools import pairwise
 
 import numpy as np
-import pytest
-from event_scenes import RATE, busy, close, pairs, together, walk, write
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub._opencv import cv2
-from bgsub.errors import DependencyError, ParameterError
-from bgsub.events import EventSink, TimelineSink, create_event_sinks, make_feed
 from bgsub.events.series import Series
 from bgsub.events.timeline import MOST_BARS, Bar, longest, packed
-from bgsub.video.regions import Regions
-from bgsub.video.sources.array import ArraySource
-
-pytest.importorskip("matplotlib", reason="matplotlib is not installed")
 
 
 @settings(max_examples=40, deadline=None)
@@ -76,89 +66,3 @@ def test_only_the_longest_bars_are_kept():
     assert len(kept) == MOST_BARS
     assert [bar.start for bar in kept] == sorted(bar.start for bar in kept)
     assert min(bar.id % 10 for bar in kept) >= 2
-
-
-def test_a_picture_is_there_at_the_end_only(tmp_path):
-    path = tmp_path / "out" / "timeline.png"
-    sink = TimelineSink(path, "a lobby", regions=Regions(["left=0,0,50%,100%", "50%,0,50%,100%"]))
-    write(pairs(busy(), RATE, {8: "light-change", 20: "covered", 21: "covered", 30: "scene-change"}), sink)
-    assert not path.exists()
-    sink.close()
-    sink.close()
-    image = cv2.imread(str(path))
-    assert image.shape[1] == 1320
-    assert 500 < image.shape[0] < 1200
-    assert len(np.unique(image.reshape(-1, 3), axis=0)) > 50
-    assert [path.name for path in path.parent.iterdir()] == ["timeline.png"]
-    assert [mark.kind for mark in sink.timeline.marks] == ["light-change", "covered", "scene-change"]
-    assert (sink.timeline.marks[1].start, sink.timeline.marks[1].end) == (0.8, 0.84)
-    assert sink.timeline.coefficients is not None
-    assert sink.timeline.counts.points()[2].max() == 2
-
-
-def test_the_picture_of_a_run_without_objects_times_or_coefficients(tmp_path):
-    with TimelineSink(tmp_path / "timeline.png") as sink:
-        write(pairs([[]] * 3, rate=None), sink)
-    assert not sink.timeline.timed
-    assert cv2.imread(str(tmp_path / "timeline.png")).size
-
-
-def test_no_frame_and_no_success_give_no_picture(tmp_path):
-    with TimelineSink(tmp_path / "a" / "timeline.png"):
-        pass
-    failed = TimelineSink(tmp_path / "b" / "timeline.png")
-    write(pairs(busy(5)), failed)
-    failed.abort()
-    failed.close()
-    assert not [*(tmp_path / "a").iterdir(), *(tmp_path / "b").iterdir()]
-
-
-def test_a_timeline_is_a_png_and_takes_matplotlib(tmp_path, monkeypatch):
-    with pytest.raises(ParameterError, match=r"a timeline is a file \.png, got '.*timeline\.pdf'"):
-        TimelineSink(tmp_path / "timeline.pdf")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(DependencyError, match=r"needs the package matplotlib: pip install 'bgsub\[plot\]'"):
-        TimelineSink(tmp_path / "timeline.png")
-
-
-def source(rate=RATE):
-    return ArraySource(np.zeros((1, 8, 8), np.uint8), rate=rate)
-
-
-@pytest.mark.parametrize("cut", [0, 6, 23, 39])
-def test_all_outputs_together_are_the_same_after_a_kill(tmp_path, cut):
-    regions = Regions(["left=0,0,50%,100%"])
-    stream = list(pairs(busy(), RATE, {8: "light-change", 20: "covered"}))
-
-    def make(folder):
-        return create_event_sinks(
-            folder, ("csv", "coco"), True, source(), make_feed(source(), regions=regions), regions
-        )
-
-    straight, killed, resumed = make(tmp_path / "straight"), make(tmp_path / "torn"), make(tmp_path / "torn")
-    write(stream, *straight)
-    write(stream[:cut], *killed)
-    states = json.loads(json.dumps([sink.checkpoint() for sink in killed], allow_nan=False))
-    write(stream[cut : cut + 5], *killed)
-    for sink in killed:
-        sink.abort()
-    for sink, state in zip(resumed, states, strict=True):
-        sink.resume(state)
-    write(stream[cut:], *resumed)
-    close([*straight, *resumed])
-    names = sorted(path.name for path in (tmp_path / "straight").iterdir())
-    assert names == ["events.csv", "objects.json", "regions.csv", "timeline.png"]
-    for name in names:
-        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
-
-
-def test_what_is_asked_for_is_created(tmp_path):
-    assert create_event_sinks(tmp_path, (), False, source(), make_feed(source())) == []
-    feed = make_feed(source(None))
-    sinks = create_event_sinks(tmp_path, ["csv"], True, source(None), feed, locate=lambda name: tmp_path / f"x-{name}")
-    assert [type(sink) for sink in sinks] == [EventSink, TimelineSink]
-    assert sinks[0].paths == [tmp_path / "x-events.csv"]
-    assert sinks[1].path == tmp_path / "x-timeline.png"
-    write(pairs(together(walk((0, 10), (3, 0), 12)), rate=None), *sinks)
-    close(sinks)
-    assert (tmp_path / "x-events.csv").read_text().splitlines()[1].startswith("object,1,0,11,,")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from html import escape
 
 import numpy as np
@@ -11,21 +13,54 @@ from bgsub.events.series import Series
 from bgsub.events.summary.course import Clock
 from bgsub.events.timeline import Bar, Timeline, longest, packed
 
+# Where the number of a bar has no room, it goes, after a space of no width, to a line that nobody sees.
 STYLE = """
-svg{display:block;width:100%;background:var(--panel)}.lane{margin:0 0 .7em}.lane figcaption{color:var(--faint)}
+.lane{margin:0 0 .7em}.lane figcaption{color:var(--faint)}
+.plot{position:relative;margin-left:3em;background:var(--panel)}.plot svg{display:block;width:100%;height:100%}
+.value{position:absolute;right:100%;transform:translateY(-50%);padding-right:.4em;color:var(--faint);
+font-size:.75em;white-space:nowrap}
 svg *{vector-effect:non-scaling-stroke}.grid{stroke:var(--line)}
 .c0{--c:#3b82c4}.c1{--c:#d9722e}.c2{--c:#2a9d76}.c3{--c:#9467c9}.c4{--c:#b8860b}.c5{--c:#d0477f}.c6{--c:#7d7d7d}
 .c7{--c:#1497ab}.light-change{--c:#c98a00}.covered{--c:#8a6d5b}.scene-change{--c:#d94a4a}.scene-return{--c:#2a9d76}
-.fill{fill:var(--c,#7d7d7d)}.line{fill:none;stroke:var(--c)}.area{fill:var(--c);fill-opacity:.35;
-stroke:var(--c)}i{display:inline-block;width:.8em;height:.8em;
-background:var(--c,#7d7d7d);margin:0 .3em 0 .8em}.axis{position:relative;height:1.6em;overflow:hidden;
-color:var(--faint);font-size:.85em}.axis span{position:absolute;border-left:1px solid;padding-left:.25em}
+.mark{fill:var(--c,#7d7d7d);fill-opacity:.15;stroke:var(--c,#7d7d7d)}
+.line{fill:none;stroke:var(--c)}.area{fill:var(--c);fill-opacity:.35;stroke:var(--c)}
+.bar{position:absolute;min-width:2px;overflow:hidden;overflow-wrap:normal;background:var(--c,#7d7d7d);
+color:#000;font-size:11px;text-align:center;text-decoration:none}
+.bar:before{content:"\\200b"}
+i{display:inline-block;width:.8em;height:.8em;background:var(--c,#7d7d7d);margin:0 .3em 0 .8em}
+.axis{position:relative;height:1.4em;margin-left:3em;overflow:hidden;color:var(--faint)}
+.axis span{position:absolute;border-left:1px solid;padding-left:.25em;font-size:.85em}
 @media(max-width:640px){.axis span:nth-child(even){display:none}}
 """
 _WIDTH = 1000.0  # of the axis, whatever the width of the page
 _HIGH, _LOW = 90, 26  # heights of lanes, in pixels
-_ROW, _MOST_ROWS = 9, 40  # of objects
+_ROW, _MOST_ROWS = 14, 40  # of objects
 _LAST_LABEL = 0.86  # of the axis: further to the right there is no room for one
+_LAST_BAR = 0.998  # of the axis: a short one further to the right would stick out
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The axis of values of a high lane."""
+
+    bottom: float
+    top: float
+    percent: bool = False
+    whole: bool = False  # whether there is nothing between the whole numbers
+
+    def heights(self, values: np.ndarray) -> np.ndarray:
+        """Return the places of values in the lane, in pixels from above."""
+        return _HIGH - (_HIGH - 2) * (values - self.bottom) / ((self.top - self.bottom) or 1)
+
+    def ticks(self) -> dict[float, str]:
+        """Return the places of round values, five at most, and what they are called."""
+        part = ((self.top - self.bottom) or 1) / 4
+        power = 10.0 ** math.floor(math.log10(part))
+        step = max(power * next(factor for factor in (1, 2, 5, 10) if factor * power >= part), float(self.whole))
+        first, last = math.ceil(self.bottom / step - 1e-6), math.floor(self.top / step + 1e-6)
+        values = np.arange(first, last + 1) * step
+        texts = (f"{100 * value:g}%" if self.percent else f"{value:g}" for value in values)
+        return dict(zip(self.heights(values).tolist(), texts, strict=True))
 
 
 class Charts:
@@ -39,8 +74,9 @@ class Charts:
     def lanes(self, moments: int) -> Iterator[str]:
         """Yield what happened, of so many moments with motion, as HTML."""
         timeline = self._timeline
-        top = float(np.nanmax(timeline.share.points()[2], initial=1e-6))
-        yield self._lane(f"Foreground, up to {top:.1%} of the picture", self._areas(timeline.share, top))
+        top = float(np.nanmax(timeline.share.points()[2], initial=0))
+        scale = _Scale(0, max(top, 1e-3), percent=True)
+        yield self._graph(f"Foreground, up to {top:.1%} of the picture", scale, self._areas(timeline.share, scale))
         yield self._lane(f"Moments with motion: {_shown(moments, len(self._moments))}", self._moment_bars(), _LOW)
         if timeline.marks:
             kinds = dict.fromkeys(mark.kind for mark in timeline.marks)
@@ -50,8 +86,9 @@ class Charts:
         yield self._objects()
         if timeline.names:
             top = float(np.nanmax(timeline.counts.points()[2], initial=1))
-            areas = self._areas(timeline.counts, top)
-            yield self._lane(f"Objects in regions, up to {top:.0f}: {_legend(timeline.names)}", areas)
+            scale = _Scale(0, top, whole=True)
+            title = f"Objects in regions, up to {top:.0f}: {_legend(timeline.names)}"
+            yield self._graph(title, scale, self._areas(timeline.counts, scale))
         yield self._axis()
 
     def coefficients(self) -> str:
@@ -60,22 +97,38 @@ class Charts:
         if series is None:
             return ""
         _, low, high = series.points()
-        bottom, top = float(np.nanmin(low, initial=0)), float(np.nanmax(high, initial=1e-6))
+        scale = _Scale(float(np.nanmin(low, initial=0)), float(np.nanmax(high, initial=1e-6)))
         names = [f"y{column + 1}" for column in range(series.columns)]
-        title = f"From {bottom:.3g} to {top:.3g}: {_legend(names)}"
-        return self._lane(title, self._lines(series, bottom, top)) + self._axis()
+        title = f"From {scale.bottom:.3g} to {scale.top:.3g}: {_legend(names)}"
+        return self._graph(title, scale, self._lines(series, scale)) + self._axis()
 
     def _x(self, place: float) -> float:
         start, end = self._clock.start, self._clock.end
         return float(min(max((place - start) / ((end - start) or 1), 0), 1) * _WIDTH)
 
-    def _lane(self, title: str, inner: str, height: int = _HIGH) -> str:
-        """Return a lane; `title` is HTML."""
-        grid = "".join(f"M{self._x(place):.1f} 0V{height}" for place in self._clock.ticks())
+    def _graph(self, title: str, scale: _Scale, paths: str) -> str:
+        """Return a lane with values; `title` is HTML."""
+        ticks = scale.ticks()
+        labels = "".join(f'<span class="value" style="top:{y:.0f}px">{text}</span>' for y, text in ticks.items())
+        return self._lane(title, labels, _HIGH, paths, ticks)
+
+    def _lane(self, title: str, inner: str, height: int, paths: str = "", ticks: Iterable[float] = ()) -> str:
+        """Return a lane with bars or labels, in HTML, over what is drawn."""
+        grid = [f"M{self._x(place):.1f} 0V{height}" for place in self._clock.ticks()]
+        grid += [f"M0 {y:.1f}H{_WIDTH:.0f}" for y in ticks]
         return (
-            f'<figure class="lane"><figcaption>{title}</figcaption><svg viewBox="0 0 {_WIDTH:.0f} {height}" '
-            f'height="{height}" preserveAspectRatio="none"><path class="grid" d="{grid}"/>{inner}</svg></figure>\n'
+            f'<figure class="lane"><figcaption>{title}</figcaption><div class="plot" style="height:{height}px">'
+            f'<svg viewBox="0 0 {_WIDTH:.0f} {height}" preserveAspectRatio="none">'
+            f'<path class="grid" d="{"".join(grid)}"/>{self._marks(height)}{paths}</svg>{inner}</div></figure>\n'
         )
+
+    def _marks(self, height: int) -> str:
+        """Return the events of the whole frame through a lane: a line, or a band between two."""
+        paths: dict[str, str] = {}
+        for mark in self._timeline.marks:
+            left, right = self._x(mark.start), self._x(mark.end)
+            paths[mark.kind] = f"{paths.get(mark.kind, '')}M{left:.1f} 0V{height}H{right:.1f}V0Z"
+        return "".join(f'<path class="mark {escape(kind)}" d="{path}"/>' for kind, path in paths.items())
 
     def _axis(self) -> str:
         places = [(self._x(place) / _WIDTH, place) for place in self._clock.ticks()]
@@ -86,45 +139,46 @@ class Charts:
         ]
         return f'<div class="axis">{"".join(labels)}</div>\n'
 
-    def _bar(self, bar: Bar, top: float, height: float, kind: str, name: str) -> str:
-        left = self._x(bar.start)
-        width = max(self._x(bar.end) - left, 2)
+    def _bar(self, bar: Bar, top: int, height: int, colour: str, name: str, number: str = "", link: str = "") -> str:
+        left, right = self._x(bar.start) / _WIDTH, self._x(bar.end) / _WIDTH
         text = f"{name}: {self._clock.at(bar.start)} to {self._clock.at(bar.end)}"
+        tag, target = ("a", f' href="{link}"') if link else ("span", "")
         return (
-            f'<rect class="fill {escape(kind)}" x="{min(left, _WIDTH - width):.1f}" y="{top:g}" width="{width:.1f}" '
-            f'height="{height:g}"><title>{escape(text)}</title></rect>'
+            f'<{tag}{target} class="bar {escape(colour)}" title="{escape(text)}" '
+            f'style="left:{min(left, _LAST_BAR):.2%};width:{right - left:.2%};top:{top}px;'
+            f'height:{height}px;line-height:{height}px">{number}</{tag}>'
         )
 
     def _moment_bars(self) -> str:
-        bars = []
-        for moment in self._moments:
-            bar = self._bar(moment, 3, _LOW - 6, "c1", f"moment {moment.id}")
-            bars.append(f'<a href="#moment-{moment.id}">{bar}</a>' if moment.id in self._cards else bar)
-        return "".join(bars)
+        links = {number: f"#moment-{number}" for number in self._cards}
+        return "".join(
+            self._bar(moment, 3, _LOW - 6, "c1", f"moment {moment.id}", f"{moment.id}", links.get(moment.id, ""))
+            for moment in self._moments
+        )
 
     def _objects(self) -> str:
         span = self._clock.end - self._clock.start
         rows = packed(self._bars, 0.003 * span)
         shown = [(bar, row) for bar, row in zip(self._bars, rows, strict=True) if row < _MOST_ROWS]
         height = _ROW * (max((row for _, row in shown), default=0) + 1)
-        bars = (self._bar(bar, _ROW * row + 1, _ROW - 2, f"c{bar.id % 8}", f"object {bar.id}") for bar, row in shown)
-        return self._lane(f"Objects: {_shown(self._timeline.objects, len(shown))}", "".join(bars), height)
+        bars = "".join(
+            self._bar(bar, _ROW * row + 1, _ROW - 2, f"c{bar.id % 8}", f"object {bar.id}", f"{bar.id}")
+            for bar, row in shown
+        )
+        return self._lane(f"Objects: {_shown(self._timeline.objects, len(shown))}", bars, height)
 
-    def _areas(self, series: Series, top: float) -> str:
+    def _areas(self, series: Series, scale: _Scale) -> str:
         """Return the largest values of all columns of a series, each from 0 on."""
         times, _, high = series.points()
-        heights = _HIGH - (_HIGH - 2) / top * high.T
-        paths = (self._path(times, one) for one in heights)
+        paths = (self._path(times, one) for one in scale.heights(high.T))
         return "".join(f'<path class="area c{n % 8}" d="{path}V{_HIGH}H0Z"/>' for n, path in enumerate(paths) if path)
 
-    def _lines(self, series: Series, bottom: float, top: float) -> str:
+    def _lines(self, series: Series, scale: _Scale) -> str:
         """Return lines for all columns of a series, by its largest and, where these differ, its smallest values."""
         times, *edges = series.points()
-        scale = 1 / ((top - bottom) or 1)
         lines = []
         for column in range(series.columns):
-            heights = [_HIGH - (_HIGH - 2) * scale * (edge[:, column] - bottom) for edge in edges]
-            paths = dict.fromkeys(self._path(times, height) for height in heights)
+            paths = dict.fromkeys(self._path(times, scale.heights(edge[:, column])) for edge in edges)
             lines += [f'<path class="line c{column % 8}" d="{path}"/>' for path in paths]
         return "".join(lines)
 
