@@ -86,7 +86,7 @@ def test_missing_masks_are_named_before_anything_is_scored(tmp_path, sequences, 
 
 def test_the_masks_need_a_folder(tmp_path, sequences):
     (tmp_path / "taken").write_text("a file")
-    with pytest.raises(SinkError, match=r"cannot write into folder '.*taken/x/a': '.*taken' is a file, and a folder is wanted there"):
+    with pytest.raises(SinkError, match=r"cannot write into folder '.*a': '.*taken' is a file, and a folder is wanted"):
         MaskWriter(tmp_path / "taken", sequences[0])
 
 
