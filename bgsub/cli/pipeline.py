@@ -132,5 +132,6 @@ def check_whole(result: JobResult, *, ends: bool, further: str = "") -> None:
     """
     summary = result.summary
     if (ends or not result.live) and summary.stopped in INTERRUPTED:
-        what = f"{result.name}: stopped after {summary.frames} frames; the outputs end there{further}"
+        ending = "; the outputs end there" if result.outputs else ""
+        what = f"{result.name}: stopped after {summary.frames} frames{ending}{further}"
         raise StoppedError(what, summary.stopped)

@@ -86,7 +86,8 @@ _recording = block(
         "--motion",
         type=click.FloatRange(0, 1),
         metavar="SHARE",
-        help="Share of the picture that must be foreground to be motion.  [default: 0.002]",
+        help="Share of the picture that must be foreground to be motion, after the start phase (--start-frames).  "
+        "[default: 0.002]",
     ),
     _seconds("--min-event-length", "How long motion lasts at least.  [default: 0.3]"),
     _seconds("--event-gap", "Motion that comes again so soon belongs to the same event.  [default: 3]"),

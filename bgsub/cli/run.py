@@ -18,15 +18,15 @@ from bgsub.cli.source_options import raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FILES
 
 
-def _options_of_one(options: Decorator) -> Decorator:
-    """Return what adds source and folder, `options`, and those that make sense for a single source only."""
+def _options_of_one(options: Decorator, place: str = "Folder for the results") -> Decorator:
+    """Return what adds source and `place` of the results, `options`, and those that make sense for one source only."""
     return block(
         click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
         click.option(
             "-o",
             "--output",
             type=PATH,
-            help="Folder for the results, or - for standard output; --record, --webhook and the like alone need none.",
+            help=f"{place}; --record, --webhook and the like alone need none.",
         ),
         options,
         motion_options,
@@ -57,7 +57,7 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
 
 
 @click.command(cls=MethodCommand, short_help="Separate a video, images or a stream into files.")
-@_options_of_one(job_options)
+@_options_of_one(job_options, "Folder for the results, or - for standard output")
 def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     """Separate SOURCE into background and foreground and write the results to a folder.
 

@@ -80,7 +80,9 @@ def do(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionStore) -> No
     """
     command = _parsed(body)
     if list(command) == ["regions"]:
-        notice = regions.replace(command["regions"])
+        numbers = [broadcast.controls.statistics.as_dict() for broadcast in broadcasts]
+        shapes = {(one["height"], one["width"]) for one in numbers if one["width"]}
+        notice = regions.replace(command["regions"], sorted(shapes))
         for broadcast in broadcasts:
             broadcast.controls.notice = notice
         return

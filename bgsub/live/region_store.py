@@ -48,14 +48,17 @@ class RegionStore:
             for kind, text, region in named
         ]
 
-    def replace(self, texts: Any) -> str:
+    def replace(self, texts: Any, shapes: Sequence[tuple[int, int]] = ()) -> str:
         """Store other regions in place of all, for the next start; return what to tell of it.
+
+        `shapes` are heights and widths of the frames that they are for.
 
         Raises
         ------
         ParameterError
-            If `texts` is not an object with a list of regions for each kind, or there is no place for them. Mask
-            images are refused unless they were there before: a browser is not to look for files.
+            If `texts` is not an object with a list of regions for each kind, one lies outside of the frames, or there
+            is no place for them. Mask images are refused unless they were there before: a browser is not to look for
+            files.
         SinkError
             If they cannot be stored.
         """
@@ -64,12 +67,12 @@ class RegionStore:
         if not isinstance(texts, dict) or set(texts) != set(KINDS):
             raise ParameterError(f"regions are an object with {' and '.join(KINDS)}, each a list of texts")
         with self._lock:
-            checked = {kind: self._checked(kind, texts[kind]) for kind in KINDS}
+            checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
             place = self._save(checked)
             self._texts = checked
         return f"regions saved in {place}; they hold from the next start"
 
-    def _checked(self, kind: str, texts: Any) -> tuple[str, ...]:
+    def _checked(self, kind: str, texts: Any, shapes: Sequence[tuple[int, int]]) -> tuple[str, ...]:
         if not isinstance(texts, list) or len(texts) > _MOST or not all(isinstance(text, str) for text in texts):
             raise ParameterError(f"{kind} must be a list of at most {_MOST} texts")
         for text in texts:
@@ -79,7 +82,9 @@ class RegionStore:
                 raise ParameterError(f"{kind}: a region must be drawn, got '{text}'")
         if texts:
             try:
-                Regions(texts)
+                regions = Regions(texts)
+                for shape in shapes:
+                    regions.masks(shape)
             except ParameterError as error:
                 raise ParameterError(f"{kind}: {error}") from None
         return tuple(texts)

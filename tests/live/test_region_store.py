@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from saying import says
 
 from bgsub.errors import ParameterError, SinkError
+from bgsub.live.commands import do
 from bgsub.live.region_store import RegionStore, corners, text_of
 from bgsub.video.regions import parse_region
 
@@ -82,6 +86,22 @@ def test_wrong_ones_are_refused_and_nothing_changes(store, saved, texts, message
         store.replace(texts)
     assert str(caught.value).startswith(message)
     assert (store.texts, saved) == (before, [])
+
+
+def test_regions_outside_of_the_frames_are_refused(store, saved):
+    numbers = SimpleNamespace(as_dict=lambda: {"width": 48, "height": 32})
+    camera = SimpleNamespace(controls=SimpleNamespace(statistics=numbers, notice=""))
+
+    def ask(region):
+        do(json.dumps({"regions": {"roi": [region], "privacy": []}}).encode(), [camera], store)
+
+    with says(
+        ParameterError, "roi: region 'far' must hold pixels of the frame, which is 48x32: it lies outside of the frame"
+    ):
+        ask("far=40,40,5,5")
+    assert (saved, camera.controls.notice) == ([], "")
+    ask("far=40,0,5,5")
+    assert saved == [{"roi": ("far=40,0,5,5",), "privacy": ()}]
 
 
 def test_what_cannot_be_stored_does_not_count(store):

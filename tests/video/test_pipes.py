@@ -22,10 +22,10 @@ pytestmark = needs_pipes
 RAW = f"{WIDTH}x{HEIGHT}:bgr24@25"
 
 
-def fragmented(path, frames):
-    """Return the frames as the bytes of a fragmented MP4."""
+def fragmented(path, frames, flags="frag_keyframe+empty_moov"):
+    """Return the frames as the bytes of a fragmented MP4, or of one with other flags."""
     av = pytest.importorskip("av", reason="PyAV is not installed")
-    with av.open(str(path), "w", format="mp4", options={"movflags": "frag_keyframe+empty_moov"}) as file:
+    with av.open(str(path), "w", format="mp4", options={"movflags": flags} if flags else {}) as file:
         stream = file.add_stream("mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
         for image in frames:
@@ -84,7 +84,7 @@ def test_a_video_that_breaks_off_gives_the_whole_ones_first(written, tmp_path, f
     [
         (b"", RAW, "is empty"),
         (b"", None, "is empty"),
-        (b"words, words, words\n" * 99, None, "is not a video that can be read from front to back (of MP4, a "),
+        (b"words, words, words\n" * 99, None, "is not a video that can be read from front to back (of MP4, one "),
     ],
 )
 def test_what_is_no_video(written, sent, raw, message):
@@ -92,6 +92,13 @@ def test_what_is_no_video(written, sent, raw, message):
         pytest.importorskip("av", reason="PyAV is not installed")
     with pytest.raises(SourceError, match=rf"^pipe '.*' {message.replace('(', '[(]')}"):
         list(open_source(written(sent), raw=raw))
+
+
+def test_the_index_of_mp4_must_be_in_front(written, tmp_path, frames):
+    with open_source(written(fragmented(tmp_path / "front.mp4", frames, "faststart"))) as source:
+        assert len(list(source)) == COUNT
+    with pytest.raises(SourceError, match="is not a video that can be read from front to back"):
+        open_source(written(fragmented(tmp_path / "behind.mp4", frames, "")))
 
 
 def test_without_pyav_only_raw_frames_are_read(written, tmp_path, frames, monkeypatch):

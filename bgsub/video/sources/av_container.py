@@ -55,7 +55,7 @@ class Container:
             options["hwaccel"] = av.codec.hwaccel.HWAccel(hardware, allow_software_fallback=False)
         problem = f"'{path}' is not a video that can be read, or it is damaged"
         if isinstance(path, Pipe):
-            problem = f"{path} is not a video that can be read from front to back (of MP4, a fragmented one can)"
+            problem = no_video(path)
         try:
             # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
             self.container = av.open(str(path.absolute()) if isinstance(path, Path) else path, **options)
@@ -178,3 +178,8 @@ def working_hardware(path: Path, name: str) -> str | None:
     tried = f"tried {', '.join(kinds)}" if kinds else "this FFmpeg knows none"
     logger.warning("no hardware decoder works for %s (%s): it is decoded in software", name, tried)
     return None
+
+
+def no_video(pipe: Pipe) -> str:
+    """Return what to say of a pipe through which no video comes that can be decoded."""
+    return f"{pipe} is not a video that can be read from front to back (of MP4, one whose index is in front)"

@@ -59,7 +59,10 @@ class AvPipeSource(PipeSource):
         self._time_base: Fraction = stream.time_base
         self._stream_rate = rate_as_fraction(float(stream.average_rate or stream.guessed_rate or 0))
         self._decoded = self._good_frames()
-        first = next(self._decoded, None)
+        try:
+            first = next(self._decoded, None)
+        except CutShortError:  # an index that comes behind the pictures, for one
+            raise SourceError(av_container.no_video(pipe)) from None
         if first is None:
             raise SourceError(f"no frame of {self.name} can be decoded")
         _, frame = first
