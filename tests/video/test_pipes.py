@@ -97,8 +97,9 @@ def test_what_is_no_video(written, sent, raw, message):
 def test_the_index_of_mp4_must_be_in_front(written, tmp_path, frames):
     with open_source(written(fragmented(tmp_path / "front.mp4", frames, "faststart"))) as source:
         assert len(list(source)) == COUNT
+    noise = np.random.default_rng(0).integers(0, 256, (300, HEIGHT, WIDTH, 3), dtype=np.uint8)  # more than is looked at
     with pytest.raises(SourceError, match="is not a video that can be read from front to back"):
-        open_source(written(fragmented(tmp_path / "behind.mp4", frames, "")))
+        open_source(written(fragmented(tmp_path / "behind.mp4", noise, "")))
 
 
 def test_without_pyav_only_raw_frames_are_read(written, tmp_path, frames, monkeypatch):
