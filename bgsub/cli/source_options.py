@@ -80,8 +80,10 @@ reconnect_option = click.option(
     help="For how long a lost camera, or one that is not there at the start, is tried again; 0 is not at all, inf for "
     "ever. Default: lost network cameras for ever, others not at all.",
 )
-on_error_option = choice(
-    "--on-error", of=["stop", "skip"], text="What to do at a frame that cannot be read; it is named either way."
+on_error_option = click.option(
+    "--on-error",
+    type=click.Choice(["stop", "skip"]),
+    help="What to do at a frame that cannot be read; it is named either way.  [default: skip for cameras, else stop]",
 )
 rate_option = click.option(
     "--rate",

@@ -62,8 +62,8 @@ class Job:
         Folder of a picture of each moment with motion, see `bgsub.events.NoticeSink`.
     reconnect : float, optional
         Seconds for which a camera that was lost is tried again, see `CameraSource`.
-    on_error : {"stop", "skip"}
-        What a frame that cannot be read does.
+    on_error : {"stop", "skip"}, optional
+        What a frame that cannot be read does, see `open_source`.
     rate : float, optional
         Frames per second, where the source does not know or is wrong.
     model, save_model : Path, optional
@@ -102,7 +102,7 @@ class Job:
     webhook: tuple[str, ...] = ()
     snapshots: Path | None = None
     reconnect: float | None = None
-    on_error: str = "stop"
+    on_error: str | None = None
     rate: float | None = None
     model: Path | None = None
     save_model: Path | None = None

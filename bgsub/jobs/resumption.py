@@ -153,11 +153,11 @@ def _is_there(target: Path) -> bool:
     return any(target.iterdir()) if target.is_dir() else target.exists()
 
 
-def note_interruption(job: Job, source: FrameSource) -> None:
-    """Write down that a job without `resume` was stopped early: its outputs are shorter than those of the whole.
+def note_beginning(job: Job, source: FrameSource) -> None:
+    """Write down that a job without `resume` has begun: until its end, its outputs are not those of the whole.
 
-    A later run with `resume` then begins anew instead of taking them for finished. A checkpoint that is there says
-    as much, and stays; that the note cannot be written does not make the finished outputs a failure.
+    Where it is stopped or killed, a later run with `resume` begins anew instead of taking them for finished. A
+    checkpoint that is there says as much, and stays; that the note cannot be written does not stop the job.
     """
     path = job.output / FOLDER / FILE
     if path.exists() or not (job.save or job.event_files):
@@ -168,8 +168,8 @@ def note_interruption(job: Job, source: FrameSource) -> None:
         logger.warning("%s; a run with --resume would take the outputs for finished", error)
 
 
-def forget_interruption(job: Job, source: FrameSource) -> None:
-    """Remove what `note_interruption` wrote of the same job, whose outputs are whole by now."""
+def forget_beginning(job: Job, source: FrameSource) -> None:
+    """Remove what `note_beginning` wrote of the same job, whose outputs are whole by now."""
     path = job.output / FOLDER / FILE
     if not path.exists():
         return

@@ -19,7 +19,7 @@ def process_video(
     outputs: Callback | Sink | Sequence[Callback | Sink] = (),
     *,
     subtractor: Subtractor | None = None,
-    on_error: str = "stop",
+    on_error: str | None = None,
 ) -> Summary:
     """Separate a whole video.
 
@@ -32,7 +32,7 @@ def process_video(
         taken them. Sinks are closed at the end, or aborted on a failure.
     subtractor : Subtractor, optional
         By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
-    on_error : {"stop", "skip"}
+    on_error : {"stop", "skip"}, optional
         What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
 
     Returns
@@ -79,7 +79,7 @@ def default_subtractor(source: FrameSource) -> Subtractor:
 
 
 def separate(
-    source: SourceSpec | FrameSource, *, subtractor: Subtractor | None = None, on_error: str = "stop"
+    source: SourceSpec | FrameSource, *, subtractor: Subtractor | None = None, on_error: str | None = None
 ) -> Iterator[tuple[Frame, Separation]]:
     """Yield each frame of a video with its separation, in the calling thread.
 
@@ -92,7 +92,7 @@ def separate(
         Opened at once, so that a wrong one shows before the loop.
     subtractor : Subtractor, optional
         By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
-    on_error : {"stop", "skip"}
+    on_error : {"stop", "skip"}, optional
         What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
 
     Yields

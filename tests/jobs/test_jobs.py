@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import itertools
 import json
 import re
 from contextlib import nullcontext
@@ -218,6 +219,23 @@ def test_a_watch_that_fails_leaves_nothing_open(job):
         run_job(replace(job, save=("mask.npz",), event_files=("csv",)), watch=watch)
     assert not (job.output / "mask.npz").exists()
     assert not (job.output / "events.csv").exists()
+
+
+def test_what_a_dead_run_has_left_is_not_taken_for_the_whole(job):
+    count = itertools.count(1)
+
+    def die(_frame, _separation):
+        if next(count) == 7:
+            raise RuntimeError("killed")
+
+    job = replace(job, save=("mask.png",))
+    with pytest.raises(RuntimeError):
+        run_job(job, watch=lambda _source: nullcontext(die))
+    assert 0 < len(list((job.output / "mask").iterdir())) < COUNT
+    assert not run_job(replace(job, resume=True)).already_done
+    assert len(list((job.output / "mask").iterdir())) == COUNT
+    assert not (job.output / ".resume").exists()
+    assert run_job(replace(job, resume=True)).already_done
 
 
 def test_the_note_of_an_interruption_leaves_a_checkpoint_alone(job):

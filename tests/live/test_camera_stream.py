@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.loopback_camera import LoopbackCamera
+from bgsub.live.mjpeg import encode_part
 from bgsub.live.stamp import age, read_stamp
 from bgsub.video import ArraySource, CameraSource, Sink
 
@@ -63,6 +65,25 @@ def test_a_slow_receiver_sees_the_newest_frame(camera):
     assert source.dropped >= 30
     # Without a thread that drains the stream it would be 1.4 s in the end.
     assert np.median(latencies) < 0.1
+
+
+@pytest.mark.parametrize("kind", ["random", "zeros", "empty"])
+def test_bad_pictures_are_left_out_and_counted(monkeypatch, caplog, kind):
+    rng, numbers = np.random.default_rng(1), itertools.count()
+
+    def spoil(jpeg):
+        if next(numbers) % 10 != 9:
+            return encode_part(jpeg)
+        return encode_part({"random": rng.bytes(len(jpeg)), "zeros": bytes(len(jpeg)), "empty": b""}[kind])
+
+    monkeypatch.setattr("bgsub.live.loopback_camera.encode_part", spoil)
+    with LoopbackCamera(make_frames(8, 48, 64), RATE) as camera, CameraSource(camera.address) as source:
+        for frame in source:
+            assert frame.image.shape == (48, 64, 3)
+            if source.skipped >= 4:
+                break
+    # The first, the second and the fourth: a camera that sends many must not fill the log.
+    assert 1 <= sum("cannot be read; skipped" in message for message in caplog.messages) <= 3
 
 
 def test_a_cut_line_is_connected_again(camera, caplog):

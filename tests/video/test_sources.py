@@ -303,7 +303,7 @@ def test_camera_that_loses_a_frame_or_sends_none(monkeypatch, frames, caplog):
     assert source.skipped == 1
     assert caplog.messages == ["frame 1 of camera 0 cannot be read; skipped", "camera 0 ended after 3 frames"]
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([frames[0], None, frames[1]]))
-    with says(SourceError, "frame 1 of camera 0 cannot be read"), CameraSource(0) as source:
+    with says(SourceError, "frame 1 of camera 0 cannot be read"), CameraSource(0, on_error="stop") as source:
         list(source)
     monkeypatch.setattr(cv2, "VideoCapture", FakeCapture([]))
     with says(SourceError, "camera 0 sends no frame"), CameraSource(0) as source:

@@ -254,8 +254,11 @@ class FrameSource(ABC):
         """Raise or log, as `on_error` says, that `count` frames could not be read."""
         if self.on_error == "stop":
             raise SourceError(message)
+        told = self.skipped.bit_length()
         self.skipped += count
-        logger.warning("%s; skipped", message)
+        # A camera that sends one after the other must not fill the log.
+        level = logging.DEBUG if self.live and self.skipped.bit_length() == told else logging.WARNING
+        logger.log(level, "%s; skipped", message)
 
     def _time(self, index: int) -> float | None:
         """Seconds at which frame `index` falls by the rate."""

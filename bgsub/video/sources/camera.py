@@ -75,7 +75,7 @@ class CameraSource(FrameSource):
         *,
         open_timeout: float = 10.0,
         read_timeout: float = 10.0,
-        on_error: str = "stop",
+        on_error: str = "skip",
         rate: float | Fraction | None = None,
         reconnect: bool | float | None = None,
         max_wait: float = 30.0,

@@ -35,7 +35,7 @@ SourceSpec = int | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | n
 def open_source(
     spec: SourceSpec,
     *,
-    on_error: str = "stop",
+    on_error: str | None = None,
     rate: float | Fraction | None = None,
     backend: str = "auto",
     hardware: bool = False,
@@ -58,8 +58,9 @@ def open_source(
         (n, h, w, c); a named pipe, or ``"-"`` for standard input. Several video files, as a list or a glob
         ("cam-*.mp4", in natural order), are one video, see `FileRow`. A file or folder whose name looks like a camera
         index is reached as ``./0``, or as a `Path`. What comes through a pipe can be iterated over once.
-    on_error : {"stop", "skip"}
-        What a frame that cannot be read does: raise `SourceError`, or be logged, counted and left out.
+    on_error : {"stop", "skip"}, optional
+        What a frame that cannot be read does: raise `SourceError`, the default, or be logged, counted and left out, the
+        default of a camera.
     rate : float or Fraction, optional
         Frames per second, for image sequences and arrays, or where a video is wrong about it.
     backend : {"auto", "opencv", "pyav"}
@@ -100,9 +101,9 @@ def open_source(
 
 @dataclass(frozen=True)
 class _Opening:
-    """How a source is opened; fields as the parameters of `open_source`."""
+    """How a source is opened; fields as the parameters of `open_source`, of which the first is `on_error`."""
 
-    on_error: str
+    camera_error: str | None
     rate: float | Fraction | None
     backend: str
     hardware: bool
@@ -110,6 +111,11 @@ class _Opening:
     reconnect: bool | float | None
     open_timeout: float
     read_timeout: float
+
+    @property
+    def on_error(self) -> str:
+        """What an unreadable frame does, but for a camera."""
+        return self.camera_error or "stop"
 
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
@@ -153,7 +159,7 @@ class _Opening:
             camera,
             open_timeout=self.open_timeout,
             read_timeout=self.read_timeout,
-            on_error=self.on_error,
+            on_error=self.camera_error or "skip",
             rate=self.rate,
             reconnect=self.reconnect,
         )
