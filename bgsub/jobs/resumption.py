@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from bgsub.errors import OutputError, ParameterError, SinkError, SourceError
+from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, SourceError
 from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
 from bgsub.jobs.identity import InputState, JobIdentity
 from bgsub.jobs.job import Job
@@ -153,12 +153,28 @@ def _is_there(target: Path) -> bool:
     return any(target.iterdir()) if target.is_dir() else target.exists()
 
 
-def note_beginning(job: Job, source: FrameSource) -> None:
-    """Write down that a job without `resume` has begun: until its end, its outputs are not those of the whole.
+@contextmanager
+def noted(job: Job, source: FrameSource) -> Iterator[None]:
+    """Write down that a job has begun: until `forget` is called, its outputs are not those of the whole.
 
-    Where it is stopped or killed, a later run with `resume` begins anew instead of taking them for finished. A
-    checkpoint that is there says as much, and stays; that the note cannot be written does not stop the job.
+    Where it is stopped or killed, or its source breaks off, a later run with `resume` begins anew then instead of
+    taking them for finished. Wrong input, of which nothing was made, leaves no note.
     """
+    if not job.resume:
+        _note(job, source)
+    try:
+        yield
+    except BrokenSourceError:  # the outputs are finished, and the checkpoints of a run with `resume` are gone
+        _note(job, source)
+        raise
+    except (ParameterError, SourceError):
+        if not job.resume:
+            forget(job, source)
+        raise
+
+
+def _note(job: Job, source: FrameSource) -> None:
+    """Write the note, if there is no checkpoint, which says as much; that it cannot be written does not stop the job."""
     path = job.output / FOLDER / FILE
     if path.exists() or not (job.save or job.event_files):
         return
@@ -168,15 +184,15 @@ def note_beginning(job: Job, source: FrameSource) -> None:
         logger.warning("%s; a run with --resume would take the outputs for finished", error)
 
 
-def forget_beginning(job: Job, source: FrameSource) -> None:
-    """Remove what `note_beginning` wrote of the same job, whose outputs are whole by now."""
+def forget(job: Job, source: FrameSource) -> None:
+    """Remove what `noted` wrote of the same job, whose outputs are whole by now."""
     path = job.output / FOLDER / FILE
     if not path.exists():
         return
     with suppress(SourceError):  # what cannot be read is left to the run that wants to go on from there
-        noted = Checkpoint.read(path)
-        if not noted.frames and not _difference(path, noted, _beginning(job, source)):
-            Checkpoints(path, noted).remove()
+        before = Checkpoint.read(path)
+        if not before.frames and not _difference(path, before, _beginning(job, source)):
+            Checkpoints(path, before).remove()
 
 
 def _beginning(job: Job, source: FrameSource) -> Checkpoint:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub import video
-from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, SourceError, StoppedError
+from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
 from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.notices.sink import NoticeSink
 from bgsub.events.notices.tally import NONE
@@ -21,7 +21,7 @@ from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.job import Job, JobResult, Statistics
 from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
-from bgsub.jobs.resumption import alone, forget_beginning, note_beginning, prepare
+from bgsub.jobs.resumption import alone, forget, noted, prepare
 from bgsub.jobs.summary import Summary
 from bgsub.separation import Separation
 from bgsub.subtractor import BackgroundSubtractor
@@ -90,10 +90,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             subtractor, sinks, checkpoints = prepare(job, source, subtractor, make_sinks)
             if checkpoints is None:
                 return _already_done(job, source, sinks)
-        is_noted = comes_again and not source.live
-        if is_noted and not job.resume:
-            note_beginning(job, source)
-        try:
+        with noted(job, source) if comes_again and not source.live else nullcontext():
             result = execute(
                 source,
                 subtractor if regions is None else RegionSubtractor(subtractor, regions),
@@ -103,16 +100,8 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
                 controls=controls,
                 checkpoints=checkpoints,
             )
-        except BrokenSourceError:
-            if is_noted:  # the outputs are finished, their checkpoints gone
-                note_beginning(job, source)
-            raise
-        except (ParameterError, SourceError):  # nothing was made
-            if not job.resume:
-                forget_beginning(job, source)
-            raise
         if result.summary.stopped == "end" and not job.resume:
-            forget_beginning(job, source)
+            forget(job, source)
         return result
 
 
