@@ -174,7 +174,7 @@ def noted(job: Job, source: FrameSource) -> Iterator[None]:
 
 
 def _note(job: Job, source: FrameSource) -> None:
-    """Write the note, if there is no checkpoint, which says as much; that it cannot be written does not stop the job."""
+    """Write the note, where no checkpoint says as much; that it cannot be written does not stop the job."""
     path = job.output / FOLDER / FILE
     if path.exists() or not (job.save or job.event_files):
         return
