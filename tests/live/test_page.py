@@ -237,6 +237,9 @@ def test_regions_are_drawn_named_edited_and_saved(size):
 
         page.locator("summary").click()
         page.locator(".which").select_option("gate")
+        sync_api.expect(page.locator("svg.drawing circle")).to_have_count(
+            10
+        )  # its corners and the middles of its sides
         drag(page, (45, 36), (50, 49.5))  # onto the next corner
         page.get_by_label("Purpose").select_option("never show")
         page.locator(".which").select_option("door")

@@ -38,8 +38,10 @@ class RegionEditor {
   open() {
     this.svg.toggleAttribute("hidden", !this.box.open);
     if (!this.box.open) return;
-    this.card.select.value = "input"; // the whole frame once
-    this.card.watch();
+    if (this.card.select.value !== "input") { // the whole frame once
+      this.card.select.value = "input";
+      this.card.watch();
+    }
     this.choose(this.regions.length - 1);
   }
 
