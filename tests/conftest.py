@@ -18,6 +18,7 @@ if os.environ.get("CI"):
 
 ROOT = Path(__file__).parent
 STREAMS = (
+    "attacks",
     "cli",
     "jobs/batch",
     "jobs/test_jobs.py",

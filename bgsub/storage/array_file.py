@@ -18,6 +18,7 @@ import numpy as np
 from bgsub.errors import SourceError
 from bgsub.numerics.state import State
 from bgsub.storage.atomic import replacing
+from bgsub.storage.lasting import sync_folder
 
 _HEADER = "header"
 
@@ -52,12 +53,8 @@ def write(path: Path, kind: Kind, header: dict[str, Any], state: State, *, lasti
         if lasting:
             file.flush()
             os.fsync(file.fileno())
-    if lasting and os.name == "posix":  # the renaming as well; Windows can not and need not
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    if lasting:
+        sync_folder(path.parent)  # the renaming as well
 
 
 def read_header(path: Path, kind: Kind) -> dict[str, Any]:
