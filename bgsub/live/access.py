@@ -62,6 +62,15 @@ class Access:
         return is_loopback(name) or name == self._host.lower()
 
     @staticmethod
+    def is_embedded(headers: Mapping[str, str]) -> bool:
+        """Return whether a page from elsewhere uses what is asked for; a link there, which shows it alone, may.
+
+        Browsers tell; where they do not, what is answered must not be used by others either (its header fields).
+        """
+        elsewhere = headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
+        return elsewhere and headers.get("Sec-Fetch-Dest", "") != "document"
+
+    @staticmethod
     def is_same_origin(headers: Mapping[str, str]) -> bool:
         """Return whether a command comes from the page itself or from no page at all, and is JSON.
 

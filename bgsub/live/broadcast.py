@@ -42,6 +42,8 @@ class Broadcast:
         self._viewer = Viewer(controls, name, backdrop=backdrop, longest_side=_LONGEST_SIDE, words=False)
         self._whole = Viewer(controls, name, backdrop=backdrop, words=False)
         self._changed = threading.Condition()
+        self._drawing = threading.Lock()
+        self._drawn = -1, "", b""  # the last PNG: of which frame, which view
         self._views: dict[str, _View] = {}
         self._newest: Shown | None = None
         self._count = 0
@@ -82,10 +84,17 @@ class Broadcast:
                     del self._views[name]
 
     def png(self, name: str) -> bytes:
-        """Return a view of the newest frame in full size as a PNG file."""
-        newest = self._newest
-        picture = self._whole.waiting() if newest is None else self._whole.view(newest, name)
-        return _encode(".png", picture)
+        """Return a view of the newest frame in full size as a PNG file; made once for all who ask meanwhile."""
+        asked = self._count
+        with self._drawing:
+            made, view, png = self._drawn
+            if view != name or made < asked:
+                with self._changed:
+                    count, newest = self._count, self._newest
+                picture = self._whole.waiting() if newest is None else self._whole.view(newest, name)
+                png = _encode(".png", picture)
+                self._drawn = count, name, png
+            return png
 
     def close(self) -> None:
         """End the watching and the thread."""

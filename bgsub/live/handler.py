@@ -6,6 +6,7 @@ import http.server
 import json
 import logging
 import select
+import socketserver
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from bgsub.jobs.controls import LIVE_VIEWS
 from bgsub.live.access import Access
 from bgsub.live.broadcast import Broadcast
 from bgsub.live.commands import do, tell
+from bgsub.live.connections import Connections
 from bgsub.live.mjpeg import BOUNDARY, encode_part, multipart_headers
 from bgsub.live.region_store import RegionStore
 
@@ -34,13 +36,15 @@ _FILES = {
 _PROTECTION = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data:; "
     "frame-ancestors 'none'; form-action 'none'; base-uri 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
 _LARGEST_BODY = 1 << 16  # bytes; regions have many corners
 _STREAMS = 16  # at most, of all browsers
-_PATIENCE = 10  # seconds that a client may take to send its request, or to take a picture
+PATIENCE = 10  # seconds that a client may take to send its whole request, or to take a picture
 _LOOK = 0.5  # seconds without a new picture after which the browser may have gone
 
 _Answer = Callable[[], None]
@@ -69,6 +73,12 @@ class PageState:
                 self.streams -= is_free
 
 
+class _Host(socketserver.BaseServer):
+    """What a handler needs of its server."""
+
+    connections: Connections
+
+
 class LiveHandler(http.server.BaseHTTPRequestHandler):
     """Answers one request; see `bgsub.live.access` for who is answered.
 
@@ -78,7 +88,8 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
 
     server_version = "bgsub"
     sys_version = ""
-    timeout = _PATIENCE
+    timeout = PATIENCE
+    server: _Host
 
     def __init__(self, page: PageState, *request: Any) -> None:
         self._page = page
@@ -115,19 +126,43 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
             self._fail(HTTPStatus.FORBIDDEN, "this page is for its own machine")
         elif not access.has_token(headers, self._query):
             self._fail(HTTPStatus.FORBIDDEN, "the token is missing or wrong")
+        elif access.is_embedded(headers):
+            self._fail(HTTPStatus.FORBIDDEN, "another page may lead here, but not show or use what is here")
         elif parts.path not in routes:
             self._fail(HTTPStatus.NOT_FOUND, "there is no such page")
         else:
             try:
-                routes[parts.path]()
+                self._welcomed(routes[parts.path])
             except (ParameterError, SinkError) as error:
                 self._fail(HTTPStatus.BAD_REQUEST, str(error))
             except (OSError, TimeoutError):
                 logger.debug("the browser at %s has gone", self.client_address[0])
 
     def _headers(self) -> dict[str, str]:
-        names = ("Host", "Authorization", "Cookie", "Content-Type", "Sec-Fetch-Site", "Origin")
+        names = ("Host", "Authorization", "Cookie", "Content-Type", "Sec-Fetch-Site", "Sec-Fetch-Dest", "Origin")
         return {name: str(self.headers[name]) for name in names if self.headers[name] is not None}
+
+    def _welcomed(self, answer: _Answer) -> None:
+        """Answer once the request is here whole; only then its connection may take its time."""
+        self._body = b""
+        if self.command == "POST" and not self._read_body():
+            return
+        if self.server.connections.welcome(self.connection):
+            answer()
+        else:
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many are connected already")
+
+    def _read_body(self) -> bool:
+        """Read what a command says; False where its length is not allowed, which is told then."""
+        length = self.headers.get("Content-Length", "")
+        if not _is_number(length):
+            self._fail(HTTPStatus.LENGTH_REQUIRED, "a command tells its length")
+            return False
+        if int(length) > _LARGEST_BODY:
+            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_LARGEST_BODY} bytes")
+            return False
+        self._body = self.rfile.read(int(length))
+        return True
 
     def _camera(self) -> Broadcast:
         """Return the camera that the query names by its number."""
@@ -166,7 +201,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
     def _picture(self) -> None:
         camera = self._camera()
         with camera.watch(self._view(camera)) as latest:
-            newest = latest.wait_newer(0, _PATIENCE)
+            newest = latest.wait_newer(0, PATIENCE)
         if newest is None:
             self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{camera.name} has no picture")
         else:
@@ -176,14 +211,8 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         if not self._page.access.is_same_origin(self._headers()):
             self._fail(HTTPStatus.FORBIDDEN, "a command is JSON and comes from the page itself")
             return
-        length = self.headers.get("Content-Length", "")
-        if not _is_number(length):
-            self._fail(HTTPStatus.LENGTH_REQUIRED, "a command tells its length")
-        elif int(length) > _LARGEST_BODY:
-            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_LARGEST_BODY} bytes")
-        else:
-            do(self.rfile.read(int(length)), self._page.broadcasts, self._page.regions)
-            self._statistics()
+        do(self._body, self._page.broadcasts, self._page.regions)
+        self._statistics()
 
     def _stream(self) -> None:
         camera = self._camera()
@@ -213,6 +242,10 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         return bool(readable) and not self.connection.recv(1024)
 
     # -- the wire ------------------------------------------------------------------------------------------------
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """Refuse what is no request, or a method that is not used here."""
+        self._fail(HTTPStatus(code), message or explain or HTTPStatus(code).phrase)
 
     def _fail(self, status: HTTPStatus, message: str) -> None:
         self._send_json(status, {"error": message})

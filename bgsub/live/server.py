@@ -9,7 +9,6 @@ import socket
 import socketserver
 import threading
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -17,7 +16,8 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.controls import Controls
 from bgsub.live.access import Access
 from bgsub.live.broadcast import Broadcast
-from bgsub.live.handler import LiveHandler, PageState
+from bgsub.live.connections import Connections
+from bgsub.live.handler import PATIENCE, LiveHandler, PageState
 from bgsub.live.region_store import RegionStore
 from bgsub.live.viewer import Backdrop
 from bgsub.separation import Separation
@@ -25,8 +25,6 @@ from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
 
 logger = logging.getLogger("bgsub")
-
-_CONNECTIONS = 64  # at most; a page holds one per camera and asks for numbers by others
 
 
 class LiveServer:
@@ -122,12 +120,12 @@ class _Server(http.server.ThreadingHTTPServer):
     """The sockets; every connection has a thread, and all have ended after `end`."""
 
     daemon_threads = False
+    request_queue_size = 128  # a short queue lets whoever connects often keep others waiting
 
     def __init__(self, host: str, port: int, page: PageState) -> None:
         self._access = page.access
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._lock = threading.Lock()
-        self._connections: set[socket.socket] = set()
+        self.connections = Connections(PATIENCE)
         try:
             super().__init__((host, port), partial(LiveHandler, page))
         except OSError as error:
@@ -149,29 +147,22 @@ class _Server(http.server.ThreadingHTTPServer):
         return f"http://{shown}:{port}/" + (f"?token={self._access.token}" if self._access.token else "")
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection in a thread of its own, unless there are too many."""
-        with self._lock:
-            full = len(self._connections) >= _CONNECTIONS
-            if not full:
-                self._connections.add(request)
-        if full:
-            logger.debug("a connection too many from %s", client_address[0])
-            self.shutdown_request(request)
-            return
+        """Serve a connection in a thread of its own."""
+        self.connections.add(request, client_address[0])
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
         """Forget a connection that has been served."""
-        with self._lock:
-            self._connections.discard(request)
+        self.connections.remove(request)
         super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Look, between connections and some times a second, after those that take too long."""
+        self.connections.end_late()
 
     def end(self) -> None:
         """Close all connections and wait for their threads."""
-        with self._lock:
-            for connection in self._connections:
-                with suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
+        self.connections.end()
         self.server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -409,14 +409,21 @@ def test_streams_are_bounded(server, client, monkeypatch):
         assert client.ask("/statistics")[0] == 200
 
 
-def test_connections_are_bounded(server, client, monkeypatch):
-    monkeypatch.setattr("bgsub.live.server._CONNECTIONS", 1)
+def test_strangers_are_bounded_and_the_oldest_goes(server, client, monkeypatch):
+    monkeypatch.setattr("bgsub.live.connections._STRANGERS", 1)
     with socket.create_connection(("127.0.0.1", client.port), 10) as idle:
-        wait_until(lambda: server._server._connections)
-        with pytest.raises((http.client.HTTPException, OSError)):
-            client.ask("/statistics")
-        idle.close()
-    wait_until(lambda: not server._server._connections)
+        wait_until(lambda: server._server.connections)
+        assert client.ask("/statistics")[0] == 200
+        assert idle.recv(1) == b""
+    wait_until(lambda: not server._server.connections)
+
+
+def test_the_welcome_are_bounded(server, client, monkeypatch):
+    monkeypatch.setattr("bgsub.live.connections._WELCOME", 1)
+    with client.watch("/stream") as picture:
+        picture()
+        assert client.refusal("/statistics") == (503, "too many are connected already")
+    wait_until(lambda: not server._server.connections)
     assert client.ask("/statistics")[0] == 200
 
 
@@ -426,7 +433,7 @@ def test_nothing_is_left_after_close(controls):
     client = Client(server)
     with client.watch("/stream") as picture, socket.create_connection(("127.0.0.1", client.port), 10):
         picture()
-        wait_until(lambda: len(server._server._connections) == 2)
+        wait_until(lambda: len(server._server.connections) == 2)
         server.close()
         assert set(threading.enumerate()) == before
     server.close()
