@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import DependencyError, SourceError, import_optional
+from bgsub.video.containment import FORMATS
 from bgsub.video.sources.base import logger
 from bgsub.video.sources.pipe import Pipe
 
@@ -19,9 +20,6 @@ ONE_FRAME_PER_PACKET = frozenset({"av1", "dnxhd", "ffv1", "h264", "hevc", "huffy
 
 # More than decoders hold back: a frame for each thread and 16 to put them in order.
 _HELD_BACK = 512
-
-# FFmpeg films text files (.txt, .nfo): 640 x 400 pixels of letters are never what was meant.
-_TEXT_ART = "ansi"
 
 
 def import_av() -> Any:
@@ -50,7 +48,7 @@ class Container:
         av = import_av()
         self._av, self.path, self.broken = av, path, False
         self._lock, self._closed = threading.Lock(), False
-        options: dict[str, Any] = {"metadata_errors": "replace"}
+        options: dict[str, Any] = {"metadata_errors": "replace", "options": {"format_whitelist": FORMATS}}
         if hardware is not None:
             options["hwaccel"] = av.codec.hwaccel.HWAccel(hardware, allow_software_fallback=False)
         problem = f"'{path}' is not a video that can be read, or it is damaged"
@@ -64,7 +62,7 @@ class Container:
                 raise
             raise SourceError(problem) from None
         stream = first_video(self.container)
-        if stream is None or stream.codec_context is None or stream.codec_context.name == _TEXT_ART:
+        if stream is None or stream.codec_context is None:
             self.container.close()
             raise SourceError(problem)
         self.stream: Any = stream

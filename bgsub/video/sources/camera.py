@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video.sources.base import Frame, FrameSource, logger, number_name, rate_as_fraction
 from bgsub.video.sources.camera_address import is_camera, parse_camera, without_password
-from bgsub.video.sources.camera_connection import Camera, read_image
+from bgsub.video.sources.camera_connection import Camera, Capture, read_image
 from bgsub.video.sources.camera_grabber import Grabber, patience_in_seconds
 
 __all__ = ["CameraSource", "is_camera"]
@@ -185,7 +184,7 @@ class CameraSource(FrameSource):
             raise SourceError(f"{self.name} sends no frame")
 
 
-def _announced(capture: Any, local: bool) -> tuple[tuple[int, int], Fraction | None, int | None]:
+def _announced(capture: Capture, local: bool) -> tuple[tuple[int, int], Fraction | None, int | None]:
     """Return size, rate and length that an opened camera tells of."""
     size = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH)), int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
     count = capture.get(cv2.CAP_PROP_FRAME_COUNT)

@@ -7,13 +7,12 @@ import math
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from bgsub.errors import SourceError
 from bgsub.video.channel import Channel
-from bgsub.video.sources.camera_connection import FIRST_WAIT, Camera, read_image
+from bgsub.video.sources.camera_connection import FIRST_WAIT, Camera, Capture, read_image
 
 logger = logging.getLogger("bgsub")
 
@@ -48,7 +47,7 @@ class Grabber:
         Frames so far, unreadable ones included.
     """
 
-    def __init__(self, camera: Camera, capture: Any, patience: float, max_wait: float) -> None:
+    def __init__(self, camera: Camera, capture: Capture, patience: float, max_wait: float) -> None:
         self._camera, self._capture = camera, capture
         self._patience, self._max_wait = patience, max_wait
         self.pictures: Channel[Picture] = Channel(1, drop_oldest=True)
@@ -96,11 +95,13 @@ class Grabber:
         while not self._stopping.is_set() and self._read_one(self._capture):
             pass
         silence = time.monotonic() - self._last
+        if self._capture.excess:
+            return f"it sends {self._capture.excess}"
         if self._camera.local or silence < 0.9 * self._camera.read_timeout:
             return "it sends no more frames"
         return f"no frame for {silence:.2g} s" if silence < 9.5 else f"no frame for {silence:.0f} s"
 
-    def _read_one(self, capture: Any) -> bool:
+    def _read_one(self, capture: Capture) -> bool:
         """Pass on one picture; False if none came."""
         image, failures = read_image(capture, self._stopping.is_set)
         if image is None:

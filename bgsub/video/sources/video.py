@@ -11,14 +11,13 @@ from typing import Any
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.video._quiet import quiet
+from bgsub.video.containment import contained
 from bgsub.video.sources.base import Frame, number_name, rate_as_fraction
 from bgsub.video.sources.file import FileSource
 from bgsub.video.sources.part import Part
 
 # Damage of some hundred kilobytes costs a dozen reads in a row; after the end of a file a read costs nothing.
 _RETRIES = 100
-# FFmpeg films text files (.txt, .nfo): 640 x 400 pixels of letters are never what was meant.
-_TEXT_ART = cv2.VideoWriter.fourcc(*"ansi")
 
 
 class VideoFileSource(FileSource):
@@ -103,9 +102,9 @@ class VideoFileSource(FileSource):
 
 
 def _open(path: Path) -> Any:
-    with quiet():
+    with quiet(), contained():
         # FFmpeg takes "take1:2.avi" for a network protocol, but never a path that starts with a slash.
         capture = cv2.VideoCapture(str(path.absolute()))
-    if not capture.isOpened() or int(capture.get(cv2.CAP_PROP_FOURCC)) == _TEXT_ART:
+    if not capture.isOpened():
         raise SourceError(f"'{path}' is not a video that can be read, or it is damaged")
     return capture
