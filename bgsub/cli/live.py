@@ -35,6 +35,7 @@ from bgsub.video.sources.camera_address import file_name, without_password
 if TYPE_CHECKING:
     from bgsub.events.feed import EventFeed
     from bgsub.live.worker import Outcome
+    from bgsub.storage.file_lock import Claims
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import FrameSource
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
 @boxes_option
 @format_option
 @name_option
-@click.option("--overwrite", is_flag=True, help="Replace recordings and event files that exist.")
+@click.option("--overwrite", is_flag=True, help="Replace recordings, event files and a model that exist.")
 @event_options
 @motion_options
 @virtual_camera_options
@@ -85,7 +86,11 @@ def live(
     r reset the model, f freeze it.
     """
     cameras = cameras or ("0",)
-    outputs = _Outputs(clips, virtual, datetime.now(), options)
+    from bgsub.storage.file_lock import Claims  # noqa: PLC0415 - it takes a while
+
+    context = click.get_current_context()
+    claims = context.with_resource(Claims())
+    outputs = _Outputs(clips, virtual, datetime.now(), options, claims)
     _check(cameras, screen, outputs)
     check_model(options, options["model"])
     described = [
@@ -105,7 +110,7 @@ def live(
     ]
     page = None if screen.serve is None else {"host": screen.serve[0], "port": screen.serve[1], "token": screen.token}
     telling = Telling(quiet, duration)
-    runner = partial(_run, click.get_current_context(), replace(telling, quiet=quiet or len(cameras) > 1))
+    runner = partial(_run, context, replace(telling, quiet=quiet or len(cameras) > 1), claims=claims)
     start = partial(
         sessions.LiveSession,
         described,
@@ -113,7 +118,7 @@ def live(
         boxes=options["boxes"],
         page=page,
         backdrop=virtual.backdrop,
-        regions=_regions(click.get_current_context(), options),
+        regions=_regions(context, options),
         runner=runner,
     )
     with _advised(start, not screen.no_window, page is not None) as session:
@@ -162,6 +167,7 @@ class _Outputs:
     virtual: VirtualCamera
     started: datetime
     options: dict[str, Any]
+    claims: Claims
 
     def sinks(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
         """Return the outputs of a camera, in that folder below those of the options."""
@@ -187,10 +193,12 @@ class _Outputs:
             name=self.options["name"],
             boxes=self.options["boxes"],
             event_files=tuple(self.options["event_files"]),
+            model=self.options["model"],
+            save_model=self.options["save_model"],
             **clips.of_job,
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
-        return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions, feed)
+        return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions, feed, self.claims)
 
 
 def _is_standard(output: Path | None) -> bool:

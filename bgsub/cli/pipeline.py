@@ -23,6 +23,7 @@ from bgsub.video.timecode import Timecode
 if TYPE_CHECKING:
     from bgsub.jobs.run import Watch
     from bgsub.separation import Separation
+    from bgsub.storage.file_lock import Claims
     from bgsub.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import Frame, FrameSource
@@ -91,13 +92,14 @@ def run_pipeline(
     *,
     controls: Controls | None = None,
     save_model: Path | None = None,
+    claims: Claims | None = None,
 ) -> JobResult:
     """Run an opened source to its end, the wanted duration or a signal, save the model and print the summary.
 
     Errors are those of `execute`. A source that breaks off, and a signal, leave finished outputs.
     """
     controls = controls or Controls()
-    run = partial(jobs.execute, source, subtractor, sinks, save_model=save_model)
+    run = partial(jobs.execute, source, subtractor, sinks, save_model=save_model, claims=claims)
     return _told(partial(run, watch=telling.watch(controls), controls=controls), telling)
 
 

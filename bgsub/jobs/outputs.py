@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from bgsub import events
 from bgsub.errors import ParameterError, SinkError
@@ -14,12 +15,15 @@ from bgsub.events.clips.rules import ClipRules
 from bgsub.events.motion import MotionRules
 from bgsub.events.notices.create import make_notices
 from bgsub.jobs.job import Job
+from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import ANNOTATED, expand_name
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.create import create_sinks, label_of
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.pipe import STANDARD
+
+Claim = Callable[[Path], None]
 
 
 def make_sinks(
@@ -29,6 +33,7 @@ def make_sinks(
     started: datetime,
     regions: Regions | None = None,
     feed: events.EventFeed | None = None,
+    claims: Claims | None = None,
 ) -> list[Sink]:
     """Return the sinks of a job.
 
@@ -46,6 +51,8 @@ def make_sinks(
         Where events are counted.
     feed : EventFeed, optional
         Shared with what else looks at the run; by default a new one.
+    claims : Claims, optional
+        Gets the outputs, before they are looked for.
 
     Raises
     ------
@@ -56,6 +63,7 @@ def make_sinks(
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
     own = feed is None
+    claim: Claim = (lambda _target: None) if claims is None else claims.take
     feed = feed or events.make_feed(source, MotionRules(**job.motion), regions)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
@@ -63,14 +71,15 @@ def make_sinks(
         def wrap(sink: Sink, view: str) -> Sink:
             return events.AnnotatingSink(sink, feed, regions) if view in drawn else sink
 
-        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, started=started, wrap=wrap)
+        options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claim}
+        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, **options)
     try:
         if job.record is not None:  # before the events, which tell of its clips
             sinks.append(_recorder(job.record, job, source, feed))
-        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks)
+        sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks, claim)
         if job.on_event or job.webhook or job.snapshots is not None:
             sinks.append(make_notices(job.on_event, job.webhook, job.snapshots, feed, label_of(source), job.record))
-        _check_model(job, sinks)
+        _check_model(job, source, sinks, overwrite, claim)
     except BaseException:
         for sink in sinks:
             sink.abort()
@@ -87,6 +96,14 @@ def targets_of(sink: Sink) -> list[Path]:
     return list(paths) if paths else [] if target is None else [target]
 
 
+def take_all(claims: Claims, sinks: Sequence[Sink]) -> None:
+    """Claim what the sinks make, or what they say; SinkError if another run writes some of it."""
+    for sink in sinks:
+        said: list[Path] | None = getattr(sink, "claims", None)
+        for target in targets_of(sink) if said is None else said:
+            claims.take(target)
+
+
 def _recorder(folder: Path, job: Job, source: FrameSource, feed: events.EventFeed) -> RecorderSink:
     rules, label = ClipRules(**job.recording), label_of(source)
     return RecorderSink(
@@ -101,11 +118,19 @@ def _recorder(folder: Path, job: Job, source: FrameSource, feed: events.EventFee
     )
 
 
-def _check_model(job: Job, sinks: Sequence[Sink]) -> None:
-    """Refuse a model that would replace one of the outputs."""
-    targets = {target.resolve() for sink in sinks for target in targets_of(sink)}
-    if job.save_model is not None and job.save_model.resolve() in targets:
-        raise ParameterError(f"the model and an output would both be '{job.save_model}'")
+def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite: bool, claim: Claim) -> None:
+    """Refuse a model that would replace the input, one of the outputs, or anything but the model that goes on in it."""
+    saved = job.save_model
+    if saved is None:
+        return
+    if saved.resolve() in {path.resolve() for path in source.paths}:
+        raise ParameterError(f"the model cannot be saved as '{saved}': that is the input itself")
+    if saved.resolve() in {target.resolve() for sink in sinks for target in targets_of(sink)}:
+        raise ParameterError(f"the model and an output would both be '{saved}'")
+    claim(saved)
+    goes_on = job.model is not None and job.model.resolve() == saved.resolve()
+    if saved.exists() and not (overwrite or goes_on):
+        raise SinkError(f"the model '{saved}' exists already; --overwrite replaces it, --model goes on with it")
 
 
 def _event_sinks(
@@ -116,6 +141,7 @@ def _event_sinks(
     started: datetime,
     regions: Regions | None,
     others: Sequence[Sink],
+    claim: Claim,
 ) -> list[Sink]:
     if not job.event_files:
         return []
@@ -129,6 +155,7 @@ def _event_sinks(
             raise ParameterError(
                 f"{taken[target]} and {name} would both be '{target}': the name needs the field {{view}}"
             )
+        claim(target)
         if target.exists() and not overwrite:
             raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
         return target

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
 from bgsub.jobs.identity import InputState, JobIdentity
 from bgsub.jobs.job import Job
 from bgsub.jobs.outputs import targets_of
-from bgsub.storage.file_lock import hold
 from bgsub.subtractor import BackgroundSubtractor
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
@@ -75,11 +74,6 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
     if difference := _difference(path, start, new):
         raise ParameterError(f"the checkpoint in '{path.parent}' was made {difference}; {_ANEW}")
     return _go_on(job, path, start, subtractor, make_sinks)
-
-
-def alone(job: Job) -> AbstractContextManager[None]:
-    """Keep other runs with `resume` out of the output folder as long as the block takes; SinkError if one is there."""
-    return hold(job.output / FOLDER / "lock", lambda: f"another run with --resume works in '{job.output}'")
 
 
 def _begin(

@@ -21,9 +21,10 @@ from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.job import Job, JobResult, Statistics
 from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
-from bgsub.jobs.resumption import alone, forget, noted, prepare
+from bgsub.jobs.resumption import FOLDER, forget, noted, prepare
 from bgsub.jobs.summary import Summary
 from bgsub.separation import Separation
+from bgsub.storage.file_lock import Claims
 from bgsub.subtractor import BackgroundSubtractor
 from bgsub.video.regions import Regions, absolute_region
 from bgsub.video.sinks.base import Sink
@@ -74,16 +75,16 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     if job.resume and not comes_again:
         raise ParameterError("what goes through a pipe cannot be resumed: that takes a file and a folder")
     regions = Regions(job.roi) if job.roi else None
-    with _open(job) as source, alone(job) if job.resume and not source.live else nullcontext():
-        if job.save_model is not None and job.save_model.resolve() in [path.resolve() for path in source.paths]:
-            raise ParameterError(f"the model cannot be saved as '{job.save_model}': that is the input itself")
+    with _open(job) as source, Claims() as claims:
         if regions is not None and not source.live:  # whose true size only its first frame tells
             regions.union(source.size[::-1])
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
 
         def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
-            return outputs.make_sinks(job, source, overwrite, started, regions)
+            return outputs.make_sinks(job, source, overwrite, started, regions, claims=claims)
 
+        if job.resume and not source.live:
+            claims.take(job.output / FOLDER, f"another run with --resume works in '{job.output}'")
         if not job.resume:
             sinks, checkpoints = make_sinks(job.overwrite, datetime.now()), None
         else:
@@ -99,6 +100,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
                 watch=watch,
                 controls=controls,
                 checkpoints=checkpoints,
+                claims=claims,
             )
         if result.summary.stopped == "end" and not job.resume:
             forget(job, source)
@@ -131,11 +133,14 @@ def execute(
     watch: Watch = _unwatched,
     controls: Controls | None = None,
     checkpoints: Checkpoints | None = None,
+    claims: Claims | None = None,
 ) -> JobResult:
     """Run the pipeline over an opened source, save the model, and return what happened.
 
     Raises
     ------
+    SinkError
+        When another run writes one of the outputs.
     OutputError
         When an output that was open cannot be written any more.
     SourceError, ParameterError
@@ -147,7 +152,11 @@ def execute(
     if checkpoints is not None:
         checkpoints.follow(statistics)
     with ExitStack() as stack:
+        claims = claims or stack.enter_context(Claims())
         try:
+            outputs.take_all(claims, sinks)
+            if save_model is not None:
+                claims.take(save_model)
             watcher = stack.enter_context(watch(source))
         except BaseException:
             for sink in sinks:

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.frame_rate import frames_per_second
+from bgsub.jobs.outputs import take_all
 from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor
 from bgsub.jobs.summary import Summary
 from bgsub.separation import Separation
+from bgsub.storage.file_lock import Claims
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.opening import SourceSpec, open_source
@@ -42,27 +44,29 @@ def process_video(
     Raises
     ------
     SourceError, SinkError, ParameterError
-        What the source, a sink or the subtractor raise.
+        What the source, a sink or the subtractor raise; SinkError as well where another run writes one of the outputs.
     BrokenSourceError
         A SourceError after the first frame; the sinks are closed then, and `result` is the Summary.
     """
     given = list(outputs) if isinstance(outputs, Sequence) else [outputs]
     sinks = [output for output in given if isinstance(output, Sink)]
     callbacks = [output for output in given if not isinstance(output, Sink)]
-    try:
-        _check_callable(callbacks)
-        opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
-        subtractor = default_subtractor(opened) if subtractor is None else subtractor
-    except BaseException:
-        for sink in sinks:
-            sink.abort()
-        raise
 
     def call_all(frame: Frame, separation: Separation) -> None:
         for callback in callbacks:
             callback(frame, separation)
 
-    return Pipeline(opened, subtractor, sinks, progress=call_all).run()
+    with Claims() as claims:
+        try:
+            _check_callable(callbacks)
+            take_all(claims, sinks)
+            opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
+            subtractor = default_subtractor(opened) if subtractor is None else subtractor
+        except BaseException:
+            for sink in sinks:
+                sink.abort()
+            raise
+        return Pipeline(opened, subtractor, sinks, progress=call_all).run()
 
 
 def _check_callable(callbacks: Sequence[object]) -> None:

@@ -67,6 +67,11 @@ class ClipNames:
             if not path.exists():
                 return path
 
+    @property
+    def claim(self) -> Path:
+        """What stands for all of them, as two runs that gave the same names would find the same ones free."""
+        return self._folder / safe_name(self._template or self._source)
+
     def film(self) -> Path:
         """Return the path of the film of all clips."""
         names = (f"{self._source}-all{number}{self._ending}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))

@@ -85,6 +85,8 @@ class RecorderSink(Sink):
     ----------
     clips : list of Clip
         What was recorded; a clip is appended when it is complete.
+    claims : list of Path
+        What no other run may write meanwhile: other clips may go into the same folder.
 
     Raises
     ------
@@ -124,6 +126,7 @@ class RecorderSink(Sink):
         self._copies = ending is not None
         self._make_sink = make_sink or (self._copy_sink if self._copies else partial(video_sink, audio_from=audio_from))
         self._names = ClipNames(self.folder, name, source, ending or (".mkv" if self._exact else ".mp4"))
+        self.claims = [self._names.claim]
         self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
         self._source, self._files = source, files
         self._max_length = self._rules.max_length or math.inf

@@ -89,6 +89,7 @@ class NoticeSink(Sink):
     ) -> None:
         self._feed, self._source = feed, source
         self._names = None if snapshots is None else ClipNames(snapshots, None, f"{source}-snapshot", ".jpg")
+        self.claims = [] if self._names is None else [self._names.claim]
         if snapshots is not None:
             prepare_folder(snapshots)
         self._lasting: list[_Lasting] = []

@@ -6,12 +6,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from bgsub.errors import BgsubError, OutputError, SinkError
 from bgsub.jobs.decomposition.writing import Target
 from bgsub.jobs.interrupts import ignored
+from bgsub.storage.file_lock import Claims
 from bgsub.video.sinks.base import prepare_folder
 from bgsub.video.sources.images import is_image
 
@@ -22,29 +23,28 @@ def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, ov
 
     When the block fails, or is interrupted, nothing is left of it. With `overwrite` what exists is replaced, of folders
     only those that hold nothing but images; `read` is the input, which must not be among them. SinkError where the
-    folder cannot be written, or an output may not be replaced; OutputError where it cannot be written any more.
+    folder cannot be written, another run writes an output, or one may not be replaced; OutputError where it cannot be
+    written any more.
     """
-    for target in targets:
-        _check_target(folder / target.name, target, read, overwrite)
-    missing = [place for place in (folder, *folder.parents) if not place.exists()]
-    prepare_folder(folder)
-    stage = Path(tempfile.mkdtemp(prefix=".decompose-", dir=folder))
-    try:
-        made = stage / "new"
-        made.mkdir()
+    with Claims() as claims:
+        for target in targets:
+            claims.take(folder / target.name)
+            _check_target(folder / target.name, target, read, overwrite)
+        prepare_folder(folder)
+        stage = Path(tempfile.mkdtemp(prefix=".decompose-", dir=folder))
         try:
-            yield made
-            with ignored():
-                _move(made, folder, targets, stage)
-        except BgsubError:
-            raise
-        except OSError as error:
-            raise OutputError(f"'{folder}' cannot be written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(stage, ignore_errors=True)
-        for place in missing:
-            with suppress(OSError):  # not empty: the outputs are in it
-                place.rmdir()
+            made = stage / "new"
+            made.mkdir()
+            try:
+                yield made
+                with ignored():
+                    _move(made, folder, targets, stage)
+            except BgsubError:
+                raise
+            except OSError as error:
+                raise OutputError(f"'{folder}' cannot be written: {error.strerror or error}") from None
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
 
 
 def _check_target(path: Path, target: Target, read: Path | None, overwrite: bool) -> None:

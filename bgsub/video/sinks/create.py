@@ -61,6 +61,7 @@ def create_sinks(
     *,
     started: datetime | None = None,
     wrap: Callable[[Sink, str], Sink] | None = None,
+    claim: Callable[[Path], None] = lambda _target: None,
 ) -> list[Sink]:
     """Create the outputs that are asked for: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``.
 
@@ -87,6 +88,8 @@ def create_sinks(
         Start of the run for ``{date}`` and ``{time}``; by default now. One that is resumed needs the same again.
     wrap : callable, optional
         Called with each sink and its view; returns what takes its place.
+    claim : callable
+        Called with each file, or folder of images, before it is looked for.
 
     Returns
     -------
@@ -118,7 +121,11 @@ def create_sinks(
     _check_distinct(named)
     for output in named:
         _check_dependency(output.spec)
-        _check_target(output, folder, source, overwrite)
+        _check_input(output, folder, source)
+    for output in sorted(named, key=lambda output: output.target):  # two runs meet at the first, and one goes on
+        claim(output.target)
+        if output.exists and not overwrite:
+            raise SinkError(f"the output '{output.target}' exists already; --overwrite replaces it")
     _warn_of_times(named, source)
     prepare_folder(folder)
     audio_from = _find_audio(named, source)
@@ -169,7 +176,7 @@ def _check_dependency(spec: OutputSpec) -> None:
         raise DependencyError(f"{spec} needs the package av: pip install 'bgsub[av]'")
 
 
-def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite: bool) -> None:
+def _check_input(output: _Output, folder: Path, source: FrameSource) -> None:
     target = output.target
     for path in source.paths:
         read = path.resolve()
@@ -180,8 +187,6 @@ def _check_target(output: _Output, folder: Path, source: FrameSource, overwrite:
         places = {"images": folder, "still": target.parent}
         if source.numbered and output.spec.kind in places and places[output.spec.kind].resolve() == read:
             raise SinkError(f"the images of {output.spec.view} would go into the folder that is read: '{path}'")
-    if output.exists and not overwrite:
-        raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
 
 
 def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
