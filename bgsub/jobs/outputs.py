@@ -87,6 +87,12 @@ def targets_of(sink: Sink) -> list[Path]:
     return list(paths) if paths else [] if target is None else [target]
 
 
+def all_targets(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
+    """Return what `targets_of` returns of all sinks, and the model."""
+    targets = [target for sink in sinks for target in targets_of(sink)]
+    return targets if save_model is None else [*targets, save_model]
+
+
 def _recorder(folder: Path, job: Job, source: FrameSource, feed: events.EventFeed) -> RecorderSink:
     rules, label = ClipRules(**job.recording), label_of(source)
     return RecorderSink(

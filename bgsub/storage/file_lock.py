@@ -10,6 +10,7 @@ import filelock
 
 from bgsub.errors import SinkError
 from bgsub.storage.atomic import no_folder
+from bgsub.storage.lasting import make_folder
 
 _PATIENCE = 0.1  # seconds: whoever has just let go of the lock removes its file
 _ATTEMPTS = 5
@@ -46,6 +47,7 @@ def hold(path: Path, refusal: Callable[[], str]) -> Iterator[None]:
 def _acquire(lock: filelock.BaseFileLock) -> None:
     for attempt in range(_ATTEMPTS):
         try:
+            make_folder(Path(lock.lock_file).parent)
             lock.acquire()
             return
         except (FileNotFoundError, FileExistsError):  # the one before was just removing the folder
