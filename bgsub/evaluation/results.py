@@ -88,4 +88,4 @@ class MaskWriter:
     def __call__(self, number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
         """Write the mask of one frame."""
         binary = np.where(mask > 127, 255, 0).astype(np.uint8)
-        write_whole(self.folder / f"bin{number:06d}.png", cv2.imencode(".png", binary)[1].tobytes())
+        write_whole(self.folder / f"bin{number:06d}.png", cv2.imencode(".png", binary)[1].tobytes(), lasting=False)

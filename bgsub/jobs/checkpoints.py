@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ from bgsub.numerics.state import State
 from bgsub.separation import Separation
 from bgsub.storage import array_file
 from bgsub.storage.atomic import partial_name
+from bgsub.storage.lasting import make_folder, sync_folder, unlink
 from bgsub.video.sinks.base import SEGMENT, Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.part import Part, Selection
@@ -60,12 +60,17 @@ class Checkpoint:
     progress: dict[str, Any] | None = None  # state of the statistics
     model: Snapshot | None = None  # the subtractor; None before the first frame
 
+    @property
+    def beginning(self) -> Checkpoint:
+        """The same run before its first frame."""
+        return replace(self, frames=0, index=-1, skipped=0, sinks=None, progress=None, model=None)
+
     def write(self, path: Path) -> None:
         """Write it to a file, whole or not at all; OutputError when that cannot be done."""
         header, state = self.model or ({}, {})
         run = {name: value for name, value in vars(self).items() if name != "model"}
         try:
-            array_file.write(path, _KIND, {"run": run, "model": header}, state, lasting=True)
+            array_file.write(path, _KIND, {"run": run, "model": header}, state)
         except OSError as error:
             raise OutputError(f"the checkpoint cannot be written to '{path}': {error.strerror or error}") from None
 
@@ -87,8 +92,7 @@ class Checkpoint:
 def remove(path: Path) -> None:
     """Remove the checkpoint at `path`, if there is one, and what a killed process left of another."""
     for file in (path, partial_name(path)):
-        with contextlib.suppress(OSError):
-            file.unlink(missing_ok=True)
+        unlink(file)
 
 
 class Checkpoints:
@@ -133,16 +137,21 @@ class Checkpoints:
     def begin(self) -> None:
         """Write the start down, before the first frame of a new run; OutputError when that cannot be done."""
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path.parent)
         except OSError as error:
             raise OutputError(f"'{self.path.parent}' cannot be made: {error.strerror or error}") from None
         self.start.write(self.path)
+
+    def give_up(self) -> None:
+        """Have a later run begin anew: the outputs are about to be finished, and are not the whole."""
+        self.start.beginning.write(self.path)
 
     def remove(self) -> None:
         """Remove the file and its folder: the run has come to its end."""
         remove(self.path)
         with contextlib.suppress(OSError):
             self.path.parent.rmdir()
+            sync_folder(self.path.parent.parent)
 
     def resume(self, sinks: Sequence[Sink], is_finished: Callable[[Sink], bool] = lambda _sink: False) -> list[Sink]:
         """Let the sinks go on where the start is, before the first frame.
@@ -226,8 +235,6 @@ class Checkpoints:
         """
         begin = time.monotonic()
         states = [sink.checkpoint() for sink in sinks]
-        if hasattr(os, "sync"):
-            os.sync()  # images are not made safe one by one
         progress = None if self._progress is None else self._progress.state()
         stand = replace(self.start, frames=count, index=frame.index, skipped=self._skipped.pop(count))
         replace(stand, sinks=states, progress=progress, model=model).write(self.path)

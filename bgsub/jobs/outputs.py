@@ -96,6 +96,12 @@ def targets_of(sink: Sink) -> list[Path]:
     return list(paths) if paths else [] if target is None else [target]
 
 
+def all_targets(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
+    """Return what `targets_of` returns of all sinks, and the model."""
+    targets = [target for sink in sinks for target in targets_of(sink)]
+    return targets if save_model is None else [*targets, save_model]
+
+
 def take_all(claims: Claims, sinks: Sequence[Sink]) -> None:
     """Claim what the sinks make, or what they say; SinkError if another run writes some of it."""
     for sink in sinks:

@@ -150,6 +150,8 @@ class Pipeline:
             failure = error
         goes_on = self._checkpoints is not None and stopped not in ("end", "broken")
         with interrupts.ignored():
+            if stopped == "broken" and self._checkpoints is not None:
+                failure = _attempt(self._checkpoints.give_up, failure)
             failure = self._finish(started, failure, goes_on)
         if failure is not None:
             raise failure

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, SourceError
 from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
+from bgsub.jobs.finished import Record
 from bgsub.jobs.identity import InputState, JobIdentity
 from bgsub.jobs.job import Job
-from bgsub.jobs.outputs import targets_of
+from bgsub.jobs.outputs import all_targets, targets_of
 from bgsub.subtractor import BackgroundSubtractor
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
@@ -63,9 +64,7 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
         raise ParameterError(f"a run over {source.name} cannot be resumed: the source is live, no frame comes again")
     path = job.output / FOLDER / FILE
     new = _beginning(job, source)
-    if job.overwrite:
-        Checkpoints(path, new).remove()
-    if not path.exists():
+    if job.overwrite or not path.exists():
         return _begin(job, path, new, subtractor, make_sinks)
     try:
         start = Checkpoint.read(path)
@@ -86,9 +85,10 @@ def _begin(
         sinks = make_sinks(True, started)
         for sink in sinks:
             sink.abort()
-        targets = [target for sink in sinks for target in targets_of(sink)]
-        missing = [target for target in (*targets, job.save_model) if target is not None and not _is_there(target)]
+        targets = all_targets(sinks, job.save_model)
+        missing = [target for target in targets if not _is_there(target)]
         if not missing:
+            _record(job, targets).check(JobIdentity.from_dict(start.identity), _ANEW)
             return Resumption(subtractor, sinks, None)
         raise SinkError(
             f"in '{job.output}' are outputs already, but not '{missing[0]}' and no checkpoint to go on from; {_ANEW}"
@@ -96,6 +96,7 @@ def _begin(
     checkpoints, sinks = _checkpoints(job, path, start, subtractor, sinks)
     # From now on outputs that are there do not mean that nothing is left to do.
     checkpoints.begin()
+    _record(job, all_targets(sinks, job.save_model)).remove()
     return Resumption(subtractor, sinks, checkpoints)
 
 
@@ -114,8 +115,7 @@ def _go_on(
         if not start.frames:
             raise
         logger.warning("%s; starting anew", error)
-        new = dataclasses.replace(start, frames=0, index=-1, skipped=0, sinks=None, progress=None)
-        return _begin(dataclasses.replace(job, overwrite=True), path, new, subtractor, make_sinks)
+        return _begin(dataclasses.replace(job, overwrite=True), path, start.beginning, subtractor, make_sinks)
     if start.frames:
         logger.info("going on after %d frames", start.frames)
     return Resumption(current, ready, checkpoints)
@@ -148,23 +148,34 @@ def _is_there(target: Path) -> bool:
 
 
 @contextmanager
-def noted(job: Job, source: FrameSource) -> Iterator[None]:
+def noted(job: Job, source: FrameSource, targets: Sequence[Path]) -> Iterator[None]:
     """Write down that a job has begun: until `forget` is called, its outputs are not those of the whole.
 
     Where it is stopped or killed, or its source breaks off, a later run with `resume` begins anew then instead of
-    taking them for finished. Wrong input, of which nothing was made, leaves no note.
+    taking them for finished. Wrong input, of which nothing was made, leaves no note. With `resume` checkpoints say it.
     """
-    if not job.resume:
-        _note(job, source)
+    if job.resume:
+        yield
+        return
+    _note(job, source)
+    _record(job, targets).remove()
     try:
         yield
-    except BrokenSourceError:  # the outputs are finished, and the checkpoints of a run with `resume` are gone
-        _note(job, source)
+    except BrokenSourceError:
         raise
     except (ParameterError, SourceError):
-        if not job.resume:
-            forget(job, source)
+        forget(job, source)
         raise
+
+
+def finish(job: Job, checkpoints: Checkpoints, targets: Sequence[Path]) -> None:
+    """Write down what a job with `resume` has made, then remove its checkpoint; OutputError where that fails."""
+    _record(job, targets).write(checkpoints.start.identity)
+    checkpoints.remove()
+
+
+def _record(job: Job, targets: Sequence[Path]) -> Record:
+    return Record(job.output / FOLDER, job.output, targets)
 
 
 def _note(job: Job, source: FrameSource) -> None:

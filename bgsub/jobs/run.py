@@ -21,7 +21,7 @@ from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.job import Job, JobResult, Statistics
 from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
-from bgsub.jobs.resumption import FOLDER, forget, noted, prepare
+from bgsub.jobs.resumption import FOLDER, finish, forget, noted, prepare
 from bgsub.jobs.summary import Summary
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
@@ -91,7 +91,8 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             subtractor, sinks, checkpoints = prepare(job, source, subtractor, make_sinks)
             if checkpoints is None:
                 return _already_done(job, source, sinks)
-        with noted(job, source) if comes_again and not source.live else nullcontext():
+        targets = outputs.all_targets(sinks, job.save_model)
+        with noted(job, source, targets) if comes_again and not source.live else nullcontext():
             result = execute(
                 source,
                 subtractor if regions is None else RegionSubtractor(subtractor, regions),
@@ -102,7 +103,9 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
                 checkpoints=checkpoints,
                 claims=claims,
             )
-        if result.summary.stopped == "end" and not job.resume:
+        if checkpoints is not None:
+            finish(job, checkpoints, targets)
+        elif result.summary.stopped == "end":
             forget(job, source)
         return result
 
@@ -183,8 +186,6 @@ def execute(
             raise
         except SinkError as error:
             raise OutputError(str(error)) from error
-    if checkpoints is not None:
-        checkpoints.remove()
     notices = sum((sink.tally for sink in sinks if isinstance(sink, NoticeSink)), NONE)
     clips = next((len(sink.clips) for sink in sinks if isinstance(sink, RecorderSink)), None)
     result = JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model), notices, clips=clips)
@@ -203,10 +204,7 @@ def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobRe
 
 def _outputs(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
     """Return what there is of the outputs of the sinks, and the model."""
-    paths: list[Path | None] = []
-    for sink in sinks:
-        paths += outputs.targets_of(sink)
-    return [path for path in (*paths, save_model) if path is not None and path.exists()]
+    return [path for path in outputs.all_targets(sinks, save_model) if path.exists()]
 
 
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:

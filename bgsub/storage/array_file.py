@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ import numpy as np
 from bgsub.errors import SourceError
 from bgsub.numerics.state import State
 from bgsub.storage.atomic import replacing
-from bgsub.storage.lasting import sync_folder
 
 _HEADER = "header"
 
@@ -30,8 +28,8 @@ class Kind(NamedTuple):
     version: int
 
 
-def write(path: Path, kind: Kind, header: dict[str, Any], state: State, *, lasting: bool = False) -> None:
-    """Write a file, whole or not at all; OSError when that cannot be done.
+def write(path: Path, kind: Kind, header: dict[str, Any], state: State) -> None:
+    """Write a file, whole or not at all and lasting; OSError when that cannot be done.
 
     Parameters
     ----------
@@ -43,18 +41,11 @@ def write(path: Path, kind: Kind, header: dict[str, Any], state: State, *, lasti
         In types that JSON knows.
     state : dict
         Arrays by name, nested.
-    lasting : bool
-        Whether it must survive a power cut from now on.
     """
     arrays = dict(_flat(state))
     text = json.dumps({"kind": list(kind), "arrays": list(arrays), "header": header})
     with replacing(path) as partial, partial.open("wb") as file:
         np.savez(file, **{_HEADER: np.array(text), **arrays})  # type: ignore[arg-type]
-        if lasting:
-            file.flush()
-            os.fsync(file.fileno())
-    if lasting:
-        sync_folder(path.parent)  # the renaming as well
 
 
 def read_header(path: Path, kind: Kind) -> dict[str, Any]:

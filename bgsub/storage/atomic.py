@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bgsub.errors import SinkError
+from bgsub.storage.lasting import rename
 
 
 def no_folder(folder: Path, error: OSError) -> SinkError:
@@ -39,19 +40,26 @@ def telling(path: Path, kind: type[SinkError] = SinkError) -> Iterator[None]:
 
 
 @contextmanager
-def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
-    """Yield a name, `partial_name` by default, that becomes `path` at the end, and is removed when the block fails."""
+def replacing(path: Path, partial: Path | None = None, *, lasting: bool = True) -> Iterator[Path]:
+    """Yield a name, `partial_name` by default, that becomes `path` at the end, and is removed when the block fails.
+
+    After a power cut what was there before is under the name, or the new file, whole: from the end of the block on the
+    new one. Of many files without `lasting` some may be lost, or empty, until they are synced (`storage.lasting`).
+    """
     partial = partial or partial_name(path)
     try:
         yield partial
-        os.replace(partial, path)
+        (rename if lasting else os.replace)(partial, path)
     except BaseException:
         with suppress(OSError):
             partial.unlink()
         raise
 
 
-def write_whole(path: Path, content: bytes, kind: type[SinkError] = SinkError) -> None:
-    """Write a file so that it appears whole or not at all; SinkError, or another `kind`, where it cannot be written."""
-    with telling(path, kind), replacing(path) as partial:
+def write_whole(path: Path, content: bytes, kind: type[SinkError] = SinkError, *, lasting: bool = True) -> None:
+    """Write a file so that it appears whole or not at all; SinkError, or another `kind`, where it cannot be written.
+
+    `lasting` is that of `replacing`.
+    """
+    with telling(path, kind), replacing(path, lasting=lasting) as partial:
         partial.write_bytes(content)

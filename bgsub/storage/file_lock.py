@@ -12,6 +12,7 @@ import filelock
 
 from bgsub.errors import SinkError
 from bgsub.storage.atomic import no_folder
+from bgsub.storage.lasting import make_folder
 
 logger = logging.getLogger("bgsub")
 
@@ -57,6 +58,7 @@ def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) ->
 def _acquire(lock: filelock.BaseFileLock) -> None:
     for attempt in range(_ATTEMPTS):
         try:
+            make_folder(Path(lock.lock_file).parent)
             lock.acquire()
             return
         except (FileNotFoundError, FileExistsError):  # the one before was just removing the folder

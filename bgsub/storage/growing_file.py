@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 from bgsub.errors import SinkError
 from bgsub.storage.atomic import partial_name, telling
+from bgsub.storage.lasting import rename, sync_folder
 
 _SIZES = struct.Struct("<II")
 
@@ -54,6 +55,7 @@ class GrowingFile:
             return 0
         with telling(self._target):
             os.fsync(self._file.fileno())
+            sync_folder(self.path.parent)
             return self._file.tell()
 
     def cut(self, size: int) -> None:
@@ -90,7 +92,7 @@ class GrowingFile:
         with telling(self._target):
             file, self._file = self._opened(), None
             file.close()
-            os.replace(self.path, self._target)
+            rename(self.path, self._target)
 
     def close(self) -> None:
         """Leave the file as it is."""

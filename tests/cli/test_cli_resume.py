@@ -102,7 +102,7 @@ def test_a_run_that_was_stopped_says_how_it_goes_on(cli, sources, tmp_path, sign
     assert other.code == 2
     assert "(--rank 3, now 2); --overwrite starts anew" in other.err
     assert cli("run", *words, "--resume").code == 0
-    assert not (tmp_path / ".resume").exists()
+    assert safe_frames(tmp_path) == 0
 
 
 def test_results_are_replaced_only_if_asked(cli, folder, tmp_path):

@@ -234,7 +234,7 @@ def test_what_a_dead_run_has_left_is_not_taken_for_the_whole(job):
     assert 0 < len(list((job.output / "mask").iterdir())) < COUNT
     assert not run_job(replace(job, resume=True)).already_done
     assert len(list((job.output / "mask").iterdir())) == COUNT
-    assert not (job.output / ".resume").exists()
+    assert not (job.output / ".resume" / "state").exists()
     assert run_job(replace(job, resume=True)).already_done
 
 

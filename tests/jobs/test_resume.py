@@ -24,6 +24,7 @@ from bgsub.video.sinks.base import SEGMENT
 needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
 LENGTH = 2 * SEGMENT + 20
+ANEW = "--overwrite starts anew"
 PARAMETERS = {"start_frames": 20, "absorb_after": 3.0}
 
 
@@ -140,13 +141,49 @@ def test_names_with_the_time_are_those_of_the_first_run(inputs, tmp_path):
 def test_what_is_done_is_left_alone(inputs, uninterrupted, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
     assert not run_job(job).already_done
-    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.name != ".resume"}
     result = run_job(job)
     assert result.already_done
     assert result.summary.frames == 0
     assert tmp_path / "model.npz" in result.outputs
-    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == times
+    assert {path: path.stat().st_mtime_ns for path in times} == times
+    assert len(list((tmp_path / ".resume").iterdir())) == 1
     assert content(tmp_path) == uninterrupted("images")[1]
+
+
+def test_done_is_what_is_as_it_was_finished_and_of_the_same_options(inputs, tmp_path):
+    job = make_job(inputs, tmp_path, "images", save=("mask", "mask.npz"), resume=True, end="30")
+    run_job(job)
+    assert run_job(job).already_done
+    with says(ParameterError, f"the outputs in '{tmp_path}' were made by other options (--rank 3, now 5); {ANEW}"):
+        run_job(dataclasses.replace(job, parameters={**PARAMETERS, "rank": 5}))
+    lost, size = tmp_path / "mask" / "bin000002.png", sum(path.stat().st_size for path in tmp_path.glob("mask/*"))
+    whole = lost.read_bytes()
+    lost.unlink()
+    left = size - len(whole)
+    said = f"'{tmp_path / 'mask'}' has {left} bytes in 29 files, when it was finished {size} bytes in 30 files; {ANEW}"
+    with says(SinkError, said):
+        run_job(job)
+    lost.write_bytes(whole)
+    assert run_job(job).already_done
+    size = os.path.getsize(tmp_path / "mask.npz")
+    os.truncate(tmp_path / "mask.npz", 0)
+    said = f"'{tmp_path / 'mask.npz'}' has 0 bytes, when it was finished {size} bytes; {ANEW}"
+    with says(SinkError, said):
+        run_job(job)
+    assert not run_job(dataclasses.replace(job, overwrite=True)).already_done
+    assert run_job(job).already_done
+
+
+def test_another_run_over_the_outputs_takes_the_note_of_a_finished_one_away(inputs, tmp_path):
+    job = make_job(inputs, tmp_path, "images", save=("mask.npz",), resume=True, end="30")
+    run_job(job)
+    beside = dataclasses.replace(job, name="other-{view}")
+    run_job(beside)
+    assert run_job(job).already_done  # each has its own note
+    run_job(dataclasses.replace(job, resume=False, overwrite=True, parameters={**PARAMETERS, "rank": 5}))
+    assert len(list((tmp_path / ".resume").iterdir())) == 1
+    assert run_job(beside).already_done
 
 
 @pytest.mark.large
@@ -156,7 +193,7 @@ def test_a_part_of_the_outputs_is_not_gone_on_with(tmp_path):
     with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts anew"):
         run_job(dataclasses.replace(job, save=("mask", "overlay"), resume=True))
     assert run_job(dataclasses.replace(job, resume=True, overwrite=True)).summary.frames == 3
-    assert not (tmp_path / ".resume").exists()
+    assert not (tmp_path / ".resume" / "state").exists()
 
 
 @pytest.mark.large
@@ -290,7 +327,7 @@ def test_one_run_at_a_time_goes_on_in_a_folder(inputs, tmp_path):
         yield lambda _frame, _separation: None
 
     run_job(job, watch=meanwhile)
-    assert os.listdir(output) == ["mask.npz"]
+    assert sorted(os.listdir(output)) == [".resume", "mask.npz"]
     with pytest.raises(ParameterError):
         run_job(dataclasses.replace(job, output=tmp_path / "other" / "out", save=("mask.jpg",)))
     assert os.listdir(tmp_path) == ["new"]

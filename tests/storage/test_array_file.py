@@ -29,7 +29,7 @@ def same(one, other):
 def test_a_file_comes_back(tmp_path):
     path = tmp_path / "state"
     array_file.write(path, KIND, {"frames": 3}, {})
-    array_file.write(path, KIND, HEADER, state(), lasting=True)
+    array_file.write(path, KIND, HEADER, state())
     header, arrays = array_file.read(path, KIND)
     assert header == array_file.read_header(path, KIND) == HEADER
     assert same(arrays, state())
@@ -67,9 +67,9 @@ def test_a_failed_write_keeps_the_file_before(tmp_path, monkeypatch):
     def full(_handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(array_file.os, "fsync", full)
+    monkeypatch.setattr("bgsub.storage.lasting.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
-        array_file.write(path, KIND, {"frames": 4}, {}, lasting=True)
+        array_file.write(path, KIND, {"frames": 4}, {})
     assert array_file.read(path, KIND) == ({"frames": 3}, {})
     assert os.listdir(tmp_path) == ["state"]
 

@@ -300,5 +300,6 @@ def quit_after(controls: Controls, count: int):
 
 
 def content(folder):
-    """The bytes of every file in a folder, by name."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    """The bytes of every file in a folder, by name, but for what a finished run with ``--resume`` notes."""
+    found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    return {name: data for name, data in found.items() if not Path(name).match(".resume/done-*")}

@@ -16,6 +16,7 @@ from bgsub.errors import BgsubError, SinkError
 from bgsub.jobs.batch.finding import RECORD
 from bgsub.jobs.batch.task import Outcome
 from bgsub.jobs.identity import InputState
+from bgsub.storage.lasting import sync_folder
 
 _LEFTOVER = re.compile(r"\.(.+)\.(attempt|old)-[0-9a-f]{32}")
 
@@ -40,6 +41,7 @@ def publish(target: Path, outcome: Outcome, source: Path, state: InputState) -> 
         with suppress(FileNotFoundError):
             os.rename(target, old)
         os.rename(attempt, target)
+        sync_folder(target.parent)
     except BgsubError as error:
         return str(error), False
     except OSError as error:

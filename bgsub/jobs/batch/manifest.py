@@ -15,6 +15,7 @@ from bgsub.errors import OutputError, SinkError
 from bgsub.jobs.identity import InputState
 from bgsub.storage.atomic import telling, write_whole
 from bgsub.storage.growing_file import GrowingFile
+from bgsub.storage.lasting import make_folder
 
 logger = logging.getLogger("bgsub")
 
@@ -91,7 +92,7 @@ class Manifest:
         self.entries: dict[str, Entry] = {}
         self._file = GrowingFile(self.path, self.path)
         with telling(self.path):
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self.path.touch()
             lines = self.path.read_bytes().splitlines(keepends=True)
         if lines and not lines[-1].endswith(b"\n"):

@@ -18,6 +18,7 @@ from bgsub.jobs.batch.lock import Ticket, hold_folder
 from bgsub.jobs.batch.manifest import Entry, Manifest
 from bgsub.jobs.batch.targets import assign_targets
 from bgsub.jobs.batch.task import Task
+from bgsub.jobs.finished import change_since
 from bgsub.jobs.identity import JobIdentity
 from bgsub.jobs.interrupts import name_of
 from bgsub.jobs.job import Job
@@ -214,10 +215,12 @@ def _done_already(plan: Planned, manifest: Manifest) -> Entry | None:
     wanted, record = plan.entry, read_record(plan.target)
     try:
         difference = plan.task.identity.difference(JobIdentity.from_dict(record))
-    except (TypeError, KeyError):
+        change = "" if difference else change_since(record.get("sizes", {}), plan.target)
+    except (TypeError, KeyError, ValueError, AttributeError):
         return None
-    if difference:
-        logger.info("%s: the results were made %s; starting anew", wanted.source.path, difference)
+    if difference or change:
+        why = f"the results were made {difference}" if difference else change
+        logger.info("%s: %s; starting anew", wanted.source.path, why)
         return None
     outcome = record.get("result", {})
     if not all((plan.target / name).exists() for name in outcome.get("outputs", [])):

@@ -26,12 +26,13 @@ from bgsub._version import __version__
 from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SourceError
 from bgsub.jobs.batch.finding import RECORD
 from bgsub.jobs.batch.lock import Ticket
+from bgsub.jobs.finished import sizes_of
 from bgsub.jobs.identity import JobIdentity
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
-from bgsub.storage.atomic import telling
+from bgsub.storage.atomic import telling, write_whole
 from bgsub.video.sources.base import Frame, FrameSource
 
 _CHECK_SECONDS = 1.0
@@ -157,15 +158,18 @@ def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int) ->
 
         yield check
 
-    result = run_job(relocated(task.job, folder), watch=watch).as_dict()
+    job = relocated(task.job, folder)
+    result = run_job(job, watch=watch).as_dict()
     if os.path.lexists(folder / RECORD):
         raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
     result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
     _check_wanted(task, wanted)
     with telling(folder / RECORD, OutputError):
         folder.mkdir(exist_ok=True)
-        text = json.dumps({**task.identity.as_dict(), "bgsub": __version__, "result": result}, indent=1)
-        (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+        # Of clips people remove those that they do not want.
+        sizes = sizes_of((path for name in result["outputs"] if (path := folder / name) != job.record), folder)
+        facts = {**task.identity.as_dict(), "bgsub": __version__, "result": result, "sizes": sizes}
+        write_whole(folder / RECORD, f"{json.dumps(facts, indent=1)}\n".encode(), OutputError)
     return result
 
 

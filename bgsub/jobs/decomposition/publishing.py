@@ -13,6 +13,7 @@ from bgsub.errors import BgsubError, OutputError, SinkError
 from bgsub.jobs.decomposition.writing import Target
 from bgsub.jobs.interrupts import ignored
 from bgsub.storage.file_lock import Claims
+from bgsub.storage.lasting import sync_folder, sync_tree
 from bgsub.video.sinks.base import prepare_folder
 from bgsub.video.sources.images import is_image
 
@@ -37,6 +38,7 @@ def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, ov
             made.mkdir()
             try:
                 yield made
+                sync_tree(made)
                 with ignored():
                     _move(made, folder, targets, stage)
             except BgsubError:
@@ -69,3 +71,4 @@ def _move(made: Path, folder: Path, targets: Sequence[Target], stage: Path) -> N
         if target.is_folder and path.exists():
             os.replace(path, stage / target.name)
         os.replace(made / target.name, path)
+    sync_folder(folder)

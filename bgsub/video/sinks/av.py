@@ -14,6 +14,7 @@ from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.storage.atomic import playable_name
 from bgsub.storage.growing_file import Journal
+from bgsub.storage.lasting import rename
 from bgsub.video.sinks._av_encoding import (
     FORMATS,
     SegmentEncoder,
@@ -126,7 +127,7 @@ class AvVideoSink(Sink):
             muxer, self._muxer = self._muxer, None
             if muxer is not None:
                 muxer.finish(self._clock.end)
-            os.replace(self.partial_path, self.path)
+            rename(self.partial_path, self.path)
         if self._journal is not None:
             self._journal.remove()
         self._count = 0

@@ -11,6 +11,7 @@ from typing import Any, Self
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
 from bgsub.storage.atomic import no_folder
+from bgsub.storage.lasting import make_folder
 from bgsub.video.sources.base import Frame
 
 SEGMENT = 250
@@ -82,7 +83,7 @@ class Sink(ABC):
 def prepare_folder(folder: Path) -> None:
     """Create a folder for outputs where it is missing; SinkError unless files can be written into it."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:

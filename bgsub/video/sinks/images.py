@@ -13,7 +13,8 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.atomic import telling, write_whole
+from bgsub.storage.lasting import sync_files, sync_folder
 from bgsub.video.output_names import IMAGE_ENDINGS, allowed_endings
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.taken import TakenNames
@@ -22,6 +23,7 @@ from bgsub.video.views import get_view, to_uint8
 
 # A quality above 100 makes OpenCV write WebP without loss.
 _SETTINGS = {".jpg": [cv2.IMWRITE_JPEG_QUALITY, 95], ".webp": [cv2.IMWRITE_WEBP_QUALITY, 101]}
+_SYNCED_TOGETHER = 250  # images: one by one they cost the disk 30 times as much
 _DEEP_ENDINGS = (".png", ".tif")
 
 
@@ -71,10 +73,15 @@ class ImageSequenceSink(Sink):
         self._prefix = prefix if prefix is not None else default_prefix(view)
         self._ending, self._clean = ending, clean
         self._names = TakenNames()
+        self._not_lasting: list[Path] = []
         prepare_folder(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        write_image(self.folder / f"{self._name(frame.name)}{self._ending}", self._view(separation))
+        path = self.folder / f"{self._name(frame.name)}{self._ending}"
+        write_image(path, self._view(separation), lasting=False)
+        self._not_lasting.append(path)
+        if len(self._not_lasting) == _SYNCED_TOGETHER:
+            self._sync()
 
     def close(self) -> None:
         if self._clean and self._names:
@@ -82,15 +89,23 @@ class ImageSequenceSink(Sink):
                 if path.stem not in self._names:
                     with suppress(OSError):
                         path.unlink()
+        self._sync()
 
     def abort(self) -> None:
         """Do nothing: each image is complete already."""
 
     def checkpoint(self) -> dict[str, Any]:
+        self._sync()
         return {"names": self._names.ranges()}
 
     def resume(self, state: dict[str, Any]) -> None:
         self._names = TakenNames(state.get("names", ()))
+
+    def _sync(self) -> None:
+        paths, self._not_lasting = self._not_lasting, []
+        with telling(self.folder):
+            sync_files(paths)
+            sync_folder(self.folder)
 
     def _name(self, name: str) -> str:
         number = re.search(r"[0-9]+$", name)
@@ -116,12 +131,13 @@ def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
         return []
 
 
-def write_image(path: Path, image: np.ndarray) -> None:
+def write_image(path: Path, image: np.ndarray, *, lasting: bool = True) -> None:
     """Write an image so that the file appears whole; its kind follows the ending.
 
-    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit. SinkError where it cannot be written.
+    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit. SinkError where it cannot be written; `lasting`
+    is that of `bgsub.storage.atomic.replacing`.
     """
-    write_whole(path, encode_image(path, image))
+    write_whole(path, encode_image(path, image), lasting=lasting)
 
 
 def encode_image(path: Path, image: np.ndarray) -> bytes:

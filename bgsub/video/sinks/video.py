@@ -14,6 +14,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.storage.atomic import playable_name, telling
+from bgsub.storage.lasting import rename
 from bgsub.video._quiet import quiet
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -92,7 +93,7 @@ class VideoSink(Sink):
         if not self._is_complete():
             raise SinkError(f"'{self.path}' is incomplete (is the disk full?); see '{self.partial_path}'")
         with telling(self.path):
-            os.replace(self.partial_path, self.path)
+            rename(self.partial_path, self.path)
 
     def abort(self) -> None:
         if self._writer is not None:
