@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -17,7 +18,7 @@ from bgsub.separation import Separation
 from bgsub.storage import array_file
 from bgsub.storage.atomic import partial_name
 from bgsub.storage.lasting import make_folder, sync_folder, unlink
-from bgsub.video.sinks.base import SEGMENT, Sink
+from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.part import Part, Selection
 from bgsub.video.timecode import Timecode
@@ -25,7 +26,7 @@ from bgsub.video.timecode import Timecode
 Snapshot = tuple[dict[str, Any], State]
 """The state of a subtractor, see `BackgroundSubtractor.snapshot`."""
 
-_KIND = array_file.Kind("checkpoint", 5)
+_KIND = array_file.Kind("checkpoint", 6)
 _TYPES = {
     **dict.fromkeys(("version", "started"), str),
     **dict.fromkeys(("frames", "index", "skipped"), int),
@@ -96,9 +97,9 @@ def remove(path: Path) -> None:
 
 
 class Checkpoints:
-    """Makes a checkpoint every few seconds, after a frame whose number is a multiple of `every`.
+    """Makes a checkpoint every few seconds, and one after the last frame of a run that the user stops.
 
-    The tracking thread copies the subtractor's state after that frame; the writing thread stores it together with the
+    The tracking thread copies the subtractor's state after a frame; the writing thread stores it together with the
     states of the sinks once they have that frame as well. One file is kept, always a whole one.
 
     Parameters
@@ -108,10 +109,8 @@ class Checkpoints:
     start : Checkpoint
         What to go on from; that of frame 0 for a new run.
     seconds : float
-        Least time between two checkpoints; 0 makes one wherever it may be, otherwise those of huge frames, which take
+        Least time between two checkpoints; 0 makes one after each frame, otherwise those of huge frames, which take
         long, come less often.
-    every : int
-        Frames after which a checkpoint may be made; video sinks end their segments there.
     take : callable
         Returns the state of the subtractor as it is now, `BackgroundSubtractor.snapshot`.
     """
@@ -122,16 +121,14 @@ class Checkpoints:
         start: Checkpoint,
         *,
         seconds: float = 15.0,
-        every: int = SEGMENT,
         take: Callable[[Any], Snapshot] = lambda subtractor: subtractor.snapshot(),
     ) -> None:
         self.path = path
         self.start = start
-        self._seconds, self._every, self._take = seconds, every, take
+        self._seconds, self._take = seconds, take
         self._progress: Progress | None = None
         self._after: _After | None = None
-        self._skipped: dict[int, int] = {}
-        self._tracked = start.frames
+        self._skipped = deque([(start.frames, start.skipped)])  # after how many frames how many had been skipped
         self._time, self._taking, self._storing = time.monotonic(), 0.0, 0.0
 
     def begin(self) -> None:
@@ -202,8 +199,8 @@ class Checkpoints:
         after = self._after = _After(source, self.start.index) if count else None
         for frame in source.alike(source if after is None else source.take(after)):
             count += 1
-            if count % self._every == 0:
-                self._skipped[count] = self.skipped(source)
+            if (skipped := self.skipped(source)) != self._skipped[-1][1]:
+                self._skipped.append((count, skipped))
             yield frame
         if after is not None and after.seen is not None and after.seen < self.start.index:
             raise SourceError(f"{source.name} ends before frame {self.start.index}, up to which it was read before")
@@ -214,13 +211,19 @@ class Checkpoints:
 
     def snapshot(self, subtractor: Any) -> Snapshot | None:
         """Return the subtractor after one more frame, in the tracking thread, if a checkpoint is due; else None."""
-        self._tracked += 1
-        now = time.monotonic()
-        if self._tracked % self._every or now - self._time < self._interval():
+        if not self._is_due():
             return None
+        return self.take(subtractor)
+
+    def take(self, subtractor: Any) -> Snapshot:
+        """Return the subtractor as it is, which no other thread may change meanwhile."""
+        self._time = time.monotonic()
         snapshot = self._take(subtractor)
-        self._time, self._taking = now, time.monotonic() - now
+        self._taking = time.monotonic() - self._time
         return snapshot
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._time >= self._interval()
 
     def _interval(self) -> float:
         return max(self._seconds, (self._taking + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
@@ -236,7 +239,9 @@ class Checkpoints:
         begin = time.monotonic()
         states = [sink.checkpoint() for sink in sinks]
         progress = None if self._progress is None else self._progress.state()
-        stand = replace(self.start, frames=count, index=frame.index, skipped=self._skipped.pop(count))
+        while len(self._skipped) > 1 and self._skipped[1][0] <= count:
+            self._skipped.popleft()
+        stand = replace(self.start, frames=count, index=frame.index, skipped=self._skipped[0][1])
         replace(stand, sinks=states, progress=progress, model=model).write(self.path)
         self._storing = time.monotonic() - begin
 

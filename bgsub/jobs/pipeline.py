@@ -76,7 +76,7 @@ class Pipeline:
         Commands to the run; by default those of the first window among the sinks.
     checkpoints : Checkpoints, optional
         Makes checkpoints of a run over files and says where it goes on. A run that the user stops is to go on then:
-        its sinks are aborted, not closed.
+        what is separated already is written, with a checkpoint behind it, and its sinks are aborted, not closed.
     """
 
     def __init__(
@@ -227,7 +227,9 @@ class Pipeline:
 
     def _write(self) -> None:
         """Last stage, in the calling thread: separations into the sinks."""
+        newest: Frame | None = None
         for frame, separation, snapshot in self._arriving():
+            newest = frame
             begin = time.perf_counter()
             self._controls.statistics.update(frame, separation, self._frames.dropped + self._source.dropped)
             for sink in self._sinks:
@@ -239,8 +241,9 @@ class Pipeline:
                 self._checkpoints.store(snapshot, frame, self._count, self._sinks)
             self._seconds["write"] += time.perf_counter() - begin
             self._hold()
-            if self._stopped_by:
-                return
+        if self._checkpoints is not None and self._stopped_by and newest is not None:
+            # The tracking thread has come to its end.
+            self._checkpoints.store(self._checkpoints.take(self._subtractor), newest, self._count, self._sinks)
 
     @property
     def _stopped_by(self) -> str:
@@ -254,7 +257,11 @@ class Pipeline:
 
     def _arriving(self) -> Iterator[_Result]:
         """Results as they come; while none does, the sinks get time and the user may quit."""
-        while not self._stopped_by:
+        while True:
+            if self._stopped_by and self._checkpoints is None:
+                return
+            if self._stopped_by:
+                self._frames.cancel()  # ends the results, which are to be those that the model has learned
             if self._results.ready(_IDLE_SECONDS):
                 result = next(self._results, None)
                 if result is None:

@@ -49,6 +49,11 @@ class GrowingFile:
             while rest:  # a full disk takes a part, and refuses the next one
                 rest = rest[file.write(rest) :]
 
+    @property
+    def size(self) -> int:
+        """How many bytes there are."""
+        return 0 if self._file is None else self._file.tell()
+
     def sync(self) -> int:
         """Make everything safe against a power cut; return the size in bytes."""
         if self._file is None:
@@ -56,7 +61,7 @@ class GrowingFile:
         with telling(self._target):
             os.fsync(self._file.fileno())
             sync_folder(self.path.parent)
-            return self._file.tell()
+            return self.size
 
     def cut(self, size: int) -> None:
         """Go on behind the first `size` bytes of the file that is there; what follows them is dropped.

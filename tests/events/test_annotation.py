@@ -14,7 +14,7 @@ from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
 from bgsub.events.annotation import COLOURS, annotate, outlines_of
 from bgsub.video import ImageSequenceSink
 from bgsub.video.regions import Regions
-from bgsub.video.sinks.base import SEGMENT, Sink
+from bgsub.video.sinks.base import Sink
 from bgsub.video.views import VIEWS
 
 GREY = 100
@@ -248,7 +248,7 @@ def test_sinks_get_separations_that_can_be_annotated(view):
 
 def test_a_resumed_output_is_the_same(tmp_path):
     """Identities and names of events that are shown for a while go on as well."""
-    stream = list(pictured(SEGMENT + 60))
+    stream = list(pictured(310))
 
     def made(folder):
         return AnnotatingSink(ImageSequenceSink(folder, "boxes"), EventFeed(ObjectLinker(25.0)))
@@ -260,13 +260,13 @@ def test_a_resumed_output_is_the_same(tmp_path):
     first = made(tmp_path / "parts")
     assert first.folder == tmp_path / "parts"
     first.checkpoint()
-    for pair in stream[:SEGMENT]:
+    for pair in stream[:250]:
         first.write(*pair)
     state = first.checkpoint()
     first.abort()
     second = made(tmp_path / "parts")
     second.resume(state)
-    for pair in stream[SEGMENT:]:
+    for pair in stream[250:]:
         second.write(*pair)
     second.close()
     pictures = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "parts")]

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from checkpoint_kit import due_every
 from video_fakes import FakeSource, ThresholdSubtractor, quit_after, separate, write_images, write_video
 
 from bgsub.errors import SourceError
@@ -64,8 +65,13 @@ def thawed(stored):
     return subtractor
 
 
-def checkpoints(path, start=None, every=4, seconds=0.0):
-    result = Checkpoints(path, start or Checkpoint({"a": 1}), every=every, seconds=seconds, take=snapshot)
+@pytest.fixture
+def every_fourth(monkeypatch):
+    due_every(monkeypatch, 4)
+
+
+def checkpoints(path, start=None, seconds=0.0):
+    result = Checkpoints(path, start or Checkpoint({"a": 1}), seconds=seconds, take=snapshot)
     result.path.parent.mkdir(exist_ok=True)
     return result
 
@@ -75,7 +81,7 @@ def path(tmp_path):
     return tmp_path / ".resume" / "state"
 
 
-def test_a_checkpoint_comes_after_its_frame_is_in_all_sinks(path):
+def test_a_checkpoint_comes_after_its_frame_is_in_all_sinks(path, every_fourth):
     sinks, subtractor = [NotingSink(), NotingSink()], Counting()
     made = checkpoints(path)
     made.resume(sinks)
@@ -90,7 +96,7 @@ def test_a_checkpoint_comes_after_its_frame_is_in_all_sinks(path):
 
 
 @pytest.mark.parametrize("fail_at", [5, 8, 11])
-def test_a_run_goes_on_after_the_last_checkpoint(path, fail_at):
+def test_a_run_goes_on_after_the_last_checkpoint(path, fail_at, every_fourth):
     with pytest.raises(RuntimeError, match="broke"):
         Pipeline(FakeSource(), Counting(), [NotingSink(fail_at)], checkpoints=checkpoints(path)).run()
     stored = Checkpoint.read(path)
@@ -105,9 +111,9 @@ def test_a_run_goes_on_after_the_last_checkpoint(path, fail_at):
 
 def test_a_checkpoint_of_another_version_is_refused_in_one_line(path):
     path.parent.mkdir()
-    array_file.write(path, array_file.Kind("checkpoint", 3), {"run": {"identity": {}}, "model": {}}, {})
+    array_file.write(path, array_file.Kind("checkpoint", 5), {"run": {"identity": {}}, "model": {}}, {})
     with pytest.raises(
-        SourceError, match="is not a bgsub checkpoint of version 5: another version of bgsub made"
+        SourceError, match="is not a bgsub checkpoint of version 6: another version of bgsub made"
     ) as told:
         Checkpoint.read(path)
     assert "\n" not in str(told.value)
@@ -128,7 +134,7 @@ def test_slow_checkpoints_come_less_often(path, monkeypatch):
         now[0] += 1.0
         return {}, {}
 
-    made = Checkpoints(path, Checkpoint({}), seconds=15.0, every=1, take=take)
+    made = Checkpoints(path, Checkpoint({}), seconds=15.0, take=take)
     made.begin()
     times = []
     for _ in range(100):
@@ -138,15 +144,42 @@ def test_slow_checkpoints_come_less_often(path, monkeypatch):
     assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
 
 
-def test_a_run_that_the_user_stops_keeps_its_outputs_open(path):
-    sink, controls = NotingSink(), Controls()
-    options = {"controls": controls, "progress": quit_after(controls, 6), "checkpoints": checkpoints(path)}
-    summary = Pipeline(FakeSource(), Counting(), [sink], **options).run()
+@pytest.mark.parametrize("stop_at", [1, 6, 12])
+def test_a_run_that_the_user_stops_keeps_its_outputs_open_and_loses_nothing(path, stop_at):
+    sink, controls, subtractor = NotingSink(), Controls(), Counting()
+    made = checkpoints(path, seconds=3600)
+    options = {"controls": controls, "progress": quit_after(controls, stop_at), "checkpoints": made}
+    summary = Pipeline(FakeSource(12), subtractor, [sink], **options).run()
     assert summary.stopped == "user"
-    assert sink.calls == [("checkpoint", 4), "abort"]
+    # What the subtractor has learned by then is in the outputs as well.
+    assert stop_at <= summary.frames == len(sink.names) == subtractor.count <= 12
+    assert sink.calls == [("checkpoint", summary.frames), "abort"]
+    stored, again = Checkpoint.read(path), NotingSink()
+    assert (stored.frames, stored.index, thawed(stored).count) == (summary.frames, summary.frames - 1, summary.frames)
+    rest = checkpoints(path, stored)
+    rest.resume([again])
+    assert Pipeline(FakeSource(12), thawed(stored), [again], checkpoints=rest).run().frames == 12
+    assert again.names == [f"{number:06d}" for number in range(12)]
 
 
-def test_unreadable_frames_before_and_after_are_counted_once(path, tmp_path, frames):
+def test_a_second_stop_does_not_wait_for_the_checkpoint(path):
+    sink, controls = NotingSink(), Controls()
+
+    def stop(_frame, _separation):
+        controls.quit()
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    sink.checkpoint = interrupted
+    made = checkpoints(path, seconds=3600)
+    summary = Pipeline(FakeSource(12), Counting(), [sink], controls=controls, progress=stop, checkpoints=made).run()
+    assert summary.stopped == "SIGINT"
+    assert made.safe_frames() == 0
+    assert sink.calls == ["abort"]
+
+
+def test_unreadable_frames_before_and_after_are_counted_once(path, tmp_path, frames, every_fourth):
     folder = write_images(tmp_path / "frames", frames)
     for number in (2, 7, 9):
         (folder / f"in{number:06d}.png").write_bytes(b"no image")

@@ -9,6 +9,7 @@ from datetime import datetime
 
 import numpy as np
 import pytest
+from checkpoint_kit import due_every
 from saying import says
 from video_fakes import content, write_images, write_video
 
@@ -19,11 +20,10 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
-from bgsub.video.sinks.base import SEGMENT
 
 needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
-LENGTH = 2 * SEGMENT + 20
+EVERY, LENGTH = 40, 300
 ANEW = "--overwrite starts anew"
 PARAMETERS = {"start_frames": 20, "absorb_after": 3.0}
 
@@ -36,10 +36,15 @@ def inputs(tmp_path_factory):
     frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=130, seed=2)])
     frames = np.tile(frames, (LENGTH // 130 + 1, 1, 1, 1))[:LENGTH]
     other = np.kron(np.random.default_rng(0).integers(0, 256, (4, 6, 3), np.uint8), np.ones((8, 8, 1), np.uint8))
-    frames[SEGMENT - 10 : SEGMENT + 5] = other
+    frames[130:145] = other
     write_video(folder / "video.avi", frames)
     write_images(folder / "frames", frames)
     return folder
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch):
+    due_every(monkeypatch, EVERY)
 
 
 class Broken(Exception):
@@ -61,7 +66,7 @@ def interrupt(job, number, error=Broken, raises=Broken):
 def make_job(inputs, output, kind="video", **fields):
     source = str(inputs / ("video.avi" if kind == "video" else "frames"))
     save = ("mask.mkv", "panel.mp4", "mask.npz") if kind == "video" else ("mask", "overlay", "background-image")
-    fields = {"save": save, "parameters": PARAMETERS, "checkpoint_seconds": 0.0, **fields}
+    fields = {"save": save, "parameters": PARAMETERS, **fields}
     return Job(source, output, **fields)
 
 
@@ -85,7 +90,7 @@ KINDS = [pytest.param("video", marks=needs_av), "images"]
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number", [3, SEGMENT + 1, 2 * SEGMENT + 7])
+@pytest.mark.parametrize("number", [3, EVERY + 1, 287])
 def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_path, kind, number):
     job = make_job(inputs, tmp_path, kind, save_model=tmp_path / "model.npz", resume=True)
     interrupt(job, number)
@@ -93,7 +98,7 @@ def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_p
     result = run_job(job)
     expected, outputs = uninterrupted(kind)
     assert content(tmp_path) == outputs
-    assert (result.summary.resumed, result.summary.frames) == (number // SEGMENT * SEGMENT, LENGTH)
+    assert (result.summary.resumed, result.summary.frames) == (number // EVERY * EVERY, LENGTH)
     assert vars(result.statistics) == vars(expected.statistics)
     assert {"light-change", "scene-change", "scene-return"} == set(result.statistics.events)
 
@@ -101,10 +106,10 @@ def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_p
 @pytest.mark.large
 def test_a_run_may_be_interrupted_again_and_again(inputs, uninterrupted, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
-    for number in (SEGMENT - 1, SEGMENT + 30, SEGMENT + 90, 2 * SEGMENT + 1, LENGTH):
+    for number in (EVERY - 1, EVERY + 30, 131, 245, LENGTH):
         interrupt(job, number)
     result = run_job(job)
-    assert result.summary.resumed == 2 * SEGMENT
+    assert result.summary.resumed == 280
     assert content(tmp_path) == uninterrupted("images")[1]
 
 
@@ -116,9 +121,9 @@ def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
 
     run_job(job("whole"))
     resumed = job("resumed", resume=True)
-    for number in (SEGMENT + 40, 2 * SEGMENT + 8):
+    for number in (EVERY + 40, 258):
         interrupt(resumed, number)
-    assert run_job(resumed).summary.resumed == 2 * SEGMENT
+    assert run_job(resumed).summary.resumed == 240
     assert content(tmp_path / "resumed") == content(tmp_path / "whole")
     names = {"events.csv", "events.jsonl", "objects.json", "regions.csv", "summary.html"}
     assert names <= set(content(tmp_path / "resumed"))
@@ -128,7 +133,7 @@ def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
 @pytest.mark.large
 def test_names_with_the_time_are_those_of_the_first_run(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save=("background-image",), name="{date}-{time}/{view}", resume=True)
-    interrupt(job, SEGMENT + 2)
+    interrupt(job, EVERY + 2)
     started = datetime.fromisoformat(Checkpoint.read(tmp_path / ".resume" / "state").started)
     state = Checkpoint.read(tmp_path / ".resume" / "state")
     dataclasses.replace(state, started="2001-02-03T04:05:06").write(tmp_path / ".resume" / "state")
@@ -207,7 +212,7 @@ def test_a_part_of_the_outputs_is_not_gone_on_with(tmp_path):
 )
 def test_other_options_are_refused(inputs, tmp_path, fields, message):
     job = make_job(inputs, tmp_path, "images", resume=True)
-    interrupt(job, SEGMENT + 2)
+    interrupt(job, EVERY + 2)
     before = content(tmp_path)
     other = dataclasses.replace(job, **fields)
     with pytest.raises(ParameterError, match=f"{message}.*--overwrite starts anew"):
@@ -220,7 +225,7 @@ def test_other_options_are_refused(inputs, tmp_path, fields, message):
 def test_a_changed_source_is_refused(inputs, tmp_path):
     copy = shutil.copytree(inputs / "frames", tmp_path / "frames")
     job = dataclasses.replace(make_job(inputs, tmp_path / "out", "images"), source=str(copy), resume=True)
-    interrupt(job, SEGMENT + 2)
+    interrupt(job, EVERY + 2)
     with pytest.raises(ParameterError, match=r"was made from .*frames.*--overwrite starts anew"):
         run_job(dataclasses.replace(job, source=str(inputs / "frames")))
     copy.rename(tmp_path / "renamed")
@@ -239,7 +244,7 @@ def test_a_changed_source_is_refused(inputs, tmp_path):
 @pytest.mark.large
 def test_a_damaged_checkpoint_is_refused(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", resume=True)
-    interrupt(job, SEGMENT + 2)
+    interrupt(job, EVERY + 2)
     state = tmp_path / ".resume" / "state"
     state.write_bytes(state.read_bytes()[:-1])
     with pytest.raises(SourceError, match=r"damaged.*; --overwrite starts anew"):
@@ -251,7 +256,7 @@ def test_a_damaged_checkpoint_is_refused(inputs, tmp_path):
 @pytest.mark.parametrize("lost", ["mask.mkv.partial", "mask.npz.partial"])
 def test_a_job_begins_anew_where_an_unfinished_output_is_gone(inputs, uninterrupted, tmp_path, lost, caplog):
     job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
-    interrupt(job, SEGMENT + 2)
+    interrupt(job, EVERY + 2)
     (tmp_path / lost).unlink()
     result = run_job(job)
     assert "starting anew" in caplog.text
@@ -279,7 +284,7 @@ def test_a_kill_while_outputs_are_finished_costs_only_the_rest(inputs, uninterru
     time = finished.stat().st_mtime_ns
     (tmp_path / ".resume" / "state.partial").write_bytes(b"of the killed process")
     result = run_job(job)
-    assert result.summary.resumed == 2 * SEGMENT
+    assert result.summary.resumed == 280
     assert finished.stat().st_mtime_ns == time
     assert set(result.outputs) == {tmp_path / name for name in uninterrupted("video")[1]}
     assert content(tmp_path) == uninterrupted("video")[1]
@@ -288,13 +293,39 @@ def test_a_kill_while_outputs_are_finished_costs_only_the_rest(inputs, uninterru
 @pytest.mark.large
 def test_the_user_may_stop_and_go_on(inputs, uninterrupted, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
-
-    said = interrupt(job, SEGMENT + 10, KeyboardInterrupt, StoppedError)
-    assert f"stopped after {SEGMENT + 10} frames" in said
-    assert said.endswith(f"goes on after {SEGMENT} frames")
+    said = interrupt(job, EVERY + 10, KeyboardInterrupt, StoppedError)  # as a second Ctrl-C, which waits for nothing
+    assert f"stopped after {EVERY + 10} frames" in said
+    assert said.endswith(f"goes on after {EVERY} frames")
     assert not (tmp_path / "model.npz").exists()
     run_job(job)
     assert content(tmp_path) == uninterrupted("images")[1]
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_stop_at_any_frame_loses_none(inputs, uninterrupted, tmp_path, kind):
+    job = make_job(inputs, tmp_path, kind, save_model=tmp_path / "model.npz", resume=True)
+    resumed = 0
+    for number in (1, 25, 137, 249, 251, 290):
+        controls = Controls()
+        with pytest.raises(StoppedError, match="goes on after") as stopped:
+            run_job(job, controls=controls, watch=lambda _s, c=controls, n=number: quitting(c, n))
+        summary = stopped.value.result.summary
+        assert (summary.resumed, Checkpoint.read(tmp_path / ".resume" / "state").frames) == (resumed, summary.frames)
+        assert max(resumed + 1, number) <= summary.frames <= max(resumed + 1, number) + 20
+        resumed = summary.frames
+    run_job(job)
+    assert content(tmp_path) == uninterrupted(kind)[1]
+
+
+def quitting(controls, number):
+    """Watch a run and quit it after so many frames, or with the first one that comes if it is beyond."""
+
+    def after(frame, _separation):
+        if frame.index + 1 >= number:
+            controls.quit()
+
+    return contextlib.nullcontext(after)
 
 
 @pytest.mark.large
@@ -348,4 +379,4 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_keeps_the_one_befo
     monkeypatch.setattr("bgsub.storage.atomic.os.replace", replaced)
     with pytest.raises(OutputError, match=r"checkpoint.*No space left"):
         run_job(job)
-    assert Checkpoint.read(tmp_path / ".resume" / "state").frames == SEGMENT
+    assert Checkpoint.read(tmp_path / ".resume" / "state").frames == EVERY

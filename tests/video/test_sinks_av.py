@@ -14,7 +14,7 @@ from video_fakes import read_video, separate
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.video import AvVideoSink, Frame
-from bgsub.video.sinks import SEGMENT
+from bgsub.video.sinks.av import _SEGMENT as SEGMENT
 from bgsub.video.views import VIEWS, to_bgr8
 
 av = pytest.importorskip("av", reason="PyAV is not installed")

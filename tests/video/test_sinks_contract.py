@@ -18,7 +18,6 @@ from video_fakes import COUNT, HEIGHT, WIDTH, content, read_video
 
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError
-from bgsub.video.sinks import SEGMENT
 
 pytest.importorskip("av", reason="PyAV is not installed")
 
@@ -125,18 +124,19 @@ def uninterrupted(kind, folder, images):
 
 @pytest.fixture
 def short_segments(monkeypatch):
-    monkeypatch.setattr("bgsub.video.sinks.av.SEGMENT", 20)
+    monkeypatch.setattr("bgsub.video.sinks.av._SEGMENT", 20)
     return 20
 
 
 @pytest.mark.parametrize("kind", [*AV, "cutout.webm", *OTHERS])
-@pytest.mark.parametrize("rest", [0, 7])
-def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, rest, short_segments):
-    images = small_frames(2 * short_segments + rest)
+@pytest.mark.parametrize("stops", [(20, 40), (1, 2, 19, 33), (13, 20, 21, 47)])
+@pytest.mark.parametrize("lost", [3, 30])
+def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, stops, lost, short_segments):
+    images = small_frames(47)
     expected = uninterrupted(kind, tmp_path / "whole", images)
     folder = tmp_path / "resumed"
     sink, state, done = make(kind, folder), None, 0
-    for stop in (short_segments, 2 * short_segments):
+    for stop in stops:
         if state is None:
             sink.checkpoint()
         else:
@@ -145,7 +145,7 @@ def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, rest, short_
         feed(sink, images[done:stop], done, rate=30)
         state, done = json.loads(json.dumps(sink.checkpoint())), stop
         # What comes after the checkpoint is lost with the process, or worse, is half there.
-        feed(sink, images[:3], done + 7, rate=30)
+        feed(sink, images[:lost], done + 7, rate=30)
         sink.abort()
         for path in folder.rglob("*.partial"):
             path.write_bytes(path.read_bytes() + b"garbage")
@@ -174,11 +174,11 @@ def test_a_checkpoint_before_the_first_frame_changes_nothing(tmp_path, kind, fra
     assert content(tmp_path / "resumed") == expected
 
 
-@pytest.mark.parametrize("kind", ["mask.mkv", "cutout.mov", "mask.npz", "background-image.png"])
+@pytest.mark.parametrize("kind", ["mask.mkv", "panel.mp4", "cutout.mov", "mask.npz", "background-image.png"])
 def test_what_was_written_before_must_be_there(tmp_path, kind):
     sink = make(kind, tmp_path)
     sink.checkpoint()
-    feed(sink, small_frames(SEGMENT))
+    feed(sink, small_frames(260))
     state = sink.checkpoint()
     sink.abort()
     for name in files(tmp_path):
@@ -203,14 +203,36 @@ def test_opencv_cannot_resume_videos(tmp_path):
         make("mask.mkv opencv", tmp_path).checkpoint()
 
 
-@pytest.mark.parametrize(("checked", "many"), [(True, 12), (False, SEGMENT)])
-def test_videos_are_cut_at_segments_only(tmp_path, checked, many):
-    sink = make("mask.mkv", tmp_path)
-    if checked:
+def test_frames_that_were_kept_and_are_damaged_are_told_in_one_line(tmp_path):
+    sink = make("panel.mp4", tmp_path)
+    sink.checkpoint()
+    feed(sink, small_frames(12))
+    state = sink.checkpoint()
+    sink.abort()
+    kept = next(tmp_path.glob("*.frames-*.partial"))
+    kept.write_bytes(b"\xff" * kept.stat().st_size)
+    with pytest.raises(SinkError, match=r"panel\.mp4' cannot be ") as caught:
+        make("panel.mp4", tmp_path).resume(state)
+    assert "\n" not in str(caught.value)
+
+
+def test_little_lies_beside_a_video_that_grows(tmp_path, short_segments):
+    sink = make("panel.mp4", tmp_path)
+    sink.checkpoint()
+    images, largest = small_frames(10 * short_segments, 64, 64), 0
+    for begin in range(0, len(images), 10):
+        feed(sink, images[begin : begin + 10], begin, rate=30)
         sink.checkpoint()
-    feed(sink, small_frames(many))
-    told = f"can be resumed only after multiples of 250 frames from the first on, got {many}$"
-    with pytest.raises(SinkError, match=told):
+        largest = max(largest, sum(path.stat().st_size for path in tmp_path.glob("*.frames-*")))
+    assert 0 < largest < 2.1 * short_segments * 64 * 64 * 1.5
+    sink.close()
+    assert files(tmp_path) == ["panel.mp4"]
+
+
+def test_a_video_is_resumed_only_with_a_checkpoint_before_its_first_frame(tmp_path):
+    sink = make("mask.mkv", tmp_path)
+    feed(sink, small_frames(20))
+    with says(SinkError, f"'{tmp_path / 'mask.mkv'}' can be resumed only with a checkpoint before the first frame"):
         sink.checkpoint()
     sink.abort()
 
@@ -218,7 +240,7 @@ def test_videos_are_cut_at_segments_only(tmp_path, checked, many):
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_after_a_kill(tmp_path):
     kinds = ["mask.mkv", "panel.mp4", "mask.npz", "mask", "background-image.png"]
-    images = small_frames(SEGMENT + 40)
+    images = small_frames(290)
     for kind in kinds:
         uninterrupted(kind, tmp_path / "whole", images)
     script = f"""
@@ -230,10 +252,10 @@ def test_after_a_kill(tmp_path):
         images = small_frames({len(images)})
         for sink in sinks:
             sink.checkpoint()
-            feed(sink, images[:{SEGMENT}], rate=30)
+            feed(sink, images[:270], rate=30)
         print(json.dumps([sink.checkpoint() for sink in sinks]), flush=True)
         for sink in sinks:
-            feed(sink, images[{SEGMENT}:{SEGMENT + 9}], {SEGMENT}, rate=30)
+            feed(sink, images[270:279], 270, rate=30)
         print("written", flush=True)
         time.sleep(60)
     """
@@ -246,6 +268,6 @@ def test_after_a_kill(tmp_path):
     for kind, state in zip(kinds, states, strict=True):
         sink = make(kind, tmp_path / "killed")
         sink.resume(state)
-        feed(sink, images[SEGMENT:], SEGMENT, rate=30)
+        feed(sink, images[270:], 270, rate=30)
         sink.close()
     assert content(tmp_path / "killed") == content(tmp_path / "whole")

@@ -1,6 +1,5 @@
 from .arrays import ArraySink as ArraySink
 from .av import AvVideoSink as AvVideoSink
-from .base import SEGMENT as SEGMENT
 from .base import Sink as Sink
 from .base import prepare_folder as prepare_folder
 from .create import create_sinks as create_sinks

@@ -50,6 +50,11 @@ class Encoding:
     clock: int | None = None
     options: dict[str, str] = field(default_factory=dict)  # of the encoder
 
+    @property
+    def is_intra(self) -> bool:
+        """Whether each frame is encoded on its own, so that a segment may end anywhere without a trace."""
+        return self.codec in ("ffv1", "prores_ks")
+
     def prepare(self, image: np.ndarray) -> np.ndarray:
         """Return the image of a view as this encoding takes it, 8 bit."""
         if self.layout == "bgr24":
@@ -144,14 +149,23 @@ class SegmentEncoder:
         self._encoding = encoding
         self._context = self._av.CodecContext.create(encoding.codec, "w")
         encoding.configure(self._context, size, rate)
+        self.time_base = 1 / encoding.ticks(rate)
         self._duration = max(1, round(encoding.ticks(rate) / rate))
 
     def encode(self, image: np.ndarray, ticks: int) -> list[Any]:
-        """Return the packets that are complete after one more frame, which is shown at `ticks`."""
+        """Return the packets that are complete after one more image, which is shown at `ticks`."""
+        return self.encode_frame(self.frame_of(image, ticks))
+
+    def frame_of(self, image: np.ndarray, ticks: int) -> Any:
+        """Return an image as `encode_frame` takes it."""
         frame = self._av.VideoFrame.from_ndarray(image, format=self._encoding.layout)
         if self._encoding.pixels != self._encoding.layout:
             frame = frame.reformat(format=self._encoding.pixels)
-        frame.pts, frame.time_base = ticks, self._context.time_base
+        frame.pts, frame.time_base = ticks, self.time_base
+        return frame
+
+    def encode_frame(self, frame: Any) -> list[Any]:
+        """Return the packets that are complete after one more frame."""
         return self._timed(self._context.encode(frame))
 
     def flush(self) -> list[Any]:

@@ -23,14 +23,17 @@ from bgsub.video.sinks._av_encoding import (
     packet_from_bytes,
     packet_to_bytes,
 )
+from bgsub.video.sinks._av_kept import KeptFrames
 from bgsub.video.sinks._av_muxer import Muxer
-from bgsub.video.sinks.base import SEGMENT, Sink, prepare_folder
+from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.video import DEFAULT_RATE
 from bgsub.video.sources.av_container import import_av, is_available
 from bgsub.video.sources.base import Frame, rate_as_fraction
 from bgsub.video.views import get_view
 
 logger = logging.getLogger("bgsub")
+
+_SEGMENT = 250  # frames after which one can be decoded without those before it
 
 
 class AvVideoSink(Sink):
@@ -50,7 +53,8 @@ class AvVideoSink(Sink):
 
     The file grows as ``NAME.partial.EXT`` beside its final name, and is renamed when it is complete. With
     a call of `checkpoint` before the first frame it grows as ``NAME.EXT.partial`` instead, which no player reads, and
-    becomes a video, the same one byte for byte, at the end.
+    becomes a video, the same one byte for byte, at the end. Beside it lie up to 250 frames without loss then, unless
+    the encoding is FFV1 or ProRes: what goes on in the middle of a segment encodes them once more.
 
     Parameters
     ----------
@@ -99,6 +103,8 @@ class AvVideoSink(Sink):
         self._encoder: SegmentEncoder | None = None
         self._muxer: Muxer | None = None
         self._journal: Journal | None = None
+        self._kept: KeptFrames | None = None  # beside the journal, where frames depend on those before
+        self._begin = 0  # bytes of the journal when the segment began
         self._failed = False
         prepare_folder(self.path.parent)
 
@@ -110,11 +116,13 @@ class AvVideoSink(Sink):
             raise SinkError(f"'{self.path}' holds images of shape {self._shape}, frame {frame.name} has {image.shape}")
         ticks = self._clock.ticks_of(frame)
         with self._failures():
-            if self._encoder is None:
-                self._encoder = SegmentEncoder(self._encoding, self._size, self._rate)
-            self._store(self._encoder.encode(image, ticks))
+            self._encoder = self._encoder or self._begin_segment()
+            picture = self._encoder.frame_of(image, ticks)
+            if self._kept is not None:
+                self._kept.add(picture)
+            self._store(self._encoder.encode_frame(picture))
             self._count += 1
-            if self._count % SEGMENT == 0:
+            if self._count % _SEGMENT == 0:
                 self._end_segment()
 
     def close(self) -> None:
@@ -128,8 +136,8 @@ class AvVideoSink(Sink):
             if muxer is not None:
                 muxer.finish(self._clock.end)
             rename(self.partial_path, self.path)
-        if self._journal is not None:
-            self._journal.remove()
+        for file in self._files:
+            file.remove()
         self._count = 0
 
     def abort(self) -> None:
@@ -144,8 +152,8 @@ class AvVideoSink(Sink):
             if not told:  # what failed before fails again here
                 logger.warning("%s", error)
         self._encoder, self._count = None, 0
-        if self._journal is not None:
-            self._journal.close()
+        for file in self._files:
+            file.close()
         self._close_muxer()
 
     def checkpoint(self) -> dict[str, Any]:
@@ -154,25 +162,33 @@ class AvVideoSink(Sink):
         Raises
         ------
         SinkError
-            If this is not after a multiple of `SEGMENT` frames, or the first call is not before the first frame: only
-            then the packets are kept so that they can be resumed.
+            If the first call is not before the first frame: only then the packets are kept so that they can be resumed.
         """
-        if self._count % SEGMENT or (self._count and self._journal is None):
-            raise SinkError(
-                f"'{self.path}' can be resumed only after multiples of {SEGMENT} frames from the first on, "
-                f"got {self._count}"
-            )
-        self._journal = self._journal or self._new_journal()
-        size = self._journal.sync()
-        return {"frames": self._count, "bytes": size, "shape": list(self._shape), "clock": self._clock.state}
+        if self._count and self._journal is None:
+            raise SinkError(f"'{self.path}' can be resumed only with a checkpoint before the first frame")
+        journal = self._journal or self._new_journal()
+        with self._failures():
+            if self._kept is None:
+                self._end_segment()
+            kept = None if self._kept is None else self._kept.checkpoint(self._encoder is not None)
+        size = journal.sync()
+        state = {"frames": self._count, "bytes": size if kept is None else self._begin, "kept": kept}
+        return {**state, "shape": list(self._shape), "clock": self._clock.state}
 
     def resume(self, state: dict[str, Any]) -> None:
-        self._journal = self._journal or self._new_journal()
+        journal = self._journal or self._new_journal()
         if not state:
             return
-        self._journal.cut(state["bytes"])
+        journal.cut(state["bytes"])
         self._count, self._shape = state["frames"], tuple(state["shape"])
         self._clock.state = state["clock"]
+        if self._kept is not None and state["kept"] is not None:
+            self._kept.resume(state["kept"])
+            self._begin = state["bytes"]
+            with self._failures():
+                self._encoder = SegmentEncoder(self._encoding, self._size, self._rate)
+                for picture in self._kept.frames(self._size, self._encoder.time_base):
+                    self._store(self._encoder.encode_frame(picture))
 
     @property
     def _size(self) -> tuple[int, int]:
@@ -181,12 +197,26 @@ class AvVideoSink(Sink):
     def _new_journal(self) -> Journal:
         if not can_store_packets(self._encoding):
             raise SinkError(f"'{self.path}' can be resumed only with a newer version of the package av")
-        return Journal(self.path)
+        self._journal = Journal(self.path)
+        if not self._encoding.is_intra:
+            self._kept = KeptFrames(self.path, self._encoding.pixels)
+        return self._journal
+
+    @property
+    def _files(self) -> list[Journal | KeptFrames]:
+        """What lies beside the output of a run that can be resumed."""
+        return [file for file in (self._journal, self._kept) if file is not None]
 
     def _new_muxer(self) -> Muxer:
         return Muxer(
             self.partial_path, self._encoding, self._size, self._rate, self._audio_from, self._clock.first or 0.0
         )
+
+    def _begin_segment(self) -> SegmentEncoder:
+        if self._kept is not None and self._journal is not None:
+            self._begin = self._journal.size
+            self._kept.begin()
+        return SegmentEncoder(self._encoding, self._size, self._rate)
 
     def _end_segment(self) -> None:
         """Take out of the encoder what is in it; the next frame begins anew."""
@@ -235,7 +265,7 @@ class AvVideoSink(Sink):
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    return (OSError, ValueError, import_av().error.FFmpegError)
+    return (OSError, ValueError, LookupError, import_av().error.FFmpegError)
 
 
 class Clock:

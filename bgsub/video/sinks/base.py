@@ -14,9 +14,6 @@ from bgsub.storage.atomic import no_folder
 from bgsub.storage.lasting import make_folder
 from bgsub.video.sources.base import Frame
 
-SEGMENT = 250
-"""Checkpoints of a run come after a number of frames that is a multiple of this: videos can be cut only there."""
-
 
 class Sink(ABC):
     """Takes separations, one by one, and ends in one of two ways.
@@ -53,8 +50,7 @@ class Sink(ABC):
     def checkpoint(self) -> dict[str, Any]:
         """Make what was written so far safe against a kill; return what `resume` needs, as JSON can hold it.
 
-        To be called after a number of frames that is a multiple of `SEGMENT`, and for the first time before the
-        first frame.
+        To be called after any frame, and for the first time before the first one.
 
         Raises
         ------
