@@ -6,6 +6,7 @@ import errno
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import filelock
@@ -43,7 +44,7 @@ def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) ->
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise no_folder(path.parent, error) from None
-        logger.warning("the disk of '%s' knows no locks: another run there would not be noticed", path.parent)
+        _warn(path.parent)
     try:
         yield
     finally:
@@ -53,6 +54,11 @@ def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) ->
         with suppress(OSError):
             for folder in missing:
                 folder.rmdir()
+
+
+@cache
+def _warn(folder: Path) -> None:
+    logger.warning("the disk of '%s' knows no locks: another run there would not be noticed", folder)
 
 
 def _acquire(lock: filelock.BaseFileLock) -> None:

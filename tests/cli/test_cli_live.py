@@ -119,6 +119,10 @@ def test_the_model_of_a_camera_is_saved_and_used(cli, tmp_path, camera, folder, 
     camera.read = lambda: (True, next(pictures).copy())
     answer = cli("live", "--save-model", model, "--duration", 20, *QUICK).ok()
     assert answer.out.endswith(f"wrote {model}\n")
+    before = model.read_bytes()
+    again = cli("live", "--save-model", model, "--duration", 20, *QUICK)
+    again.refused(f"the model '{model}' exists already; --overwrite replaces it, --model goes on with it")
+    assert model.read_bytes() == before
     # It tracks from the first frame on: nothing is said of a start phase.
     answer = cli("live", folder, "--model", model, "--duration", 3).ok()
     assert "3 frames of 48x32" in answer.out

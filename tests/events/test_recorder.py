@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+import threading
 from dataclasses import fields
 from datetime import datetime
 
@@ -17,9 +18,12 @@ from video_fakes import ListSink, read_video
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.events import ClipRules, EventFeed, MotionRules, ObjectLinker
+from bgsub.events.clips.files import Clip, add_to_list
 from bgsub.events.clips.pre_roll import PreRoll
 from bgsub.events.clips.recorder import RecorderSink
+from bgsub.jobs.outputs import take_all
 from bgsub.separation import Separation
+from bgsub.storage.file_lock import Claims
 from bgsub.video import Frame, VideoSink, open_source
 from bgsub.video.sinks.videos import video_sink
 
@@ -414,3 +418,26 @@ def test_a_film_needs_pyav(tmp_path, monkeypatch):
     monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
     with says(DependencyError, "merging clips needs the package av: pip install 'bgsub[av]'"):
         recorder(tmp_path, {"merge": True})
+
+
+def test_recorders_of_one_source_exclude_each_other_and_those_of_others_share_the_list(tmp_path, factory):
+    with Claims() as claims:
+        take_all(claims, [recorder(tmp_path, source="a", make_sink=factory)])
+        take_all(claims, [recorder(tmp_path, source="b", make_sink=factory)])
+        with Claims() as others, says(SinkError, f"the output '{tmp_path / 'a'}' is being written by another run"):
+            take_all(others, [recorder(tmp_path, source="a", make_sink=factory)])
+
+
+def test_lists_that_grow_at_the_same_time_keep_every_clip(tmp_path):
+    def add(source):
+        for number in range(10):
+            add_to_list(tmp_path, Clip(tmp_path / f"{source}-{number}.mp4", 0.0, 1.0, 0.5, None))
+
+    threads = [threading.Thread(target=add, args=[source]) for source in "abc"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    with (tmp_path / "clips.csv").open(newline="") as file:
+        assert {row["file"] for row in csv.DictReader(file)} == {f"{s}-{n}.mp4" for s in "abc" for n in range(10)}
+    assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]

@@ -6,7 +6,7 @@ import csv
 import itertools
 import json
 import re
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -169,6 +169,55 @@ def test_a_model_does_not_replace_the_input(pictures, tmp_path):
     with says(ParameterError, f"the model cannot be saved as '{job.save_model}': that is the input itself"):
         run_job(job)
     assert video.read_bytes() == before
+
+
+def test_a_model_replaces_a_file_only_if_asked_or_the_model_that_goes_on_in_it(job, tmp_path):
+    saved = replace(job, save=("mask.npz",), save_model=tmp_path / "m.npz", name="first")
+    again = replace(saved, name="second")
+    refusal = f"the model '{saved.save_model}' exists already; --overwrite replaces it, --model goes on with it"
+    saved.save_model.write_bytes(b"a picture")
+    for _ in range(2):  # a file of somebody else, and a model
+        before = saved.save_model.read_bytes()
+        with says(SinkError, refusal):
+            run_job(saved)
+        assert (saved.save_model.read_bytes(), job.output.exists()) == (before, before != b"a picture")
+        run_job(replace(saved, overwrite=True))
+        saved = again
+    run_job(
+        replace(
+            job,
+            save=("mask.npz",),
+            name="third",
+            model=tmp_path / "m.npz",
+            save_model=tmp_path / "m.npz",
+            parameters={},
+        )
+    )
+
+
+def test_one_run_at_a_time_writes_an_output(job, tmp_path):
+    job = replace(job, save=("mask.npz", "background.png"), event_files=("csv",), save_model=tmp_path / "m.npz")
+    rest: dict[str, object] = {"save": (), "event_files": (), "save_model": None}
+    same = [
+        ({}, job.output / "background"),
+        ({"overwrite": True}, job.output / "background"),
+        ({**rest, "save": ("mask.npz",)}, job.output / "mask.npz"),
+        ({**rest, "save": ("background.tif",)}, job.output / "background"),
+        ({**rest, "event_files": ("csv",)}, job.output / "events.csv"),
+        ({**rest, "save_model": job.save_model}, job.save_model),
+    ]
+
+    @contextmanager
+    def meanwhile(_source):
+        for options, target in same:
+            with says(SinkError, f"the output '{target}' is being written by another run"):
+                run_job(replace(job, **options))
+        run_job(replace(job, name="other-{view}", save_model=None))
+        yield lambda _frame, _separation: None
+
+    run_job(job, watch=meanwhile)
+    made = {"mask.npz", "background", "events.csv", "other-mask.npz", "other-background", "other-events.csv"}
+    assert {path.name for path in job.output.iterdir()} == made
 
 
 def stop(job):

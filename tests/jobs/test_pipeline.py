@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,12 +24,12 @@ from video_fakes import (
     write_video,
 )
 
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.simple import process_video
 from bgsub.jobs.summary import Summary
-from bgsub.video import ImageSequenceSink, VideoSink, create_sinks, open_source
+from bgsub.video import ArraySink, ImageSequenceSink, VideoSink, create_sinks, open_source
 
 
 def test_all_frames_reach_all_sinks(subtractor):
@@ -236,6 +237,15 @@ def test_run_outside_the_main_thread(subtractor):
 
 
 # process_video, with real files
+
+
+def test_two_do_not_write_one_file(subtractor, frames, tmp_path):
+    def meanwhile(_frame, _separation):
+        with says(SinkError, f"the output '{tmp_path / 'mask.npz'}' is being written by another run"):
+            process_video(frames, ArraySink(tmp_path / "mask.npz"), subtractor=subtractor)
+
+    process_video(frames, [ArraySink(tmp_path / "mask.npz"), meanwhile], subtractor=subtractor)
+    assert os.listdir(tmp_path) == ["mask.npz"]
 
 
 def test_video_in_and_out(subtractor, tmp_path, frames):

@@ -10,10 +10,12 @@ from pathlib import Path
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.storage.atomic import write_whole
+from bgsub.storage.file_lock import hold
 from bgsub.video.output_names import safe_name
 from bgsub.video.timecode import clock_text
 
 LIST_NAME = "clips.csv"
+_PATIENCE = 30.0  # seconds for another run that adds its clip
 _COLUMNS = (
     "file",
     "start",
@@ -100,9 +102,14 @@ class ClipNames:
 def add_to_list(folder: Path, clip: Clip | None = None) -> None:
     """Add a clip to the list of the folder, which is made where it is missing and replaced as a whole.
 
-    SinkError where that fails.
+    Other runs may do the same for their clips at the same time. SinkError where it fails.
     """
     path = folder / LIST_NAME
+    with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is held by another program", _PATIENCE):
+        _add(path, clip)
+
+
+def _add(path: Path, clip: Clip | None) -> None:
     try:
         rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) if path.exists() else []
     except (OSError, UnicodeDecodeError) as error:
