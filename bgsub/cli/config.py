@@ -68,7 +68,8 @@ def config(context: click.Context, command: str | None, as_json: bool, template:
     In a file, keys at the top hold for every command that has the option, those in [run] for run only, and
     [method] is the place for the parameters of the method. A key is the long name of an option, with - or _. An
     option that needs no value is true or false; one that takes several values takes a list. Paths are relative to
-    the working folder, as on the command line.
+    the working folder, as on the command line. A bgsub.toml that --config does not name may come from a stranger: it
+    opens no port to the network, sets no token, runs no programs, sends nothing and names no file outside the folder.
     """
     known = {name: one for name, one in commands(context).items() if isinstance(one, Command) and one.takes_settings}
     if command is not None and command not in known:

@@ -15,7 +15,7 @@ import click
 from bgsub.cli.logs import Reporting, logged, logger, shared_options
 from bgsub.cli.origins import Setting, hint, remember, setting_of
 from bgsub.cli.progress import compilation_told
-from bgsub.cli.settings_files import METHOD, Settings, canonical, find_files, read_settings
+from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings, canonical, find_files, read_settings
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
 
@@ -52,9 +52,13 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         with logged(Reporting.of(ctx)), compilation_told():
-            found = [setting_of(ctx, option) for option in self.params if option.name in ctx.params]
-            if places := {setting.place for setting in found if setting is not None}:
+            given = {key: setting_of(ctx, option) for key, option in long_names(self).items()}
+            found = {key: setting for key, setting in given.items() if setting is not None}
+            if places := {setting.place for setting in found.values()}:
                 logger.info("settings from %s", ", ".join(sorted(places)))
+            here = sorted(key for key, setting in found.items() if setting.place == FILE_NAME)
+            if here and ctx.find_root().params.get("config") != Path(FILE_NAME):
+                logger.warning("settings from %s in this folder: %s", FILE_NAME, ", ".join(here))
             self.prepare(ctx)
             return super().invoke(ctx)
 

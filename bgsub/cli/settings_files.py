@@ -11,17 +11,17 @@ import os
 import sys
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
 from bgsub.cli.origins import Setting, gone, hint, inside
+from bgsub.cli.settings_limits import check_found
 from bgsub.errors import ParameterError, SourceError, did_you_mean
 
 FILE_NAME = "bgsub.toml"
-_RUNNING = "on-event"
-"""The option that runs programs: a file that merely lies in the folder, as in one from a stranger, may not set it."""
 METHOD = "method"
 
 Options = Mapping[str, Collection[str]]
@@ -45,7 +45,13 @@ def find_files(named: Path | None = None) -> list[Path]:
     """Return the files to read, the later ones winning: the user's, ``bgsub.toml`` in this folder, and `named`."""
     # In a folder that may not be entered, such as another user's home, there is none for this one.
     found = [path for path in (user_file(), Path(FILE_NAME)) if os.path.isfile(path)]
-    return found if named is None else [*(path for path in found if path != named), named]
+    return found if named is None else [*(path for path in found if not _same(path, named)), named]
+
+
+def _same(path: Path, other: Path) -> bool:
+    with suppress(OSError):
+        return os.path.samefile(path, other)
+    return False
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -59,6 +65,8 @@ def read_file(path: Path) -> dict[str, Any]:
         raise SourceError(f"the settings file '{path}' cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ParameterError(f"{path}: this is no TOML: the text is not in UTF-8") from None
+    except RecursionError:
+        raise ParameterError(f"{path}: this is no TOML: it is nested too deeply") from None
     except tomllib.TOMLDecodeError as error:
         message = str(error).replace("at end of document", f"at the end of line {len(text.splitlines())}")
         raise ParameterError(f"{path}: this is no TOML: {message}") from None
@@ -79,8 +87,8 @@ def read_settings(options: Options, files: Iterable[Path], named: Path | None = 
     Raises
     ------
     ParameterError
-        For an unknown key or table, naming the nearest one; for a program to be run, in a file of this folder that
-        the user has not named.
+        For an unknown key or table, naming the nearest one; for what `settings_limits` refuses, in a file of this
+        folder that the user has not named.
     SourceError, ParameterError
         As `read_file` does.
     """
@@ -88,11 +96,8 @@ def read_settings(options: Options, files: Iterable[Path], named: Path | None = 
     for path in files:
         for table, entries in _tables(str(path), read_file(path), options):
             for option, setting in _entries(str(path), table, entries, options):
-                if option == _RUNNING and path == Path(FILE_NAME) != named:
-                    raise ParameterError(
-                        f"{setting.name} runs programs: it holds on the command line, in your own file and in one "
-                        f"that --config names, as --config {path} does"
-                    )
+                if path == Path(FILE_NAME) != named:
+                    check_found(option, setting)
                 for command in _holders(table, option, options):
                     settings[command][option] = setting
     return settings

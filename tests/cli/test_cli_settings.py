@@ -49,10 +49,25 @@ def test_a_run_with_everything_from_a_file(cli, place):
         "[method]\nstart-frames = 5\nstabilise = false\n"
     )
     answer = cli("run", "frames", "--save-model", "m.npz")
-    assert (answer.code, answer.out, answer.err) == (0, "", "")
+    told = "bgsub: settings from bgsub.toml in this folder: format, output, quiet, save, stabilise, start-frames\n"
+    assert (answer.code, answer.out, answer.err) == (0, "", told)
     assert sorted(path.name for path in Path("out").iterdir()) == ["background", "mask"]
     parameters = bgsub.BackgroundSubtractor.load("m.npz").get_params()
     assert (parameters["start_frames"], parameters["stabilise"]) == (5, False)
+
+
+def test_only_the_file_that_was_found_here_is_announced(cli, place):
+    own = place / "config" / "bgsub" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("quiet = true\noverwrite = true")
+    words = ["run", "frames", "-o", "out"]
+    cli(*words).clean()
+    Path("bgsub.toml").write_text("[live]\nview = 'mask'")  # nothing of this command
+    cli(*words).clean()
+    Path("bgsub.toml").write_text("quiet = true")
+    assert cli(*words).ok().err == "bgsub: settings from bgsub.toml in this folder: quiet\n"
+    cli("--config", "bgsub.toml", *words).clean()
+    cli("--config", place / "bgsub.toml", *words).clean()
 
 
 def test_the_order_of_precedence(cli, place, monkeypatch, shown):

@@ -1,0 +1,96 @@
+"""A folder from a stranger, with a bgsub.toml in it, in which somebody runs the program."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from bgsub.cli import invoke, program
+from bgsub.cli.settings import long_names
+
+HOSTILE = {
+    "serve": ["'0.0.0.0:0'", "'[::]:0'", "'192.0.2.1:8765'", "'example.org:0'", "':::0'", "'127.0.0.1.example.org:0'"],
+    "host": ["'0.0.0.0'", "'::'", "'example.org'", "''"],
+    "token": ["'known-to-me'"],
+    "on-event": ["'touch {away}/x'", "['start:touch {away}/x']"],
+    "webhook": ["'http://127.0.0.1:9/'", "['http://127.0.0.1:9/']"],
+    "scheduler": ["'tcp://127.0.0.1:9'"],
+    "overwrite": ["true"],
+    "virtual-device": ["'/dev/null'"],
+    "backdrop": ["'/etc/hostname'"],
+}
+PATHS = ["'{away}/x'", "'../away/x'", "'link/x'", "'sub/../../away/x'", "'file'", "'loop'"]
+NEEDED = {
+    "live": ["gone.avi", "--no-window"],
+    "camera": ["gone.avi"],
+    "evaluate": ["gone"],
+    "demo": ["--seed", "x"],
+}
+
+
+def options():
+    """Yield each command with each of its options that attacks."""
+    for command in program.commands.values():
+        for key, option in long_names(command).items() if command.takes_settings else ():
+            if isinstance(option.type, click.Path) or key in HOSTILE or (command.name, key) == ("batch", "save-model"):
+                yield command.name, key
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The folder of the stranger; nobody may write beside it."""
+    here, away = tmp_path / "here", tmp_path / "away"
+    (here / "sub").mkdir(parents=True)
+    away.mkdir()
+    (here / "link").symlink_to(away)
+    (here / "file").symlink_to(away / "x")
+    (here / "loop").symlink_to(here / "loop")
+    monkeypatch.chdir(here)
+    monkeypatch.delenv("BGSUB_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    return here
+
+
+def test_a_settings_file_of_a_stranger_is_refused_in_a_line(folder, capsys, score):
+    away = folder.parent / "away"
+    count = survived = 0
+    for command, key in options():
+        for table in (f"[{command}]\n", ""):
+            for value in HOSTILE.get(key, PATHS):
+                Path("bgsub.toml").write_text(f"{table}{key} = {value.format(away=away)}\n")
+                code = invoke([command, *NEEDED.get(command, ["gone.avi", "-o", "out"])])
+                out, err = capsys.readouterr()
+                told = err.startswith(f"bgsub: error: bgsub.toml: '{key}'") and "--config bgsub.toml does" in err
+                count += 1
+                survived += (code, out, err.count("\n"), told, list(away.iterdir())) == (2, "", 1, True, [])
+                [path.unlink() for path in away.iterdir()]
+    score("a settings file of a stranger in the folder", count, survived)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[live]\nserve = 8765\nview = 'mask'\n",
+        "[live]\nserve = '127.0.0.1:8765'\n",
+        "[live]\nserve = '[::1]:8765'\nbackdrop = '#00ff00'\n",
+        "[camera]\nhost = 'localhost'\n",
+        "log = 'sub/x.log'\nsave_model = 'm.npz'\noverwrite = false\n",
+        "[live]\noutput = '-'\nbackdrop = 'blur'\n",
+        "roi = ['1,2,3,4']\nprivacy = ['1,2,3,4']\n",
+    ],
+)
+def test_what_stays_in_the_folder_may_be_set(folder, capsys, text):
+    Path("bgsub.toml").write_text(text)
+    assert invoke(["config"]) == 0, capsys.readouterr().err
+
+
+def test_whoever_names_the_file_means_it(folder, capsys):
+    Path("bgsub.toml").write_text("log = '../away/x'\n[live]\nserve = '0.0.0.0:0'\n")
+    for name in ("bgsub.toml", folder / "bgsub.toml"):
+        assert invoke(["--config", str(name), "config"]) == 0, capsys.readouterr().err
+
+
+def test_a_deep_file_is_no_toml(folder, capsys):
+    Path("bgsub.toml").write_text("a = " + "[" * 100_000)
+    assert invoke(["config"]) == 2
+    assert capsys.readouterr().err == "bgsub: error: bgsub.toml: this is no TOML: it is nested too deeply\n"
