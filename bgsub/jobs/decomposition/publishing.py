@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bgsub.errors import BgsubError, OutputError, SinkError
 from bgsub.jobs.decomposition.writing import Target
-from bgsub.jobs.interrupts import ignored
+from bgsub.jobs.interrupts import finishing
 from bgsub.video.sinks.base import prepare_folder
 from bgsub.video.sources.images import is_image
 
@@ -34,7 +34,7 @@ def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, ov
         made.mkdir()
         try:
             yield made
-            with ignored():
+            with finishing():
                 _move(made, folder, targets, stage)
         except BgsubError:
             raise
