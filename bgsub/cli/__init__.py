@@ -5,6 +5,7 @@ Nothing heavy is imported before a command runs, so that ``bgsub --help`` answer
 
 from __future__ import annotations
 
+import atexit
 import sys
 import traceback
 from collections.abc import Sequence
@@ -25,7 +26,8 @@ from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
 from bgsub.cli.verdict import FAILURE, OK, READER_GONE, verdict
 from bgsub.cli.warm_up import warm_up
-from bgsub.jobs.interrupts import terminations
+from bgsub.errors import StoppedError
+from bgsub.jobs.interrupts import interruption, take_signals, terminations
 
 
 class Program(click.Group):
@@ -76,21 +78,26 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     when whoever read the frames on standard output has gone.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        with terminations():
+    with terminations() as signals:
+        try:
             result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
-    except SystemExit:  # how Click answers a closed pipe: the reader has seen enough
-        return FAILURE
-    except (Exception, KeyboardInterrupt) as error:
-        if is_verbose() or {"-v", "--verbose"} & set(given):
-            traceback.print_exc()
-        message, code = verdict(error)
-        if code != READER_GONE:  # which is nothing to tell of
-            click.echo(f"bgsub: error: {message}", err=True)
-        return code
-    return result if isinstance(result, int) else OK
+        except SystemExit:  # how Click answers a closed pipe: the reader has seen enough
+            return FAILURE
+        except (Exception, KeyboardInterrupt) as error:
+            if is_verbose() or {"-v", "--verbose"} & set(given):
+                traceback.print_exc()
+            # In the middle of an import, say, a signal ends as another error.
+            was_signal = signals is not None and signals.raised and not isinstance(error, (click.Abort, StoppedError))
+            message, code = verdict(interruption(signals.raised) if signals is not None and was_signal else error)
+            if code != READER_GONE:  # which is nothing to tell of
+                click.echo(f"bgsub: error: {message}", err=True)
+            return code
+        return result if isinstance(result, int) else OK
 
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
-    sys.exit(invoke())
+    signals = take_signals()
+    atexit.register(signals.ignore)  # after all else that is done at the end, as that comes in the opposite order
+    signals.code = invoke()
+    sys.exit(signals.code)

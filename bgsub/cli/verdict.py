@@ -16,7 +16,7 @@ from bgsub.errors import (
     StoppedError,
     did_you_mean,
 )
-from bgsub.jobs.interrupts import INTERRUPTED, name_of
+from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
@@ -55,11 +55,6 @@ def _verdict(error: BaseException) -> tuple[str, int]:
 def code_of(stopped: str) -> int:
     """Return the exit code of what was stopped before its end: 130 for Ctrl-C, 143 for SIGTERM, 1 for anything else."""
     return 128 + signal.Signals[stopped] if stopped in INTERRUPTED else FAILURE
-
-
-def stopped_by(who: str) -> str:
-    """Return in words who stopped a run; Ctrl-C is the user's."""
-    return f"stopped by {'the user' if who in ('user', 'SIGINT') else who}"
 
 
 def _usage(error: click.UsageError) -> str:

@@ -133,23 +133,23 @@ class Pipeline:
         failure: BaseException | None = None
         ended: BaseException | None = None  # an error that leaves the frames before it as good as they are
         stopped = "end"
-        try:
-            for thread in threads:
-                thread.start()
-                started.append(thread)
-            with self._interrupts.watched():
+        with interrupts.taken(self._interrupts.take):
+            try:
+                for thread in threads:
+                    thread.start()
+                    started.append(thread)
                 self._write()
-            stopped = self._stopped_by or "end"
-        except KeyboardInterrupt as error:
-            stopped = interrupts.name_of(error)
-        except BrokenSourceError as error:
-            stopped, ended = "broken", error
-        except ReaderGoneError as error:
-            ended = error
-        except BaseException as error:
-            failure = error
-        goes_on = self._checkpoints is not None and stopped not in ("end", "broken")
-        with interrupts.ignored():
+                stopped = self._stopped_by or "end"
+            except KeyboardInterrupt as error:
+                stopped = interrupts.name_of(error)
+            except BrokenSourceError as error:
+                stopped, ended = "broken", error
+            except ReaderGoneError as error:
+                ended = error
+            except BaseException as error:
+                failure = error
+            self._interrupts.finishing = True
+            goes_on = self._checkpoints is not None and stopped not in ("end", "broken")
             if stopped == "broken" and self._checkpoints is not None:
                 failure = _attempt(self._checkpoints.give_up, failure)
             failure = self._finish(started, failure, goes_on)

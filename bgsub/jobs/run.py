@@ -18,6 +18,7 @@ from bgsub.jobs import outputs
 from bgsub.jobs.checkpoints import Checkpoints
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.frame_rate import frames_per_second
+from bgsub.jobs.interrupts import finishing
 from bgsub.jobs.job import Job, JobResult, Statistics
 from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
@@ -181,7 +182,8 @@ def execute(
                 result = JobResult(source.name, source.live, summary, statistics, [])
                 raise StoppedError(_stopped(source, summary, checkpoints), summary.stopped, result)
             if save_model is not None:
-                subtractor.save(save_model)
+                with finishing():
+                    subtractor.save(save_model)
         except OutputError:
             raise
         except SinkError as error:

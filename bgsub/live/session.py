@@ -14,7 +14,7 @@ from bgsub.errors import ParameterError, StoppedError
 from bgsub.events.notices.sink import NoticeSink
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
-from bgsub.jobs.interrupts import name_of
+from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import JobResult
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.live.backdrops import make_backdrop
@@ -274,7 +274,8 @@ class LiveSession:
             self.quit()
             join(workers)
             raise
-        join(workers)
+        with finishing():
+            join(workers)
         return [worker.outcome for worker in workers]
 
 

@@ -15,7 +15,7 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
-from bgsub.video.sinks.base import SEGMENT
+from bgsub.video.sinks.av import _SEGMENT as SEGMENT
 
 LENGTH = SEGMENT + 12
 KILL, CUTS = KINDS[3:], KINDS[:3]

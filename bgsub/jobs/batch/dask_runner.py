@@ -6,13 +6,16 @@ import logging
 import multiprocessing
 import pkgutil
 import queue
+import signal
 import tempfile
 from asyncio import CancelledError
 from collections import Counter
-from collections.abc import Hashable
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import dask
 from distributed import Client, KilledWorker, LocalCluster
@@ -23,8 +26,10 @@ from bgsub.errors import DependencyError, ParameterError
 from bgsub.jobs.batch.dask_worker import run_at_worker
 from bgsub.jobs.batch.dispatch import RunnerLost
 from bgsub.jobs.batch.task import Outcome, Task
+from bgsub.jobs.interrupts import afterwards
 
 logger = logging.getLogger("bgsub")
+T = TypeVar("T")
 
 _CONNECT_SECONDS = 10.0
 _GATHER_SECONDS = 10.0
@@ -56,12 +61,15 @@ class DaskRunner:
         self._futures: dict[Hashable, Any] = {}
         self._warned = False
         with ExitStack() as stack:
-            if scheduler is None:
-                scratch = stack.enter_context(
-                    tempfile.TemporaryDirectory(prefix="bgsub-batch-", ignore_cleanup_errors=True)
-                )
-                scheduler = stack.enter_context(_local_cluster(workers, retries, scratch)).scheduler_address
-            self._client = stack.enter_context(_connected(scheduler))
+            # Dask cannot be stopped while it starts processes: it would leave them, and say so at length.
+            with afterwards() if scheduler is None else nullcontext():
+                if scheduler is None:
+                    scratch = stack.enter_context(
+                        tempfile.TemporaryDirectory(prefix="bgsub-batch-", ignore_cleanup_errors=True)
+                    )
+                    start = partial(_local_cluster, workers, retries, scratch)
+                    scheduler = stack.enter_context(_without_ctrl_c(start)).scheduler_address
+                self._client = stack.enter_context(_connected(scheduler))
             self._address = scheduler
             self._check_workers()
             self._stack = stack.pop_all()
@@ -156,6 +164,18 @@ def require_main() -> None:
     """ParameterError in a process that a script has started while it was itself imported by that process."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # how the standard library tells it
         raise ParameterError(_NO_MAIN)
+
+
+def _without_ctrl_c(start: Callable[[], T]) -> T:
+    """Return what `start` does in a thread whose processes a Ctrl-C of the terminal does not reach; here it does."""
+
+    def blocked() -> T:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        return start()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(blocked).result()
 
 
 def _local_cluster(workers: int, retries: int, scratch: str) -> Any:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import logging
-import signal
-import threading
 import time
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +13,7 @@ from typing import Any, Protocol
 from bgsub.jobs.batch.folders import publish, remove_leftovers
 from bgsub.jobs.batch.manifest import Entry, Manifest
 from bgsub.jobs.batch.task import Outcome, Task
-from bgsub.jobs.interrupts import interruption, name_of
+from bgsub.jobs.interrupts import afterwards, name_of
 
 logger = logging.getLogger("bgsub")
 
@@ -173,7 +170,7 @@ class Dispatch:
             self._running.add(key)
             self._runner.submit(key, self._open[key].task)
         for key, outcome in self._runner.wait(_WAIT_SECONDS):
-            with _interrupt_afterwards():
+            with afterwards():  # name, line and count of a result stay together
                 self._take(key, outcome)
 
     def _take(self, key: Hashable, outcome: Outcome) -> None:
@@ -208,19 +205,3 @@ class Dispatch:
         del self._open[key]
         (self._result.failed if entry.error else self._result.done).append(entry)
         self._progress(entry)
-
-
-@contextmanager
-def _interrupt_afterwards() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block, so that name, line and count of a result stay together."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    previous = signal.signal(signal.SIGINT, lambda number, _frame: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)
-    if came:
-        raise interruption(came[0])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bgsub.errors import BgsubError, OutputError, SinkError
 from bgsub.jobs.decomposition.writing import Target
-from bgsub.jobs.interrupts import ignored
+from bgsub.jobs.interrupts import finishing
 from bgsub.storage.file_lock import Claims
 from bgsub.storage.lasting import sync_folder, sync_tree
 from bgsub.video.sinks.base import prepare_folder
@@ -39,7 +39,7 @@ def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, ov
             try:
                 yield made
                 sync_tree(made)
-                with ignored():
+                with finishing():
                     _move(made, folder, targets, stage)
             except BgsubError:
                 raise
