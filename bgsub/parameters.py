@@ -26,6 +26,8 @@ Auto = Literal["auto"]
 P = ParamSpec("P")
 T = TypeVar("T", bound="_Parameters")
 _LONGEST_START, _LEAST_START = 20.0, 20  # seconds; frames, however long they last
+_SMOOTHINGS = 1e-12, 1e12  # float32 holds their squares, and the squares of vectors in units of them
+EXPONENTS = 0.001, 0.999  # of lp, in whose unit its cost is
 RENAMED = {"events": "the parameter events is called scene_changes now"}
 
 
@@ -160,11 +162,10 @@ class SubspaceParameters(_Parameters):
     mu: float | None = _parameter(
         None,
         "smoothing of the cost; by default it flattens at three times a pixel's own noise, 0.02 to 0.06 of full scale",
-        0,
-        is_open=True,
+        *_SMOOTHINGS,
         symbol="mu",
     )
-    p: float = _parameter(0.5, "exponent of the surrogate lp", 0, 1, is_open=True, symbol="p")
+    p: float = _parameter(0.5, "exponent of the surrogate lp", *EXPONENTS, symbol="p")
     forgetting: float | Auto = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w")
     metric: Metric = _parameter("scaled", "step direction: scaled by the coefficients' moment or not")
     line_search: LineSearch = _parameter(
@@ -184,8 +185,7 @@ class TrackerParameters(SubspaceParameters):
     mu: float | None = _parameter(
         None,
         "smoothing of the cost; by default in proportion to a scale of each entry's own",
-        0,
-        is_open=True,
+        *_SMOOTHINGS,
         symbol="mu",
     )
     forgetting: float | Auto = _parameter("auto", "weight of the newest vector", 0, 1, is_open=True, symbol="w")
@@ -199,9 +199,8 @@ class SegmenterParameters(_Parameters):
     threshold: float = _parameter(
         0.08,
         "least residual of a foreground pixel in colour, full scale is 1; of a grey one 0.58 times that",
-        0,
+        1e-6,
         2,
-        is_open=True,
         live=True,
     )
     noise_factor: float = _parameter(2.5, "threshold of a pixel in units of its own noise scale", 0, 100, live=True)
@@ -243,8 +242,8 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     max_value: float | None = _parameter(
         None,
         "full scale of the frames; by default 255 for uint8, 65535 for uint16, 1 for floating point",
-        0,
-        is_open=True,
+        1e-300,
+        1e300,
     )
 
     def __post_init__(self) -> None:

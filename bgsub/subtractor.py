@@ -42,10 +42,10 @@ class BackgroundSubtractor:
         Dimension k of the background subspace; a frame with fewer entries than that limits it.
     surrogate : {"atan", "log", "lp"}, default "atan"
         l0-surrogate cost h.
-    mu : float > 0, optional
+    mu : float in [1e-12, 1e12], optional
         Smoothing of the cost, in its own unit; by default it flattens at three times a pixel's
         own noise, but between 0.02 and 0.06 of full scale.
-    p : float in (0, 1), default 0.5
+    p : float in [0.001, 0.999], default 0.5
         Exponent of ``lp``.
     forgetting : float in (0, 1), default 0.05
         Weight w of the newest frame.
@@ -155,7 +155,7 @@ class BackgroundSubtractor:
     def _begin(self, frames: FrameFormat) -> FrameFormat:
         """Take the format of the frames; return that of the frames that the model sees."""
         scale, threads = self._parameters.scale, self._parameters.threads
-        self.format = frames
+        self.format, frames = frames, frames.seen
         self._kernels = Frames(frames.pixels_dtype, frames.channels, CODES[self._parameters.surrogate], scale != 1)
         prepare(self._kernels)
         self._reduction = None if scale == 1 else Reduction(frames, scale, threads)
@@ -238,9 +238,9 @@ class BackgroundSubtractor:
         scenes = self._scenes
         if scenes is None or rate == 1:
             scenes = self._scenes = Scenes(self._begin(frames), self._parameters)
-        seen = frame
+        seen = frames.to_seen(frame)
         if self._reduction is not None:
-            seen = self._reduction.reduce(frame)
+            seen = self._reduction.reduce(seen)
             known = None if known is None else self._reduction.reduce_known(known)
         if self._kernels is not None:
             self._wait(self._kernels, scenes.model.stage)
@@ -253,7 +253,8 @@ class BackgroundSubtractor:
         if self._reduction is None:
             np.copyto(out, view.mask)
         else:
-            self._reduction.enlarge(view.mask, frame, view.pixels, view.picture(), out)
+            assert self.format is not None
+            self._reduction.enlarge(view.mask, self.format.to_seen(frame), view.pixels, view.picture(), out)
         if known is not None:
             out[np.asarray(known) != 0] = FOREGROUND
         return out
@@ -296,8 +297,11 @@ class BackgroundSubtractor:
 
     def _newest_background(self) -> np.ndarray | None:
         if self._background is None and self._view is not None:
+            assert self.format is not None
             background = self._view.background()
-            self._background = background if self._reduction is None else self._reduction.enlarge_background(background)
+            if self._reduction is not None:
+                background = self._reduction.enlarge_background(background)
+            self._background = self.format.from_seen(background)
         return self._background
 
     # -- files ---------------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from numba.extending import overload
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.jit import FASTMATH, constant, formula
+from bgsub.parameters import EXPONENTS
 
 LP, LOG, ATAN = 1, 2, 3
 CODES = {"lp": LP, "log": LOG, "atan": ATAN}
@@ -141,7 +142,7 @@ class Surrogate:
         Which cost.
     mu : float > 0
         Smoothing parameter; intensity squared for ``lp`` and ``log``, intensity for ``atan``.
-    p : float in (0, 1)
+    p : float in [0.001, 0.999]
         Exponent of ``lp``.
     """
 
@@ -154,8 +155,9 @@ class Surrogate:
             raise ParameterError(f"surrogate must be one of {', '.join(CODES)}, got {self.name!r}")
         if not (np.isfinite(self.mu) and self.mu > 0):
             raise ParameterError(f"mu must be > 0, got {self.mu!r}")
-        if not 0 < self.p < 1:
-            raise ParameterError(f"p must be in (0, 1), got {self.p!r}")
+        least, most = EXPONENTS
+        if not (isinstance(self.p, (int, float, np.integer, np.floating)) and least <= self.p <= most):
+            raise ParameterError(f"p must be in [{least}, {most}], got {self.p!r}")
 
     @property
     def code(self) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from bgsub.robust_pca.parameters import PAPER, checked, default_rank
 from bgsub.robust_pca.progress import Callback, Progress, follow
 from bgsub.robust_pca.scale import ResidualScale, clipped
 from bgsub.robust_pca.svd import principal_axes
-from bgsub.robust_pca.validation import check_samples, check_scale, refuse_mask
+from bgsub.robust_pca.validation import check_samples, check_scale, check_widths, refuse_mask
 
 
 class RobustPCA(FittedSubspace):
@@ -35,7 +35,7 @@ class RobustPCA(FittedSubspace):
         or a quarter of ``min(n_samples, n_features)`` if that is less, at least 1.
     surrogate : {"log", "lp", "atan"}
         Cost of the residual, see `bgsub.numerics.surrogates`.
-    p : float in (0, 1)
+    p : float in [0.001, 0.999]
         Exponent of ``lp``.
     quality : {"balanced", "fast", "best", "paper"}
         How patiently mu falls, see Notes. "fast" is enough away from the limits of recovery, with all or most entries
@@ -185,6 +185,7 @@ class RobustPCA(FittedSubspace):
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
         check_scale(samples, observed)
+        check_widths(settings, samples.dtype)
         rank = default_rank(samples.shape) if self.rank is None else self.rank
         if rank > min(samples.shape):
             raise ParameterError(

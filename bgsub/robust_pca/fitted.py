@@ -13,7 +13,7 @@ from bgsub.robust_pca.irls import held_back_cost, robust_coefficients
 from bgsub.robust_pca.parameters import checked
 from bgsub.robust_pca.scale import clipped
 from bgsub.robust_pca.sklearn_conventions import Estimator
-from bgsub.robust_pca.validation import check_samples, refuse_mask
+from bgsub.robust_pca.validation import check_samples, check_scale, refuse_mask
 
 _FIRST = 2.0  # first mu for new samples, in mean squares of the low-rank part
 
@@ -86,6 +86,7 @@ class FittedSubspace(Estimator):
         """Return samples and their mask, checked against the fit."""
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
+        check_scale(samples, observed, small=True)
         self._check_features(X, samples.shape[1])
         return samples, observed
 

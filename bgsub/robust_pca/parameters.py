@@ -64,8 +64,6 @@ def _mus(model: Any) -> tuple[float | None, float | None]:
     for name, mu in (("mu_start", first), ("mu_end", last)):
         if mu is not None and not (_is_number(mu) and np.isfinite(mu) and mu > 0):
             raise ParameterError(f"{name} must be a finite number > 0, got {mu!r}")
-    if not (_is_number(model.p) and 0 < model.p < 1):
-        raise ParameterError(f"p must be in (0, 1), got {model.p!r}")
     if first is not None and last is not None and last > first:
         raise ParameterError(f"mu_end must be <= mu_start = {first}, got {last}")
     return first, last

@@ -8,6 +8,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.robust_pca.scale import scale_of_data
+from bgsub.robust_pca.settings import Settings
 
 _LARGEST_SCALE = {4: 1e10, 8: 1e30}  # by the bytes of an entry; its inverse is the smallest
 
@@ -45,15 +46,27 @@ def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarra
     return X if mask.all() else np.where(mask, X, X.dtype.type(0)), mask
 
 
-def check_scale(X: np.ndarray, observed: np.ndarray) -> None:
-    """Raise ParameterError for samples so small or large that squares of their entries do not fit into their type."""
+def check_scale(X: np.ndarray, observed: np.ndarray, small: bool = False) -> None:
+    """Raise ParameterError for samples so small or large that squares of their entries do not fit into their type.
+
+    Those that are to be explained by a fit may be as `small` as they are.
+    """
     most = _LARGEST_SCALE[X.dtype.itemsize]
     with np.errstate(over="ignore"):
         scale = scale_of_data(X, observed)
-    if scale and not 1 / most <= scale <= most:
+    if scale > most or (0 < scale < 1 / most and not small):
         raise ParameterError(
             f"X must have a scale between {1 / most:g} and {most:g} in {X.dtype}, got {scale:.2g}: take another unit"
         )
+
+
+def check_widths(settings: Settings, dtype: np.dtype) -> None:
+    """Raise ParameterError for a first or last mu beyond the scales that data of a type may have."""
+    most = _LARGEST_SCALE[dtype.itemsize]
+    for name, mu in (("mu_start", settings.first), ("mu_end", settings.last)):
+        if mu is not None and not 1 / most <= settings.surrogate.at_mu(mu).scale <= most:
+            low, high = (settings.surrogate.at_scale(scale).mu for scale in (1 / most, most))
+            raise ParameterError(f"{name} must be in [{low:g}, {high:g}] for samples of {dtype}, got {mu:g}")
 
 
 def refuse_mask(X: Any, y: object) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.jit import constant
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
+_MOST_OF_INTEGERS = 2.0**32
+_FAR = 40  # binary exponent of a full scale from which float32 has little room on one side
 _FLOATS = ("float16", "float32", "float64")
 _BYTES = np.dtype(np.uint8)
 MAX_CHANNELS = 4
@@ -57,6 +59,8 @@ class FrameFormat:
         if name not in _FULL_SCALE and name not in _FLOATS:
             raise ParameterError(f"a frame must be of type uint8, uint16 or floating point, got {frame.dtype}")
         full = _FULL_SCALE.get(name, 1.0) if max_value is None else max_value
+        if name in _FULL_SCALE and not 1 <= full <= _MOST_OF_INTEGERS:
+            raise ParameterError(f"max_value must be in [1, {_MOST_OF_INTEGERS:g}] for {name} frames, got {full!r}")
         return cls(frame.shape, name, full)
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,6 +79,25 @@ class FrameFormat:
         assert isinstance(shape, list)
         assert isinstance(dtype, str)
         return cls(tuple(shape), dtype, full, origin="those of the saved model")
+
+    @property
+    def unit(self) -> float:
+        """What the method sees frames divided by: 1, or the power of two of a full scale far from that."""
+        exponent = math.frexp(self.max_value)[1]
+        return 2.0**exponent if abs(exponent) > _FAR else 1.0
+
+    @property
+    def seen(self) -> FrameFormat:
+        """What frames look like in that unit."""
+        return self if self.unit == 1 else replace(self, max_value=self.max_value / self.unit)
+
+    def to_seen(self, frame: np.ndarray) -> np.ndarray:
+        """Return a checked frame in that unit; a power of two rounds nothing."""
+        return frame if self.unit == 1 else _in_double(frame, 1 / self.unit).astype(self.dtype)
+
+    def from_seen(self, image: np.ndarray) -> np.ndarray:
+        """Return an image of the format `seen` in the unit of the frames."""
+        return image if self.unit == 1 else in_type(_in_double(image, self.unit), self.dtype)
 
     @property
     def size(self) -> int:
@@ -161,9 +184,19 @@ class FrameFormat:
     def to_image(self, x: np.ndarray) -> np.ndarray:
         """Return the vector `x`, (m,), float32, as a new frame of this format, rounded and clipped for integers."""
         if self.dtype not in _FULL_SCALE:
-            return (x * np.float32(self.max_value)).astype(self.dtype).reshape(self.shape)
+            return in_type(x * np.float32(self.max_value), self.dtype).reshape(self.shape)
         image = np.clip(x * np.float32(self.max_value), 0, np.float32(_FULL_SCALE[self.dtype])) + np.float32(0.5)
         return image.astype(self.dtype).reshape(self.shape)
+
+
+def _in_double(x: np.ndarray, factor: float) -> np.ndarray:
+    return np.multiply(x, factor, dtype=np.float64)
+
+
+def in_type(x: np.ndarray, dtype: str) -> np.ndarray:
+    """Return an array in a floating type, within the range of that."""
+    most = x.dtype.type(min(np.finfo(dtype).max, np.finfo(x.dtype).max))
+    return np.clip(x, -most, most).astype(dtype)
 
 
 def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> None:

@@ -10,7 +10,7 @@ from bgsub._opencv import cv2
 from bgsub.numerics.threads import bands_for, in_bands
 from bgsub.scene import _reduction_kernels
 from bgsub.scene._reduction_kernels import REACH, SPREAD, WINDOW
-from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, plain
+from bgsub.scene.frame_format import MAX_CHANNELS, FrameFormat, in_type, plain
 
 _WORK = 400_000  # full-size pixels per band, see `bands_for`
 _AROUND = np.ones((3, 3), np.uint8)
@@ -102,7 +102,7 @@ class Reduction:
     def enlarge_background(self, background: np.ndarray) -> np.ndarray:
         """Return a background of the reduced format as a full-size one; bilinear, without finer detail than it has."""
         large = _resized(background, np.empty(self.full.shape, background.dtype), cv2.INTER_LINEAR)
-        return large.astype(self.full.dtype, copy=False)
+        return large if large.dtype == self.full.dtype else in_type(large, self.full.dtype)
 
     def enlarge_residual(self, residual: np.ndarray) -> np.ndarray:
         """Return the residual of the reduced frame, (h, w) float32, in full size; bilinear.

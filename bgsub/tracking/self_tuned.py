@@ -16,6 +16,7 @@ from bgsub.tracking.line_search import ARMIJO
 from bgsub.tracking.pace import Pace
 from bgsub.tracking.rank_search import RankSearch
 from bgsub.tracking.step import FLOOR, IN_SPAN
+from bgsub.tracking.validation import check_size
 
 _FIT = 6, 8, 1e-6  # stages of the continuation, iterations at the end, change at which they stop
 _STEP = float(np.exp(0.05))  # by which a scale follows the median of its residual
@@ -198,6 +199,7 @@ class SelfTunedSubspace:
         if not self._tuning.has_own_scales:
             self.scale[:] = max(2 * size / self._tuning.surrogate.scale, 1.0)
             return True
+        check_size(size)
         self._cold.size = 0.0 if self._C.any() or self._search is not None else size
         self.scale[:] = size
         for _ in range(_FIRST_FITS):

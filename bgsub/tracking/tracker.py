@@ -38,10 +38,10 @@ class SubspaceTracker:
         cold start and from `max_rank` after `fit`. It needs `mu` or `forgetting` to be left to the tracker.
     surrogate : {"atan", "log", "lp"}, default "atan"
         Cost h of the residual.
-    mu : float > 0, optional
+    mu : float in [1e-12, 1e12], optional
         Smoothing parameter in the surrogate's unit. By default the cost of every entry has a scale of its own: it
         flattens at four times the median of that entry's residual.
-    p : float in (0, 1), default 0.5
+    p : float in [0.001, 0.999], default 0.5
         Exponent of ``lp``.
     forgetting : float in (0, 1) or "auto", default "auto"
         Weight w of the newest vector; "auto" adapts it, and predicts where a turning subspace will be.
@@ -344,13 +344,14 @@ class SubspaceTracker:
         SubspaceTracker
             The tracker itself.
         """
-        X = checked_batch(X, scale)
+        has_own_scales = self._is_self_tuned and self._parameters.mu is None
+        X = checked_batch(X, scale, may_be_small=not has_own_scales)
         k = self._parameters.max_rank if self.rank == "auto" else self.rank
         k = min(k, *X.shape) if self.rank == "auto" and X.ndim == 2 and X.size else k
         if X.ndim != 2 or min(X.shape) < k:
             raise ParameterError(f"the batch must have shape (n, m) with n and m at least the rank {k}, got {X.shape}")
         index = self.subset_of(X.shape[1])
-        if self._is_self_tuned and self._parameters.mu is None:
+        if has_own_scales:
             components, coefficients, scales = scaled_start(X, scale, k, self.surrogate_, index)
             self.initialise(components, coefficients)
             assert isinstance(self._model, SelfTunedSubspace)

@@ -8,15 +8,28 @@ from bgsub.errors import ParameterError
 from bgsub.tracking.subspace import EVERYTHING
 
 _LARGEST = 1e12  # beyond it squares leave the range of float32
+_SMALLEST = 1e-9  # root mean square of vectors below which those of their residuals do
 _NUMBERS = "buif"  # kinds of types
 
 
-def checked_batch(X: np.ndarray, scale: float) -> np.ndarray:
+def check_size(size: float) -> None:
+    """Raise ParameterError for vectors, not zero, that are too small for scales to be found from them."""
+    if 0 < size < _SMALLEST:
+        raise ParameterError(
+            f"without mu, the first vectors must be zero or of a size of at least {_SMALLEST:g}, got {size:.2g}: "
+            "take another unit"
+        )
+
+
+def checked_batch(X: np.ndarray, scale: float, may_be_small: bool) -> np.ndarray:
     """Return a batch as an array; ParameterError unless ``scale * X`` is finite and float32 can square it."""
     X = np.asarray(X)
     if X.dtype.kind not in _NUMBERS:
         raise ParameterError(f"the batch must hold real numbers, got type {X.dtype}")
-    if not _largest(X) * scale <= _LARGEST:  # a NaN is not <= either
+    largest = _largest(X) * scale
+    if not may_be_small:
+        check_size(largest)
+    if not largest <= _LARGEST:  # a NaN is not <= either
         raise ParameterError(f"the batch must be finite and within {_LARGEST:g}, got NaN or more")
     return X
 
