@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-CALLS = ("fsync", "replace", "rename", "unlink", "rmdir", "mkdir")
+CALLS = ("fsync", "sync", "replace", "rename", "unlink", "rmdir", "mkdir")
 KINDS = ("names lost", "empty files", "torn", "killed")
 
 
@@ -80,7 +80,9 @@ class Disk:
 
     def _note(self, name, arguments):
         seen = self._seen()
-        if name == "fsync":
+        if name == "sync":
+            self._synced = Tree(dict(seen.files), dict(seen.folders))
+        elif name == "fsync":
             number = os.fstat(arguments[0]).st_ino
             if number in seen.folders:
                 self._synced.folders[number] = seen.folders[number]
