@@ -142,7 +142,8 @@ def left(moment: Moment, kind: str, seed: int = 0) -> dict[str, bytes | None]:
     found: dict[str, bytes | None] = {}
 
     def content(number):
-        synced, seen = moment.synced.files.get(number, b""), moment.seen.files.get(number, b"")
+        synced = moment.synced.files.get(number, b"")
+        seen = moment.seen.files.get(number, synced)
         if kind == "killed" or (kind == "torn" and chance.random() < 1 / 3):
             return seen
         is_torn = kind == "torn" and seen.startswith(synced)
