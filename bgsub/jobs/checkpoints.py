@@ -181,9 +181,9 @@ class Checkpoints:
                 sink.resume(state)
                 ready.append(sink)
             except SinkError:
+                sink.abort()
                 if not is_finished(sink):
                     raise
-                sink.abort()
                 ready.append(_FinishedSink(sink, state))
         return ready
 

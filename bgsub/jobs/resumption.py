@@ -16,6 +16,7 @@ from bgsub.jobs.finished import Record
 from bgsub.jobs.identity import InputState, JobIdentity
 from bgsub.jobs.job import Job
 from bgsub.jobs.outputs import all_targets, targets_of
+from bgsub.storage.atomic import remove_partials
 from bgsub.subtractor import BackgroundSubtractor
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
@@ -130,8 +131,16 @@ def _checkpoints(
     checkpoints = Checkpoints(path, start, seconds=job.checkpoint_seconds, take=take)
     # A kill while the outputs were being finished leaves some of them finished, and newer than the run.
     begun = datetime.fromisoformat(start.started).timestamp()
+
+    def is_finished(sink: Sink) -> bool:
+        targets = targets_of(sink)
+        finished = all(_is_newer(target, begun) for target in targets)
+        for target in targets if finished else []:
+            remove_partials(target)
+        return finished
+
     try:
-        ready = checkpoints.resume(sinks, lambda sink: all(_is_newer(target, begun) for target in targets_of(sink)))
+        ready = checkpoints.resume(sinks, is_finished)
     except BaseException:
         for sink in sinks:
             sink.abort()

@@ -7,6 +7,7 @@ left out on purpose, so that a NaN in a frame stays a NaN and can be reported.
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, TypeVar
 
 import numba
@@ -45,9 +46,31 @@ def _compiled(function: F, inline: str = "never") -> F:
         "no_cfunc_wrapper": True,
     }
     try:
-        return numba.njit(cache=True, **options)(function)
+        return _forgiving(numba.njit(cache=True, **options)(function))
     except RuntimeError:  # no folder for the cache can be written
         return numba.njit(**options)(function)
+
+
+def _forgiving(dispatcher: Any) -> Any:
+    """Take a file of the cache that a power cut left empty or torn for one that is missing: it is made anew."""
+    cache = getattr(dispatcher, "_cache", None)  # plain Python has none
+    file = getattr(cache, "_cache_file", None)
+    if file is not None:
+        file._load_index = _or_nothing(file._load_index, {})
+        file._load_data = _or_nothing(file._load_data, None)
+    return dispatcher
+
+
+def _or_nothing(load: Callable[..., Any], nothing: Any) -> Callable[..., Any]:
+    def forgiving(*arguments: Any) -> Any:
+        try:
+            return load(*arguments)
+        except OSError:
+            raise
+        except Exception:  # damaged pickles raise anything
+            return copy(nothing)
+
+    return forgiving
 
 
 def formula(function: F) -> F:

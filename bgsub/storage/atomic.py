@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
 from bgsub.errors import SinkError
-from bgsub.storage.lasting import rename
+from bgsub.storage.lasting import rename, unlink
 
 
 def no_folder(folder: Path, error: OSError) -> SinkError:
@@ -26,6 +27,14 @@ def partial_name(path: Path) -> Path:
 def playable_name(path: Path) -> Path:
     """Return ``NAME.partial.EXT``, a file of the kind that the ending says."""
     return path.with_name(f"{path.stem}.partial{path.suffix}")
+
+
+def remove_partials(path: Path) -> None:
+    """Remove what had grown for a file that is finished by now, under its partial names."""
+    name = escape(path.name)
+    for pattern in (f"{name}.partial", f"{name}.*.partial", escape(playable_name(path).name)):
+        for partial in path.parent.glob(pattern):
+            unlink(partial)
 
 
 @contextmanager

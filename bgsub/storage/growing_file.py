@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from bgsub.errors import SinkError
 from bgsub.storage.atomic import partial_name, telling
-from bgsub.storage.lasting import rename, sync_folder
+from bgsub.storage.lasting import rename, sync_folder, unlink
 
 _SIZES = struct.Struct("<II")
 
@@ -109,8 +109,7 @@ class GrowingFile:
     def remove(self) -> None:
         """Delete the file."""
         self.close()
-        with suppress(OSError):
-            self.path.unlink(missing_ok=True)
+        unlink(self.path)
 
     def _opened(self) -> io.FileIO:
         if self._file is None:

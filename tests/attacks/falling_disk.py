@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-CALLS = ("fsync", "replace", "rename", "unlink", "rmdir", "mkdir")
+CALLS = ("fsync", "sync", "replace", "rename", "unlink", "rmdir", "mkdir")
 KINDS = ("names lost", "empty files", "torn", "killed")
 
 
@@ -80,7 +80,9 @@ class Disk:
 
     def _note(self, name, arguments):
         seen = self._seen()
-        if name == "fsync":
+        if name == "sync":
+            self._synced = Tree(dict(seen.files), dict(seen.folders))
+        elif name == "fsync":
             number = os.fstat(arguments[0]).st_ino
             if number in seen.folders:
                 self._synced.folders[number] = seen.folders[number]
@@ -140,7 +142,8 @@ def left(moment: Moment, kind: str, seed: int = 0) -> dict[str, bytes | None]:
     found: dict[str, bytes | None] = {}
 
     def content(number):
-        synced, seen = moment.synced.files.get(number, b""), moment.seen.files.get(number, b"")
+        synced = moment.synced.files.get(number, b"")
+        seen = moment.seen.files.get(number, synced)
         if kind == "killed" or (kind == "torn" and chance.random() < 1 / 3):
             return seen
         is_torn = kind == "torn" and seen.startswith(synced)

@@ -8,17 +8,20 @@ import shutil
 
 import numpy as np
 import pytest
+from batch_fakes import FakeRunner
 from falling_disk import KINDS, Disk, worst, write
 from video_fakes import content, write_images, write_video
 
+from bgsub.errors import BgsubError, SinkError
+from bgsub.jobs.batch.run import BatchOptions, run_batch_with
+from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
-from bgsub.video.sinks.av import _SEGMENT as SEGMENT
 
-LENGTH = SEGMENT + 12
-KILL, CUTS = KINDS[3:], KINDS[:3]
+LENGTH = 36
+
 HOW = {"parameters": {"start_frames": 20}, "checkpoint_seconds": 0.0}
 ALL_EVENTS = ("csv", "jsonl", "coco", "html")
 
@@ -31,7 +34,10 @@ def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=LENGTH, seed=2)])
     write_video(folder / "video.avi", frames)
-    write_images(folder / "frames", frames[:: LENGTH // 30])
+    write_images(folder / "frames", frames)
+    (folder / "films").mkdir()
+    for name in "ab":
+        write_video(folder / "films" / f"{name}.avi", frames)
     return folder
 
 
@@ -52,26 +58,55 @@ def opencv(inputs, output):
     return Job(str(inputs / "video.avi"), output, save=("mask.avi",), **HOW)
 
 
-def resumed(job):
-    run_job(dataclasses.replace(job, resume=True))
-    return content(job.output)
+def films(inputs, output, source=""):
+    fields = {"save": ("mask.npz", "mask.png"), "save_model": output / "model.npz"}
+    return Job(source, output, **fields, **HOW)
 
 
-JOBS = [pytest.param(video, marks=needs_av), arrays, images]
+def decomposition(inputs, output):
+    return DecompositionJob(str(inputs / "frames"), output, 2, {"iterations": 2}, save_arrays=True)
+
+
+def run(make, inputs, folder, resume):
+    """Do a job, and return the content of its outputs."""
+    job = make(inputs, folder)
+    if make is decomposition:
+        run_decomposition(dataclasses.replace(job, overwrite=resume))
+    elif make is films:
+        options = BatchOptions(make_job=lambda source, output: films(inputs, output, source))
+        assert run_batch_with(lambda _files: FakeRunner(), inputs / "films", folder, options).complete
+    elif make is opencv and resume and (folder / ".resume" / "state").exists():
+        with pytest.raises(SinkError, match="can be continued only with the package av"):
+            run_job(dataclasses.replace(job, resume=True))
+        run_job(dataclasses.replace(job, overwrite=True))
+    else:
+        run_job(dataclasses.replace(job, resume=resume))
+    return outputs(folder)
+
+
+def outputs(folder):
+    """The content of what is there under final names."""
+    own = (".resume", ".lock", "manifest", "result.json", ".decompose-")  # with times of the day, or of a dead process
+    return {name: data for name, data in content(folder).items() if not any(word in name for word in own)}
+
+
+# Whether the run that is cut is one with --resume, and how often it is cut.
+JOBS = [pytest.param(video, True, 3, marks=needs_av), (arrays, True, 2), (images, True, 4), (films, False, 4)]
+JOBS += [(make, False, 0) for make in (video, arrays, images, opencv, decomposition)]
 
 
 @pytest.fixture
 def fallen(inputs, tmp_path, monkeypatch):
-    """Return what is left of a run in the folder ``disk/out`` by name of the cut, and the outputs of a whole run."""
+    """Do a job, and yield by name what cuts of it leave; each is removed when the next one is asked for."""
 
-    def fall(run, kinds, count):
+    def fall(make, first, count):
         graves, root = tmp_path / "graves", tmp_path / "disk"
         graves.mkdir()
         root.mkdir()
         disk = Disk(root, graves)
         with disk.watched(monkeypatch):
-            run(root / "out")
-        for number, name, tree in worst(disk.moments, kinds, count, seed=count):
+            run(make, inputs, root / "out", first)
+        for number, name, tree in worst(disk.moments, KINDS, count, seed=count):
             place = write(tree, tmp_path / f"cut{number}")
             yield name, place / "out"
             shutil.rmtree(place)
@@ -79,28 +114,26 @@ def fallen(inputs, tmp_path, monkeypatch):
     return fall
 
 
-def lost(whole, folder, go_on):
-    """Return what is wrong after going on in a folder; empty if nothing is."""
-    try:
-        found = go_on(folder)
-    except Exception as error:
-        return repr(error)
-    return "" if found == whole else f"{ {name for name in {*whole, *found} if whole.get(name) != found.get(name)} }"
+def wrong(whole, found):
+    return sorted(name for name in {*whole, *found} if whole.get(name) != found.get(name))
 
 
-@pytest.mark.parametrize("kinds", [CUTS, KILL], ids=["power", "kill"])
-@pytest.mark.parametrize("first", ["resume", "plain"])
-@pytest.mark.parametrize("make", JOBS)
-def test_a_run(inputs, fallen, tmp_path, tries, score, make, first, kinds):
-    whole = tmp_path / "whole"
-    run_job(make(inputs, whole))
-    outputs, results = content(whole), []
-
-    def run(folder):
-        run_job(dataclasses.replace(make(inputs, folder), resume=first == "resume"))
-
-    for name, folder in fallen(run, kinds, tries(2, 60)):
-        wrong = lost(outputs, folder, lambda folder: resumed(make(inputs, folder)))
-        print(name, wrong)
-        results.append(not wrong)
-    score(f"{'kill' if kinds == KILL else 'power cut'}: {first} run, {make.__name__}", len(results), sum(results))
+@pytest.mark.parametrize(("make", "first", "short"), JOBS)
+def test_going_on_gives_the_whole(inputs, fallen, tmp_path, tries, score, make, first, short, monkeypatch):
+    cuts = tries(short, 120)
+    if not cuts:
+        pytest.skip("with --long")
+    if make is opencv:
+        monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
+    whole, survived, count = run(make, inputs, tmp_path / "whole", resume=False), 0, 0
+    for name, folder in fallen(make, first, cuts):
+        count += 1
+        try:
+            halves = wrong(whole, whole | outputs(folder)) if make is decomposition else []
+            lost = halves + wrong(whole, run(make, inputs, folder, resume=True))
+        except BgsubError as error:
+            lost = str(error)
+        print(name, lost or "")
+        survived += not lost
+    how = "" if make in (films, decomposition) else " with --resume" if first else " before --resume"
+    score(f"power cut or kill of {make.__name__}{how}", count, survived)

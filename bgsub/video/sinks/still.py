@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.storage.atomic import playable_name, write_whole
+from bgsub.storage.lasting import unlink
 from bgsub.video.output_names import STILL_ENDINGS
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import encode_image
@@ -54,8 +54,7 @@ class StillSink(Sink):
         if data is None:
             return
         write_whole(self.path, data)
-        with suppress(OSError):
-            self.partial_path.unlink(missing_ok=True)
+        unlink(self.partial_path)
         self._newest = self._saved = None
 
     def abort(self) -> None:
