@@ -69,9 +69,9 @@ def batch(
     named twice is done once. Each file has a folder of its own in that of the results, named after it. manifest.csv
     there tells what became of each.
 
-    The same command again goes on where it was stopped: it leaves out what is done and unchanged, and tries
-    again what failed. A file that fails does not hold up the others; it is named at the end, and the exit code
-    is 1. --save-model and --record take a name here, for a file or a folder in each of the folders.
+    The same command again goes on where it was stopped, also inside a file: it leaves out what is done and
+    unchanged, and tries again what failed. A file that fails does not hold up the others; it is named at the end,
+    and the exit code is 1. --save-model and --record take a name here, for a file or a folder in each of the folders.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")

@@ -96,6 +96,14 @@ def remove(path: Path) -> None:
         unlink(file)
 
 
+def safe_frames(path: Path) -> int:
+    """Return after how many frames the checkpoint at `path` is; 0 where there is none."""
+    try:
+        return int(array_file.read_header(path, _KIND)["run"]["frames"])
+    except (SourceError, KeyError, TypeError, ValueError):
+        return 0
+
+
 class Checkpoints:
     """Makes a checkpoint every few seconds, and one after the last frame of a run that the user stops.
 
@@ -244,14 +252,6 @@ class Checkpoints:
         stand = replace(self.start, frames=count, index=frame.index, skipped=self._skipped[0][1])
         replace(stand, sinks=states, progress=progress, model=model).write(self.path)
         self._storing = time.monotonic() - begin
-
-    def safe_frames(self) -> int:
-        """Return after how many frames the newest checkpoint is; 0 while there is none."""
-        # From the file: Ctrl-C may come between its writing and any note of it.
-        try:
-            return int(array_file.read_header(self.path, _KIND)["run"]["frames"])
-        except (SourceError, KeyError, TypeError, ValueError):
-            return 0
 
 
 class _FinishedSink(Sink):

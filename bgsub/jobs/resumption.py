@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
+from bgsub.jobs.checkpoints import Checkpoint, Checkpoints, safe_frames
 from bgsub.jobs.finished import Record
 from bgsub.jobs.identity import InputState, JobIdentity
 from bgsub.jobs.job import Job
@@ -24,7 +24,7 @@ from bgsub.video.sources.base import FrameSource
 logger = logging.getLogger("bgsub")
 
 FOLDER, FILE = ".resume", "state"
-_ANEW = "--overwrite starts anew"
+ANEW = "--overwrite starts anew"
 
 MakeSinks = Callable[[bool, datetime], list[Sink]]
 
@@ -36,6 +36,11 @@ class Resumption(NamedTuple):
     sinks: list[Sink]  # as they were at the checkpoint
     # None when all outputs are there already and no checkpoint is: nothing is left to do
     checkpoints: Checkpoints | None
+
+
+def kept_frames(output: Path) -> int:
+    """Return after how many frames the checkpoint in an output folder is; 0 where there is none."""
+    return safe_frames(output / FOLDER / FILE)
 
 
 def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, make_sinks: MakeSinks) -> Resumption:
@@ -70,9 +75,9 @@ def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, mak
     try:
         start = Checkpoint.read(path)
     except SourceError as error:
-        raise SourceError(f"{error}; {_ANEW}") from None
+        raise SourceError(f"{error}; {ANEW}") from None
     if difference := _difference(path, start, new):
-        raise ParameterError(f"the checkpoint in '{path.parent}' was made {difference}; {_ANEW}")
+        raise ParameterError(f"the checkpoint in '{path.parent}' was made {difference}; {ANEW}")
     return _go_on(job, path, start, subtractor, make_sinks)
 
 
@@ -89,10 +94,10 @@ def _begin(
         targets = all_targets(sinks, job.save_model)
         missing = [target for target in targets if not _is_there(target)]
         if not missing:
-            _record(job, targets).check(JobIdentity.from_dict(start.identity), _ANEW)
+            _record(job, targets).check(JobIdentity.from_dict(start.identity), ANEW)
             return Resumption(subtractor, sinks, None)
         raise SinkError(
-            f"in '{job.output}' are outputs already, but not '{missing[0]}' and no checkpoint to go on from; {_ANEW}"
+            f"in '{job.output}' are outputs already, but not '{missing[0]}' and no checkpoint to go on from; {ANEW}"
         ) from None
     checkpoints, sinks = _checkpoints(job, path, start, subtractor, sinks)
     # From now on outputs that are there do not mean that nothing is left to do.
@@ -108,7 +113,7 @@ def _go_on(
     try:
         current = subtractor if model is None else BackgroundSubtractor.from_snapshot(*model)
     except ParameterError as error:
-        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {_ANEW}") from None
+        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {ANEW}") from None
     sinks = make_sinks(True, datetime.fromisoformat(start.started))
     try:
         checkpoints, ready = _checkpoints(job, path, start, current, sinks)
@@ -227,5 +232,5 @@ def _difference(path: Path, old: Checkpoint, new: Checkpoint) -> str:
     try:
         before = JobIdentity.from_dict(old.identity)
     except (TypeError, KeyError) as error:
-        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {_ANEW}") from None
+        raise SourceError(f"the checkpoint '{path}' is damaged: {error}; {ANEW}") from None
     return JobIdentity.from_dict(new.identity).difference(before)

@@ -15,7 +15,7 @@ from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.notices.sink import NoticeSink
 from bgsub.events.notices.tally import NONE
 from bgsub.jobs import outputs
-from bgsub.jobs.checkpoints import Checkpoints
+from bgsub.jobs.checkpoints import Checkpoints, safe_frames
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.interrupts import finishing
@@ -210,7 +210,7 @@ def _outputs(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
 
 
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
-    safe = checkpoints.safe_frames()
+    safe = safe_frames(checkpoints.path)  # from the file: a second Ctrl-C may have come after its writing
     where = f"goes on after {safe} frames" if safe else "begins anew"
     return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
 

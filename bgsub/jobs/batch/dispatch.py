@@ -10,7 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bgsub.jobs.batch.folders import publish, remove_leftovers
+from bgsub.jobs.batch.attempts import remove_leftovers
+from bgsub.jobs.batch.folders import publish
 from bgsub.jobs.batch.manifest import Entry, Manifest
 from bgsub.jobs.batch.task import Outcome, Task
 from bgsub.jobs.interrupts import afterwards, name_of
@@ -159,7 +160,7 @@ class Dispatch:
             self._result.seconds += time.monotonic() - begin
             if self._open:
                 self._runner.cancel()
-            remove_leftovers(targets)
+            remove_leftovers(targets, keep=True)
 
     def _advance(self) -> None:
         """Hand out what there is room for, and take what has ended."""
@@ -191,7 +192,7 @@ class Dispatch:
         self._finish(key, plan, outcome)
 
     def _finish(self, key: Hashable, plan: Planned, outcome: Outcome) -> None:
-        dead = remove_leftovers([plan.target])
+        dead = remove_leftovers([plan.target]) + bool(outcome.result.get("resumed"))
         entry = replace(
             plan.entry,
             state="failed" if outcome.error else "done",

@@ -1,13 +1,11 @@
-"""Folders of results: how an attempt gets its final name, whose they are, and what dead attempts leave."""
+"""Folders of results: how an attempt gets its final name, and whose they are."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import uuid
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -17,8 +15,6 @@ from bgsub.jobs.batch.finding import RECORD
 from bgsub.jobs.batch.task import Outcome
 from bgsub.jobs.identity import InputState
 from bgsub.storage.lasting import sync_folder
-
-_LEFTOVER = re.compile(r"\.(.+)\.(attempt|old)-[0-9a-f]{32}")
 
 
 def publish(target: Path, outcome: Outcome, source: Path, state: InputState) -> tuple[str, bool]:
@@ -65,22 +61,3 @@ def read_record(target: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return record if isinstance(record, dict) else {}
-
-
-def remove_leftovers(targets: Iterable[Path]) -> int:
-    """Remove what dead attempts left beside final folders; return how many there were."""
-    names: dict[Path, set[str]] = {}
-    for target in targets:
-        names.setdefault(target.parent, set()).add(target.name)
-    return sum(_sweep(folder, known) for folder, known in names.items())
-
-
-def _sweep(folder: Path, names: set[str]) -> int:
-    try:
-        found = [(path, _LEFTOVER.fullmatch(path.name)) for path in folder.iterdir()]
-    except OSError:
-        return 0
-    dead = [(path, match[2]) for path, match in found if match and match[1] in names]
-    for path, _kind in dead:
-        shutil.rmtree(path, ignore_errors=True)
-    return sum(kind == "attempt" for _path, kind in dead)

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import DependencyError, ParameterError
+from bgsub.jobs.batch.attempts import remove_leftovers
 from bgsub.jobs.batch.dispatch import BatchResult, Dispatch, Planned, Progress, Runner
 from bgsub.jobs.batch.finding import RECORD, Input, find_inputs
-from bgsub.jobs.batch.folders import check_own, read_record, remove_leftovers
+from bgsub.jobs.batch.folders import check_own, read_record
 from bgsub.jobs.batch.lock import Ticket, hold_folder
 from bgsub.jobs.batch.manifest import Entry, Manifest
 from bgsub.jobs.batch.targets import assign_targets
@@ -61,7 +62,8 @@ def run_batch(
     """Do one job for each of any number of files, in processes on this machine or with a Dask cluster.
 
     What an earlier run with the same options has done is left out, as long as the file and the outputs are as
-    they were; so a batch that was stopped goes on, and one with failures tries only those again. A script that
+    they were; so a batch that was stopped goes on, inside the files that it was at as well, and one with failures tries
+    only those again. A script that
     calls this needs ``if __name__ == "__main__":``, as the processes of this machine import it.
 
     Parameters
@@ -140,8 +142,7 @@ def run_batch_with(
         ticket = stack.enter_context(hold_folder(folder))
         manifest = stack.enter_context(Manifest(folder))
         plans = _plan(inputs, ticket, manifest, options.make_job)
-        remove_leftovers(plan.target for plan in plans)
-        todo = []
+        todo, done = [], []
         for plan in plans:
             entry = None if options.overwrite else _done_already(plan, manifest)
             if entry is None:
@@ -149,6 +150,9 @@ def run_batch_with(
                 todo.append(plan)
             else:
                 result.skipped.append(entry)
+                done.append(plan)
+        remove_leftovers(plan.target for plan in done)
+        remove_leftovers((plan.target for plan in todo), keep=not options.overwrite)
         options.started(len(todo), len(result.skipped))
         try:
             if todo:

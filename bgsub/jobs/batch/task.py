@@ -1,7 +1,8 @@
 """What happens to one source at a worker, in whose process everything here runs.
 
-An attempt writes into a folder of its own beside the final one. Only the client, which takes one outcome per
-source, gives it the final name: however often Dask runs a task, its result appears once and whole.
+An attempt writes into a folder of its own beside the final one, or goes on in that of an attempt that died. Only the
+client, which takes one outcome per source, gives it the final name: however often Dask runs a task, its result appears
+once and whole.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import os
 import shutil
 import socket
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -23,17 +23,21 @@ from threadpoolctl import threadpool_limits
 
 from bgsub._opencv import cv2
 from bgsub._version import __version__
-from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SourceError
+from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
+from bgsub.jobs.batch.attempts import as_published, new_attempt, unfinished
 from bgsub.jobs.batch.finding import RECORD
 from bgsub.jobs.batch.lock import Ticket
 from bgsub.jobs.finished import sizes_of
 from bgsub.jobs.identity import JobIdentity
-from bgsub.jobs.job import Job
+from bgsub.jobs.job import Job, JobResult
+from bgsub.jobs.resumption import ANEW, FOLDER, kept_frames
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
 from bgsub.storage.atomic import telling, write_whole
 from bgsub.video.sources.base import Frame, FrameSource
+
+logger = logging.getLogger("bgsub")
 
 _CHECK_SECONDS = 1.0
 _WARNINGS = 20
@@ -102,6 +106,8 @@ class Unwanted(Exception):
 def do_task(task: Task, wanted: Callable[[], bool] = lambda: True, jobs: int = 1) -> Outcome:
     """Make one attempt; failures are told in the outcome, and leave nothing behind.
 
+    What nobody waits for any more leaves its checkpoint, for the next one.
+
     Parameters
     ----------
     task : Task
@@ -113,19 +119,26 @@ def do_task(task: Task, wanted: Callable[[], bool] = lambda: True, jobs: int = 1
     """
     begin = time.monotonic()
     target = task.job.output
-    folder = target.with_name(f".{target.name}.attempt-{uuid.uuid4().hex}")
-    outcome = Outcome()
-    try:
-        with _warnings_kept() as warnings:
-            outcome = Outcome(folder.name, _attempt(task, folder, wanted, jobs))
-    except Exception as error:  # whatever it is, the other sources go on
-        outcome = Outcome(error=_one_line(error), passing=may_pass(error))
-    finally:
-        if not outcome.attempt:
-            shutil.rmtree(folder, ignore_errors=True)
-    named = [text.replace(str(folder), str(target)) for text in (outcome.error, *warnings)]  # as the user knows it
+    with _warnings_kept() as warnings:
+        try:
+            outcome = _tried(task, wanted, jobs)
+        except Exception as error:  # whatever it is, the other sources go on
+            outcome = Outcome(error=_one_line(error), passing=may_pass(error))
+    named = [as_published(text, target) for text in (outcome.error, *warnings)]  # as the user knows it
     seconds = round(time.monotonic() - begin, 3)
     return replace(outcome, worker=_worker_name(), seconds=seconds, error=named[0], warnings=tuple(named[1:]))
+
+
+def _tried(task: Task, wanted: Callable[[], bool], jobs: int) -> Outcome:
+    """Go on with what a dead attempt left, or else begin."""
+    target = task.job.output
+    folder = unfinished(target)
+    if folder is not None:
+        try:
+            return _attempt(task, folder, wanted, jobs, goes_on=True)
+        except _CannotGoOn as error:  # the folder goes with the leftovers: another attempt may be alive in it
+            logger.warning("%s; starting anew", error)
+    return _attempt(task, new_attempt(target), wanted, jobs)
 
 
 def may_pass(error: Exception) -> bool:
@@ -141,36 +154,75 @@ class _NotShared(SourceError):
     """A worker on another machine does not see the files."""
 
 
-def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int) -> dict[str, Any]:
-    _check_worker(task)
-    _share_cores(jobs)
+class _CannotGoOn(Exception):
+    """What a dead attempt left is of another job, damaged, or in use."""
+
+
+class _Watch:
+    """Looks after each frame whether the batch still goes on; `begun` is whether there was something to look at."""
+
+    def __init__(self, task: Task, wanted: Callable[[], bool]) -> None:
+        self._task, self._wanted = task, wanted
+        self._checked, self.begun = 0.0, False
 
     @contextmanager
-    def watch(_source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
-        """Look after each frame whether the batch still goes on."""
-        checked = time.monotonic()
+    def __call__(self, _source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
+        self._checked, self.begun = time.monotonic(), True
+        yield self._check
 
-        def check(_frame: Frame, _separation: Separation) -> None:
-            nonlocal checked
-            if time.monotonic() - checked > _CHECK_SECONDS:
-                checked = time.monotonic()
-                _check_wanted(task, wanted)
+    def _check(self, _frame: Frame, _separation: Separation) -> None:
+        if time.monotonic() - self._checked > _CHECK_SECONDS:
+            self._checked = time.monotonic()
+            _check_wanted(self._task, self._wanted)
 
-        yield check
 
-    job = relocated(task.job, folder)
-    result = run_job(job, watch=watch).as_dict()
-    if os.path.lexists(folder / RECORD):
-        raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
-    result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
-    _check_wanted(task, wanted)
-    with telling(folder / RECORD, OutputError):
-        folder.mkdir(exist_ok=True)
-        # Of clips people remove those that they do not want.
-        sizes = sizes_of((path for name in result["outputs"] if (path := folder / name) != job.record), folder)
-        facts = {**task.identity.as_dict(), "bgsub": __version__, "result": result, "sizes": sizes}
-        write_whole(folder / RECORD, f"{json.dumps(facts, indent=1)}\n".encode(), OutputError)
-    return result
+def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int, goes_on: bool = False) -> Outcome:
+    _check_worker(task)
+    _share_cores(jobs)
+    with _tidied(folder):
+        job = relocated(task.job, folder)
+        result = _run(job, _Watch(task, wanted), goes_on).as_dict()
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)  # the record of a batch says more
+        if os.path.lexists(folder / RECORD):
+            raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
+        result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
+        _check_wanted(task, wanted)
+        with telling(folder / RECORD, OutputError):
+            folder.mkdir(exist_ok=True)
+            # Of clips people remove those that they do not want.
+            sizes = sizes_of((path for name in result["outputs"] if (path := folder / name) != job.record), folder)
+            facts = {**task.identity.as_dict(), "bgsub": __version__, "result": result, "sizes": sizes}
+            write_whole(folder / RECORD, f"{json.dumps(facts, indent=1)}\n".encode(), OutputError)
+    return Outcome(folder.name, result)
+
+
+def _run(job: Job, watch: _Watch, goes_on: bool) -> JobResult:
+    """Do a job, with checkpoints where its outputs can have them."""
+    try:
+        return run_job(replace(job, resume=job.record is None), watch=watch)
+    except BgsubError as error:
+        if watch.begun:
+            raise
+        if goes_on:
+            raise _CannotGoOn(str(error).removesuffix(f"; {ANEW}")) from None
+        if not isinstance(error, SinkError):
+            raise
+        shutil.rmtree(job.output, ignore_errors=True)
+        return run_job(job, watch=watch)
+
+
+@contextmanager
+def _tidied(folder: Path) -> Iterator[None]:
+    """Remove the folder of an attempt that fails; that of one nobody waits for stays if it can be gone on with."""
+    try:
+        yield
+    except _CannotGoOn:
+        raise
+    except BaseException as error:
+        failed = isinstance(error, Exception) and not isinstance(error, Unwanted)
+        if failed or not kept_frames(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def relocated(job: Job, folder: Path) -> Job:
