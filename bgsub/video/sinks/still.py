@@ -51,12 +51,12 @@ class StillSink(Sink):
 
     def close(self) -> None:
         data = self._data()
+        self._newest = self._saved = None  # what fails now would fail again as `abort` keeps it
         if data is None:
             return
         write_whole(self.path, data)
         with suppress(OSError):
             self.partial_path.unlink(missing_ok=True)
-        self._newest = self._saved = None
 
     def abort(self) -> None:
         data = self._data()
