@@ -6,9 +6,11 @@ Nothing heavy is imported before a command runs, so that ``bgsub --help`` answer
 from __future__ import annotations
 
 import atexit
+import os
 import sys
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -90,9 +92,20 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
             was_signal = signals is not None and signals.raised and not isinstance(error, (click.Abort, StoppedError))
             message, code = verdict(interruption(signals.raised) if signals is not None and was_signal else error)
             if code != READER_GONE:  # which is nothing to tell of
-                click.echo(f"bgsub: error: {message}", err=True)
+                with suppress(OSError):  # nobody sees it; the exit code says it
+                    click.echo(f"bgsub: error: {message}", err=True)
             return code
         return result if isinstance(result, int) else OK
+
+
+def _fill_closed() -> None:
+    """Open what is closed of the three standard files, so that no output gets their number, and what is said there."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)  # gets the lowest number that is free
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
 
 
 def main() -> None:
@@ -101,3 +114,5 @@ def main() -> None:
     atexit.register(signals.ignore)  # after all else that is done at the end, as that comes in the opposite order
     signals.code = invoke()
     sys.exit(signals.code)
+    _fill_closed()
+    sys.exit(invoke())

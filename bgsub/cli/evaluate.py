@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import glob
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from bgsub.cli.model_options import check_file
 from bgsub.cli.options import MethodCommand, given, make_subtractor, names_from
 from bgsub.cli.progress import progress_bar
 from bgsub.cli.source_options import rate_option
-from bgsub.errors import BgsubError, ParameterError
+from bgsub.errors import BgsubError, ParameterError, SinkError
 from bgsub.evaluation.methods import OPENCV_METHODS
 
 
@@ -58,6 +59,7 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     default=8,
     text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
+@click.option("--overwrite", is_flag=True, help="Replace files and masks that exist.")
 @rate_option
 @json_option("Print counts, metrics, averages, versions and parameters as one JSON object, not the table.")
 @progress_option
@@ -69,6 +71,7 @@ def evaluate(
     csv_file: Path | None,
     sheet_file: Path | None,
     worst: int,
+    overwrite: bool,
     rate: float | None,
     **options: Any,
 ) -> None:
@@ -95,6 +98,8 @@ def evaluate(
         makers, parameters = {}, {results.resolve().name: {"results": str(results)}}
     sheet = None if sheet_file is None else evaluation.Sheet(sheet_file)
     sequences = evaluation.find_sequences(directories)
+    if not overwrite:
+        _check_free(sequences, masks, csv_file, sheet_file)
     if sheet is not None:
         sheet.check(len(sequences) * len(parameters) * worst)
     scores = _collect(
@@ -108,6 +113,16 @@ def evaluate(
         evaluation.write_csv(csv_file, scores)
     if sheet is not None:
         sheet.write()
+
+
+def _check_free(sequences: Sequence[evaluation.Sequence], masks: Path | None, *files: Path | None) -> None:
+    """Refuse to replace what is there, before the work."""
+    places = [glob.escape(f"{sequence.category}/{sequence.name}") for sequence in sequences] if masks else []
+    patterns = (f"{method}{place}/bin*.png" for place in places for method in ("", "*/"))
+    there = (path for pattern in patterns for path in Path(masks or "").glob(pattern))
+    for path in (*files, min(there, default=None)):
+        if path is not None and path.exists():
+            raise SinkError(f"the output '{path}' exists already; --overwrite replaces it")
 
 
 def _methods(

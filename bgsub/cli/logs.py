@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,11 @@ class Screen(logging.StreamHandler):
         with tqdm.external_write_mode(file=self.stream):
             super().emit(record)
 
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Do without a screen that takes nothing: there is nowhere to tell it."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handleError(record)
+
     def filter(self, record: logging.LogRecord) -> Any:
         wanted = self.verbose or record.levelno >= logging.WARNING or record.name in self.told
         return wanted and super().filter(record)
@@ -70,6 +75,34 @@ def log_to_screen(verbose: bool) -> None:
     logger.handlers = [Screen(verbose)]
     logger.setLevel(logging.INFO if verbose else logging.WARNING)
     progress_logger.setLevel(logging.INFO)
+
+
+class LogFile(logging.FileHandler):
+    """The log in a file; while that cannot be written, lines are missing there and one warning says so."""
+
+    _failing = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            super().emit(record)
+        except OSError:  # of the opening
+            self.handleError(record)
+        else:
+            self._failing = self._failing and self.stream is None
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        """Forget what could not be written; the next line opens the file again."""
+        error = sys.exc_info()[1]
+        if not isinstance(error, OSError):
+            super().handleError(record)
+            return
+        stream, self.stream = self.stream, None
+        with suppress(OSError):
+            if stream is not None:
+                stream.close()
+        if not self._failing:
+            self._failing = True
+            logger.warning("the log cannot be written to '%s': %s", self.baseFilename, error.strerror or error)
 
 
 @contextmanager
@@ -100,7 +133,7 @@ def logged(reporting: Reporting) -> Iterator[None]:
         yield
         return
     try:
-        handler = logging.FileHandler(reporting.log, encoding="utf-8")
+        handler = LogFile(reporting.log, encoding="utf-8")
     except OSError as error:
         raise SinkError(f"the log cannot be written to '{reporting.log}': {error.strerror or error}") from None
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))

@@ -17,6 +17,7 @@ from bgsub.errors import (
     did_you_mean,
 )
 from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
+from bgsub.storage.atomic import DISK_FAILURES
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
@@ -49,6 +50,9 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BgsubError):
         code = FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
         return str(error), READER_GONE if isinstance(error, ReaderGoneError) else code
+    if isinstance(error, OSError) and error.errno in DISK_FAILURES and error.filename is None:
+        # Outputs are told by their names; what is left is printed.
+        return f"standard output cannot be written: {error.strerror}", FAILURE
     return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import Step
-from bgsub.storage.atomic import replacing, telling
+from bgsub.storage.atomic import partial_name, replacing, telling
 from bgsub.storage.growing_file import GrowingFile
 
 COLUMNS = (
@@ -170,9 +170,9 @@ class CocoWriter(Writer):
 
     def __init__(self, path: Path, source: str = "video") -> None:
         self.path, self._source = path, source
-        self._images = GrowingFile(path.with_name(f"{path.name}.images"))
-        self._annotations = GrowingFile(path.with_name(f"{path.name}.annotations"))
-        self.files = (self._images, self._annotations)
+        self.files = self._images, self._annotations = tuple(
+            GrowingFile(path, partial_name(path.with_name(f"{path.name}.{part}"))) for part in ("images", "annotations")
+        )
         self._count = 0
 
     def step(self, step: Step) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
-from bgsub.errors import SinkError
+from bgsub.errors import OutputError, SinkError
 from bgsub.storage.lasting import rename, unlink
+
+DISK_FAILURES = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What no other input would mend."""
 
 
 def no_folder(folder: Path, error: OSError) -> SinkError:
     """Return what is wrong with a folder into which nothing can be written; a file in its place is named."""
     files = [place for place in (folder, *folder.parents) if place.is_file()]
     why = f"'{files[0]}' is a file, and a folder is wanted there" if files else error.strerror or str(error)
-    return SinkError(f"cannot write into folder '{folder}': {why}")
+    kind = OutputError if error.errno in DISK_FAILURES else SinkError
+    return kind(f"cannot write into folder '{folder}': {why}")
 
 
 def partial_name(path: Path) -> Path:
@@ -39,12 +44,16 @@ def remove_partials(path: Path) -> None:
 
 @contextmanager
 def telling(path: Path, kind: type[SinkError] = SinkError) -> Iterator[None]:
-    """Tell what the disk refuses inside the block as an error of that kind: one line that names `path`."""
+    """Tell what the disk refuses inside the block as an error of that kind: one line that names `path`.
+
+    That the disk is full, or broken, is an `OutputError` always.
+    """
     try:
         yield
     except SinkError:
         raise
     except OSError as error:
+        kind = OutputError if error.errno in DISK_FAILURES else kind
         raise kind(f"'{path}' cannot be written: {error.strerror or error}") from None
 
 

@@ -3,6 +3,7 @@
 import csv
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from cli_inputs import make_scene, write_sequence
@@ -69,6 +70,19 @@ def test_masks_that_were_written_score_the_same(cli, dataset):
     assert cells[0] == cells[1]
     assert len(list((dataset.parent / "masks").glob("*/*/bin*.png"))) == 90
     assert cv2.imread("o.png").shape[1] == 4 * 48 + 12
+
+
+@pytest.mark.parametrize(("option", "name"), [("--csv", "o.csv"), ("--sheet", "o.html"), ("--masks", "masks")])
+def test_what_exists_is_replaced_only_if_asked(cli, dataset, option, name):
+    words = "evaluate", dataset / "busy" / "one", "--start-frames", 20, option, name
+    cli(*words).clean()
+    path = Path(name) if option != "--masks" else Path(name) / "busy" / "one" / "bin000001.png"
+    before = path.read_bytes()
+    path.write_bytes(b"mine")
+    cli(*words).refused(f"the output '{path}' exists already; --overwrite replaces it")
+    assert path.read_bytes() == b"mine"
+    cli(*words, "--overwrite").clean()
+    assert path.read_bytes()[:8] == before[:8]
 
 
 def test_a_run_that_fails_in_the_middle_shows_what_it_has_and_writes_no_file(cli, dataset):

@@ -87,7 +87,7 @@ def test_the_order_of_precedence(cli, place, monkeypatch, shown):
     monkeypatch.setenv("BGSUB_RUN_RANK", "8")
     assert shown("rank = 5", "--config", "named.toml", key="rank") == (8, "BGSUB_RUN_RANK")
     assert shown("rank = 5", "--no-config", key="median") == (5, "default")
-    words = ["run", "frames", "--save-model", "m.npz", "--quiet", "--start-frames", 9]
+    words = ["run", "frames", "--save-model", "m.npz", "--overwrite", "--quiet", "--start-frames", 9]
     for given, rank in (([], 8), (["--rank", 2], 2)):
         assert cli(*words, "-o", f"out{rank}", *given).code == 0
         assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == rank

@@ -18,6 +18,7 @@ from bgsub.jobs.decomposition.publishing import output_folder
 from bgsub.jobs.decomposition.samples import Samples
 from bgsub.jobs.decomposition.stack import read_frames
 from bgsub.jobs.decomposition.writing import Target, arrays_target, frame_targets, matrix_targets, plot_target
+from bgsub.storage.atomic import telling
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.sources.base import FrameSource, logger
 from bgsub.video.sources.camera import is_camera
@@ -171,7 +172,7 @@ def _run_matrix(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
         if job.observed is not None:
             samples.observed = read_matrix_mask(job.observed, samples, job.observed_key)
         parts = _fit(samples, job, watch)
-        _write(targets, place, samples, parts)
+        _write(targets, place, job.output, samples, parts)
     return samples, parts, [job.output / target.name for target in targets], 0
 
 
@@ -184,7 +185,7 @@ def _run_frames(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
             if job.observed is not None:
                 samples.observed = read_frame_masks(job.observed, samples, job.observed_key, job.scale)
             parts = _fit(samples, job, watch)
-            _write(targets, place, samples, parts)
+            _write(targets, place, job.output, samples, parts)
         return samples, parts, [job.output / target.name for target in targets], source.skipped
 
 
@@ -213,9 +214,11 @@ def _fit(samples: Samples, job: DecompositionJob, watch: Watch) -> Decomposition
         return decompose(samples, job.rank, callback=lambda progress: told(progress.iteration), **job.parameters)
 
 
-def _write(targets: list[Target], place: Path, samples: Samples, parts: Decomposition) -> None:
+def _write(targets: list[Target], place: Path, output: Path, samples: Samples, parts: Decomposition) -> None:
+    """Write the targets into a folder; errors name them where they are to be in the end."""
     for target in targets:
         try:
-            target.write(place / target.name, samples, parts)
+            with telling(place / target.name):
+                target.write(place / target.name, samples, parts)
         except SinkError as error:
-            raise OutputError(str(error).replace(f"{place}/", "")) from error
+            raise OutputError(str(error).replace(str(place), str(output))) from error

@@ -51,11 +51,11 @@ class StillSink(Sink):
 
     def close(self) -> None:
         data = self._data()
+        self._newest = self._saved = None  # what fails now would fail again as `abort` keeps it
         if data is None:
             return
         write_whole(self.path, data)
         unlink(self.partial_path)
-        self._newest = self._saved = None
 
     def abort(self) -> None:
         data = self._data()

@@ -200,7 +200,8 @@ def _only(outputs: Sequence[str]) -> OutputSpec:
 
 def _take_standard_output() -> Outlet:
     """Return the only way to what standard output was; it is another name of standard error now."""
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it was closed: the first write says so
+        sys.stdout.flush()
     descriptor = os.dup(1)
     os.dup2(2, 1)
     return Outlet(descriptor)
