@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
+from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
 from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
@@ -199,7 +200,7 @@ class BackgroundSubtractor:
         No argument is read after the return: a program may draw on the frame, or reuse it for the next one.
         """
         if fgmask is not None:
-            check_like("fgmask", fgmask, np.shape(image)[:2], "uint8")
+            check_like("fgmask", fgmask, as_array(image).shape[:2], "uint8")
         frame, view = self._see(image, learningRate, knownForegroundMask)
         self._learn(view, learningRate)
         out = np.empty(frame.shape[:2], np.uint8) if fgmask is None else fgmask
@@ -216,7 +217,7 @@ class BackgroundSubtractor:
             Mask, background, foreground, residual, probability, coefficients, phase and event. Its arrays are its own,
             the frame a copy: it stays right whatever is drawn on `image` afterwards.
         """
-        frame, view = self._see(np.array(image, order="C"), learningRate, knownForegroundMask)
+        frame, view = self._see(np.array(as_array(image), order="C"), learningRate, knownForegroundMask)
         residual = view.residual()
         soft_vote = view.soft_vote(residual, self._reduction)
         self._learn(view, learningRate)

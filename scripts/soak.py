@@ -101,17 +101,17 @@ class Watch:
 
     def __init__(self, pid: int, count: int) -> None:
         self.memory: list[float] = []
-        self._process, self._count = psutil.Process(pid), count
-        self._times: list[float] = []
+        self._process, self._every = psutil.Process(pid), max(count // REPORTS, 1)
+        self._times, self._seen = np.empty(self._every), 0
 
     def frame(self, seconds: float, orthonormality: Callable[[], float | None] = lambda: None) -> None:
         """Take one frame into account."""
-        self._times.append(seconds)
-        self._every = max(self._count // REPORTS, 1)
-        if len(self._times) % self._every == 0:
+        self._times[self._seen % self._every] = seconds
+        self._seen += 1
+        if self._seen % self._every == 0:
             self.memory.append(self._process.memory_info().rss / 2**20)
-            newest, drift = 1e3 * np.array(self._times[-self._every :]), orthonormality()
-            words = f"{len(self._times):9d} frames  {self.memory[-1]:6.1f} MiB  "
+            newest, drift = 1e3 * self._times, orthonormality()
+            words = f"{self._seen:9d} frames  {self.memory[-1]:6.1f} MiB  "
             words += f"{np.median(newest):6.2f} ms (99 %: {np.quantile(newest, 0.99):.2f}, most {newest.max():.1f})"
             click.echo(words if drift is None else f"{words}  |U U' - I| {drift:.1e}")
 

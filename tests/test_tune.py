@@ -164,7 +164,7 @@ def test_fixed_parameters_are_refused(running, name):
 def test_wrong_values_are_refused(running):
     with pytest.raises(ParameterError) as caught:
         running.tune(min_area=0.5, threshold=-1)
-    assert str(caught.value) == "threshold must be a number in (0, 2), got -1"
+    assert str(caught.value) == "threshold must be a number in [1e-06, 2], got -1"
     assert running.get_params()["min_area"] == SUBTRACTOR["min_area"].default
     with pytest.raises(ParameterError, match="an unknown parameter 'treshold' cannot change"):
         running.tune(treshold=1)

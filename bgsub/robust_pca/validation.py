@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.numerics.arrays import as_array
 from bgsub.robust_pca.scale import scale_of_data
 from bgsub.robust_pca.settings import Settings
 
@@ -79,12 +80,12 @@ def _real(X: Any) -> np.ndarray:
     """Return samples as a contiguous matrix of float32 or float64; the wording is that which scikit-learn asks for."""
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
         raise ParameterError("X must be dense, got a sparse matrix or array: X.toarray() is one")
-    try:
-        X = np.asarray(X)
-        if X.dtype == object and X.ndim == 2:
+    X = as_array(X)
+    if X.dtype == object and X.ndim == 2:
+        try:
             X = X.astype(np.float64)
-    except ValueError:  # rows of different lengths, or no numbers
-        X = np.asarray(None)
+        except ValueError:  # no numbers
+            X = np.asarray(None)
     wanted = "X must be a real array of shape (n_samples, n_features)"
     if X.dtype.kind == "c":
         raise ParameterError(f"Complex data not supported: {wanted}, got type {X.dtype}")
@@ -96,4 +97,5 @@ def _real(X: Any) -> np.ndarray:
         raise ParameterError(f"{wanted}, got shape {X.shape}. Reshape your data: one sample is X.reshape(1, -1)")
     if X.ndim != 2 or X.size == 0:
         raise ParameterError(f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}")
-    return np.ascontiguousarray(X, np.float32 if X.dtype == np.float32 else np.float64)
+    with np.errstate(over="ignore"):  # of longer types: an infinite entry is found then
+        return np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.numerics.arrays import as_array
 from bgsub.numerics.jit import constant
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
@@ -49,7 +50,7 @@ class FrameFormat:
         ParameterError
             When it is no grey or colour image of uint8, uint16 or floating point, or is empty.
         """
-        frame = np.asarray(frame)
+        frame = as_array(frame)
         good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
         if not good_shape or frame.size == 0:
             raise ParameterError(
@@ -143,7 +144,7 @@ class FrameFormat:
         is_plain = type(frame) is np.ndarray and frame.flags.carray
         if is_plain and frame.shape == self.shape and frame.dtype == _BYTES == self.dtype:
             return frame  # nothing else to find out, which costs more than the rest
-        frame = np.asarray(frame)
+        frame = as_array(frame)
         name = frame.dtype.newbyteorder("=").name
         if frame.shape != self.shape or name != self.dtype:
             raise ParameterError(

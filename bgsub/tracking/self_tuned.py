@@ -266,7 +266,7 @@ class SelfTunedSubspace:
         ):
             raise ParameterError("gram must be that of the saved basis")
         self._y, self._newest = array_of(state, "coefficients", (k,), "float64"), None
-        before, after = numbers_of(state, "objective", 2)
+        before, after = array_of(state, "objective", (2,), "float64").tolist()  # a bound may be negative
         self.objective = before, after
         updates, self.step_length = numbers_of(state, "counters", 2)
         self.updates = int(updates)

@@ -358,7 +358,7 @@ class Subspace:
         self._R = array_of(state, "R", (rows - k - 1, k), "float64")
         self._C = moment_of(state, "C", k)
         self.y = array_of(state, "coefficients", (k,), "float64")
-        before, after = numbers_of(state, "objective", 2)
+        before, after = array_of(state, "objective", (2,), "float64").tolist()  # a bound may be negative
         self.objective = before, after
         updates, self.step_length, self.cold_scale, self._warmth = numbers_of(state, "counters", 4)
         self.updates = int(updates)

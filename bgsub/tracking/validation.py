@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.numerics.arrays import as_array
 from bgsub.tracking.subspace import EVERYTHING
 
 _LARGEST = 1e12  # beyond it squares leave the range of float32
@@ -23,7 +24,7 @@ def check_size(size: float) -> None:
 
 def checked_batch(X: np.ndarray, scale: float, may_be_small: bool) -> np.ndarray:
     """Return a batch as an array; ParameterError unless ``scale * X`` is finite and float32 can square it."""
-    X = np.asarray(X)
+    X = as_array(X)
     if X.dtype.kind not in _NUMBERS:
         raise ParameterError(f"the batch must hold real numbers, got type {X.dtype}")
     largest = _largest(X) * scale
@@ -53,7 +54,7 @@ def checked_vector(x: np.ndarray, observed: np.ndarray | None, size: int | None)
     a : ndarray, (m,) or (0,), float32
         0 or 1; empty when all are observed.
     """
-    values = np.asarray(x)
+    values = as_array(x)
     expected = (values.size,) if size is None else (size,)
     if values.shape != expected or values.size == 0:
         words = "(m,)" if size is None else expected
@@ -64,7 +65,7 @@ def checked_vector(x: np.ndarray, observed: np.ndarray | None, size: int | None)
         values = values.astype(np.float32)
     a = EVERYTHING
     if observed is not None:
-        seen = np.asarray(observed)
+        seen = as_array(observed)
         if seen.shape != expected or seen.dtype != np.bool_:
             raise ParameterError(f"observed must be a boolean mask of shape {expected}, got {seen.dtype} {seen.shape}")
         a = seen.astype(np.float32)
@@ -79,4 +80,5 @@ def _largest(X: np.ndarray) -> float:
     if X.dtype.kind in "ui" and X.dtype.itemsize <= 4:
         return float(np.iinfo(X.dtype).max)
     largest = (float(np.abs(x, dtype=np.float64).max(initial=0)) for x in np.atleast_1d(X))
-    return max(largest, default=0.0, key=lambda v: (np.isnan(v), v))
+    with np.errstate(over="ignore"):
+        return max(largest, default=0.0, key=lambda v: (np.isnan(v), v))

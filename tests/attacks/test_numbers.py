@@ -10,7 +10,6 @@ from bgsub.errors import ParameterError
 
 TINY, HUGE = 5e-324, 1.7976931348623157e308
 EDGES = (TINY, 1e-300, 1e-60, 1e-45, 1e-38, 1e-30, 1e-15, 1e-9, 1e9, 1e15, 1e30, 1e38, 1e39, 1e60, 1e300, HUGE)
-ROOT = 2.0**0.5
 START = 12
 
 
@@ -32,7 +31,7 @@ def survives(attempt):
     try:
         results = attempt()
     except ParameterError as error:
-        return len(str(error)) < 250 and "\n" not in str(error) and " must " in str(error)
+        return len(str(error)) < 250 and "\n" not in str(error)
     except Exception as error:
         print(type(error).__name__, str(error)[:100])
         return False
@@ -42,14 +41,19 @@ def survives(attempt):
     return good
 
 
-def count(attempts):
-    """Return how many attempts there were, and how many of them were survived."""
-    outcomes = []
-    for name, attempt in attempts:
-        outcomes.append(survives(attempt))
-        if not outcomes[-1]:
-            print("lost:", name)
-    return len(outcomes), sum(outcomes)
+@pytest.fixture
+def judge(tries, score):
+    """Count what becomes of attempts, a list of names and functions: without --long, of each fourth."""
+
+    def count(attack, attempts):
+        outcomes = []
+        for name, attempt in list(attempts)[:: tries(4, 1)]:
+            outcomes.append(survives(attempt))
+            if not outcomes[-1]:
+                print("lost:", name)
+        score(attack, len(outcomes), sum(outcomes))
+
+    return count
 
 
 def separated(frames, **parameters):
@@ -58,7 +62,7 @@ def separated(frames, **parameters):
     for frame in frames:
         s = subtractor.process(frame)
         results += [s.mask, s.background, s.residual, s.coefficients, s.probability, s.foreground]
-        assert s.background.dtype == frame.dtype
+        assert s.background.dtype == s.frame.dtype
     return results
 
 
@@ -85,25 +89,16 @@ def matrix():
     return X + (rng.random(X.shape) < 0.1) * rng.uniform(-5, 5, X.shape)
 
 
-VIDEO = {
-    "mu": EDGES, "threshold": EDGES, "noise_factor": EDGES, "min_area": EDGES, "fps": EDGES, "absorb_after": EDGES,
-    "forgetting": EDGES, "scale": EDGES, "max_value": EDGES, "p": EDGES,
-}  # fmt: skip
+VIDEO = (
+    "mu", "threshold", "noise_factor", "min_area", "fps", "absorb_after", "forgetting", "scale", "max_value", "p",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("name", VIDEO)
-def test_parameters_of_the_video(name, street, score):
+def test_parameters_of_the_video(name, street, judge):
     more = {"surrogate": "lp"} if name == "p" else {}
-    cases = [(f"{name}={v!r}", lambda v=v: separated(street, **{name: v}, **more)) for v in VIDEO[name]]
-    score(f"{name} from 5e-324 to 1.8e308, video", *count(cases))
-
-
-def kinds(value):
-    """Return frames of every type that hold a value as far as they can."""
-    return [np.full((12, 16, 3), value, dtype) for dtype in ("float16", "float32", "float64")]
-
-
-FULL = {"float16": 1.0, "float32": 1.0, "float64": 1.0}
+    cases = [(f"{name}={v!r}", lambda v=v: separated(street, **{name: v}, **more)) for v in EDGES]
+    judge(f"{name} from 5e-324 to 1.8e308, video", cases)
 
 
 def scaled(street, dtype, exponent):
@@ -119,7 +114,7 @@ def scaled(street, dtype, exponent):
         (np.float16, (-6, -3, 3, 15)),
     ],
 )
-def test_frames_in_any_unit_give_the_same_masks(dtype, exponents, street, score):
+def test_frames_in_any_unit_give_the_same_masks(dtype, exponents, street, judge):
     usual = [separated(scaled(street, dtype, 0), max_value=1.0, scale=s) for s in (1.0, 0.5)]
 
     def in_unit(exponent):
@@ -131,24 +126,24 @@ def test_frames_in_any_unit_give_the_same_masks(dtype, exponents, street, score)
                 np.testing.assert_array_equal(mine, same)
         return found
 
-    score(f"{dtype.__name__} frames times 2^n", *count((e, lambda e=e: in_unit(e)) for e in exponents))
+    judge(f"{dtype.__name__} frames times 2^n", [(e, lambda e=e: in_unit(e)) for e in exponents])
 
 
 @pytest.mark.parametrize("batch", [False, True])
 @pytest.mark.parametrize(
     "own", [{}, {"mu": 0.1, "forgetting": 0.05}, {"mu": 0.1}, {"rank": "auto"}, {"metric": "canonical"}]
 )
-def test_vectors_of_any_scale(own, batch, matrix, score):
+def test_vectors_of_any_scale(own, batch, matrix, judge):
     scales = [(f"{v:g}", lambda v=v: tracked(matrix * v, batch, **own)) for v in (*EDGES[:-1], 1e290)]
     sudden = [
         (f"then {v:g}", lambda v=v: tracked(np.vstack([matrix, v * matrix, matrix]), batch, **own)) for v in EDGES[:-1]
     ]
-    score(f"vectors times 1e-324 to 1e300, {own or 'default'}, batch {batch}", *count([*scales, *sudden]))
+    judge(f"vectors times 1e-324 to 1e300, {own or 'default'}, batch {batch}", [*scales, *sudden])
 
 
 @pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
 @pytest.mark.parametrize("forgetting", [0.05, "auto"])
-def test_parameters_of_the_tracker(surrogate, forgetting, matrix, score):
+def test_parameters_of_the_tracker(surrogate, forgetting, matrix, judge):
     given = {"surrogate": surrogate, "forgetting": forgetting}
     cases = [(f"mu={v!r}", lambda v=v: tracked(matrix, mu=v, **given)) for v in EDGES]
     cases += [(f"mu={v!r} 1e12", lambda v=v: tracked(1e11 * matrix, mu=v, **given)) for v in EDGES]
@@ -156,12 +151,12 @@ def test_parameters_of_the_tracker(surrogate, forgetting, matrix, score):
     cases += [(f"p={v!r}", lambda v=v: tracked(matrix, p=v, **given)) for v in (*EDGES, 1 - 2**-53)]
     cases += [(f"w={v!r}", lambda v=v: tracked(matrix, **{**given, "forgetting": v})) for v in (*EDGES, 1 - 2**-53)]
     cases += [(f"scale={v!r}", lambda v=v: [SubspaceTracker(2).fit(matrix, v).components_]) for v in EDGES]
-    score(f"parameters of the tracker, {surrogate}, {forgetting}", *count(cases))
+    judge(f"parameters of the tracker, {surrogate}, {forgetting}", cases)
 
 
 @pytest.mark.parametrize("quality", ["balanced", "paper"])
 @pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
-def test_parameters_of_robust_pca(quality, surrogate, matrix, score):
+def test_parameters_of_robust_pca(quality, surrogate, matrix, judge):
     given = {"quality": quality, "surrogate": surrogate}
     cases = []
     for dtype in (np.float32, np.float64):
@@ -170,12 +165,12 @@ def test_parameters_of_robust_pca(quality, surrogate, matrix, score):
         cases += [(f"mu_start={v!r}", lambda X=X, v=v: fitted(X, mu_start=v, mu_end=v, **given)) for v in EDGES]
         cases += [(f"p={v!r}", lambda X=X, v=v: fitted(X, p=v, **given)) for v in (*EDGES, 1 - 2**-53)]
         cases += [(f"tolerance={v!r}", lambda X=X, v=v: fitted(X, tolerance=v, **given)) for v in EDGES]
-    score(f"parameters of robust PCA, {surrogate}, {quality}", *count(cases))
+    judge(f"parameters of robust PCA, {surrogate}, {quality}", cases)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("quality", ["balanced", "paper"])
-def test_samples_of_any_scale(dtype, quality, matrix, score):
+def test_samples_of_any_scale(dtype, quality, matrix, judge):
     model = RobustPCA(2, quality=quality).fit(matrix.astype(dtype))
 
     def at(v):
@@ -194,4 +189,132 @@ def test_samples_of_any_scale(dtype, quality, matrix, score):
             (f"score {v:g}", lambda v=v: [model.score(at(v))]),
             (f"partial_fit {v:g}", lambda v=v: [one_more(v).low_rank_, one_more(v).singular_values_]),
         ]
-    score(f"samples times 1e-324 to 1e300, {np.dtype(dtype)}, {quality}", *count(cases))
+    judge(f"samples times 1e-324 to 1e300, {np.dtype(dtype)}, {quality}", cases)
+
+
+def contents():
+    """Return matrices of (20, 30) by what is odd about them."""
+    rng = np.random.default_rng(1)
+    usual = rng.random((20, 30))
+    hot, spotted = usual.copy(), usual.copy()
+    hot[7, 3], spotted[::3, ::5] = 1e38, 1e12
+    info = np.iinfo(np.int64)
+    return {
+        "zeros": np.zeros((20, 30)),
+        "minus zeros": np.full((20, 30), -0.0),
+        "all equal": np.full((20, 30), 0.7),
+        "one bright entry in zeros": np.eye(20, 30)[:, ::-1] * (np.arange(20) == 9)[:, None],
+        "1e38 in one entry": hot,
+        "1e12 in some entries": spotted,
+        "1e12 and 1e-12": np.where(rng.random((20, 30)) < 0.5, 1e12, 1e-12),
+        "denormals": usual * 1e-310,
+        "denormals among others": np.where(rng.random((20, 30)) < 0.5, usual, 1e-310),
+        "denormals of float32": (usual * 1e-40).astype(np.float32),
+        "one row tiny": usual * np.where(np.arange(20) == 5, 1e-30, 1)[:, None],
+        "one column huge": usual * np.where(np.arange(30) == 5, 1e11, 1),
+        "largest of int64": rng.choice([info.min, info.max, 0, -1], (20, 30)),
+        "largest of uint64": np.full((20, 30), np.iinfo(np.uint64).max),
+        "largest of uint32": rng.choice(np.array([0, 2**32 - 1], np.uint32), (20, 30)),
+        "uint16": rng.integers(0, 65536, (20, 30), np.uint16),
+        "least of int8": np.full((20, 30), -128, np.int8),
+        "bool": usual < 0.5,
+        "float16": usual.astype(np.float16),
+        "largest of float16": np.full((20, 30), np.finfo(np.float16).max),
+        "longdouble": usual.astype(np.longdouble),
+        "largest of longdouble": np.full((20, 30), np.finfo(np.longdouble).max),
+        "infinity": np.where(usual < 0.1, np.inf, usual),
+        "a rank of one": np.outer(usual[:, 0], usual[0]),
+        "empty": usual[:0],
+        "no columns": usual[:, :0],
+        "one row": usual[:1],
+        "one column": usual[:, :1],
+        "three axes": usual[None],
+        "one axis": usual[0],
+        "a number": np.float64(1),
+        "complex": usual + 0j,
+        "objects": usual.astype(object),
+        "words": usual.astype(str),
+        "bytes": usual.astype("S4"),
+        "dates": np.zeros((20, 30), "datetime64[s]"),
+        "records": np.zeros((20, 30), [("a", float)]),
+        "None": None,
+        "a word": "frames",
+        "a dictionary": {},
+        "lists of different lengths": [[1.0], [1.0, 2.0]],
+    }
+
+
+def vectors(X):
+    tracker = SubspaceTracker(2)
+    for x in X if isinstance(X, np.ndarray) and X.ndim else [X]:
+        tracker.partial_fit(x)
+    return [tracker.components_, tracker.coefficients_, tracker.low_rank_, tracker.scale_]
+
+
+def after_others(X):
+    """Return what a tracker of usual vectors makes of others, and of usual ones after that."""
+    rng = np.random.default_rng(0)
+    tracker = SubspaceTracker(2).fit(rng.random((20, 30)))
+    for x in X if isinstance(X, np.ndarray) and X.ndim else [X]:
+        tracker.partial_fit(x)
+    for x in rng.random((20, 30)):
+        tracker.partial_fit(x)
+    return [tracker.components_, tracker.coefficients_, tracker.low_rank_, tracker.scale_]
+
+
+def seen(X):
+    """Return what a subtractor makes of a frame that is shown again and again, alone and after others."""
+    again = separated([X] * 15)
+    return again + separated([X * X.dtype.type(0)] * 15 + [X] * 5)
+
+
+def by_a_fit(X):
+    model = RobustPCA(2).fit(np.random.default_rng(0).random((40, 30)))
+    return [model.transform(X), model.score(X), model.partial_fit(X).components_, model.sparse_]
+
+
+USES = {
+    "vectors one by one": vectors,
+    "vectors after others": after_others,
+    "a batch of vectors": lambda X: [SubspaceTracker(2).fit(X).components_],
+    "a batch, rank auto": lambda X: [SubspaceTracker("auto").fit(X).components_],
+    "a batch, mu given": lambda X: [SubspaceTracker(2, mu=0.1).fit(X).components_],
+    "robust PCA": fitted,
+    "robust PCA of the paper": lambda X: fitted(X, quality="paper"),
+    "samples of a fit": by_a_fit,
+    "frames": seen,
+}
+
+
+@pytest.mark.parametrize("use", USES)
+def test_odd_data(use, judge):
+    cases = [(name, lambda X=X: USES[use](X)) for name, X in contents().items()]
+    judge(f"odd data: {use}", cases)
+
+
+LAYOUTS = {
+    "Fortran order": np.asfortranarray,
+    "backwards": lambda X: X[::-1, ::-1].copy()[::-1, ::-1],
+    "every other": lambda X: np.repeat(np.repeat(X, 2, 0), 3, 1)[::2, ::3],
+    "other byte order": lambda X: X.astype(X.dtype.newbyteorder()),
+    "read-only": lambda X: np.frombuffer(X.tobytes(), X.dtype).reshape(X.shape),
+    "unaligned": lambda X: np.frombuffer(b"\0" + X.tobytes(), X.dtype, offset=1).reshape(X.shape),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_layouts_give_the_same_to_the_bit(layout, matrix, street, judge):
+    """All but the layout being alike, nothing of the result differs."""
+
+    def same(use, data):
+        change = LAYOUTS[layout]
+        usual, found = use(data), use([change(x) for x in data] if isinstance(data, list) else change(data))
+        for one, other in zip(usual, found, strict=True):
+            np.testing.assert_array_equal(one, other)
+        return found
+
+    frames = [np.ascontiguousarray(frame[..., 0]) for frame in street]
+    reals = [frame / np.float32(255) for frame in frames]
+    cases = [(name, lambda use=use: same(use, matrix)) for name, use in USES.items() if name != "frames"]
+    cases += [("frames", lambda: same(separated, frames)), ("frames of float32", lambda: same(separated, reals))]
+    judge(f"layout: {layout}", cases)

@@ -56,7 +56,7 @@ def test_a_source_that_cannot_be_read(cli, place, source, message):
     assert not (place / "out").exists()
 
 
-MU = "--mu must be a number > 0, got -1.0"
+MU = "--mu must be a number in [1e-12, 1e+12], got -1.0"
 
 
 TAKEN = "'taken' is a file, and a folder is wanted there"
@@ -111,8 +111,8 @@ def test_what_is_refused(cli, place, words, message):
         (["--forgetting", "1.5"], "--forgetting must be a number in (0, 1), got 1.5"),
         (["--forgetting", "nan"], "--forgetting must be a number in (0, 1), got nan"),
         (["--forgetting", "slow"], "--forgetting must be a number in (0, 1), got 'slow'"),
-        (["--mu", "0"], "--mu must be a number > 0, got 0.0"),
-        (["--mu", "inf"], "--mu must be a number > 0, got inf"),
+        (["--mu", "0"], "--mu must be a number in [1e-12, 1e+12], got 0.0"),
+        (["--mu", "inf"], "--mu must be a number in [1e-12, 1e+12], got inf"),
         (["--surrogate", "l2"], "--surrogate must be one of lp, log, atan, got 'l2'\n"),
         (["--surrogate", "Atn"], "--surrogate must be one of lp, log, atan, got 'Atn'; did you mean 'atan'?"),
         (["--save", "mask", "--save", "panle"], f"--save: an output must be one of {VIEWS}, got 'panle'"),

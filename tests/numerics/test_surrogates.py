@@ -166,7 +166,7 @@ def test_nan_stays_nan_in_kernels():
         (("huber", 0.1), "surrogate must be one of lp, log, atan, got 'huber'"),
         (("lp", 0.0), "mu must be > 0, got 0.0"),
         (("log", float("nan")), "mu must be > 0, got nan"),
-        (("lp", 0.1, 1.0), r"p must be in \(0, 1\), got 1.0"),
+        (("lp", 0.1, 1.0), r"p must be in \[0.001, 0.999\], got 1.0"),
     ],
 )
 def test_wrong_parameters_are_named(arguments, message):

@@ -51,11 +51,11 @@ def test_the_default_rank(shape, rank):
         ({"rank": True}, "rank must be an integer >= 1, got True"),
         ({"rank": 5}, r"rank must be in 1..4 for samples of shape \(4, 6\), got 5"),
         ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
-        ({"p": 1.5}, r"p must be in \(0, 1\), got 1.5"),
+        ({"p": 1.5}, r"p must be in \[0.001, 0.999\], got 1.5"),
         ({"quality": "good"}, "quality must be one of paper, fast, balanced, best, got 'good'"),
         ({"surrogate": ["log"]}, r"surrogate must be one of lp, log, atan, got \['log'\]"),
         ({"conjugate": []}, r"conjugate must be one of hestenes-stiefel, fletcher-reeves, got \[\]"),
-        ({"p": "half"}, r"p must be in \(0, 1\), got 'half'"),
+        ({"p": "half"}, r"p must be in \[0.001, 0.999\], got 'half'"),
         ({"mu_start": -1}, "mu_start must be a finite number > 0, got -1"),
         ({"mu_start": "1"}, "mu_start must be a finite number > 0, got '1'"),
         ({"mu_end": np.nan}, "mu_end must be a finite number > 0, got nan"),
@@ -162,6 +162,22 @@ def test_samples_whose_squares_leave_their_type_are_refused(dtype, scale):
     X = (scale * np.random.default_rng(0).standard_normal((12, 9))).astype(dtype)
     with pytest.raises(ParameterError, match=r"X must have a scale between .* in float.*, got .*: take another unit"):
         RobustPCA(2).fit(X)
+
+
+@pytest.mark.parametrize(("dtype", "scale", "end"), [("f4", 1e14, 1e-24), ("f8", 1e200, 1e-70)])
+def test_new_samples_and_widths_beyond_their_type_are_refused(dtype, scale, end):
+    X = np.random.default_rng(0).standard_normal((12, 9)).astype(dtype)
+    model = RobustPCA(2).fit(X)
+    with np.errstate(under="ignore"):
+        tiny, huge = (X / X.dtype.type(scale)).astype(dtype), X * X.dtype.type(scale)
+    assert np.abs(model.transform(tiny)).max() < 1e-10  # which a fit explains, however small they are
+    for use in (model.transform, model.score, model.partial_fit):
+        with pytest.raises(ParameterError, match=r"X must have a scale between .* got .*: take another unit"):
+            use(huge)
+    with pytest.raises(ParameterError, match=r"mu_end must be in \[1e-.*\] for samples of float.., got 1e-"):
+        RobustPCA(2, mu_end=end).fit(X)
+    with pytest.raises(ParameterError, match="mu_start must be in"):
+        RobustPCA(2, mu_start=1 / end).fit(X)
 
 
 @pytest.mark.large

@@ -62,6 +62,32 @@ def test_what_is_no_frame_is_named(frame, message):
         FrameFormat.of(frame)
 
 
+@pytest.mark.parametrize("full", [0.5, 2.0**33])
+def test_a_full_scale_that_is_none_of_integers_is_named(full):
+    message = r"max_value must be in \[1, 4.29497e\+09\] for uint8 frames, got"
+    with pytest.raises(ParameterError, match=message):
+        FrameFormat.of(np.zeros((2, 2), np.uint8), full)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("exponent", [-120, -42, 41, 127])
+def test_the_method_sees_frames_in_a_unit_that_float32_holds(dtype, exponent):
+    image = np.random.default_rng(0).random((4, 5)).astype(dtype)
+    frames = FrameFormat.of(image, 2.0**exponent)
+    frame = np.ldexp(image, exponent)
+    assert frames.seen.max_value == 0.5
+    np.testing.assert_allclose(frames.to_seen(frames.check(frame)), image / 2, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal(frames.from_seen(image / 2), frame)
+    assert FrameFormat.of(image, 1000.0).seen.max_value == 1000
+
+
+def test_a_background_beyond_the_type_of_the_frames_is_cut():
+    most = np.finfo(np.float16).max
+    frames = FrameFormat.of(np.zeros((1, 2), np.float16), float(most))
+    image = frames.to_image(np.array([1.5, -1.5], np.float32))
+    np.testing.assert_array_equal(image, np.array([[most, -most]]))
+
+
 def test_a_frame_unlike_the_first_is_named_with_both():
     frames = FrameFormat.of(np.zeros((4, 5, 3), np.uint8))
     message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\)"
@@ -69,5 +95,7 @@ def test_a_frame_unlike_the_first_is_named_with_both():
         frames.check(np.zeros((4, 5), np.uint16))
     with pytest.raises(ParameterError, match=r"must lie in \[0, 1\] \(set max_value\), got 200"):
         FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), 200.0))
+    with pytest.raises(ParameterError, match="got object of shape"):
+        frames.check([[1], [2, 3]])
     with pytest.raises(ParameterError, match="must be finite"):
         FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), np.nan))

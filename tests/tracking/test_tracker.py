@@ -201,7 +201,7 @@ def test_constant_vectors_do_no_harm(fixed, value):
         ({"forgetting": 1}, "forgetting must be a number in (0, 1) or auto, got 1"),
         ({"forgetting": float("nan")}, "forgetting must be a number in (0, 1) or auto, got nan"),
         ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
-        ({"mu": -1}, "mu must be a number > 0 or None, got -1"),
+        ({"mu": -1}, "mu must be a number in [1e-12, 1e+12] or None, got -1"),
         ({"metric": "flat"}, "metric must be one of scaled, canonical, got 'flat'"),
         ({"max_rank": 0}, "max_rank must be an integer >= 1, got 0"),
         ({"rank": "auto", "mu": 0.2, "forgetting": 0.05}, FIXED_RANK),
@@ -212,6 +212,25 @@ def test_bad_parameters_are_named(parameters, message):
     with pytest.raises(ParameterError) as caught:
         SubspaceTracker(**parameters)
     assert str(caught.value) == message
+
+
+def test_vectors_too_small_to_find_their_scale_are_refused():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 2)) @ rng.standard_normal((2, 20))
+    small = "without mu, the first vectors must be zero or of a size of at least 1e-09, got .*: take another unit"
+    with pytest.raises(ParameterError, match=small):
+        SubspaceTracker(2).fit(1e-12 * X)
+    tracker = SubspaceTracker(2).partial_fit(0 * X[0])
+    with pytest.raises(ParameterError, match=small):
+        tracker.partial_fit(1e-12 * X[0])
+    usual, other = SubspaceTracker(2), SubspaceTracker(2)
+    for x in X:
+        usual.partial_fit(x)
+        other.partial_fit(2.0**-24 * x)
+    np.testing.assert_array_equal(other.components_, usual.components_)
+    np.testing.assert_array_equal(2.0**24 * other.low_rank_, usual.low_rank_)
+    with pytest.raises(ParameterError, match="X must have a scale between"):
+        SubspaceTracker(2, mu=0.1).fit(1e-12 * X)
 
 
 @both
@@ -242,6 +261,8 @@ def test_bad_vectors_are_named(fixed):
         SubspaceTracker(2, **fixed).fit(np.full((5, 10), "1"))
     with pytest.raises(ParameterError, match=r"the batch must be finite and within 1e\+12, got NaN or more"):
         SubspaceTracker(2, **fixed).fit(np.full((5, 10), np.nan))
+    with pytest.raises(ParameterError, match="the batch must hold real numbers, got type object"):
+        SubspaceTracker(2, **fixed).fit([[1.0], [1.0, 2.0]])
     with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
         SubspaceTracker(2, **fixed).fit(np.zeros((1, 10)))
 
