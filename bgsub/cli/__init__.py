@@ -98,6 +98,6 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
 def main() -> None:
     """Run the command line and end the process with its exit code."""
     signals = take_signals()
-    atexit.register(signals.ignore)  # after all else that is done at the end, as that comes in the opposite order
+    atexit.register(signals.leave)  # after all else that is done at the end, as that comes in the opposite order
     signals.code = invoke()
     sys.exit(signals.code)
