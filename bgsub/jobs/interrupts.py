@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -156,10 +156,18 @@ class Signals:
         again.daemon = True
         again.start()
 
-    def ignore(self) -> None:
-        """Ignore signals: Python on its way out leaves them to the system, which gives another code."""
+    def leave(self) -> None:
+        """End with `code` whatever comes: Python on its way out leaves signals to the system, which gives another one.
+
+        After a Ctrl-C that came through `exec`, as in many an import, it even sends one to itself.
+        """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+        if self.raised and self.code is not None:
+            with suppress(OSError, ValueError):
+                sys.stdout.flush()
+                sys.stderr.flush()
+            os._exit(self.code)
 
     def give_back(self) -> None:
         """Leave the signals to whoever had them before."""

@@ -33,6 +33,7 @@ T = TypeVar("T")
 
 _CONNECT_SECONDS = 10.0
 _GATHER_SECONDS = 10.0
+_FILES, _FILES_OF_A_WORKER = 40, 16  # open at a time; measured, with some more than that
 _NO_MAIN = "a script calls run_batch below 'if __name__ == \"__main__\":', as the processes of the batch import it"
 
 
@@ -53,13 +54,14 @@ class DaskRunner:
     DependencyError
         Where workers have another version of bgsub.
     ParameterError
-        If no scheduler answers at the address, or it has no workers.
+        If no scheduler answers at the address, or it has no workers; if too few files may be open at a time.
     """
 
     def __init__(self, workers: int, scheduler: str | None = None, retries: int = 2) -> None:
         self._ended: queue.SimpleQueue[tuple[Hashable, Any]] = queue.SimpleQueue()
         self._futures: dict[Hashable, Any] = {}
         self._warned = False
+        _make_room(0 if scheduler is not None else workers)
         with ExitStack() as stack:
             # Dask cannot be stopped while it starts processes: it would leave them, and say so at length.
             with afterwards() if scheduler is None else nullcontext():
@@ -164,6 +166,22 @@ def require_main() -> None:
     """ParameterError in a process that a script has started while it was itself imported by that process."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # how the standard library tells it
         raise ParameterError(_NO_MAIN)
+
+
+def _make_room(workers: int) -> None:
+    """Have as many files open at a time as Dask needs; ParameterError where that is not allowed, as Dask would hang."""
+    try:
+        import resource  # noqa: PLC0415 - Windows has no such limit
+    except ImportError:
+        return
+    needed = _FILES + workers * _FILES_OF_A_WORKER
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        what = f"a batch with {workers} workers" if workers else "a batch"
+        raise ParameterError(f"{what} needs {needed} open files at a time, {hard} are allowed (ulimit -n)")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _without_ctrl_c(start: Callable[[], T]) -> T:
