@@ -82,14 +82,16 @@ def _read(path: Path, kind: Kind, with_arrays: bool) -> tuple[dict[str, Any], St
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, a device has no end
             raise SourceError(f"the {kind.noun} {path} is no file")
         with _Sips(path) as file, zipfile.ZipFile(file) as archive:
-            members = _members(archive, path.stat().st_size)
+            members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
             if "kind" in members:  # where it stood up to version 3 of the models
                 facts: dict[str, Any] = {"kind": [kind.noun, 3], "header": {}}
             else:
                 facts = _header(archive, members.pop(_HEADER), kind.header)
             same, header = facts["kind"] == [*kind[:2]], dict(facts["header"])
-            if same and (len(facts["arrays"]) != len(members) or set(facts["arrays"]) != set(members)):
+            if same and (sorted(facts["arrays"]) != sorted(members) or len(members) + 1 != len(archive.infolist())):
                 raise ValueError("other arrays than the header says")
+            if same and sum(member.file_size for member in archive.infolist()) > path.stat().st_size:
+                raise ValueError("arrays of one place")
             wanted = members if with_arrays and same else {}
             state = _nested({name: _array(archive, member, _NUMBERS) for name, member in wanted.items()})
     except SourceError:
@@ -111,14 +113,6 @@ class _Sips(io.FileIO):
 
     def read(self, size: int | None = -1, /) -> bytes:
         return super().read(min(size, _SIP) if size is not None and size >= 0 else _SIP)
-
-
-def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
-    """Return what an archive of `size` bytes holds, by the names of the arrays."""
-    members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-    if len(members) < len(archive.infolist()) or sum(member.file_size for member in members.values()) > size:
-        raise ValueError("members of one name or of one place")
-    return members
 
 
 def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> dict[str, Any]:
