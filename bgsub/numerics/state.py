@@ -13,12 +13,19 @@ import numpy as np
 from bgsub.errors import ParameterError
 
 State: TypeAlias = "dict[str, np.ndarray | State]"
-_MOST = float(1 << 53)  # integers up to it are exact in a state
+LARGEST = 1e15  # its square, summed up over a frame, is finite in single precision, and integers up to it are exact
 _ROUNDING = 1e-6  # of the trace of a matrix of moments, which has no negative eigenvalue but for it
 
 
-def array_of(state: State, name: str, shape: tuple[int | None, ...], dtype: str) -> np.ndarray:
-    """Return one array of a state, copied, contiguous, and with finite numbers only.
+def array_of(
+    state: State,
+    name: str,
+    shape: tuple[int | None, ...],
+    dtype: str,
+    low: float = -LARGEST,
+    high: float = LARGEST,
+) -> np.ndarray:
+    """Return one array of a state, copied, contiguous, and with numbers of its range only.
 
     Parameters
     ----------
@@ -30,6 +37,8 @@ def array_of(state: State, name: str, shape: tuple[int | None, ...], dtype: str)
         What it must be; None for any length.
     dtype : str
         Its type.
+    low, high : float
+        Its range, ends included; NaN is in none. By default what single precision can square and sum up.
 
     Raises
     ------
@@ -43,22 +52,19 @@ def array_of(state: State, name: str, shape: tuple[int | None, ...], dtype: str)
     if not good or value.dtype.name != dtype:
         words = ", ".join("n" if n is None else str(n) for n in shape)
         raise ParameterError(f"{name} must be {dtype} of shape ({words}), got {value.dtype} of shape {value.shape}")
-    if not np.isfinite(value).all():
-        raise ParameterError(f"{name} must hold finite numbers")
+    if value.size and not (low <= float(value.min()) and float(value.max()) <= high):
+        raise ParameterError(f"{name} must hold numbers in [{low:g}, {high:g}]")
     return np.array(value, dtype=dtype, order="C")
 
 
 def numbers_of(state: State, name: str, count: int) -> list[float]:
     """Return the `count` numbers under a name, none negative; ParameterError when they are not there."""
-    numbers = array_of(state, name, (count,), "float64")
-    if not ((numbers >= 0) & (numbers < _MOST)).all():
-        raise ParameterError(f"{name} must hold numbers in [0, 2^53), got {numbers}")
-    return [float(number) for number in numbers]
+    return [float(number) for number in array_of(state, name, (count,), "float64", 0, LARGEST)]
 
 
 def moment_of(state: State, name: str, size: int) -> np.ndarray:
     """Return a matrix of moments, (size, size); ParameterError when it has a negative eigenvalue."""
-    moment = array_of(state, name, (size, size), "float64")
+    moment = array_of(state, name, (size, size), "float64", -(LARGEST**2), LARGEST**2)
     if not np.linalg.eigvalsh(moment)[0] >= -_ROUNDING * max(float(np.trace(moment)), 1.0):
         raise ParameterError(f"{name} must be a matrix of moments, with no negative eigenvalue")
     return moment

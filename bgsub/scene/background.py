@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from bgsub.errors import ParameterError
 from bgsub.numerics.state import State
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import SubtractorParameters
@@ -26,6 +27,7 @@ _YOUNG, _SETTLED = 250, 3  # ... but after so many frames that were learned, in 
 _INLIERS = 3.0  # residual of a channel at which its cost flattens, in units of the noise of the pixel
 _LEAST = 1 / 3  # of the common scale of the costs
 _PACE = 0.002  # of the logarithm of a scale, per frame
+_BRIGHTEST = 1e3  # background that no image has
 _CALM = 0.003  # root mean square change of the background up to which it is kept where it is not visited
 
 
@@ -219,8 +221,14 @@ class TrackedBackground:
         """Learn from the newest frame; `rate` replaces the forgetting factor when given."""
         self.tracker.subspace_.update(influence, self.tracker.forgetting_ if rate is None else rate)
 
-    def set_scale(self, scale: np.ndarray) -> None:
-        """Go on with the scales of another one, (h, w) float32."""
+    def set_state(self, state: State, scale: np.ndarray) -> None:
+        """Go on with the tracker and the scales, (h, w) float32, of another one; ParameterError when they do not fit.
+
+        Coefficients of no image would end in a matrix that cannot be inverted, in the middle of a stream.
+        """
+        self.tracker.set_state(state, self._frames.size)
+        if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self._frames.size):
+            raise ParameterError("the saved coefficients are those of no image")
         self.scale = np.clip(scale, np.float32(_LEAST), 1)
 
     def follow(self, residual: np.ndarray, known: np.ndarray | None) -> None:

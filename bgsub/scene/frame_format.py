@@ -11,6 +11,7 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.jit import constant
+from bgsub.numerics.state import LARGEST
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
 _MOST_OF_INTEGERS = 2.0**32
@@ -75,7 +76,7 @@ class FrameFormat:
         shape, dtype, full = known.get("shape"), known.get("dtype"), known.get("max_value")
         good = isinstance(shape, list) and len(shape) in (2, 3) and all(type(n) is int and n > 0 for n in shape)
         good = good and values["shape"][2:] <= [MAX_CHANNELS] and dtype in (*_FULL_SCALE, *_FLOATS)
-        if not good or not isinstance(full, (int, float)) or not 0 < full < math.inf:
+        if not good or not isinstance(full, (int, float)) or not 1 / LARGEST <= full <= LARGEST:
             raise ParameterError(f"no format of frames: {values}")
         assert isinstance(shape, list)
         assert isinstance(dtype, str)

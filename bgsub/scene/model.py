@@ -280,8 +280,7 @@ class SceneModel:
                 raise ParameterError("the start holds no frame")
             return model
         model.tracked = TrackedBackground(frames, parameters)
-        model.tracked.tracker.set_state(part_of(state, "tracker"), frames.size)
-        model.tracked.set_scale(array_of(state, "cost_scale", frames.cube[:2], "float32"))
+        model.tracked.set_state(part_of(state, "tracker"), array_of(state, "cost_scale", frames.cube[:2], "float32"))
         model.start = None
         return model
 

@@ -10,9 +10,9 @@ from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
 from bgsub.tracking import _kernels
 from bgsub.tracking.coefficients import Fit
-from bgsub.tracking.deferred import DeferredStep
+from bgsub.tracking.deferred import WHOLE, DeferredStep
 
-_DRIFTED = 0.05  # from an orthonormal basis, beyond what rounding does
+DRIFTED = 0.05  # from an orthonormal basis, beyond what rounding does
 _MANY = 16  # rows from which the BLAS is faster than a pass of our own
 _COLUMNS = 8192  # of a product of the BLAS, so that its result stays in the cache
 _SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from which it is carried out
@@ -112,7 +112,7 @@ class Basis:
         """Return a basis of rank k, of m entries, that goes on where another one stood; ParameterError if it cannot."""
         stack = array_of(state, "stack", (None, m), "float32")
         G = array_of(state, "G", (None, k), "float64")
-        block, turn, newest = (int(number) for number in array_of(state, "blocks", (3,), "int64"))
+        block, turn, newest = (int(number) for number in array_of(state, "blocks", (3,), "int64", -1, WHOLE))
         if not (k < len(stack) <= 2 * k + 2 and len(G) and block > 0 and 0 <= turn < len(G) and -1 <= newest < len(G)):
             raise ParameterError(f"the saved basis does not fit rank {k}: {stack.shape}, {G.shape}, block {block}")
         basis = cls(stack[:k])
@@ -124,7 +124,7 @@ class Basis:
 
     def is_orthonormal(self) -> bool:
         """Return whether ``U'U`` is the identity but for rounding; carries pending steps out."""
-        return bool(np.abs(self.gram() - np.eye(self.k)).max() < _DRIFTED)
+        return bool(np.abs(self.gram() - np.eye(self.k)).max() < DRIFTED)
 
     def coordinates(self, y: np.ndarray) -> np.ndarray:
         """Return coefficients in U, (k,), as coefficients in V, (k,) float32."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels
@@ -18,6 +19,7 @@ _TOLERANCE = 1e-5
 _CONTINUATION = 6
 _JUMP = 0.1  # change of y, relative to y, that is not believed at once
 _UNKNOWN = 1e3  # a low-rank part that no image has
+_APART = 0.05  # share by which the basis on the subset and the whole one differ at most; it is some 1e-5
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 
 
@@ -82,8 +84,11 @@ class PixelSubset:
         return {"stack": self._stack.copy(), "low_rank": self._low_rank.copy()}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the arrays do not fit."""
-        self._stack[:] = array_of(state, "stack", self._stack.shape, "float32")
+        """Go on where another one stood, with the basis that was gathered; ParameterError when it does not fit."""
+        stack, k = array_of(state, "stack", self._stack.shape, "float32"), self._k
+        if not np.abs(stack[:k] - self._stack[:k]).max() <= _APART * np.abs(self._stack[:k]).max():
+            raise ParameterError("the saved subset is not one of the saved basis")
+        self._stack[:] = stack
         self._low_rank[:] = array_of(state, "low_rank", self._low_rank.shape, "float32")
 
     def step(self, T: np.ndarray, fit: Fit, weights: np.ndarray | None) -> None:

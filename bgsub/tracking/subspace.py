@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State, array_of, moment_of, numbers_of, part_of
+from bgsub.numerics.state import LARGEST, State, array_of, moment_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import TrackerParameters
 from bgsub.tracking import _kernels, _step_kernels
-from bgsub.tracking.basis import Basis, Cost, Sweep
+from bgsub.tracking.basis import DRIFTED, Basis, Cost, Sweep
 from bgsub.tracking.batch_start import first_mu
 from bgsub.tracking.coefficients import Fit, PixelSubset
 from bgsub.tracking.line_search import ARMIJO, SampleCost, search
@@ -355,7 +355,11 @@ class Subspace:
         """Take over all but the basis, which the constructor was given; ParameterError when it does not fit."""
         k = self.basis.k
         rows = len(array_of(part_of(state, "basis"), "stack", (None, None), "float32"))
-        self._R = array_of(state, "R", (rows - k - 1, k), "float64")
+        self._R = array_of(state, "R", (rows - k - 1, k), "float64", -(LARGEST**2), LARGEST**2)
+        if len(self._R):  # nothing is deferred then
+            directions = self._active()[:-1]
+            if not np.allclose(directions @ directions.T, np.eye(rows - 1), rtol=0.0, atol=DRIFTED):
+                raise ParameterError("the saved gradient is not orthonormal")
         self._C = moment_of(state, "C", k)
         self.y = array_of(state, "coefficients", (k,), "float64")
         before, after = array_of(state, "objective", (2,), "float64").tolist()  # a bound may be negative
