@@ -333,7 +333,7 @@ def test_a_stop_before_the_first_checkpoint_is_no_end(inputs, uninterrupted, tmp
     controls = Controls()
     controls.quit()
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
-    with pytest.raises(StoppedError, match="begins anew|goes on after"):
+    with pytest.raises(StoppedError, match=r"begins anew|goes on after"):
         run_job(job, controls=controls)
     run_job(job)
     assert content(tmp_path) == uninterrupted("images")[1]
