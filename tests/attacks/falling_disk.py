@@ -1,7 +1,7 @@
-"""A disk that loses its power: what a journaling file system may leave of a folder after each call that changes it.
+"""A disk that loses its power: what a journaling file system may leave of a folder around each call that changes it.
 
-`Disk` notes, from outside of the library, which content and which names were synced. After each call it can make the
-worst folders that may be found after a power cut, and what a kill leaves.
+`Disk` notes, from outside of the library, which content and which names were synced. Before and after each
+call it can make the worst folders that may be found after a power cut, and what a kill leaves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Tree(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What was on the disk for good, and what a program saw, after a call."""
+    """What was on the disk for good, and what a program saw, before or after a call."""
 
     call: str
     synced: Tree
@@ -33,7 +33,7 @@ class Moment(NamedTuple):
 
 
 class Disk:
-    """The folder `root`, whose content is safe at the beginning; `moments` has one for each call in a `watched` block.
+    """The folder `root`, whose content is safe at the beginning; `moments` has two for each call in a `watched` block.
 
     Parameters
     ----------
@@ -65,6 +65,7 @@ class Disk:
         def call(*arguments, **options):
             with self._lock:
                 self._keep(name, arguments, options)
+                self._note(f"before {name}", arguments)
                 answer = real(*arguments, **options)
                 self._note(name, arguments)
             return answer
@@ -182,7 +183,7 @@ def worst(moments, kinds, count, seed):
     for number, kind in places:
         tree = left(moments[number], kind, seed + number)
         key = tuple(sorted((name, hash(data)) for name, data in tree.items()))
-        chosen.setdefault(key, (number, f"{kind} after {moments[number].call}", tree))
+        chosen.setdefault(key, (number, f"{kind}, {moments[number].call}", tree))
         if len(chosen) == count:
             break
     return [rest for _key, rest in sorted(chosen.items(), key=lambda item: item[1][:2])]
