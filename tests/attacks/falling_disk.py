@@ -83,13 +83,13 @@ class Disk:
         seen = self._seen()
         if name == "sync":
             self._synced = Tree(dict(seen.files), dict(seen.folders))
-        elif name == "fsync":
+        elif name.endswith("fsync"):
             number = os.fstat(arguments[0]).st_ino
-            if number in seen.folders:
+            if name == "fsync" and number in seen.folders:
                 self._synced.folders[number] = seen.folders[number]
-            elif number in seen.files:
+            elif name == "fsync" and number in seen.files:
                 self._synced.files[number] = seen.files[number]
-            else:
+            elif number not in {*seen.files, *seen.folders}:
                 return
         elif not any(self._is_inside(path) for path in arguments):
             return
@@ -175,10 +175,11 @@ def write(tree: dict[str, bytes | None], root: Path) -> Path:
 
 
 def worst(moments, kinds, count, seed):
-    """Return up to so many different folders, (call, kind, what is left), chosen by the seed."""
+    """Return up to so many different folders, (call, kind, what is left), chosen by the seed; first is the end."""
     chance = random.Random(seed)
     places = [(number, kind) for number in range(len(moments)) for kind in kinds]
     chance.shuffle(places)
+    places.insert(0, (len(moments) - 1, "empty files"))
     chosen: dict[tuple, tuple] = {}
     for number, kind in places:
         tree = left(moments[number], kind, seed + number)
