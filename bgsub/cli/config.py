@@ -16,6 +16,7 @@ from bgsub.cli.settings import Command, apply, commands, files, load, long_names
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
 from bgsub.errors import SinkError, did_you_mean
 from bgsub.parameters import SUBTRACTOR
+from bgsub.storage.lasting import sync_file, sync_folder
 
 _SECRET = "***"  # in place of what nobody should read over the shoulder
 
@@ -183,6 +184,8 @@ def _write_template(path: Path, tables: dict[str, list[Row]]) -> None:
     try:
         with file:
             file.write(text)
+        sync_file(path)
+        sync_folder(path.parent)
     except BaseException:
         path.unlink()
         raise

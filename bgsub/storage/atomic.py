@@ -37,7 +37,7 @@ def playable_name(path: Path) -> Path:
 def remove_partials(path: Path) -> None:
     """Remove what had grown for a file that is finished by now, under its partial names."""
     name = escape(path.name)
-    for pattern in (f"{name}.partial", f"{name}.*.partial", escape(playable_name(path).name)):
+    for pattern in (f"{name}.partial", f"{name}.*.partial", f"{escape(playable_name(path).name)}*"):
         for partial in path.parent.glob(pattern):
             unlink(partial)
 

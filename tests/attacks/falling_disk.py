@@ -1,7 +1,7 @@
-"""A disk that loses its power: what a journaling file system may leave of a folder after each call that changes it.
+"""A disk that loses its power: what a journaling file system may leave of a folder around each call that changes it.
 
-`Disk` notes, from outside of the library, which content and which names were synced. After each call it can make the
-worst folders that may be found after a power cut, and what a kill leaves.
+`Disk` notes, from outside of the library, which content and which names were synced. Before and after each
+call it can make the worst folders that may be found after a power cut, and what a kill leaves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Tree(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What was on the disk for good, and what a program saw, after a call."""
+    """What was on the disk for good, and what a program saw, before or after a call."""
 
     call: str
     synced: Tree
@@ -33,7 +33,7 @@ class Moment(NamedTuple):
 
 
 class Disk:
-    """The folder `root`, whose content is safe at the beginning; `moments` has one for each call in a `watched` block.
+    """The folder `root`, whose content is safe at the beginning; `moments` has two for each call in a `watched` block.
 
     Parameters
     ----------
@@ -65,6 +65,7 @@ class Disk:
         def call(*arguments, **options):
             with self._lock:
                 self._keep(name, arguments, options)
+                self._note(f"before {name}", arguments)
                 answer = real(*arguments, **options)
                 self._note(name, arguments)
             return answer
@@ -82,13 +83,13 @@ class Disk:
         seen = self._seen()
         if name == "sync":
             self._synced = Tree(dict(seen.files), dict(seen.folders))
-        elif name == "fsync":
+        elif name.endswith("fsync"):
             number = os.fstat(arguments[0]).st_ino
-            if number in seen.folders:
+            if name == "fsync" and number in seen.folders:
                 self._synced.folders[number] = seen.folders[number]
-            elif number in seen.files:
+            elif name == "fsync" and number in seen.files:
                 self._synced.files[number] = seen.files[number]
-            else:
+            elif number not in {*seen.files, *seen.folders}:
                 return
         elif not any(self._is_inside(path) for path in arguments):
             return
@@ -174,15 +175,16 @@ def write(tree: dict[str, bytes | None], root: Path) -> Path:
 
 
 def worst(moments, kinds, count, seed):
-    """Return up to so many different folders, (call, kind, what is left), chosen by the seed."""
+    """Return up to so many different folders, (call, kind, what is left), chosen by the seed; first is the end."""
     chance = random.Random(seed)
     places = [(number, kind) for number in range(len(moments)) for kind in kinds]
     chance.shuffle(places)
+    places.insert(0, (len(moments) - 1, "empty files"))
     chosen: dict[tuple, tuple] = {}
     for number, kind in places:
         tree = left(moments[number], kind, seed + number)
         key = tuple(sorted((name, hash(data)) for name, data in tree.items()))
-        chosen.setdefault(key, (number, f"{kind} after {moments[number].call}", tree))
+        chosen.setdefault(key, (number, f"{kind}, {moments[number].call}", tree))
         if len(chosen) == count:
             break
     return [rest for _key, rest in sorted(chosen.items(), key=lambda item: item[1][:2])]

@@ -13,13 +13,14 @@ from checkpoint_kit import due_every
 from saying import says
 from video_fakes import content, write_images, write_video
 
-from bgsub.errors import OutputError, ParameterError, SinkError, SourceError, StoppedError
-from bgsub.jobs.checkpoints import Checkpoint
+from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, SourceError, StoppedError
+from bgsub.jobs.checkpoints import Checkpoint, Checkpoints
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
+from bgsub.video.sinks import StillSink
 
 needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
@@ -189,6 +190,44 @@ def test_another_run_over_the_outputs_takes_the_note_of_a_finished_one_away(inpu
     run_job(dataclasses.replace(job, resume=False, overwrite=True, parameters={**PARAMETERS, "rank": 5}))
     assert len(list((tmp_path / ".resume").iterdir())) == 1
     assert run_job(beside).already_done
+
+
+def test_a_kill_while_the_outputs_of_a_broken_source_are_finished_means_anew(inputs, tmp_path, monkeypatch):
+    """Or what there is of it would be taken for finished outputs of the whole."""
+    job = make_job(inputs, tmp_path, "images", save=("mask.npz", "background-image"), resume=True, end="30")
+
+    def remaining(self, source):
+        for number, frame in enumerate(source):
+            if number == 25:
+                raise BrokenSourceError("the disk of the source is gone")
+            yield frame
+
+    def killed(_self):
+        raise Broken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "remaining", remaining)
+        patch.setattr(StillSink, "close", killed)
+        with pytest.raises(Broken):
+            run_job(job)
+    assert len(np.load(tmp_path / "mask.npz")["mask"]) == 25
+    assert run_job(job).summary.resumed == 0
+    assert len(np.load(tmp_path / "mask.npz")["mask"]) == 30
+
+
+def test_a_kill_while_a_run_begins_anew_does_not_make_halves_the_whole(inputs, tmp_path, monkeypatch):
+    job = make_job(inputs, tmp_path, "images", save=("mask",), resume=True, end="30")
+    interrupt(job, 25)
+
+    def killed(_self):
+        raise Broken
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Checkpoints, "begin", killed)
+        with pytest.raises(Broken):
+            run_job(dataclasses.replace(job, overwrite=True))
+    assert not run_job(job).already_done
+    assert len(list((tmp_path / "mask").iterdir())) == 30
 
 
 @pytest.mark.large

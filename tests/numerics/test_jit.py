@@ -70,6 +70,16 @@ def test_two_processes_at_once_share_one_cache(start, tmp_path):
     assert answer(start(**environment)) == ["42", "1", "0"]
 
 
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_a_cache_that_a_power_cut_left_empty_is_made_anew(start, tmp_path, ending):
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    assert answer(start(**environment)) == ["42", "0", "1"]
+    (damaged,) = (tmp_path / "cache").rglob(f"*.{ending}")
+    damaged.write_bytes(b"")
+    assert answer(start(**environment)) == ["42", "0", "1"]
+    assert answer(start(**environment)) == ["42", "1", "0"]
+
+
 def test_a_read_only_package_is_cached_in_the_home_of_the_user(start, tmp_path):
     home = {"HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path / "home")}
     assert answer(start(read_only=True, **home)) == ["42", "0", "1"]

@@ -181,7 +181,10 @@ def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int, go
     _share_cores(jobs)
     with _tidied(folder):
         job = relocated(task.job, folder)
-        result = _run(job, _Watch(task, wanted), goes_on).as_dict()
+        made = _run(job, _Watch(task, wanted), goes_on)
+        if made.already_done:  # a kill came before that was written down
+            raise _CannotGoOn(f"'{folder}' is finished, but what came of it is not known")
+        result = made.as_dict()
         shutil.rmtree(folder / FOLDER, ignore_errors=True)  # the record of a batch says more
         if os.path.lexists(folder / RECORD):
             raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")

@@ -10,8 +10,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import playable_name, write_whole
-from bgsub.storage.lasting import unlink
+from bgsub.storage.atomic import playable_name, remove_partials, write_whole
 from bgsub.video.output_names import STILL_ENDINGS
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import encode_image
@@ -55,7 +54,7 @@ class StillSink(Sink):
         if data is None:
             return
         write_whole(self.path, data)
-        unlink(self.partial_path)
+        remove_partials(self.path)
 
     def abort(self) -> None:
         data = self._data()

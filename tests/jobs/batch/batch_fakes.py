@@ -15,6 +15,7 @@ from bgsub.jobs.batch.task import do_task
 class FakeResult:
     source: str
     output: Path
+    already_done: bool = False
 
     def as_dict(self):
         return {"source": self.source, "frames": 3, "outputs": [str(self.output)]}

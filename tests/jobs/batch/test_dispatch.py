@@ -61,7 +61,11 @@ def _lost_folder(_files, output):
     (output / "b").rename(output.parent / "elsewhere")
 
 
-@pytest.mark.parametrize("change", [_changed_file, _lost_output, _lost_folder])
+def _empty_output(_files, output):
+    os.truncate(output / "b" / "mask.txt", 0)
+
+
+@pytest.mark.parametrize("change", [_changed_file, _lost_output, _lost_folder, _empty_output])
 def test_what_changed_is_done_again(jobs, files, output, change):
     run(files, output)
     change(files, output)
