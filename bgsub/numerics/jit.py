@@ -7,13 +7,15 @@ left out on purpose, so that a NaN in a frame stays a NaN and can be reported.
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numba
+from numba import config
 from numba.extending import register_jitable
 
 from bgsub.numerics.compilation import follow_numba
+from bgsub.numerics.kernel_cache import KernelCache
 
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
@@ -45,32 +47,11 @@ def _compiled(function: F, inline: str = "never") -> F:
         "inline": inline,
         "no_cfunc_wrapper": True,
     }
-    try:
-        return _forgiving(numba.njit(cache=True, **options)(function))
-    except RuntimeError:  # no folder for the cache can be written
-        return numba.njit(**options)(function)
-
-
-def _forgiving(dispatcher: Any) -> Any:
-    """Take a file of the cache that a power cut left empty or torn for one that is missing: it is made anew."""
-    cache = getattr(dispatcher, "_cache", None)  # plain Python has none
-    file = getattr(cache, "_cache_file", None)
-    if file is not None:
-        file._load_index = _or_nothing(file._load_index, {})
-        file._load_data = _or_nothing(file._load_data, None)
-    return dispatcher
-
-
-def _or_nothing(load: Callable[..., Any], nothing: Any) -> Callable[..., Any]:
-    def forgiving(*arguments: Any) -> Any:
-        try:
-            return load(*arguments)
-        except OSError:
-            raise
-        except Exception:  # damaged pickles raise anything
-            return copy(nothing)
-
-    return forgiving
+    compiled: Any = numba.njit(**options)(function)
+    if not config.DISABLE_JIT:
+        with suppress(RuntimeError):  # no folder for the cache can be written
+            compiled._cache = KernelCache(function)
+    return compiled
 
 
 def formula(function: F) -> F:

@@ -3,8 +3,8 @@
 Loading a kernel takes milliseconds, compiling all of them some ten seconds of two cores. The processes take the kernels
 in the order in which a stream needs them (`bgsub.scene.kernel_table`) and leave them in Numba's cache on the disk, from
 where this process loads what it calls; a stream waits only for the kernels of the stage that it is in. A stamp in the
-cache says that all are there. Where the cache cannot be written or no processes can be had, every kernel is compiled
-when it is first called, as Numba does.
+cache lists its files when all are there. Where the cache cannot be written or no processes can be had, every kernel is
+compiled when it is first called, as Numba does.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import atexit
 import gc
 import hashlib
+import json
 import logging
 import os
 import subprocess
@@ -35,6 +36,7 @@ from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import cores
 from bgsub.scene import _pixel_kernels
 from bgsub.scene.kernel_table import TRACKING, Frames, compile_kernel, stages
+from bgsub.tracking import _kernels
 
 _PIXELS, _CHANNELS = ("uint8", "float32"), (3, 1)
 _MOST = 8  # processes, of some 300 MB each
@@ -59,9 +61,11 @@ class Warmup:
         self._threads: list[threading.Thread] = []
         self._is_loaded = False
         stamp = _stamp(frames)
-        if stamp is None or stamp.exists():
+        if stamp is None or _is_true(stamp):
             self._release()
         else:
+            if stamp.exists():
+                logger.warning("kernels in '%s' are gone or damaged", stamp.parent)
             self._begin(lambda: self._make(stamp))
 
     def wait(self, stage: int) -> bool:
@@ -113,11 +117,11 @@ class Warmup:
 
     def _compile(self, stamp: Path) -> None:
         with compilation.planned(sum(map(len, self._stages))) as tell, _alone(stamp.with_name("bgsub-kernels.lock")):
-            if not stamp.exists() and not _exiting.is_set() and self._share_out(tell):
-                stamp.touch()
+            if not _is_true(stamp) and not _exiting.is_set() and self._share_out(tell):
                 plain = _stamp(self._frames._replace(is_reduced=False))
                 assert plain is not None
-                plain.touch()
+                for path in (stamp, plain):
+                    path.write_text(json.dumps(_kept()))
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
         """Let processes compile all kernels; return whether they have."""
@@ -210,6 +214,26 @@ def _stamp(frames: Frames) -> Path | None:
     return Path(
         folder, f"bgsub-{_installation()}-{'-'.join(map(str, frames[:3]))}{'-reduced' * frames.is_reduced}.kernels"
     )
+
+
+def _is_true(stamp: Path) -> bool:
+    """Return whether all files that a stamp lists are there, none shorter than it was."""
+    try:
+        listed, kept = json.loads(stamp.read_text()), _kept()
+        return all(kept.get(name, -1) >= size for name, size in listed.items())
+    except (OSError, ValueError, AttributeError, TypeError):
+        return False
+
+
+def _kept() -> dict[str, int]:
+    """Return the bytes of the files in the cache."""
+    kernels: tuple[Any, ...] = _pixel_kernels.paint, _kernels.gather  # one of each room
+    return {
+        f"{room}/{entry.name}": entry.stat().st_size
+        for room, kernel in enumerate(kernels)
+        for entry in os.scandir(kernel.stats.cache_path)
+        if entry.name.endswith((".nbi", ".nbc"))
+    }
 
 
 @cache

@@ -188,11 +188,11 @@ def containers(model, folder):
             for key, value in members.items():
                 archive.writestr(key, value)
         yield title, folder / "made.npz"
-    with zipfile.ZipFile(folder / "made.npz", "a", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("bomb.npy", "w", force_zip64=True) as file:
-            file.write(raw_npy("<f8", (40_000_000,)))
-            for _ in range(320):
-                file.write(bytes(1_000_000))
+    archive = zipfile.ZipFile(write_members(folder / "made.npz", members), "a", zipfile.ZIP_DEFLATED)
+    with archive, archive.open("bomb.npy", "w", force_zip64=True) as file:
+        file.write(raw_npy("<f8", (40_000_000,)))
+        for _ in range(320):
+            file.write(bytes(1_000_000))
     yield "bomb", folder / "made.npz"
     for title, change in {"encrypted": _encrypted, "method": _unknown_method, "4 GB": _larger, "twice": _twice}.items():
         path = folder / "made.npz"
