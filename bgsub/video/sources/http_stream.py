@@ -14,6 +14,7 @@ from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 _MOST_BYTES = 64 << 20  # that may come for one frame
+_PIECE = 1 << 20  # bytes at a time of what is passed over
 _HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # what stays as it is in an address
 _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
 
@@ -94,12 +95,15 @@ class HttpStream(io.BufferedIOBase):
             raise
         except (http.client.HTTPException, ValueError) as error:
             raise OSError(f"no answer of HTTP: {error}") from None
-        if self._wanted and self._answer.status != http.client.PARTIAL_CONTENT:
-            raise OSError("the answer has other bytes than were asked for")
         if not self._wanted:
             length = self._answer.headers.get("Content-Length", "")
-            copied = self._answer.headers.get("Accept-Ranges", "").strip().lower() == "bytes"
-            self._length = int(length) if copied and length.isascii() and length.isdigit() else None
+            self._length = int(length) if length.isascii() and length.isdigit() else None
+        elif self._answer.status != http.client.PARTIAL_CONTENT:  # all of it, again: what is before is nobody's memory
+            left = self._left
+            for _ in range(self._wanted // _PIECE):
+                self._answer.read(_PIECE)
+                self._left = left
+            self._answer.read(self._wanted % _PIECE)
         self._position = self._wanted
 
     def spend(self, connection: socket.socket, read: Any, buffer: memoryview) -> int | None:
