@@ -15,6 +15,7 @@ from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 _MOST_BYTES = 64 << 20  # that may come for one frame
 _PIECE = 1 << 20  # bytes at a time of what is passed over
+_KEPT = 1 << 16  # bytes of a stream to which FFmpeg goes back, to look for the end of a part without a length
 _HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # what stays as it is in an address
 _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
 
@@ -49,7 +50,8 @@ class HttpStream(io.BufferedIOBase):
         self._opener = urllib.request.build_opener(
             _SameHost, *_connecting(self), *_authenticating(parts, self._address)
         )
-        self._position = self._wanted = 0
+        self._position = self._wanted = 0  # where the next byte is that comes, and the next that is given
+        self._recent = b""
         self._answer: Any = None
         self._ask()
 
@@ -59,19 +61,30 @@ class HttpStream(io.BufferedIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Return some of the next bytes; none at the end, or where it is over for another reason."""
+        back = self._position - self._wanted
+        if 0 < back <= len(self._recent):
+            data = self._recent[-back:][: None if size is None or size < 0 else size]
+            self._wanted += len(data)
+            return data
         try:
-            if self._position != self._wanted:
+            if back:
                 self._ask()
-            data: bytes = self._answer.read1(size)
+            data = self._answer.read1(size)
         except (OSError, ValueError, http.client.HTTPException):
             return b""
         self._position = self._wanted = self._wanted + len(data)
+        self._recent = (self._recent + data)[-_KEPT:]
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to another place of a recorded video; -1, which FFmpeg understands, where there is only one way."""
+        """Go to another place, of what has no length a little back only; -1, as FFmpeg wants it, where it cannot be."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._wanted, io.SEEK_END: self._length}.get(whence)
-        if start is None or self._length is None or not 0 <= start + offset <= self._length:
+        if start is None:
+            return -1
+        first, last = (
+            (0, self._length) if self._length is not None else (self._position - len(self._recent), self._position)
+        )
+        if not first <= start + offset <= last:
             return -1
         self._wanted = start + offset
         return self._wanted
@@ -104,7 +117,7 @@ class HttpStream(io.BufferedIOBase):
                 self._answer.read(_PIECE)
                 self._left = left
             self._answer.read(self._wanted % _PIECE)
-        self._position = self._wanted
+        self._position, self._recent = self._wanted, b""
 
     def spend(self, connection: socket.socket, read: Any, buffer: memoryview) -> int | None:
         """Read from the network, as long as there are seconds and bytes left."""
