@@ -25,9 +25,6 @@ _PICTURES = "bmp_pipe,gif_pipe,image2,j2k_pipe,jpeg_pipe,jpegxl_anim,jpegxl_pipe
 FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 """Names of FFmpeg's readers of videos, but for those of playlists."""
 
-MOST_PIXELS = 1 << 26
-"""Of a frame that is decoded; the largest levels of H.264 and H.265 have 36 million."""
-
 _VARIABLE = "OPENCV_FFMPEG_CAPTURE_OPTIONS"
 _DEFAULT = "rtsp_flags;prefer_tcp"  # what OpenCV itself sets while the variable is not there
 
@@ -46,7 +43,7 @@ def contained() -> Iterator[None]:
     with _lock:
         if _depth == 0:
             _previous = os.environ.get(_VARIABLE)
-            os.environ[_VARIABLE] = f"{_previous or _DEFAULT}|format_whitelist;{FORMATS}|max_pixels;{MOST_PIXELS}"
+            os.environ[_VARIABLE] = f"{_previous or _DEFAULT}|format_whitelist;{FORMATS}"
         _depth += 1
     try:
         yield

@@ -186,7 +186,6 @@ class CameraSource(FrameSource):
 
 def _announced(capture: Capture, local: bool) -> tuple[tuple[int, int], Fraction | None, int | None]:
     """Return size, rate and length that an opened camera tells of."""
-    size = int(capture.get(cv2.CAP_PROP_FRAME_WIDTH)), int(capture.get(cv2.CAP_PROP_FRAME_HEIGHT))
     count = capture.get(cv2.CAP_PROP_FRAME_COUNT)
     length = int(count) if not local and 0 < count < 1e12 and math.isfinite(count) else None
-    return size, rate_as_fraction(capture.get(cv2.CAP_PROP_FPS)), length
+    return capture.size, rate_as_fraction(capture.get(cv2.CAP_PROP_FPS)), length

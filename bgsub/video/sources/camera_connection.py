@@ -27,6 +27,9 @@ _RETRIES = 5
 FIRST_WAIT = 0.5
 
 
+# The largest levels of H.264 and H.265 have 36 million.
+_MOST_PIXELS = 1 << 26
+
 # What FFmpeg takes for a list of files and addresses to be opened, only where its name says so.
 _PLAYLISTS = (".m3u8", ".mpd")
 
@@ -42,6 +45,11 @@ class Capture:
     def is_opened(self) -> bool:
         """Whether there is video."""
         return bool(self.opencv.isOpened())
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height that the camera announces."""
+        return int(self.get(cv2.CAP_PROP_FRAME_WIDTH)), int(self.get(cv2.CAP_PROP_FRAME_HEIGHT))
 
     def get(self, property_: int) -> float:
         """Return what OpenCV knows of the camera, by its CAP_PROP."""
@@ -87,12 +95,14 @@ class Camera:
         begin = time.monotonic()
         try:
             capture = self._open()
-        except OSError:
+        except (OSError, ValueError):  # the latter for an address that is none
             capture = None
         if capture is not None and capture.is_opened():
-            return capture
-        if capture is not None:
+            width, height = capture.size
+            if width * height <= _MOST_PIXELS:
+                return capture
             capture.release()
+            raise SourceError(f"{self.name} sends frames of {width}x{height}: there may be {_MOST_PIXELS} pixels")
         if self.local:
             raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted")
         if time.monotonic() - begin < 0.9 * self.open_timeout:

@@ -14,6 +14,8 @@ from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
 _MOST_BYTES = 64 << 20  # that may come for one frame
+_PIECE = 1 << 20  # bytes at a time of what is passed over
+_KEPT = 1 << 16  # bytes of a stream to which FFmpeg goes back, to look for the end of a part without a length
 _HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # what stays as it is in an address
 _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
 
@@ -48,7 +50,8 @@ class HttpStream(io.BufferedIOBase):
         self._opener = urllib.request.build_opener(
             _SameHost, *_connecting(self), *_authenticating(parts, self._address)
         )
-        self._position = self._wanted = 0
+        self._position = self._wanted = 0  # where the next byte is that comes, and the next that is given
+        self._recent = b""
         self._answer: Any = None
         self._ask()
 
@@ -58,19 +61,30 @@ class HttpStream(io.BufferedIOBase):
 
     def read(self, size: int | None = -1) -> bytes:
         """Return some of the next bytes; none at the end, or where it is over for another reason."""
+        back = self._position - self._wanted
+        if 0 < back <= len(self._recent):
+            data = self._recent[-back:][: None if size is None or size < 0 else size]
+            self._wanted += len(data)
+            return data
         try:
-            if self._position != self._wanted:
+            if back:
                 self._ask()
-            data: bytes = self._answer.read1(size)
+            data = self._answer.read1(size)
         except (OSError, ValueError, http.client.HTTPException):
             return b""
         self._position = self._wanted = self._wanted + len(data)
+        self._recent = (self._recent + data)[-_KEPT:]
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to another place of a recorded video; -1, which FFmpeg understands, where there is only one way."""
+        """Go to another place, of what has no length a little back only; -1, as FFmpeg wants it, where it cannot be."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._wanted, io.SEEK_END: self._length}.get(whence)
-        if start is None or self._length is None or not 0 <= start + offset <= self._length:
+        if start is None:
+            return -1
+        first, last = (
+            (0, self._length) if self._length is not None else (self._position - len(self._recent), self._position)
+        )
+        if not first <= start + offset <= last:
             return -1
         self._wanted = start + offset
         return self._wanted
@@ -94,13 +108,16 @@ class HttpStream(io.BufferedIOBase):
             raise
         except (http.client.HTTPException, ValueError) as error:
             raise OSError(f"no answer of HTTP: {error}") from None
-        if self._wanted and self._answer.status != http.client.PARTIAL_CONTENT:
-            raise OSError("the answer has other bytes than were asked for")
         if not self._wanted:
             length = self._answer.headers.get("Content-Length", "")
-            copied = self._answer.headers.get("Accept-Ranges", "").strip().lower() == "bytes"
-            self._length = int(length) if copied and length.isascii() and length.isdigit() else None
-        self._position = self._wanted
+            self._length = int(length) if length.isascii() and length.isdigit() else None
+        elif self._answer.status != http.client.PARTIAL_CONTENT:  # all of it, again: what is before is nobody's memory
+            left = self._left
+            for _ in range(self._wanted // _PIECE):
+                self._answer.read(_PIECE)
+                self._left = left
+            self._answer.read(self._wanted % _PIECE)
+        self._position, self._recent = self._wanted, b""
 
     def spend(self, connection: socket.socket, read: Any, buffer: memoryview) -> int | None:
         """Read from the network, as long as there are seconds and bytes left."""
