@@ -110,9 +110,8 @@ def _fill_closed() -> None:
 
 def main() -> None:
     """Run the command line and end the process with its exit code."""
+    _fill_closed()
     signals = take_signals()
     atexit.register(signals.leave)  # after all else that is done at the end, as that comes in the opposite order
     signals.code = invoke()
     sys.exit(signals.code)
-    _fill_closed()
-    sys.exit(invoke())

@@ -40,7 +40,7 @@ def _parse_size(context: click.Context, option: click.Parameter, value: str) -> 
 @click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="By default any free one.")
 @click.option(
     "--cut-every",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, 1e6, min_open=True),
     metavar="SECONDS",
     help="Drop all connections that often, as a bad line does.",
 )

@@ -58,7 +58,9 @@ def read_file(path: Path) -> dict[str, Any]:
     """Return the content of a TOML file; SourceError when it cannot be read, ParameterError when it is no TOML."""
     try:
         text = path.read_text(encoding="utf-8")
-        return tomllib.loads(text)
+        content = tomllib.loads(text)
+        repr(content)  # a number of thousands of digits can be read in hexadecimal, but not be told
+        return content
     except FileNotFoundError:
         raise SourceError(f"there is no settings file '{path}'") from None
     except OSError as error:
@@ -70,6 +72,8 @@ def read_file(path: Path) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         message = str(error).replace("at end of document", f"at the end of line {len(text.splitlines())}")
         raise ParameterError(f"{path}: this is no TOML: {message}") from None
+    except ValueError:  # of an integer that Python takes for an attack
+        raise ParameterError(f"{path}: this is no TOML: it has a number of thousands of digits") from None
 
 
 def read_settings(options: Options, files: Iterable[Path], named: Path | None = None) -> Settings:

@@ -86,6 +86,8 @@ def test_later_files_win(write):
         ("start-frames = 1\nstart_frames = 2", "bgsub.toml: 'start-frames' and 'start_frames' are the same"),
         ("[run]\nrank = ", "bgsub.toml: this is no TOML: Invalid value (at the end of line 2)"),
         ("rank = = 1", "bgsub.toml: this is no TOML: Invalid value (at line 1, column 8)"),
+        (f"rank = {'9' * 5000}", "bgsub.toml: this is no TOML: it has a number of thousands of digits"),
+        (f"[run]\nrank = 0x{'f' * 5000}", "bgsub.toml: this is no TOML: it has a number of thousands of digits"),
     ],
 )
 def test_a_wrong_file_is_refused_in_a_line(write, text, message):

@@ -405,3 +405,26 @@ def test_wrong_camera_parameters():
         open_source(-1)
     with says(ParameterError, "read_timeout must be a positive number of seconds, got 0"):
         CameraSource(0, read_timeout=0)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("at", [0, 2])
+def test_frames_that_are_not_finite_are_skipped_where_others_are(wrong, at, caplog, tmp_path):
+    frames = np.full((4, 32, 48), 0.5, np.float32)
+    frames[at, 3, 4] = wrong
+    write_images(tmp_path, frames, "in{}.tif")
+    source = open_source(tmp_path, on_error="skip")
+    assert [frame.index for frame in source.alike(source)] == [index for index in range(4) if index != at]
+    assert source.skipped == 1
+    assert caplog.messages == [f"frame in{at + 1} of {source.name} has NaN or infinity; skipped"]
+    source = open_source(tmp_path)
+    assert len(list(source.alike(source))) == 4  # whoever takes them refuses that one
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path, monkeypatch):
+    def iterdir(_self):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", iterdir)
+    with says(SourceError, f"folder '{tmp_path}' cannot be read: Permission denied"):
+        open_source(tmp_path)

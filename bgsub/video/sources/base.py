@@ -225,9 +225,15 @@ class FrameSource(ABC):
         return frames()
 
     def alike(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield those of its frames that are like the first one in size, channels and type; others are unreadable."""
+        """Yield those of its frames that are like the first one in size, channels and type; others are unreadable.
+
+        So are those that are not finite, where they can be skipped; otherwise it is left to whoever takes them.
+        """
         first: np.ndarray | None = None
         for frame in frames:
+            if self.on_error == "skip" and frame.image.dtype.kind == "f" and not np.isfinite(frame.image).all():
+                self._unreadable(f"frame {frame.name} of {self.name} has NaN or infinity")
+                continue
             first = frame.image if first is None else first
             if (frame.image.shape, frame.image.dtype) == (first.shape, first.dtype):
                 yield frame

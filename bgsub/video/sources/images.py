@@ -50,7 +50,10 @@ def find_images(spec: str | os.PathLike[str]) -> list[Path]:
     if path.is_file():
         return [path]
     if path.is_dir():
-        found, message = sorted(path.iterdir(), key=natural_key), f"no images in folder '{text}'"
+        try:
+            found, message = sorted(path.iterdir(), key=natural_key), f"no images in folder '{text}'"
+        except OSError as error:
+            raise SourceError(f"folder '{text}' cannot be read: {error.strerror or error}") from None
     elif is_pattern(text):
         found, message = matches(text), f"no image matches '{text}'"
     else:
