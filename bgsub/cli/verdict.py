@@ -17,6 +17,7 @@ from bgsub.errors import (
     did_you_mean,
 )
 from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
+from bgsub.memory import is_lack_of_memory
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
@@ -49,6 +50,8 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BgsubError):
         code = FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
         return str(error), READER_GONE if isinstance(error, ReaderGoneError) else code
+    if is_lack_of_memory(error):
+        return f"the memory does not suffice ({' '.join(str(error).split()) or 'nothing is left'})", FAILURE
     return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE
 
 
