@@ -20,6 +20,7 @@ from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
 from bgsub.scene.kernel_table import FIRST_FRAME, Frames
 from bgsub.scene.kernel_warmup import prepare
+from bgsub.scene.memory import check_stream_memory
 from bgsub.scene.reduction import Reduction
 from bgsub.scene.view import View
 from bgsub.separation import FOREGROUND, Phase, Separation
@@ -193,7 +194,8 @@ class BackgroundSubtractor:
         Raises
         ------
         ParameterError
-            When the frame differs in shape or type from the first one, or an argument is out of range.
+            When the frame differs in shape or type from the first one, or an argument is out of range; when frames
+            like the first one take more memory than there is.
 
         Notes
         -----
@@ -234,6 +236,8 @@ class BackgroundSubtractor:
         """Separate the next frame; return it checked, and what is made of it."""
         rate = _checked_rate(rate)
         frames = FrameFormat.of(image, self._parameters.max_value) if self.format is None else self.format
+        if self.format is None:
+            check_stream_memory(frames, self._parameters)
         frame = frames.check(image)
         known = _checked_known(known, frames)
         scenes = self._scenes

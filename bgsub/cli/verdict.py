@@ -17,6 +17,7 @@ from bgsub.errors import (
     did_you_mean,
 )
 from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
+from bgsub.memory import is_lack_of_memory
 from bgsub.storage.atomic import DISK_FAILURES
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
@@ -53,6 +54,8 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, OSError) and error.errno in DISK_FAILURES and error.filename is None:
         # Outputs are told by their names; what is left is printed.
         return f"standard output cannot be written: {error.strerror}", FAILURE
+    if is_lack_of_memory(error):
+        return f"the memory does not suffice ({' '.join(str(error).split()) or 'nothing is left'})", FAILURE
     return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE
 
 

@@ -32,6 +32,7 @@ from bgsub.jobs.identity import JobIdentity
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.resumption import ANEW, FOLDER, kept_frames
 from bgsub.jobs.run import run_job
+from bgsub.memory import is_lack_of_memory
 from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
 from bgsub.storage.atomic import telling, write_whole
@@ -145,7 +146,7 @@ def may_pass(error: Exception) -> bool:
     """Whether a failure may have gone at the next attempt: a full disk may, an unreadable video will not."""
     if isinstance(error, _NotShared):
         return True
-    return isinstance(error, (OSError, MemoryError)) and not isinstance(
+    return (isinstance(error, OSError) or is_lack_of_memory(error)) and not isinstance(
         error, (SourceError, ParameterError, DependencyError)
     )
 

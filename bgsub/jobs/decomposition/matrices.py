@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import zipfile
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError, did_you_mean
-from bgsub.jobs.decomposition.memory import Tell, check_memory, needed_memory, tell_memory
+from bgsub.jobs.decomposition.memory import Tell, needed_memory, tell_memory
 from bgsub.jobs.decomposition.samples import MatrixSamples
+from bgsub.memory import check_memory
 from bgsub.video.sources.base import logger
 
 MATRIX_ENDINGS = (".npy", ".npz", ".mat")
@@ -18,6 +20,7 @@ MATRIX_ENDINGS = (".npy", ".npz", ".mat")
 _NUMBERS = "biuf"
 _MAT_CLASSES = {"double", "single", "logical", "sparse"}
 _MAT_CLASSES |= {f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)}
+_MAT_LEAST = 1  # bytes of an entry, whose type the list does not tell
 _REMEDY = "--float32"
 
 
@@ -85,7 +88,7 @@ def read_array(path: str | os.PathLike[str], key: str | None = None, key_option:
     try:
         read = {".npy": _read_npy, ".npz": _read_npz, ".mat": _read_mat}[ending]
         array = read(path, key, key_option)
-    except (ParameterError, SourceError):
+    except (ParameterError, SourceError, MemoryError):
         raise
     except OSError as error:
         raise SourceError(f"'{path}' cannot be read: {error.strerror or error}") from None
@@ -101,10 +104,19 @@ def _read_npy(path: Path, _key: str | None, _option: str) -> np.ndarray:
 
 
 def _read_npz(path: Path, key: str | None, option: str) -> np.ndarray:
-    with zipfile.ZipFile(path):  # np.load takes a .npy of any name
-        pass
-    with np.load(path, allow_pickle=False) as file:
-        return file[_choose(path, file.files, key, option)]
+    with zipfile.ZipFile(path) as archive, np.load(path, allow_pickle=False) as file:  # which takes a .npy of any name
+        name = _choose(path, file.files, key, option)
+        with archive.open(name if name in archive.namelist() else f"{name}.npy") as member:
+            version = np.lib.format.read_magic(member)
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, _, dtype = read(member)
+        _check_room(path, shape, dtype.itemsize)
+        return file[name]
+
+
+def _check_room(path: Path, shape: tuple[int, ...], itemsize: int) -> None:
+    """Raise ParameterError where an array as the header tells of it does not fit into the memory."""
+    check_memory(math.prod(shape) * itemsize, f"the array in '{path}', of shape {shape},", "a part of it")
 
 
 def _read_mat(path: Path, key: str | None, option: str) -> np.ndarray:
@@ -119,6 +131,7 @@ def _read_mat(path: Path, key: str | None, option: str) -> np.ndarray:
     # MATLAB has no numbers without a shape: a setting beside the matrix is 1x1
     names = [name for name, shape, kind in entries if kind in _MAT_CLASSES and np.prod(shape) > 1]
     name = _choose(path, names, key, option)
+    _check_room(path, next(shape for known, shape, _ in entries if known == name), _MAT_LEAST)
     array = loadmat(path, appendmat=False, variable_names=[name])[name]
     return np.asarray(array.toarray() if hasattr(array, "toarray") else array)
 

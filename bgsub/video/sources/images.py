@@ -13,8 +13,10 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
+from bgsub.memory import is_lack_of_memory
 from bgsub.video._quiet import quiet
 from bgsub.video.sources.base import Frame, FrameSource, without_alpha
+from bgsub.video.sources.image_size import check_image_memory
 from bgsub.video.sources.part import Part
 
 IMAGE_SUFFIXES = frozenset(
@@ -85,15 +87,23 @@ def _match_printf(pattern: Path) -> list[Path]:
 
 
 def read_image(path: Path) -> np.ndarray:
-    """Return the image in a file with its own depth and channels, without alpha; SourceError where it is damaged."""
+    """Return the image in a file with its own depth and channels, without alpha.
+
+    SourceError where it is damaged or too large for OpenCV, ParameterError where it is for the memory.
+    """
     try:
         data = np.frombuffer(path.read_bytes(), np.uint8)
     except OSError as error:
         raise SourceError(f"image '{path}' cannot be read: {error.strerror or error}") from None
+    check_image_memory(data.data, f"image '{path}'")
     try:
         with quiet():
             image = cv2.imdecode(data, cv2.IMREAD_UNCHANGED) if data.size else None
-    except cv2.error:
+    except cv2.error as error:
+        if "CV_IO_MAX_IMAGE_PIXELS" in str(error):
+            raise SourceError(f"image '{path}' has more pixels than OpenCV reads, see CV_IO_MAX_IMAGE_PIXELS") from None
+        if is_lack_of_memory(error):
+            raise
         image = None
     if image is None:
         raise SourceError(f"image '{path}' {'cannot be decoded' if data.size else 'is empty'}")

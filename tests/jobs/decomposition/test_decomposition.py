@@ -15,13 +15,12 @@ from bgsub.jobs.decomposition import (
     DecompositionJob,
     MatrixSamples,
     decompose,
-    memory,
     read_frames,
     read_matrix,
     run_decomposition,
 )
 from bgsub.jobs.decomposition.drawing import input_singular_values
-from bgsub.jobs.decomposition.memory import available_memory, in_words, needed_memory
+from bgsub.jobs.decomposition.memory import needed_memory
 from bgsub.jobs.decomposition.observed import read_frame_masks, read_matrix_mask
 from bgsub.jobs.decomposition.picture import picture
 from bgsub.jobs.decomposition.publishing import output_folder
@@ -81,20 +80,8 @@ def test_the_memory_that_is_announced_is_about_what_is_taken(dtype, missing):
     assert 0.6 * needed < peak < needed
 
 
-def test_what_the_system_tells_about_its_memory(tmp_path, monkeypatch):
-    everything = available_memory()
-    assert everything > 1e6
-    (tmp_path / "memory.max").write_text("5000\n")
-    (tmp_path / "memory.current").write_text("1500\n")
-    monkeypatch.setattr(memory, "_CGROUP", tmp_path)
-    assert available_memory() == 3500
-    (tmp_path / "memory.max").write_text("max\n")
-    assert available_memory() > 1e6
-    assert [in_words(count) for count in (10, 42_400_000, 1_340_000_000)] == ["1 MB", "42 MB", "1.3 GB"]
-
-
 def test_too_little_memory_is_told_before_anything_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.jobs.decomposition.memory.available_memory", lambda: 2_000_000)
+    monkeypatch.setattr("bgsub.memory.available_memory", lambda: 2_000_000)
     frames = np.zeros((30, 64, 48, 3), np.uint8)
     told = "array, 30 frames of 48x64x3, needs about 8 MB of memory, 2 MB are available"
     with says(ParameterError, f"{told}; less takes --scale, --grey, --every or --duration"):

@@ -1,0 +1,90 @@
+"""How much memory there is, and the line that says that something needs more."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from bgsub.errors import ParameterError
+
+_CGROUP = Path("/sys/fs/cgroup")
+_PROCESS = Path("/proc/self")
+
+
+def available_memory() -> int | None:
+    """Return the bytes that this process can still get: of the system, its group and its own limit; None if unknown."""
+    known = [found for found in (_of_system(), _of_process(), *_of_groups()) if found is not None]
+    return min(known, default=None)
+
+
+def check_memory(needed: float, what: str, remedy: str) -> None:
+    """Raise ParameterError unless `needed` bytes are available; `remedy` says what takes less."""
+    available = available_memory()
+    if available is not None and needed > available:
+        raise ParameterError(
+            f"{what} needs about {in_words(needed)} of memory, {in_words(available)} are available; less takes {remedy}"
+        )
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that memory was not to be had: NumPy's, Python's, or OpenCV's, which has two words."""
+    named = f"{type(error).__module__}.{type(error).__qualname__}" == "cv2.error"
+    return isinstance(error, MemoryError) or (named and any(word in str(error) for word in ("(-4:", "bad_alloc")))
+
+
+def in_words(count: float) -> str:
+    """Return a number of bytes for a person: ``42 MB`` or ``1.3 GB``."""
+    if count < 999_500_000:
+        return f"{max(1, round(count / 1e6))} MB"
+    return f"{count / 1e9:.1f} GB"
+
+
+def _of_system() -> int | None:
+    try:
+        for line in Path("/proc/meminfo").read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _of_process() -> int | None:
+    """Return what the limit of the address space leaves, ``ulimit -v``."""
+    try:
+        import resource  # noqa: PLC0415 - Windows has none
+
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        used = int((_PROCESS / "statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (ImportError, OSError, ValueError):
+        return None
+    return None if limit == resource.RLIM_INFINITY else max(limit - used, 0)
+
+
+def _of_groups() -> Iterator[int]:
+    """Yield what the limits of containers and services leave, in either version of control groups."""
+    lines = []
+    with suppress(OSError):
+        lines = (_PROCESS / "cgroup").read_text().splitlines()
+    places = {
+        kinds: path.strip("/") for _, kinds, path in (line.split(":", 2) for line in lines if line.count(":") > 1)
+    }
+    yield from _of_group(_CGROUP, places.get("", ""), "memory.max", "memory.current", "inactive_file")
+    names = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+    yield from _of_group(_CGROUP / "memory", places.get("memory", ""), *names)
+
+
+def _of_group(root: Path, path: str, limit: str, usage: str, cached: str) -> Iterator[int]:
+    folder = root / path
+    for place in {folder, *(parent for parent in folder.parents if parent.is_relative_to(root)), root}:
+        with suppress(OSError, ValueError):  # no such group here, or no limit: "max"
+            most, used = (int((place / name).read_text()) for name in (limit, usage))
+            with suppress(OSError):  # files that were read give way
+                lines = (place / "memory.stat").read_text().splitlines()
+                used -= sum(int(line.split()[1]) for line in lines if line.startswith(f"{cached} "))
+            yield max(most - used, 0)

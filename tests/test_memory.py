@@ -1,0 +1,82 @@
+"""How much memory there is, by the system, its groups and the limit of the process."""
+
+import resource
+
+import numpy as np
+import pytest
+from saying import says
+
+from bgsub import memory
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError
+from bgsub.memory import available_memory, check_memory, in_words, is_lack_of_memory
+
+
+@pytest.fixture
+def system(tmp_path, monkeypatch):
+    """A function that writes the limit of a control group, in version 1 or 2, in which this process is."""
+    monkeypatch.setattr(memory, "_CGROUP", tmp_path / "cgroup")
+
+    def write(version, path, limit, used, cached=0):
+        folder = tmp_path / "cgroup" / ("memory" if version == 1 else "") / path
+        names = ("limit_in_bytes", "usage_in_bytes", "total_") if version == 1 else ("max", "current", "")
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"memory.{names[0]}").write_text(f"{limit}\n")
+        (folder / f"memory.{names[1]}").write_text(f"{used}\n")
+        (folder / "memory.stat").write_text(f"anon 5\n{names[2]}inactive_file {cached}\n")
+        group = "4:memory:/a/b\n0::/" if version == 1 else "0::/a/b"
+        monkeypatch.setattr(memory, "_PROCESS", _Process(tmp_path, group))
+
+    return write
+
+
+class _Process:
+    """The folder of a process, whose file `cgroup` tells the groups."""
+
+    def __init__(self, folder, groups):
+        self._folder, self._groups = folder, groups
+
+    def __truediv__(self, name):
+        path = self._folder / f"self-{name}"
+        path.write_text(self._groups if name == "cgroup" else "0 0 0")
+        return path
+
+
+@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("path", ["", "a", "a/b"])
+def test_the_limit_of_a_group_or_of_one_around_it_holds(system, version, path):
+    system(version, path, 5000, 1500)
+    assert available_memory() == 3500
+    system(version, path, 5000, 4900, cached=400)  # files that were read give way
+    assert available_memory() == 500
+    system(version, path, "max", 1500)
+    assert available_memory() > 1e6
+
+
+def test_the_limit_of_the_process_holds(monkeypatch):
+    assert available_memory() > 1e6
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1000, 1000))
+    assert available_memory() == 0
+
+
+def test_words():
+    assert [in_words(count) for count in (10, 42_400_000, 1_340_000_000)] == ["1 MB", "42 MB", "1.3 GB"]
+
+
+def test_what_is_too_much_is_refused_in_a_line(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2_000_000)
+    check_memory(2_000_000, "it", "less")
+    with says(ParameterError, "it needs about 3 MB of memory, 2 MB are available; less takes patience"):
+        check_memory(2_500_001, "it", "patience")
+
+
+def test_the_words_for_a_lack_of_memory():
+    with pytest.raises(MemoryError) as numpys:
+        np.empty(1 << 60, np.uint8)
+    assert is_lack_of_memory(numpys.value)
+    assert is_lack_of_memory(cv2.error("OpenCV(4.9) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate"))
+    assert is_lack_of_memory(cv2.error("std::bad_alloc"))
+    assert not is_lack_of_memory(
+        cv2.error("OpenCV(4.9) resize.cpp: error: (-215:Assertion failed) in function 'resize'")
+    )
+    assert not is_lack_of_memory(ValueError("(-4:"))
