@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics.arrays import as_array
-from bgsub.numerics.state import State, array_of, part_of
+from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
 from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
 from bgsub.scene.changes import Scenes
@@ -366,7 +366,7 @@ class BackgroundSubtractor:
             return subtractor
         frames = FrameFormat.from_dict(header["format"])
         # Of that size for sure before anything is made of it.
-        background = array_of(state, "background", frames.shape, frames.dtype)
+        background = array_of(state, "background", frames.shape, frames.dtype, -FINITE, FINITE)
         seen = subtractor._begin(frames)
         subtractor._scenes = Scenes.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
         subtractor._background = background

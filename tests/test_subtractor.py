@@ -354,6 +354,19 @@ def test_a_damaged_model_is_named(tmp_path):
         BackgroundSubtractor.load(tmp_path / "other.npz")
 
 
+@pytest.mark.parametrize("dark", [0.4, 1.0])
+def test_a_stream_of_real_numbers_may_be_all_but_black(dark):
+    rng = np.random.default_rng(0)
+    where = rng.random((24, 32)) < dark
+    subtractor = BackgroundSubtractor(start_frames=20)
+    for i in range(30):
+        frame = np.where(where, 1e-12 * rng.random((24, 32)), 0.5 + 0.01 * rng.standard_normal((24, 32)))
+        if i >= 25:
+            frame[8:16, 8:16] = 0.9
+        mask = subtractor.apply(frame.astype(np.float32))
+    assert (mask == 255).sum() == (mask[8:16, 8:16] == 255).sum() > 40
+
+
 def test_full_scale_above_the_types_own():
     subtractor = BackgroundSubtractor(max_value=1020)
     frame = np.full((6, 7), 116, np.uint8)

@@ -6,6 +6,7 @@ takes them over: the part then goes on bit for bit. Nothing but arrays of number
 
 from __future__ import annotations
 
+import sys
 from typing import TypeAlias
 
 import numpy as np
@@ -14,6 +15,7 @@ from bgsub.errors import ParameterError
 
 State: TypeAlias = "dict[str, np.ndarray | State]"
 LARGEST = 1e15  # its square, summed up over a frame, is finite in single precision, and integers up to it are exact
+FINITE = sys.float_info.max  # of what nothing is computed from, or what has another unit
 _ROUNDING = 1e-6  # of the trace of a matrix of moments, which has no negative eigenvalue but for it
 
 

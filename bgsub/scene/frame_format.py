@@ -11,10 +11,9 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.jit import constant
-from bgsub.numerics.state import LARGEST
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
-_MOST_OF_INTEGERS = 2.0**32
+_SCALES = {"u": (1.0, 2.0**32), "f": (1e-300, 1e300)}  # that full scale may have, by the kind of type
 _FAR = 40  # binary exponent of a full scale from which float32 has little room on one side
 _FLOATS = ("float16", "float32", "float64")
 _BYTES = np.dtype(np.uint8)
@@ -61,8 +60,9 @@ class FrameFormat:
         if name not in _FULL_SCALE and name not in _FLOATS:
             raise ParameterError(f"a frame must be of type uint8, uint16 or floating point, got {frame.dtype}")
         full = _FULL_SCALE.get(name, 1.0) if max_value is None else max_value
-        if name in _FULL_SCALE and not 1 <= full <= _MOST_OF_INTEGERS:
-            raise ParameterError(f"max_value must be in [1, {_MOST_OF_INTEGERS:g}] for {name} frames, got {full!r}")
+        least, most = _SCALES[frame.dtype.kind]
+        if not least <= full <= most:
+            raise ParameterError(f"max_value must be in [{least:g}, {most:g}] for {name} frames, got {full!r}")
         return cls(frame.shape, name, full)
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,10 +76,13 @@ class FrameFormat:
         shape, dtype, full = known.get("shape"), known.get("dtype"), known.get("max_value")
         good = isinstance(shape, list) and len(shape) in (2, 3) and all(type(n) is int and n > 0 for n in shape)
         good = good and values["shape"][2:] <= [MAX_CHANNELS] and dtype in (*_FULL_SCALE, *_FLOATS)
-        if not good or not isinstance(full, (int, float)) or not 1 / LARGEST <= full <= LARGEST:
+        if not good or not isinstance(full, (int, float)):
             raise ParameterError(f"no format of frames: {values}")
         assert isinstance(shape, list)
         assert isinstance(dtype, str)
+        least, most = _SCALES[np.dtype(dtype).kind]
+        if not least <= full <= most:
+            raise ParameterError(f"no format of frames: {values}")
         return cls(tuple(shape), dtype, full, origin="those of the saved model")
 
     @property

@@ -21,6 +21,7 @@ _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
 _MOST = 0.7  # share of the entries that a still picture must explain to be believed
 _VALIDATED = 8  # of so many entries one serves to find out whether directions are earned
 _EARNED = 0.8  # most of the cost that they may leave
+_BLACK = 1e-9  # of full scale, below which float32 cannot square what varies
 _COLUMNS = 8192  # of a block of the tall products
 _FULL_SCALE = 4.0  # of data whose range nobody tells, in units of the median of its entries
 _START_FLATTENS_AT = 0.06  # of that full scale
@@ -54,7 +55,7 @@ def batch_start(
     """
     # Small products: threads of the BLAS gain nothing, and beside busy cores they wait for each other for seconds.
     with one_blas_thread():
-        Y = subset_coefficients(X[:, index].astype(np.float32) * np.float32(scale), rank, surrogate)
+        Y = subset_coefficients(sample_of(X, index, scale), rank, surrogate)
         mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
         U = np.empty((Y.shape[1], X.shape[1]), np.float32)
         fit_rows(X, np.float32(scale), Y.astype(np.float32), surrogate, mus, U, cores())
@@ -93,6 +94,13 @@ def scaled_start(
         s[block[1]] = np.median(np.abs(X[block] * np.float32(scale) - Y.astype(np.float32) @ U[block]), axis=0)
     s /= np.float32(np.sqrt(max(1 - rank / n, 1 / n)))
     return U, Y, np.maximum(s, np.float32(1e-6 * full))
+
+
+def sample_of(X: np.ndarray, index: np.ndarray, scale: float) -> np.ndarray:
+    """Return some entries of the frames, (n, s), float32, scaled to [0, 1]; black where they are all but black."""
+    sample = X[:, index].astype(np.float32) * np.float32(scale)
+    sample[np.abs(sample) < _BLACK] = 0
+    return sample
 
 
 def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
@@ -160,7 +168,7 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
     X, scale, rank, surrogate, index
         As for `batch_start`; the frames in their order.
     """
-    sample = X[:, index[::_VALIDATED]].astype(np.float32) * np.float32(scale)
+    sample = sample_of(X, index[::_VALIDATED], scale)
     half = len(sample) // 2
     if rank == 1 or min(half, sample.shape[1]) < 2 * rank:
         return rank > 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.state import State, array_of, numbers_of
+from bgsub.numerics.state import LARGEST, State, array_of
 from bgsub.tracking.basis import Basis
 
 _MEMORY = 4.0  # vectors per direction in the running means
@@ -111,5 +111,5 @@ class RankSearch:
         """Go on where another one stood; ParameterError when it does not fit."""
         self.spare = array_of(state, "spare", self.spare.shape, "float32")
         self._moment = array_of(state, "moment", self._moment.shape, "float64")
-        *noise, count = numbers_of(state, "evidence", 4)
+        *noise, count = array_of(state, "evidence", (4,), "float64", 0, LARGEST**2).tolist()
         self._noise, self._count = np.array(noise), count

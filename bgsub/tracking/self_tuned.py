@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import State, array_of, moment_of, numbers_of, part_of
+from bgsub.numerics.state import FINITE, State, array_of, moment_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels, _self_tuned_kernels
 from bgsub.tracking.basis import Basis
@@ -266,7 +266,7 @@ class SelfTunedSubspace:
         ):
             raise ParameterError("gram must be that of the saved basis")
         self._y, self._newest = array_of(state, "coefficients", (k,), "float64"), None
-        before, after = array_of(state, "objective", (2,), "float64").tolist()  # a bound may be negative
+        before, after = array_of(state, "objective", (2,), "float64", -FINITE, FINITE).tolist()  # may be negative
         self.objective = before, after
         updates, self.step_length = numbers_of(state, "counters", 2)
         self.updates = int(updates)

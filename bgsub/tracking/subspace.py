@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.state import LARGEST, State, array_of, moment_of, numbers_of, part_of
+from bgsub.numerics.state import FINITE, LARGEST, State, array_of, moment_of, numbers_of, part_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import TrackerParameters
 from bgsub.tracking import _kernels, _step_kernels
@@ -362,7 +362,7 @@ class Subspace:
                 raise ParameterError("the saved gradient is not orthonormal")
         self._C = moment_of(state, "C", k)
         self.y = array_of(state, "coefficients", (k,), "float64")
-        before, after = array_of(state, "objective", (2,), "float64").tolist()  # a bound may be negative
+        before, after = array_of(state, "objective", (2,), "float64", -FINITE, FINITE).tolist()  # may be negative
         self.objective = before, after
         updates, self.step_length, self.cold_scale, self._warmth = numbers_of(state, "counters", 4)
         self.updates = int(updates)

@@ -28,11 +28,10 @@ def goes_on(subtractor):
 def test_a_model_saved_after_any_frame_goes_on_to_the_bit(soak, monkeypatch, tries, score):
     monkeypatch.setattr(soak, "EVERY", 40)
     monkeypatch.setattr(soak, "LONGEST", 10)
-    count, survived, other = tries(330, 5000), 0, None
-    subtractor = BackgroundSubtractor(start_frames=20)
+    count, survived = tries(400, 5000), 0
+    subtractor, other = (BackgroundSubtractor(start_frames=20) for _ in range(2))
     for frame in soak.Street((64, 48), 60).stream(count):
         mask = subtractor.apply(frame)
-        survived += other is None or np.array_equal(other.apply(frame), mask)
+        survived += other is not None and np.array_equal(other.apply(frame), mask)
         other = goes_on(subtractor)
-        survived -= other is None
     score("a model saved after any frame of a hostile stream goes on", count, survived)

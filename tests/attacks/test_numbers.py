@@ -63,6 +63,7 @@ def separated(frames, **parameters):
         s = subtractor.process(frame)
         results += [s.mask, s.background, s.residual, s.coefficients, s.probability, s.foreground]
         assert s.background.dtype == s.frame.dtype
+    BackgroundSubtractor.from_snapshot(*subtractor.snapshot())  # what was learned can be gone on with
     return results
 
 
@@ -72,7 +73,7 @@ def tracked(vectors, batch=False, **parameters):
         tracker.fit(vectors)
     for x in vectors:
         tracker.partial_fit(x)
-    U = tracker.components_
+    U = SubspaceTracker(**{"rank": 2, **parameters}).set_state(tracker.state()).components_
     assert np.abs(U @ U.T - np.eye(len(U))).max() < 1e-4
     return [U, tracker.coefficients_, tracker.low_rank_, tracker.objective_]
 
