@@ -51,12 +51,16 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BgsubError):
         code = FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
         return str(error), READER_GONE if isinstance(error, ReaderGoneError) else code
+    return _surprise(error), FAILURE
+
+
+def _surprise(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno in DISK_FAILURES and error.filename is None:
         # Outputs are told by their names; what is left is printed.
-        return f"standard output cannot be written: {error.strerror}", FAILURE
+        return f"standard output cannot be written: {error.strerror}"
     if is_lack_of_memory(error):
-        return f"the memory does not suffice ({' '.join(str(error).split()) or 'nothing is left'})", FAILURE
-    return f"{type(error).__name__}: {error} (bgsub --verbose shows where)", FAILURE
+        return f"the memory does not suffice ({' '.join(str(error).split()) or 'nothing is left'})"
+    return f"{type(error).__name__}: {error} (bgsub --verbose shows where)"
 
 
 def code_of(stopped: str) -> int:

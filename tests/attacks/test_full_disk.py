@@ -137,7 +137,8 @@ def test_a_screen_that_takes_nothing(place, score):
             start("run", "gone.avi", "-o", "out", stderr=full)[0] == 2,
             start("run", "gone.avi", "-o", "out", preexec_fn=lambda: os.close(2))[0] == 2,
         ]
-    assert answers == [True] * 4 and os.listdir("out") == ["mask.mkv"]
+    assert answers == [True] * 4
+    assert os.listdir("out") == ["mask.mkv"]
     score("a terminal or a pipe that is full or closed", len(answers), answers.count(True))
 
 
