@@ -72,7 +72,7 @@ class Job:
         Parameters of `BackgroundSubtractor`; none beside `model`.
     resume : bool
         Keep checkpoints in ``OUTPUT/.resume`` while it runs, and go on from there after an interruption; where all
-        outputs are there already, do nothing.
+        outputs are there as a run with the same options has finished them, do nothing.
     overwrite : bool
         Replace outputs that exist; with `resume`, begin anew.
     checkpoint_seconds : float
