@@ -31,7 +31,7 @@ def test_a_damaged_checkpoint_is_refused_or_gone_on_with(tmp_path, tries, score)
     out = interrupted(tmp_path)
     state = (out / ".resume" / "state").read_bytes()
     shutil.copytree(out, tmp_path / "kept")
-    count, survived = tries(60, 400), 0
+    count, survived = tries(12, 400), 0
     with Doomed() as process:
         for seed in range(count):
             shutil.rmtree(out)
