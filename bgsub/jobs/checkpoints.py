@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from bgsub._version import __version__
-from bgsub.errors import OutputError, SinkError, SourceError
+from bgsub.errors import BgsubError, OutputError, SinkError, SourceError
 from bgsub.numerics.state import State
 from bgsub.separation import Separation
 from bgsub.storage import array_file
@@ -177,6 +178,8 @@ class Checkpoints:
         ------
         SinkError
             If a sink cannot be continued at all, or what it had written is gone.
+        SourceError
+            If the state of a sink is none.
         """
         if not self.start.frames:
             for sink in sinks:
@@ -186,7 +189,8 @@ class Checkpoints:
         ready: list[Sink] = []
         for sink, state in zip(sinks, self.start.sinks or [], strict=True):
             try:
-                sink.resume(state)
+                with self.going_on():
+                    sink.resume(state)
                 ready.append(sink)
             except SinkError:
                 sink.abort()
@@ -196,10 +200,27 @@ class Checkpoints:
         return ready
 
     def follow(self, progress: Progress) -> None:
-        """Let `progress` go on where the start is, and keep its state from now on."""
+        """Let `progress` go on where the start is, and keep its state from now on; SourceError if that is none."""
         if self.start.progress is not None:
-            progress.set_state(self.start.progress)
+            with self.going_on():
+                progress.set_state(self.start.progress)
         self._progress = progress
+
+    @contextlib.contextmanager
+    def going_on(self) -> Iterator[None]:
+        """Turn what the block cannot make sense of, where it goes on from a checkpoint, into SourceError.
+
+        States come back as they were written: what a part of the run finds in its own may show frames later.
+        """
+        try:
+            yield
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
+            if not self.start.frames or isinstance(error, BgsubError):
+                raise
+            what = f"{type(error).__name__}: {error}"
+            raise SourceError(
+                f"no run can go on from the checkpoint '{self.path}' ({what}); --overwrite starts anew"
+            ) from error
 
     def remaining(self, source: FrameSource) -> Iterator[Frame]:
         """Yield the frames of a source after the start, in the reading thread."""

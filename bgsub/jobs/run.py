@@ -175,7 +175,8 @@ def execute(
             pipeline = Pipeline(source, subtractor, sinks, progress=after, controls=controls, checkpoints=checkpoints)
             broken: BrokenSourceError | None = None
             try:
-                summary = pipeline.run()
+                with nullcontext() if checkpoints is None else checkpoints.going_on():
+                    summary = pipeline.run()
             except BrokenSourceError as error:
                 broken, summary = error, error.result
             if checkpoints is not None and summary.stopped not in ("end", "broken"):

@@ -107,7 +107,7 @@ def with_other_array(members, rng):
     """Return the members with one array, or the header, changed a little or much; and what it was."""
     name = list(members)[rng.integers(len(members))]
     if name == "header.npy":
-        return {**members, name: npy(np.array(_other_header(facts_of(members), rng)))}, name
+        return {**members, name: npy(np.array(other_header(facts_of(members), rng)))}, name
     array = np.load(io.BytesIO(members[name]))
     flat = array.reshape(-1)
     content = flat.view(np.uint8)
@@ -132,7 +132,7 @@ def with_other_array(members, rng):
     return {**members, name: npy(array)}, f"{name} {kind}"
 
 
-def _other_header(facts, rng):
+def other_header(facts, rng):
     """Return the header with one of its values replaced."""
     places = list(_places(facts["header"]))
     inner, key = places[rng.integers(len(places))]
