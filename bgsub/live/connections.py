@@ -47,8 +47,9 @@ class Connections:
     def welcome(self, connection: socket.socket) -> bool:
         """Let a connection stay whose request is here whole, with the token; False if too many such are there."""
         with self._lock:
-            if self._strangers.pop(connection, None) is None or len(self._welcome) >= _WELCOME:
+            if connection not in self._strangers or len(self._welcome) >= _WELCOME:
                 return False
+            del self._strangers[connection]
             self._welcome.add(connection)
             return True
 

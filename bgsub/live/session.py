@@ -32,7 +32,7 @@ from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera_address import file_name, without_password
-from bgsub.video.sources.opening import open_source
+from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipe import PipeSource, is_pipe
 
 Runner = Callable[..., JobResult]
@@ -124,6 +124,8 @@ class LiveSession:
         For no camera, the same camera twice, or several with one model file; for parameters of the method.
     SinkError
         If a window or the page cannot be shown.
+    SourceError
+        For one file that is not there.
 
     Examples
     --------
@@ -288,6 +290,8 @@ def _check(cameras: Sequence[LiveCamera]) -> None:
             raise ParameterError(f"each camera can be given once, got {name} twice")
     if len(cameras) > 1 and any(camera.model or camera.save_model for camera in cameras):
         raise ParameterError("a model file is for one camera, got several cameras")
+    if len(cameras) == 1:
+        check_there(cameras[0].source)  # before a page says where it is; several do not stop each other
     for camera in cameras:
         if camera.model is None:
             run.make_subtractor(camera.parameters)

@@ -12,9 +12,12 @@ import pytest
 from hostile_camera import HEAD, JPEGS, MULTIPART, HostileCamera, grey_jpeg, part, peak_memory
 from video_fakes import make_frames, wait_first, write_video
 
+from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.video import CameraSource
 from bgsub.video.sources.opening import open_source
+
+pytestmark = pytest.mark.skipif(not hasattr(cv2, "IStreamReader"), reason="this OpenCV reads no streams of Python")
 
 OK = b"HTTP/1.1 200 OK\r\n"
 GOOD = MULTIPART + b"".join(map(part, JPEGS[:3]))

@@ -136,6 +136,12 @@ def test_json_stays_alone_on_the_output(cli, endless_stream):
     assert answer.err.startswith("watch at http://")
 
 
+def test_a_missing_file_is_told_before_there_is_a_page(cli, tmp_path):
+    answer = cli("live", tmp_path / "none.avi", "--no-window", "--serve", "0")
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err == f"bgsub: error: no such file or folder: '{tmp_path / 'none.avi'}'\n"
+
+
 def test_several_cameras_write_a_folder_each_and_one_that_fails_is_told(cli, tmp_path, endless_stream, video):
     out = tmp_path / "out"
     sources = (endless_stream.address, video, tmp_path / "none.avi")

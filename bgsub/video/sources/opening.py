@@ -99,6 +99,13 @@ def open_source(
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
 
+def check_there(spec: str | os.PathLike[str]) -> None:
+    """Raise SourceError for the name of a file or folder that is not there; opens nothing, nor asks a camera."""
+    camera = isinstance(spec, str) and (is_camera(spec) or spec == STANDARD)
+    if not (camera or Path(spec).exists() or is_pattern(os.fspath(spec))):
+        raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
+
+
 @dataclass(frozen=True)
 class _Opening:
     """How a source is opened; fields as the parameters of `open_source`, of which the first is `on_error`."""
@@ -149,10 +156,9 @@ class _Opening:
         path = Path(spec)
         if _is_video(path):
             return self._video(spec)
-        if path.exists() or is_pattern(os.fspath(spec)):
-            files = [] if path.exists() else matches(os.fspath(spec))
-            return self._several(files) if files and not any(map(is_image, files)) else self._images(spec)
-        raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
+        check_there(spec)
+        files = [] if path.exists() else matches(os.fspath(spec))
+        return self._several(files) if files and not any(map(is_image, files)) else self._images(spec)
 
     def _camera(self, camera: int | str) -> CameraSource:
         return CameraSource(
