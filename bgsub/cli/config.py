@@ -16,6 +16,7 @@ from bgsub.cli.settings import Command, apply, commands, files, load, long_names
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
 from bgsub.errors import SinkError, did_you_mean
 from bgsub.parameters import SUBTRACTOR
+from bgsub.storage.atomic import telling
 from bgsub.storage.lasting import sync_file, sync_folder
 
 _SECRET = "***"  # in place of what nobody should read over the shoulder
@@ -182,10 +183,11 @@ def _write_template(path: Path, tables: dict[str, list[Row]]) -> None:
     except OSError as error:
         raise SinkError(f"'{path}' cannot be written: {error.strerror or error}") from None
     try:
-        with file:
-            file.write(text)
-        sync_file(path)
-        sync_folder(path.parent)
+        with telling(path):
+            with file:
+                file.write(text)
+            sync_file(path)
+            sync_folder(path.parent)
     except BaseException:
         path.unlink()
         raise

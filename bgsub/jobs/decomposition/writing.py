@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -100,7 +101,9 @@ def write_mat(path: Path, samples: Samples, parts: Decomposition) -> None:
 
 def _npy_writer(part: str) -> Write:
     def write(path: Path, samples: Samples, parts: Decomposition) -> None:
-        np.save(path, samples.restore(getattr(parts, part)))
+        with path.open("wb") as file:
+            # Not the file itself: NumPy does not tell why it cannot be written.
+            np.save(SimpleNamespace(write=file.write), samples.restore(getattr(parts, part)))
 
     return write
 

@@ -1,12 +1,14 @@
 """The manifest and the lock: what a kill leaves, and who may work in a folder."""
 
 import csv
+import errno
 import json
 import os
 import socket
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -95,6 +97,24 @@ def test_one_batch_at_a_time(tmp_path):
     assert read_holder(ticket.path) == {}
     with hold_folder(tmp_path) as again:
         assert again.token != ticket.token
+
+
+def test_a_ticket_is_valid_as_long_as_nothing_else_is_known(tmp_path, monkeypatch):
+    def fails_with(patch, number):
+        def read_bytes(_self):
+            raise OSError(number, os.strerror(number))
+
+        patch.setattr(Path, "read_bytes", read_bytes)
+
+    with hold_folder(tmp_path) as ticket:
+        assert ticket.valid
+        with monkeypatch.context() as patch:
+            fails_with(patch, errno.EMFILE)
+            assert ticket.valid
+            fails_with(patch, errno.EACCES)
+            assert not ticket.valid
+        assert not replace(ticket, path=tmp_path / "gone").valid
+    assert not ticket.valid
 
 
 _HOLD = "import sys, time; from pathlib import Path; from bgsub.jobs.batch.lock import hold_folder\n"
