@@ -24,7 +24,7 @@ def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: 
     scale = parameters.scale if scale is None else scale
     pixels, size = math.prod(frames.shape[:2]), np.dtype(frames.pixels_dtype).itemsize
     entry = _ENTRY + size * (_COPIES + parameters.start_length) + _BASES * parameters.rank
-    whole = 0 if scale == 1 else pixels * (5 + 2 * frames.channels * np.dtype(frames.dtype).itemsize)
+    whole = 0 if scale == 1 else pixels * (5 + 3 * frames.channels * np.dtype(frames.dtype).itemsize)
     return int(scale**2 * pixels * (_PIXEL + frames.channels * entry)) + whole
 
 

@@ -1,0 +1,51 @@
+"""A system that lets a process open few files at a time."""
+
+import subprocess
+import sys
+
+import pytest
+from cli_inputs import PROGRAM, make_scene
+from video_fakes import write_video
+
+from bgsub.errors import ParameterError
+
+resource = pytest.importorskip("resource", reason="the limit is one of Unix")
+
+
+def limited(words, files, folder):
+    """Return the end of a program that may open so many files."""
+    limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); "
+    command = [sys.executable, "-c", limit + PROGRAM, *map(str, words), "--progress", "none"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_few_open_files_end_in_a_line(tmp_path, tries, score):
+    video = write_video(tmp_path / "v.avi", make_scene(30, empty=12))
+    attacks = [
+        (["batch", video, "-o", "many", "--workers", "2"], files) for files in tries((20,), (12, 16, 20, 32, 48))
+    ]
+    attacks += [(["run", video, "-o", "one"], files) for files in tries((6,), (5, 6, 7, 8, 9, 10, 12, 16))]
+    survived = 0
+    for words, files in attacks:
+        ended = limited([*words, "--overwrite"], files, tmp_path)
+        well = ended.returncode == 0 or (ended.returncode in (1, 2) and ended.stderr.count("\n") == 1)
+        survived += well and "Traceback" not in ended.stderr
+    score("few open files", len(attacks), survived)
+
+
+def test_a_batch_takes_what_it_may(tmp_path, monkeypatch):
+
+    dask_runner = pytest.importorskip("bgsub.jobs.batch.dask_runner", exc_type=ImportError)
+
+    taken = []
+    monkeypatch.setattr(resource, "setrlimit", lambda _kind, limits: taken.append(limits))
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (50, 100))
+    dask_runner._make_room(2)
+    assert taken == [(72, 100)]
+    with pytest.raises(
+        ParameterError, match=r"^a batch with 8 workers needs 168 open files at a time, 100 are allowed"
+    ):
+        dask_runner._make_room(8)
+    monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1024, 4096))
+    dask_runner._make_room(8)
+    assert len(taken) == 1

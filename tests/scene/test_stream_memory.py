@@ -1,0 +1,74 @@
+"""What a stream takes of the memory: the estimate against the peak of a process, and the refusal."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor, memory
+from bgsub.errors import ParameterError
+from bgsub.parameters import SubtractorParameters
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.memory import stream_memory
+
+_PEAK = """
+import json, sys
+import numpy as np
+from bgsub import BackgroundSubtractor
+size, channels, dtype, top, parameters = json.loads(sys.argv[1])
+rng = np.random.default_rng(0)
+def frames(height, width):
+    shape = (height, width, channels)[: 2 + (channels > 1)]
+    return [((0.4 + 0.05 * rng.random(shape)) * top).astype(dtype) for _ in range(2)]
+def separate(pictures, count):
+    subtractor = BackgroundSubtractor(**parameters)
+    for i in range(count):
+        subtractor.process(pictures[i % 2])
+def of(name):
+    return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith(name)) * 1024
+count = parameters["start_frames"] + 3
+separate(frames(48, 64), count)  # kernels and whatever else comes once
+pictures = frames(*size)
+before = of("VmRSS")
+open("/proc/self/clear_refs", "w").write("5")
+separate(pictures, count)
+print(of("VmHWM") - before)
+"""
+
+
+@pytest.mark.large
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="only Linux forgets the peak of a process")
+@pytest.mark.parametrize(
+    ("channels", "dtype", "parameters"),
+    [
+        (3, "uint8", {}),
+        (3, "uint16", {}),
+        (3, "uint8", {"rank": 6}),
+        (1, "uint8", {"start_frames": 40}),
+        (3, "uint8", {"scale": 0.5}),
+    ],
+)
+def test_the_estimate_is_about_the_peak(channels, dtype, parameters):
+    parameters = {"start_frames": 12, "threads": 1, **parameters}
+    height, width = (1440, 1920) if "scale" in parameters else (720, 1280)
+    given = json.dumps([[height, width], channels, dtype, 255 if dtype == "uint8" else 65535, parameters])
+    told = subprocess.run([sys.executable, "-c", _PEAK, given], capture_output=True, text=True, check=True, timeout=300)
+    frames = FrameFormat.of(np.empty((height, width, channels)[: 2 + (channels > 1)], dtype))
+    needed = stream_memory(frames, SubtractorParameters(**parameters))
+    assert int(told.stdout) == pytest.approx(needed, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("available", "remedy"), [(10**8, "--scale 0.65"), (10**7, "--scale 0.05"), (10**4, "smaller frames")]
+)
+def test_a_stream_that_does_not_fit_is_refused_at_its_first_frame(monkeypatch, available, remedy):
+    for place in ("bgsub.memory", "bgsub.scene.memory"):
+        monkeypatch.setattr(f"{place}.available_memory", lambda: available)
+    subtractor, frame = BackgroundSubtractor(), np.zeros((600, 800, 3), np.uint8)
+    told = rf"a stream of 800x600 frames needs about 155 MB of memory, {memory.in_words(available)} are available; less"
+    with pytest.raises(ParameterError, match=f"{told} takes {remedy}$"):
+        subtractor.apply(frame)
+    assert subtractor.empty()
