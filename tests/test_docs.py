@@ -11,10 +11,14 @@ from receiver import receiving
 from video_fakes import write_video
 
 from bgsub._opencv import cv2
-from bgsub.cli import invoke
+from bgsub.cli import invoke, settings_limits
+from bgsub.errors import ParameterError
 from bgsub.events.notices.notice import PLACEHOLDERS, Notice
+from bgsub.live.access import Access
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "home-automation.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "home-automation.md").read_text(encoding="utf-8")
+SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 WEBHOOK = "http://homeassistant.local:8123"
 # A program in the place of the real one: it notes its words and what comes on its standard input.
 PROGRAM = """#!/bin/sh
@@ -22,8 +26,8 @@ PROGRAM = """#!/bin/sh
 """
 
 
-def blocks(language):
-    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+def blocks(language, page=PAGE):
+    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
 
 
 @pytest.fixture
@@ -120,3 +124,29 @@ def test_the_pieces_for_home_assistant_are_yaml_of_ten_lines():
     assert yaml.safe_load(automation)["automation"][0]["triggers"][0]["allowed_methods"] == ["POST"]
     assert yaml.safe_load(mqtt)["mqtt"]["binary_sensor"][0]["device_class"] == "motion"
     assert max(automation.count("\n"), mqtt.count("\n")) <= 12
+
+
+def test_the_commands_about_security_do_what_they_say(camera, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    live, alone, kept, tried = blocks("sh", SECURITY)
+    run(live.replace(":8765", ":0"), camera, "")
+    assert "watch at http://127.0.0.1:" in capsys.readouterr().out
+    Path("bgsub.toml").write_text("save = ['panel.mp4']\n")
+    variable, _, command = alone.partition(" ")
+    monkeypatch.setenv(*variable.split("="))
+    assert invoke([*shlex.split(command)[1:], "--rank", "2"]) == 0
+    assert [path.name for path in Path("results").iterdir() if path.suffix] == ["mask.mkv"]
+    assert invoke([*shlex.split(kept)[1:], "--rank", "2"]) == 0
+    assert Path("results", "mask").is_dir()
+    assert (ROOT / tried.split()[1] / "conftest.py").is_file()
+    for script in re.findall(r"`python (scripts/\S+)`|`(\.ci/\S+)`", SECURITY):
+        assert (ROOT / "".join(script)).is_file()
+
+
+def test_what_the_page_about_security_says_of_tokens_and_limits_holds():
+    access, other = (Access(host) for host in ("0.0.0.0", "127.0.0.1"))
+    assert other.token is None
+    assert len(access.token) * 6 >= 128
+    with pytest.raises(ParameterError, match="at least 8"):
+        Access("0.0.0.0", "1234567")
+    assert {"serve", "token", "on-event", "webhook", "scheduler", "overwrite", "output"} <= set(settings_limits._LIMITS)

@@ -125,7 +125,7 @@ def test_what_is_refused(cli, place, words, message):
         (["--model", "gone.npz"], "there is no model file gone.npz"),
         (["--model", "other.npz"], "other.npz is not a bgsub model, or a damaged one"),
         (["--model", "junk.npz"], "junk.npz is not a bgsub model, or a damaged one"),
-        (["--model", "empty"], "the model empty cannot be read: Is a directory"),
+        (["--model", "empty"], "the model empty is no file"),
         (["--save-model", "gone/m.npz"], "--save-model takes a file in a folder that exists, got 'gone/m.npz'"),
         (["--save-model", "empty"], "--save-model takes a file, got the folder 'empty'"),
     ],

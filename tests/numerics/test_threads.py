@@ -230,7 +230,8 @@ def test_subtractors_at_the_same_time_find_what_they_find_alone(pool, monkeypatc
 
 
 def blas_threads():
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas" and "opencv" not in pool["filepath"]]
+    return {pool["num_threads"] for pool in pools}  # OpenCV 4.8 brings a BLAS that has but one
 
 
 @pytest.fixture
