@@ -216,6 +216,12 @@ def test_frames_that_were_kept_and_are_damaged_are_told_in_one_line(tmp_path):
     assert "\n" not in str(caught.value)
 
 
+def test_what_a_kill_left_beside_a_still_picture_goes_with_it(tmp_path, frames):
+    (tmp_path / "background-image.partial.png.partial").write_bytes(b"half")
+    fed(make("background-image.png", tmp_path), frames)
+    assert files(tmp_path) == ["background-image.png"]
+
+
 def test_little_lies_beside_a_video_that_grows(tmp_path, short_segments):
     sink = make("panel.mp4", tmp_path)
     sink.checkpoint()
