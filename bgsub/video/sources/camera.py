@@ -66,6 +66,10 @@ class CameraSource(FrameSource):
     -----
     `close` returns within a second, also while the camera is silent. OpenCV cannot be interrupted, though: the
     thread that reads then ends by itself within `open_timeout` or `read_timeout`.
+
+    A camera is not trusted. One that speaks HTTP may send 64 MB for a frame and lead to other addresses of its own host
+    only (with OpenCV 4.11 or newer); a frame may have 67 million pixels; a playlist, which leads anywhere, is followed
+    where the address ends with ``.m3u8`` or ``.mpd``. One that goes beyond that is lost, and tried again.
     """
 
     def __init__(
