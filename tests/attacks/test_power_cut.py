@@ -79,7 +79,8 @@ def run(make, inputs, folder, resume):
         try:
             run_job(dataclasses.replace(job, resume=True))
         except SinkError as error:
-            assert "can be continued only with the package av" in str(error)
+            if "can be continued only with the package av" not in str(error):
+                raise
             run_job(dataclasses.replace(job, overwrite=True))
     else:
         run_job(dataclasses.replace(job, resume=resume))

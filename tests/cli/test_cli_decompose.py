@@ -353,7 +353,11 @@ def test_a_disk_that_is_full(cli, place, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(np, "save", full)
-    refuse(cli("decompose", "x.npy", "-o", "out", *SHORT), "'out/low_rank.npy' cannot be written: No space left on device", code=1)
+    refuse(
+        cli("decompose", "x.npy", "-o", "out", *SHORT),
+        "'out/low_rank.npy' cannot be written: No space left on device",
+        code=1,
+    )
 
 
 def test_settings_of_the_method_are_not_those_of_this_command(cli, place, monkeypatch):
