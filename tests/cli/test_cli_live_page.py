@@ -90,13 +90,15 @@ def test_regions_from_the_page_hold_from_the_next_start(cli, endless_stream, vid
             controls.quit()
 
     page(visit)
-    cli("live", endless_stream.address, "--no-window", "--serve", "0").clean()
+    told_of = "bgsub: settings from bgsub.toml in this folder: "
+    assert cli("live", endless_stream.address, "--no-window", "--serve", "0").ok().err == f"{told_of}start-frames\n"
     assert told["cameras"][0]["notice"] == "regions saved in bgsub.toml; they hold from the next start"
     assert settings.read_text() == (
         'roi = ["left=0%,0%;50%,0%;50%,100%;0%,100%"]\nprivacy = ["top=0%,0%;100%,0%;100%,20%"]\n'
         "# mine\n[live]\nstart-frames = 10\n"
     )
-    cli("live", video, "--fast", "--no-window", "-o", "out", "--save", "mask.npz,background.npz").clean()
+    words = ("live", video, "--fast", "--no-window", "-o", "out", "--save", "mask.npz,background.npz")
+    assert cli(*words).ok().err == f"{told_of}privacy, roi, start-frames\n"
     assert not np.load("out/mask.npz")["mask"][:, :, 25:].any()  # the border belongs to a polygon
     assert np.load("out/mask.npz")["mask"].any()
     assert not np.load("out/background.npz")["background"][:, 0].any()
