@@ -31,7 +31,9 @@ def check_memory(needed: float, what: str, remedy: str) -> None:
 def is_lack_of_memory(error: BaseException) -> bool:
     """Return whether an error says that memory was not to be had: one of Python, NumPy, or OpenCV, in its two words."""
     named = f"{type(error).__module__}.{type(error).__qualname__}" == "cv2.error"
-    return isinstance(error, MemoryError) or (named and any(word in str(error) for word in ("(-4:", "bad_alloc")))
+    without_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
+    words = ("(-4:", "bad_alloc")
+    return isinstance(error, MemoryError) or without_thread or (named and any(word in str(error) for word in words))
 
 
 def in_words(count: float) -> str:

@@ -79,4 +79,5 @@ def test_the_words_for_a_lack_of_memory():
     assert not is_lack_of_memory(
         cv2.error("OpenCV(4.9) resize.cpp: error: (-215:Assertion failed) in function 'resize'")
     )
+    assert is_lack_of_memory(RuntimeError("can't start new thread"))
     assert not is_lack_of_memory(ValueError("(-4:"))
