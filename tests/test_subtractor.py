@@ -235,11 +235,11 @@ def test_model_files_that_are_none(tmp_path):
     with pytest.raises(SourceError, match="is not a bgsub model"):
         BackgroundSubtractor.load(tmp_path / "other.npz")
     np.savez(tmp_path / "old.npz", kind=np.array("bgsub model, version 3"), parameters=np.array("{}"))
-    with pytest.raises(SourceError, match="is not a bgsub model of version 6: another version of bgsub made it"):
+    with pytest.raises(SourceError, match="is not a bgsub model of version 7: another version of bgsub made it"):
         BackgroundSubtractor.load(tmp_path / "old.npz")
     array_file.write(tmp_path / "five.npz", array_file.Kind("model", 5), {}, {"segmenter": {"sigma": np.zeros(3)}})
     with pytest.raises(
-        SourceError, match="is not a bgsub model of version 6: another version of bgsub made it"
+        SourceError, match="is not a bgsub model of version 7: another version of bgsub made it"
     ) as told:
         BackgroundSubtractor.load(tmp_path / "five.npz")
     assert "\n" not in str(told.value)

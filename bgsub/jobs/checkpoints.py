@@ -27,7 +27,7 @@ from bgsub.video.timecode import Timecode
 Snapshot = tuple[dict[str, Any], State]
 """The state of a subtractor, see `BackgroundSubtractor.snapshot`."""
 
-_KIND = array_file.Kind("checkpoint", 6)
+_KIND = array_file.Kind("checkpoint", 7)
 _TYPES = {
     **dict.fromkeys(("version", "started"), str),
     **dict.fromkeys(("frames", "index", "skipped"), int),

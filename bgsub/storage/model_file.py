@@ -9,7 +9,7 @@ from bgsub.errors import SinkError, SourceError
 from bgsub.numerics.state import State
 from bgsub.storage import array_file
 
-_KIND = array_file.Kind("model", 6, 1 << 20)
+_KIND = array_file.Kind("model", 7, 1 << 20)
 
 
 def write(path: Path, header: dict[str, Any], state: State) -> None:

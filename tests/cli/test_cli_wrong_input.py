@@ -80,7 +80,7 @@ TAKEN = "'taken' is a file, and a folder is wanted there"
         (["bench", "--mu", -1], MU),
         (
             ["run", "frames", "-o", "out", "--model", "old.npz"],
-            "old.npz is not a bgsub model of version 6: another version of bgsub made it, and it must be made anew",
+            "old.npz is not a bgsub model of version 7: another version of bgsub made it, and it must be made anew",
         ),
         (
             ["live", "--no-window"],

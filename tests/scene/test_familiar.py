@@ -230,9 +230,22 @@ def test_it_goes_on_from_its_state_bit_for_bit():
         np.testing.assert_array_equal(other.state()[name], value)
 
 
+def test_pixels_without_samples_take_no_room_in_a_state():
+    familiar = new()
+    assert familiar.state()["samples"].shape[0] == 0
+    familiar.samples[[3, 77], 1, [0, 15]] = -5
+    state = familiar.state()
+    assert len(state["samples"]) == 2
+    other = new()
+    other.set_state(state)
+    np.testing.assert_array_equal(other.samples, familiar.samples)
+
+
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
+        ("used", np.ones(1, np.uint8), "used must be uint8 of shape"),
+        ("used", np.full(-(-H * W // 8), 255, np.uint8), "samples must be int8 of shape"),
         ("share", np.zeros((W, H), np.uint8), "share must be uint8 of shape"),
         ("samples", np.zeros((H * W, 1, 8), np.int8), "samples must be int8 of shape"),
         ("samples", np.zeros((H * W, 3, 8), np.uint8), "samples must be int8 .* got uint8"),
