@@ -30,7 +30,7 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path, score):
 
 def test_arrays_that_no_stream_has_crash_nothing(tmp_path, tries, score):
     saved = [(members_of(path), first) for path, first in save_some(tmp_path)]
-    count, survived, codes = tries(60, 2000), 0, set()
+    count, survived, codes = tries(40, 2000), 0, set()
     with Doomed() as process:
         for seed in range(count):
             rng = np.random.default_rng(seed)
