@@ -24,6 +24,9 @@ from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.jobs.resumption import FOLDER, finish, forget, noted, prepare
 from bgsub.jobs.summary import Summary
+from bgsub.parameters import SubtractorParameters
+from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.memory import check_stream_memory
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.subtractor import BackgroundSubtractor
@@ -80,6 +83,10 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
         if regions is not None and not source.live:  # whose true size only its first frame tells
             regions.union(source.size[::-1])
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
+        if not source.live:  # of grey ones at least; more is known with the first frame
+            check_stream_memory(
+                FrameFormat(source.size[::-1], "uint8", 255.0), SubtractorParameters.of(subtractor.get_params())
+            )
 
         def make_sinks(overwrite: bool, started: datetime) -> list[Sink]:
             return outputs.make_sinks(job, source, overwrite, started, regions, claims=claims)

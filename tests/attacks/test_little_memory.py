@@ -54,6 +54,16 @@ def test_what_a_header_announces_is_not_taken(tmp_path, monkeypatch, capsys, sco
     score("a header that announces more than the memory", len(attacks), survived)
 
 
+def test_a_stream_is_estimated_before_an_image_is_decoded(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("bgsub.memory.available_memory", lambda: 4 * _GIB)
+    monkeypatch.setattr("bgsub.scene.memory.available_memory", lambda: 4 * _GIB)
+    monkeypatch.setattr("bgsub.video.sources.images.read_image", lambda path: pytest.fail(f"{path} was decoded"))
+    png(tmp_path / "square.png", 12_000, 12_000)
+    assert invoke(["run", "square.png", "-o", "out"]) == 2
+    assert "a stream of 12000x12000 frames needs about " in capsys.readouterr().err
+
+
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of the address space is kept by Linux")
 def test_a_frame_that_does_not_fit_ends_in_a_line(tmp_path, score, tries):
     """Nothing is estimated here: the memory itself is refused, wherever it is asked for."""

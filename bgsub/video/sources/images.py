@@ -16,7 +16,7 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.memory import is_lack_of_memory
 from bgsub.video._quiet import quiet
 from bgsub.video.sources.base import Frame, FrameSource, without_alpha
-from bgsub.video.sources.image_size import check_image_memory
+from bgsub.video.sources.image_size import announced_size, check_image_memory
 from bgsub.video.sources.part import Part
 
 IMAGE_SUFFIXES = frozenset(
@@ -156,6 +156,8 @@ class ImageSequenceSource(FrameSource):
         return len(self._paths)
 
     def _first_size(self) -> tuple[int, int]:
+        if self.on_error == "stop" and (announced := announced_size(self._paths[0])) is not None:
+            return announced
         for path in self._paths:
             try:
                 height, width = read_image(path).shape[:2]
