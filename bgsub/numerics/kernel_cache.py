@@ -5,6 +5,7 @@ Numba's files are pickles: whoever can write into their folder can run code in t
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import stat
@@ -32,7 +33,9 @@ class KernelCache(FunctionCache):
         """Return a compiled kernel, or None where there is none that can be read."""
         try:
             return super().load_overload(sig, target_context)
-        except Exception:  # pickles of what is none raise anything
+        except Exception as error:  # pickles of what is none raise anything
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                raise  # too many open files say nothing of this one
             _tell("kernels on the disk are damaged: they are compiled anew")
             with suppress(OSError):
                 self.flush()  # or saving would read it again

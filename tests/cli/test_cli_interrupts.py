@@ -38,9 +38,12 @@ def test_json_says_that_a_signal_came(cli, tmp_path, video, signal_after, words,
     answer = cli(words[0], video, "-o", tmp_path / "out", *words[1:], "--json")
     assert answer.code == 128 + number
     told = json.loads(answer.out)
-    assert (told["stopped"], told["frames"]) == (signal.Signals(number).name, 7)
+    frames = told["frames"]
+    # What is separated already is kept where the run goes on later.
+    assert frames >= 7 if "--resume" in words else frames == 7
+    assert told["stopped"] == signal.Signals(number).name
     assert bool(told["outputs"]) == ("--resume" not in words)
-    assert answer.err.startswith(f"bgsub: error: video '{video}': stopped after 7 frames; ")
+    assert answer.err.startswith(f"bgsub: error: video '{video}': stopped after {frames} frames; ")
 
 
 def test_a_quiet_run_that_is_stopped_says_so(cli, tmp_path, video, signal_after):

@@ -9,6 +9,7 @@ from bgsub.errors import SinkError
 
 QUICK = ("--start-frames", 10)
 SHORT = "too short to leave the start phase"
+FOUND = "bgsub: settings from bgsub.toml in this folder: "
 
 
 @pytest.fixture
@@ -80,11 +81,14 @@ def test_another_parameter_than_the_models_own_is_refused(day, place):
 
 def test_parameters_from_a_file_hold_for_new_models(day, place):
     (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 2")
-    assert day().err == ""
-    assert day().err == ""
+    told = f"{FOUND}rank, start-frames\n"
+    assert day().err == told
+    assert day().err == told
     (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 4")
     answer = day().ok()
-    assert answer.err == "bgsub: the model m.npz keeps its rank = 2; not used is bgsub.toml: 'rank' in [method]\n"
+    assert answer.err == (
+        f"{told}bgsub: the model m.npz keeps its rank = 2; not used is bgsub.toml: 'rank' in [method]\n"
+    )
     assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == 2
 
 
@@ -92,7 +96,7 @@ def test_a_model_that_is_typed_goes_before_parameters_of_a_file(cli, day, place)
     assert day(*QUICK).code == 0
     (place / "bgsub.toml").write_text("rank = 4")
     answer = cli("run", "frames", "-o", "x", "--model", "m.npz").ok()
-    assert answer.err == "bgsub: the model m.npz keeps its rank = 3; not used is bgsub.toml: 'rank'\n"
+    assert answer.err == (f"{FOUND}rank\nbgsub: the model m.npz keeps its rank = 3; not used is bgsub.toml: 'rank'\n")
 
 
 def test_only_the_model_that_is_saved_may_be_missing(day, place):
@@ -106,9 +110,9 @@ def test_only_the_model_that_is_saved_may_be_missing(day, place):
 def test_what_is_typed_goes_before_the_file_of_settings(cli, day, place):
     assert day(*QUICK).code == 0
     (place / "bgsub.toml").write_text("[run]\nmodel = 'kept.npz'\nsave-model = 'kept.npz'")
-    cli("run", "frames", "-o", "x", *QUICK).clean()
+    assert cli("run", "frames", "-o", "x", *QUICK).ok().err == f"{FOUND}model, save-model\n"
     assert (place / "kept.npz").exists()
     (place / "kept.npz").unlink()
-    answer = cli("run", "frames", "-o", "y", "--model", "m.npz").clean()
+    answer = cli("run", "frames", "-o", "y", "--model", "m.npz").ok()
     assert SHORT not in answer.out
     assert (place / "kept.npz").exists()
