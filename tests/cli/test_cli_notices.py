@@ -186,7 +186,7 @@ def test_addresses_are_nobodys_business_in_the_settings(cli, tmp_path, monkeypat
     monkeypatch.delenv("BGSUB_NO_CONFIG")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
     (tmp_path / "bgsub.toml").write_text('webhook = ["http://me:secret@host/hook-id"]\n')
-    shown = cli("config", "run").clean().out
+    shown = cli("--config", "bgsub.toml", "config", "run").clean().out
     assert 'webhook = "***"' in shown
     assert "secret" not in shown
     (tmp_path / "bgsub.toml").unlink()

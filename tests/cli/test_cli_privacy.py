@@ -86,9 +86,12 @@ def test_all_commands_and_the_settings_file_take_it(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     (tmp_path / "bgsub.toml").write_text(f"privacy = ['{HIDDEN}']\n")
     save = ("--save", "background-image.png", "--overwrite", *QUICK)
-    cli("run", video, "-o", "run", *save).clean()
-    cli("live", video, "--fast", "--no-window", "-o", "live", *save).clean()
-    cli("track", video, "-o", "track", "--event-files", "jsonl", *QUICK).clean()
+    for words in (
+        ("run", video, "-o", "run", *save),
+        ("live", video, "--fast", "--no-window", "-o", "live", *save),
+        ("track", video, "-o", "track", "--event-files", "jsonl", *QUICK),
+    ):
+        assert cli(*words).ok().err == "bgsub: settings from bgsub.toml in this folder: privacy\n"
     for name in ("run", "live"):
         assert not cv2.imread(f"{name}/background-image.png")[:, WALL].any()
     for line in (tmp_path / "track" / "events.jsonl").read_text().splitlines():

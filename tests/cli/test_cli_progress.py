@@ -138,7 +138,7 @@ def test_verbose_shows_the_traceback_wherever_it_comes_from(cli, words, monkeypa
     monkeypatch.setenv("BGSUB_VERBOSE", "true")
     monkeypatch.setattr("bgsub.jobs.run_job", lambda *_, **__: 1 / 0)
     lines = lines_of(cli(*words()))
-    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[:2] == ["bgsub: settings from BGSUB_VERBOSE", "Traceback (most recent call last):"]
     assert lines[-1] == "bgsub: error: ZeroDivisionError: division by zero (bgsub --verbose shows where)"
 
 

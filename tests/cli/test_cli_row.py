@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 
 import numpy as np
@@ -52,7 +53,7 @@ def test_a_run_over_a_row_goes_on(cli, place, signal_after):
     cli("run", *words, "-o", "straight").clean()
     resumed = ("run", *words, "-o", "out", "--resume", "--checkpoint-seconds", 0)
     signal_after(530, signal.SIGINT)
-    assert "goes on after 500 frames" in cli(*resumed).err
+    assert re.search("goes on after 5[3-9][0-9] frames", cli(*resumed).err)
     os.utime("b.avi", (1, 1))
     cli(*resumed).refused_with("the checkpoint in 'out/.resume' was made before '")
     state = (place / "a.avi").stat()
@@ -62,7 +63,7 @@ def test_a_run_over_a_row_goes_on(cli, place, signal_after):
     assert (place / "out/mask.npz").read_bytes() == (place / "straight/mask.npz").read_bytes()
     signal_after(530, signal.SIGINT)
     cli(*resumed, "--overwrite")
-    assert "went on after 500 frames" in cli(*resumed).clean().out
+    assert re.search("went on after 5[3-9][0-9] frames", cli(*resumed).clean().out)
     assert (place / "out/mask.npz").read_bytes() == (place / "straight/mask.npz").read_bytes()
 
 
