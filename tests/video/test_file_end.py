@@ -19,6 +19,8 @@ KINDS = ["avi", "mkv", "mp4", "gif"]
 def whole(tmp_path, kind):
     path = tmp_path / f"whole.{kind}"
     if kind == "gif":
+        if not hasattr(cv2, "Animation"):
+            pytest.skip("this OpenCV writes no GIF")
         animation = cv2.Animation()
         animation.frames, animation.durations = list(make_frames(40)), [40] * 40
         assert cv2.imwriteanimation(str(path), animation)
