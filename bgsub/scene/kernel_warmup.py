@@ -12,7 +12,6 @@ from __future__ import annotations
 import atexit
 import gc
 import hashlib
-import json
 import logging
 import os
 import subprocess
@@ -40,6 +39,7 @@ from bgsub.tracking import _kernels
 
 _PIXELS, _CHANNELS = ("uint8", "float32"), (3, 1)
 _MOST = 8  # processes, of some 300 MB each
+_LEAST = 1000  # bytes of a file in the cache; an index has some more, kernels ten times as many
 _exiting = threading.Event()
 _children: set[subprocess.Popen[str]] = set()
 logger = logging.getLogger("bgsub.kernels")
@@ -121,7 +121,7 @@ class Warmup:
                 plain = _stamp(self._frames._replace(is_reduced=False))
                 assert plain is not None
                 for path in (stamp, plain):
-                    path.write_text(json.dumps(_kept()))
+                    path.write_text("\n".join(sorted(_kept())))
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
         """Let processes compile all kernels; return whether they have."""
@@ -217,22 +217,25 @@ def _stamp(frames: Frames) -> Path | None:
 
 
 def _is_true(stamp: Path) -> bool:
-    """Return whether all files that a stamp lists are there, none shorter than it was."""
+    """Return whether all files that a stamp lists are there."""
     try:
-        listed, kept = json.loads(stamp.read_text()), _kept()
-        return all(kept.get(name, -1) >= size for name, size in listed.items())
-    except (OSError, ValueError, AttributeError, TypeError):
+        listed = set(stamp.read_text().split("\n"))
+        return listed <= _kept()
+    except (OSError, ValueError):
         return False
 
 
-def _kept() -> dict[str, int]:
-    """Return the bytes of the files in the cache."""
+def _kept() -> set[str]:
+    """Return the files in the cache, but for those that are too short to hold anything.
+
+    No more is asked of them: processes that keep kernels at the same time write some files twice, or shorter.
+    """
     kernels: tuple[Any, ...] = _pixel_kernels.paint, _kernels.gather  # one of each room
     return {
-        f"{room}/{entry.name}": entry.stat().st_size
+        f"{room}/{entry.name}"
         for room, kernel in enumerate(kernels)
         for entry in os.scandir(kernel.stats.cache_path)
-        if entry.name.endswith((".nbi", ".nbc"))
+        if entry.name.endswith((".nbi", ".nbc")) and entry.stat().st_size >= _LEAST
     }
 
 
