@@ -18,6 +18,8 @@ HOSTILE = {
     "overwrite": ["true"],
     "virtual-device": ["'/dev/null'"],
     "backdrop": ["'/etc/hostname'"],
+    "roi": ["'{away}/x.png'", "'door= ../away/x.png'", "['1,2,3,4', 'door=link/x.png']"],
+    "privacy": ["'../away/x=y.png'", "['{away}/x.png']"],
 }
 PATHS = ["'{away}/x'", "'../away/x'", "'link/x'", "'sub/../../away/x'", "'file'", "'loop'"]
 NEEDED = {
@@ -76,7 +78,7 @@ def test_a_settings_file_of_a_stranger_is_refused_in_a_line(folder, capsys, scor
         "[camera]\nhost = 'localhost'\n",
         "log = 'sub/x.log'\nsave_model = 'm.npz'\noverwrite = false\n",
         "[live]\noutput = '-'\nbackdrop = 'blur'\n",
-        "roi = ['1,2,3,4']\nprivacy = ['1,2,3,4']\n",
+        "roi = ['1,2,3,4', 'door=1,2,3,4']\nprivacy = 'a=1%,2%;3%,4%;5%,6%'\n",
     ],
 )
 def test_what_stays_in_the_folder_may_be_set(folder, capsys, text):
