@@ -41,6 +41,12 @@ def _in_folder(value: Any) -> str:
     return "" if inside else f"may name what lies in this folder only, got {str(value)!r}"
 
 
+def _region_in_folder(value: Any) -> str:
+    """Look at a mask image too, which a region may be, with a name before it or without."""
+    text = str(value)
+    return _in_folder(text.strip()) or _in_folder(text.partition("=")[2].strip())
+
+
 def _on_loopback(host: str, value: Any) -> str:
     from bgsub.live.access import is_loopback  # noqa: PLC0415 - few files open a port
 
@@ -59,6 +65,7 @@ _LIMITS: dict[str, _Reason] = {
         ("output", "log", "model", "save-model", "record", "snapshots", "observed", "results", "masks", "csv", "sheet"),
         _in_folder,
     ),
+    **dict.fromkeys(("roi", "privacy"), _region_in_folder),
     **dict.fromkeys(("backdrop", "virtual-device"), _in_folder),  # an image; a device, which is a file in /dev
 }
 """By option, for all commands; what is not in the table may be set."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import math
 import zlib
 from typing import Any
 
@@ -21,6 +22,9 @@ def unpack(state: dict[str, Any]) -> np.ndarray:
     data = zlib.decompress(base64.b64decode(state["data"]))
     shape, dtype = tuple(state["shape"]), np.dtype(state["dtype"])
     if dtype.kind == "b":
-        bits = np.unpackbits(np.frombuffer(data, np.uint8), count=int(np.prod(shape)))
+        count = math.prod(shape)
+        if not 0 <= count <= 8 * len(data):  # what is missing would be made up
+            raise ValueError(f"no {count} bits in {len(data)} bytes")
+        bits = np.unpackbits(np.frombuffer(data, np.uint8), count=count)
         return bits.astype(bool).reshape(shape)
     return np.frombuffer(data, dtype).reshape(shape).copy()

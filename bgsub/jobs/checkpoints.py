@@ -187,16 +187,16 @@ class Checkpoints:
                 sink.checkpoint()  # what cannot be continued shows now, not after some time
             return list(sinks)
         ready: list[Sink] = []
-        for sink, state in zip(sinks, self.start.sinks or [], strict=True):
-            try:
-                with self.going_on():
+        with self.going_on():
+            for sink, state in zip(sinks, self.start.sinks or [], strict=True):
+                try:
                     sink.resume(state)
-                ready.append(sink)
-            except SinkError:
-                sink.abort()
-                if not is_finished(sink):
-                    raise
-                ready.append(_FinishedSink(sink, state))
+                    ready.append(sink)
+                except SinkError:
+                    sink.abort()
+                    if not is_finished(sink):
+                        raise
+                    ready.append(_FinishedSink(sink, state))
         return ready
 
     def follow(self, progress: Progress) -> None:

@@ -59,8 +59,8 @@ class Record:
     """
 
     def __init__(self, place: Path, output: Path, targets: Sequence[Path]) -> None:
-        names = sorted(_name(target, output) for target in targets)
-        digest = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape")).hexdigest()
+        self._names = {_name(target, output) for target in targets}
+        digest = hashlib.sha256("\0".join(sorted(self._names)).encode("utf-8", "surrogateescape")).hexdigest()
         self.path = place / f"done-{digest[:12]}.json"
         self._output, self._targets = output, targets
 
@@ -71,7 +71,9 @@ class Record:
         write_whole(self.path, json.dumps(record, indent=1).encode(), OutputError)
 
     def check(self, identity: JobIdentity, remedy: str) -> None:
-        """Refuse outputs that are not what the job would make; without a record nothing is known against them.
+        """Refuse outputs that are not what the job would make, by their record or else one of some of them.
+
+        Without either nothing is known against them.
 
         Raises
         ------
@@ -80,18 +82,22 @@ class Record:
         SinkError
             If they have changed, or the record cannot be read.
         """
-        try:
-            record = json.loads(self.path.read_bytes())
-            difference = identity.difference(JobIdentity.from_dict(record["identity"]))
-            change = "" if difference else change_since(record["outputs"], self._output)
-        except FileNotFoundError:
+        for path in (self.path, *sorted(self.path.parent.glob("done-*.json"))):
+            try:
+                record = json.loads(path.read_bytes())
+                if path != self.path and self._names.isdisjoint(record["outputs"]):
+                    continue
+                difference = identity.difference(JobIdentity.from_dict(record["identity"]))
+                change = "" if difference else change_since(record["outputs"], self._output)
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+                raise SinkError(f"'{path}' cannot be read: {error}; {remedy}") from None
+            if difference:
+                raise ParameterError(f"the outputs in '{self._output}' were made {difference}; {remedy}")
+            if change:
+                raise SinkError(f"{change}; {remedy}")
             return
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-            raise SinkError(f"'{self.path}' cannot be read: {error}; {remedy}") from None
-        if difference:
-            raise ParameterError(f"the outputs in '{self._output}' were made {difference}; {remedy}")
-        if change:
-            raise SinkError(f"{change}; {remedy}")
 
     def remove(self) -> None:
         """Forget it: the outputs are made anew."""

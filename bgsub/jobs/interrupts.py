@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -152,7 +153,9 @@ class Signals:
             return
         self._count, self._last = 0, -math.inf
         number = signal.Signals[name_of(unraisable.exc_value)]
-        again = threading.Timer(_AGAIN, os.kill, (os.getpid(), number))
+        # Windows ends a process at `os.kill`; elsewhere that alone wakes the main thread where it waits.
+        send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
+        again = threading.Timer(_AGAIN, send, (number,))
         again.daemon = True
         again.start()
 

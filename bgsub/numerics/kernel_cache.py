@@ -26,7 +26,7 @@ class KernelCache(FunctionCache):
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)
-        if os.stat(self.cache_path).st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
+        if os.name == "posix" and os.stat(self.cache_path).st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
             _tell(f"anybody may write into '{self.cache_path}': what is written there runs in this program (chmod o-w)")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:

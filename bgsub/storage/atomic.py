@@ -65,6 +65,7 @@ def replacing(path: Path, partial: Path | None = None, *, lasting: bool = True) 
     new one. Of many files without `lasting` some may be lost, or empty, until they are synced (`storage.lasting`).
     """
     partial = partial or partial_name(path)
+    unlink(partial)  # a link of somebody else would lead to another file
     try:
         yield partial
         (rename if lasting else os.replace)(partial, path)

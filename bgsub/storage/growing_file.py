@@ -74,6 +74,8 @@ class GrowingFile:
         self.close()
         with telling(self._target):
             with suppress(FileNotFoundError):
+                if self.path.is_symlink():
+                    raise SinkError(f"'{self._target}' cannot be continued: '{self.path}' is a link")
                 # Not "ab", which writes to the end whatever it was cut to in between.
                 self._file = self.path.open("r+b", buffering=0)
             there = 0 if self._file is None else self._file.seek(0, os.SEEK_END)
@@ -113,6 +115,7 @@ class GrowingFile:
 
     def _opened(self) -> io.FileIO:
         if self._file is None:
+            unlink(self.path)  # a link of somebody else would lead to another file
             self._file = self.path.open("wb", buffering=0)
         return self._file
 

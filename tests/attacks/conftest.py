@@ -12,6 +12,12 @@ def pytest_addoption(parser):
     parser.addoption("--long", action="store_true", help="try each attack many times, which takes an hour or more")
 
 
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--long", default=False):
+        for item in items:
+            item.add_marker(pytest.mark.timeout(0))  # that of CI is for the short ones
+
+
 @pytest.fixture
 def tries(request):
     """Return how often to try: ``tries(short, long)``."""

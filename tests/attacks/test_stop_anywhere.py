@@ -6,7 +6,7 @@ import sys
 
 import pytest
 from batch_fakes import run
-from stop_kit import LENGTH, SAVE, killed, make_job, make_source, short_segments, watching
+from stop_kit import LENGTH, SAVE, SEGMENT, killed, make_job, make_source, watching
 from video_fakes import content
 
 from bgsub.errors import StoppedError
@@ -23,16 +23,16 @@ def source(tmp_path_factory):
     return make_source(tmp_path_factory.mktemp("in"))
 
 
-@pytest.fixture(autouse=True)
-def segments(monkeypatch):
-    monkeypatch.setattr("bgsub.video.sinks.av._SEGMENT", None, raising=False)
-    short_segments()
+@pytest.fixture(scope="module", autouse=True)
+def segments():
+    with pytest.MonkeyPatch.context() as patch:  # back again before other files make their outputs
+        patch.setattr("bgsub.video.sinks.av._SEGMENT", SEGMENT)
+        yield
 
 
 @pytest.fixture(scope="module")
 def whole(source, tmp_path_factory):
     """The outputs of a run that nothing stops."""
-    short_segments()
     output = tmp_path_factory.mktemp("whole")
     run_job(make_job(source, output))
     return outputs(output)

@@ -1,12 +1,20 @@
 """A folder from a stranger, with a bgsub.toml in it, in which somebody runs the program."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
+from video_fakes import write_images
 
 from bgsub.cli import invoke, program
 from bgsub.cli.settings import long_names
+from bgsub.errors import SinkError
+from bgsub.jobs.job import Job
+from bgsub.jobs.run import run_job
+from bgsub.storage.atomic import partial_name, playable_name
+from bgsub.storage.growing_file import GrowingFile
 
 HOSTILE = {
     "serve": ["'0.0.0.0:0'", "'[::]:0'", "'192.0.2.1:8765'", "'example.org:0'", "':::0'", "'127.0.0.1.example.org:0'"],
@@ -18,6 +26,8 @@ HOSTILE = {
     "overwrite": ["true"],
     "virtual-device": ["'/dev/null'"],
     "backdrop": ["'/etc/hostname'"],
+    "roi": ["'{away}/x.png'", "'door= ../away/x.png'", "['1,2,3,4', 'door=link/x.png']"],
+    "privacy": ["'../away/x=y.png'", "['{away}/x.png']"],
 }
 PATHS = ["'{away}/x'", "'../away/x'", "'link/x'", "'sub/../../away/x'", "'file'", "'loop'"]
 NEEDED = {
@@ -76,7 +86,7 @@ def test_a_settings_file_of_a_stranger_is_refused_in_a_line(folder, capsys, scor
         "[camera]\nhost = 'localhost'\n",
         "log = 'sub/x.log'\nsave_model = 'm.npz'\noverwrite = false\n",
         "[live]\noutput = '-'\nbackdrop = 'blur'\n",
-        "roi = ['1,2,3,4']\nprivacy = ['1,2,3,4']\n",
+        "roi = ['1,2,3,4', 'door=1,2,3,4']\nprivacy = 'a=1%,2%;3%,4%;5%,6%'\n",
     ],
 )
 def test_what_stays_in_the_folder_may_be_set(folder, capsys, text):
@@ -94,3 +104,32 @@ def test_a_deep_file_is_no_toml(folder, capsys):
     Path("bgsub.toml").write_text("a = " + "[" * 100_000)
     assert invoke(["config"]) == 2
     assert capsys.readouterr().err == "bgsub: error: bgsub.toml: this is no TOML: it is nested too deeply\n"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_links_where_outputs_grow_lead_nowhere(folder, score, resume):
+    """A folder of results may come from a stranger as well."""
+    pytest.importorskip("av")
+    save = ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
+    source = write_images(folder / "in", np.zeros((12, 32, 48, 3), np.uint8))
+    job = Job(str(source), Path("out"), save=save, event_files=("csv", "jsonl", "coco", "html"), resume=resume)
+    job = replace(job, save_model=Path("out/model.npz"))
+    result = run_job(replace(job, output=Path("plain"), save_model=Path("plain/model.npz")))
+    Path("out").mkdir()
+    victims = [folder.parent / "away" / str(number) for number in range(2 * len(result.outputs))]
+    names = [name for path in result.outputs for name in (partial_name(path).name, playable_name(path).name)]
+    for name, victim in zip(names, victims, strict=True):
+        victim.write_text("precious")
+        Path("out", name).symlink_to(victim)
+    run_job(job)
+    survived = sum(victim.read_text() == "precious" for victim in victims)
+    score("links where outputs grow", len(victims), survived)
+
+
+def test_a_link_is_no_file_to_go_on_with(tmp_path):
+    victim, file = tmp_path / "victim", GrowingFile(tmp_path / "a.csv")
+    victim.write_text("precious")
+    file.path.symlink_to(victim)
+    with pytest.raises(SinkError, match=r"'.*a\.csv\.partial' is a link$"):
+        file.cut(3)
+    assert victim.read_text() == "precious"

@@ -181,6 +181,27 @@ def test_done_is_what_is_as_it_was_finished_and_of_the_same_options(inputs, tmp_
     assert run_job(job).already_done
 
 
+def test_a_part_of_what_is_finished_is_of_the_same_options_too(inputs, tmp_path):
+    job = make_job(inputs, tmp_path, "images", save=("mask.npz", "background-image"), resume=True, end="30")
+    run_job(job)
+    part = dataclasses.replace(job, save=("mask.npz",), parameters={**PARAMETERS, "rank": 5})
+    with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5; --save .*--overwrite"):
+        run_job(part)
+    assert not run_job(dataclasses.replace(part, overwrite=True)).already_done
+    assert run_job(part).already_done
+
+
+@pytest.mark.parametrize("keep", [0, 1])
+def test_states_of_too_few_outputs_are_no_checkpoint(inputs, tmp_path, keep):
+    job = make_job(inputs, tmp_path, "images", resume=True)
+    interrupt(job, EVERY + 2)
+    path = tmp_path / ".resume" / "state"
+    state = Checkpoint.read(path)
+    dataclasses.replace(state, sinks=state.sinks[:keep] or None).write(path)
+    with pytest.raises(SourceError, match=r"no run can go on from .*--overwrite starts anew$"):
+        run_job(job)
+
+
 def test_another_run_over_the_outputs_takes_the_note_of_a_finished_one_away(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save=("mask.npz",), resume=True, end="30")
     run_job(job)

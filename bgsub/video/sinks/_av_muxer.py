@@ -7,6 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from bgsub.storage.lasting import unlink
 from bgsub.video.sinks._av_audio import open_audio
 from bgsub.video.sinks._av_encoding import FORMATS, Encoding
 from bgsub.video.sources.av_container import import_av
@@ -38,6 +39,8 @@ class Muxer:
         # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
         if not isinstance(target, Path):
             options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # whoever reads need not wait for the next
+        else:
+            unlink(target)  # a link of somebody else would lead to another file
         file = str(target.absolute()) if isinstance(target, Path) else target
         self._container = av.open(file, "w", format=format, options=options)
         self._audio = None

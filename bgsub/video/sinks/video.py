@@ -14,7 +14,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
 from bgsub.storage.atomic import playable_name, telling
-from bgsub.storage.lasting import rename
+from bgsub.storage.lasting import rename, unlink
 from bgsub.video._quiet import quiet
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -106,6 +106,7 @@ class VideoSink(Sink):
 
     def _open(self, image: np.ndarray) -> None:
         height, width = padded_to_even(image).shape[:2]
+        unlink(self.partial_path)  # a link of somebody else would lead to another file
         with quiet():
             # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
             writer = cv2.VideoWriter(
