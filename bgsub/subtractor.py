@@ -15,6 +15,7 @@ from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
+from bgsub.numerics.threads import copied
 from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
 from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
@@ -346,7 +347,7 @@ class BackgroundSubtractor:
         if self.format is None or self._scenes is None or background is None:  # no frame yet, or none that went well
             return header, {}
         header["format"] = self.format.as_dict()
-        return header, {"scenes": self._scenes.state(), "background": background.copy()}
+        return header, {"scenes": self._scenes.state(), "background": copied(background)}
 
     @classmethod
     def from_snapshot(cls, header: dict[str, Any], state: State) -> BackgroundSubtractor:

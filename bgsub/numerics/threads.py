@@ -13,6 +13,10 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 
+import numpy as np
+
+_COPIED = 1 << 20  # bytes of a band below which a copy is not shared
+
 
 def cores() -> int:
     """Return the number of cores that this process may use."""
@@ -131,3 +135,13 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
             future.result()
     finally:
         pool.give_back(helpers)
+
+
+def copied(array: np.ndarray) -> np.ndarray:
+    """Return a contiguous copy of an array, by as many threads as are idle: one alone waits for memory."""
+    out = np.empty(array.shape, array.dtype)
+    axis = int(np.argmax(array.shape)) if array.ndim else 0
+    target, source = np.atleast_1d(out).swapaxes(0, axis), np.atleast_1d(array).swapaxes(0, axis)
+    bands = bands_for(array.nbytes, _COPIED, None)
+    in_bands(lambda begin, end, _band: np.copyto(target[begin:end], source[begin:end]), len(target), bands)
+    return out

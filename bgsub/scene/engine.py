@@ -11,7 +11,7 @@ import numpy as np
 
 from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
-from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _engine_kernels
 from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
 from bgsub.scene.frame_format import FrameFormat
@@ -60,8 +60,8 @@ class Canvas:
         """Return the two backgrounds, copied; nothing before the first frame."""
         if not self.count:
             return {}
-        before = {} if self.before is None else {"before": self.before.copy()}
-        return {"picture": self.picture.copy(), **before, "count": np.array([float(self.count)])}
+        before = {} if self.before is None else {"before": copied(self.before)}
+        return {"picture": copied(self.picture), **before, "count": np.array([float(self.count)])}
 
     def set_state(self, state: State) -> None:
         """Take over the two backgrounds; ParameterError when they do not fit."""

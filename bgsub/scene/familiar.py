@@ -14,7 +14,7 @@ import numpy as np
 
 from bgsub.numerics.pages import sparse_zeros
 from bgsub.numerics.state import State, array_of, numbers_of
-from bgsub.numerics.threads import in_bands
+from bgsub.numerics.threads import copied, in_bands
 from bgsub.scene import _familiar_kernels
 from bgsub.scene._familiar_kernels import Memory
 from bgsub.scene.frame_format import lanes_of
@@ -98,7 +98,7 @@ class FamiliarBackground:
         """Return shares, samples of the pixels that have some, which these are, and the number of frames, copied."""
         used = self._used()
         numbers = np.array([float(self._frame)])
-        return {"share": self.share.copy(), "samples": self.samples[used], "used": np.packbits(used), "frame": numbers}
+        return {"share": copied(self.share), "samples": self.samples[used], "used": np.packbits(used), "frame": numbers}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the arrays do not fit."""
@@ -114,5 +114,10 @@ class FamiliarBackground:
         """Return which pixels have samples, (h * w,) bool."""
         words = self.samples.reshape(len(self.samples), -1).view(np.uint64)
         used = np.zeros(len(words), bool)
-        used[np.flatnonzero(words.reshape(-1) != 0) // words.shape[1]] = True  # many times as fast as `any` of few
+
+        def look(begin: int, end: int, _band: int) -> None:
+            some = np.flatnonzero(words[begin:end].reshape(-1) != 0)  # many times as fast as `any` of few
+            used[begin + some // words.shape[1]] = True
+
+        in_bands(look, len(words), self._bands)
         return used

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.numerics.state import State, array_of
+from bgsub.numerics.threads import copied
 from bgsub.scene import _illumination_kernels
 from bgsub.scene.frame_format import plain
 
@@ -205,7 +206,7 @@ class Illumination:
 
     def state(self) -> State:
         """Return the remembered backgrounds, copied."""
-        return {f"memory{i}": background.copy() for i, background in enumerate(self._memory)}
+        return {f"memory{i}": copied(background) for i, background in enumerate(self._memory)}
 
     def set_state(self, state: State) -> None:
         """Take over remembered backgrounds; ParameterError when they do not fit the frames."""

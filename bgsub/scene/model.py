@@ -7,6 +7,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of, part_of
+from bgsub.numerics.threads import copied
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
 from bgsub.scene.background import Background, Compared, StartBackground, TrackedBackground
 from bgsub.scene.calm import Calm
@@ -254,14 +255,14 @@ class SceneModel:
             "objects": self.objects.state(),
             "stabiliser": self.stabiliser.state(),
             "canvas": self.canvas.state(),
-            "mask": self.mask.copy(),
+            "mask": copied(self.mask),
             **self._calm.state(),
         }
         if self.start is not None:
             return {**state, "start": self.start.state()}
         if self.tracked is None:
             return state
-        return {**state, "tracker": self.tracked.tracker.state(), "cost_scale": self.tracked.scale.copy()}
+        return {**state, "tracker": self.tracked.tracker.state(), "cost_scale": copied(self.tracked.scale)}
 
     @classmethod
     def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneModel:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.numerics.state import State, array_of, numbers_of
-from bgsub.numerics.threads import in_bands
+from bgsub.numerics.threads import copied, in_bands
 from bgsub.scene import _pixel_kernels
 
 _RATE = 0.02  # per frame
@@ -94,7 +94,7 @@ class NoiseScale:
 
     def state(self) -> State:
         """Return the scale, and for how long it was learned, copied."""
-        return {"sigma": self.sigma.copy(), "numbers": np.array([float(self._learned), float(self.knows_nothing)])}
+        return {"sigma": copied(self.sigma), "numbers": np.array([float(self._learned), float(self.knows_nothing)])}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the arrays do not fit."""

@@ -14,7 +14,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.numerics.state import State, array_of, numbers_of
-from bgsub.numerics.threads import bands_for, in_bands
+from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _standing_objects_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
@@ -74,9 +74,9 @@ class StandingObjects:
     def state(self) -> State:
         """Return what the next frame depends on, copied; see `bgsub.numerics.state`."""
         state: State = {
-            "age": self.age.copy(),
-            "anchor": self.anchor.copy(),
-            "support": self.support.copy(),
+            "age": copied(self.age),
+            "anchor": copied(self.anchor),
+            "support": copied(self.support),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self._settling)]),
         }
         return state if self._hasty is None else {**state, "hasty": self._hasty.copy()}

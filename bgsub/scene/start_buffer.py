@@ -8,7 +8,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
-from bgsub.numerics.threads import cores, in_bands
+from bgsub.numerics.threads import copied, cores, in_bands
 from bgsub.scene import _start_colours_kernels
 
 
@@ -31,7 +31,7 @@ class StartBuffer:
 
     def state(self) -> State:
         """Return the frames so far, copied."""
-        return {"frames": self.frames[: self.count].copy()} if self.count else {}
+        return {"frames": copied(self.frames[: self.count])} if self.count else {}
 
     def set_state(self, state: State) -> None:
         """Go on where another buffer stood; ParameterError when the frames do not fit."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.state import State, array_of
+from bgsub.numerics.threads import copied
 from bgsub.tracking import _kernels
 from bgsub.tracking.coefficients import Fit
 from bgsub.tracking.deferred import WHOLE, DeferredStep
@@ -101,7 +102,7 @@ class Basis:
         """Return what the next vector depends on; `rows` of the stack are in use, that of e the last of them."""
         deferred = self.deferred
         return {
-            "stack": self.stack[:rows, : self.m].copy(),
+            "stack": copied(self.stack[:rows, : self.m]),
             "N": deferred.N.copy(),
             "G": deferred.G.copy(),
             "blocks": np.array([deferred.block, deferred.turn, self.newest]),

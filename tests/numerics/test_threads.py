@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from bgsub import BackgroundSubtractor
 from bgsub.numerics import threads
-from bgsub.numerics.threads import bands_for, cores, in_bands, one_blas_thread
+from bgsub.numerics.threads import bands_for, copied, cores, in_bands, one_blas_thread
 from bgsub.scene import _familiar_kernels
 from bgsub.scene._familiar_kernels import Memory
 from bgsub.scene.frame_format import lanes_of
@@ -264,3 +264,13 @@ def test_the_limit_of_the_blas_is_never_lifted_by_another():
     with one_blas_thread():
         assert blas_threads() == {1}
     assert blas_threads() == {2}
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (7,), (3, 400_001), (400, 300, 3), (2, 2, 700_000)])
+def test_a_copy_is_another_contiguous_array(shape):
+    whole = np.random.default_rng(0).integers(0, 99, (*shape[:-1], 2 * shape[-1]) if shape else ()).astype(np.int16)
+    part = whole[..., ::2] if shape else whole
+    copy = copied(part)
+    np.testing.assert_array_equal(copy, part)
+    assert copy.flags.c_contiguous
+    assert not np.shares_memory(copy, part)
