@@ -96,7 +96,8 @@ def test_frames_are_shown_while_one_is_late_and_only_separated_ones_are_recorded
 
     Pipeline(camera, subtractor, [recording, screen], controls=controls, progress=progress).run()
     # Before the late one came out, the frames behind it, each once; after it the newest is separated.
-    assert screen.previews == [(SLOW, SLOW + 1 + number) for number in range(SHOWN)]
+    # (On a busy machine that one may be late as well.)
+    assert screen.previews[:SHOWN] == [(SLOW, SLOW + 1 + number) for number in range(SHOWN)]
     assert [frame.index for frame in recording.frames] == [*range(SLOW + 1), SLOW + SHOWN]
     assert screen.threads == {threading.current_thread()}
     assert late == [(True, "the mask is late")]
