@@ -102,8 +102,13 @@ def finishing() -> Iterator[None]:
 def afterwards() -> Iterator[None]:
     """Let signals wait for the end of the block, whose parts belong together."""
     came: list[int] = []
-    with taken(came.append):
-        yield
+    try:
+        with taken(came.append):
+            yield
+    except Exception as error:
+        if came:  # processes that got the signal as well may be what has failed
+            raise interruption(came[0]) from error
+        raise
     if came:
         raise interruption(came[0])
 

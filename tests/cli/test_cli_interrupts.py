@@ -11,6 +11,7 @@ from cli_inputs import PROGRAM
 from video_fakes import read_video
 
 import bgsub
+from bgsub.jobs.interrupts import afterwards, terminations
 
 WHO = {signal.SIGINT: "the user", signal.SIGTERM: "SIGTERM"}
 FURTHER = "; with --resume it begins anew, with checkpoints to go on from"
@@ -98,3 +99,17 @@ def test_a_signal_from_outside(tmp_path, endless_stream, number):
     panels = read_video(tmp_path / "out" / "panel.mp4")
     assert len(panels) == count
     assert panels[0].shape == (64, 96, 3)
+
+
+def gone(number=None):
+    if number is not None:
+        signal.raise_signal(number)
+    raise OSError("the processes have gone")
+
+
+def test_what_fails_while_a_signal_waits_failed_by_it():
+    with terminations(), pytest.raises(KeyboardInterrupt) as caught, afterwards():
+        gone(signal.SIGINT)
+    assert str(caught.value.__cause__) == "the processes have gone"
+    with terminations(), pytest.raises(OSError, match="have gone"), afterwards():
+        gone()
