@@ -7,9 +7,9 @@ file decides by its first bytes what it is taken for, so that the kinds are name
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+
+from bgsub.video._process_wide import ProcessWide
 
 _CONTAINERS = (
     "3dostr,4xm,amv,apng,asf,asf_o,avi,bfi,bink,cine,dhav,dv,dxa,filmstrip,flic,flv,gif,gxf,ifv,ipmovie,ivf,ivr,jv,kux,"
@@ -28,30 +28,26 @@ FORMATS = ",".join((_CONTAINERS, _STREAMS, _PICTURES))
 _VARIABLE = "OPENCV_FFMPEG_CAPTURE_OPTIONS"
 _DEFAULT = "rtsp_flags;prefer_tcp"  # what OpenCV itself sets while the variable is not there
 
-_lock = threading.Lock()
-_depth = 0
-_previous: str | None = None
+
+def _contain() -> str | None:
+    previous = os.environ.get(_VARIABLE)
+    os.environ[_VARIABLE] = f"{previous or _DEFAULT}|format_whitelist;{FORMATS}"
+    return previous
 
 
-@contextmanager
-def contained() -> Iterator[None]:
+def _restore(previous: str | None) -> None:
+    if previous is None:
+        del os.environ[_VARIABLE]
+    else:
+        os.environ[_VARIABLE] = previous
+
+
+_contained = ProcessWide(_contain, _restore)
+
+
+def contained() -> AbstractContextManager[None]:
     """Have OpenCV open none but the `FORMATS` inside the block; blocks nest, also across threads.
 
     OpenCV takes options of FFmpeg from a variable of the environment only; those of the user stay.
     """
-    global _depth, _previous  # noqa: PLW0603 - the environment is global as well
-    with _lock:
-        if _depth == 0:
-            _previous = os.environ.get(_VARIABLE)
-            os.environ[_VARIABLE] = f"{_previous or _DEFAULT}|format_whitelist;{FORMATS}"
-        _depth += 1
-    try:
-        yield
-    finally:
-        with _lock:
-            _depth -= 1
-            if _depth == 0:
-                if _previous is None:
-                    del os.environ[_VARIABLE]
-                else:
-                    os.environ[_VARIABLE] = _previous
+    return _contained.held()
