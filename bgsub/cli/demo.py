@@ -37,8 +37,9 @@ _SIZE = (320, 240)
 def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -> None:
     """Make a scene with movers and changing light, separate it, and score the masks.
 
-    Writes mask.mkv, panel.mp4 (input, background, foreground, mask) and strip.png (input, background and mask
-    of the busiest frame), and prints how well the masks agree with the exact ones.
+    Writes mask.mkv, panel.mp4 (input, background, foreground, mask), input.mp4, a video to try the other commands on,
+    and strip.png (input, background and mask of the busiest frame), and prints how well the masks agree with the
+    exact ones.
     """
     strip = output / "strip.png"
     sinks.prepare_folder(output)  # before the work of making the scene
@@ -46,7 +47,7 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -
     referee = evaluation.Referee(made)
     with referee.source as source:
         source.name = f"scene '{scene}'"
-        outputs = sinks.create_sinks(output, ["mask", "panel"], source, "video")
+        outputs = sinks.create_sinks(output, ["mask", "panel", "input"], source, "video")
         subtractor = bgsub.BackgroundSubtractor(fps=float(made.rate))
         result = run_pipeline(source, subtractor, outputs, Telling(quiet, observer=referee))
     check_whole(result, ends=True)

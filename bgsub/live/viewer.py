@@ -115,8 +115,6 @@ class Viewer:
         return annotated(separation, picture, tiles) if self._controls.boxes or name == "boxes" else picture
 
     def _plain(self, separation: Separation, name: str) -> np.ndarray:
-        if name == "input":
-            return to_bgr8(separation.frame)
         if name == "cutout":
             found = np.equal(separation.mask, FOREGROUND).view(np.uint8)
             return cv2.copyTo(to_bgr8(separation.frame), found, self._backdrop(separation).copy())

@@ -14,6 +14,7 @@ from bgsub.errors import ParameterError, did_you_mean
 # Those of bgsub.video.views; written out because importing that would import NumPy and OpenCV.
 VIEWS = (
     "mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours", "panel", "boxes",
+    "input",
 )  # fmt: skip
 ANNOTATED = ("overlay", "contours", "panel", "boxes")
 """The views that can show what was found; boxes does always."""

@@ -38,14 +38,17 @@ def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch)
     monkeypatch.setattr("bgsub.synthetic.scene", cache(scene))  # the room is drawn once for all
     out = tmp_path / "out"
     answer = cli("demo", "--duration", 60, "-o", out, "--seed", 1).clean()
-    assert sorted(path.name for path in out.iterdir()) == ["mask.mkv", "panel.mp4", "strip.png"]
+    assert sorted(path.name for path in out.iterdir()) == ["input.mp4", "mask.mkv", "panel.mp4", "strip.png"]
     masks = [frame[:, :, 0] for frame in read_video(out / "mask.mkv")]
     total = Confusion()
     for mask, (_, truth) in zip(masks, synthetic.scene("lobby", size=(320, 240), length=60, seed=1), strict=True):
         total += confusion(mask, truth)
     first, second = answer.out.splitlines()
     assert first.startswith("scene 'lobby': 60 frames of 320x240; foreground ")
-    assert first.endswith(f"; wrote {out / 'mask.mkv'}, {out / 'panel.mp4'}")
+    assert first.endswith(f"; wrote {out / 'mask.mkv'}, {out / 'panel.mp4'}, {out / 'input.mp4'}")
+    shown = synthetic.scene("lobby", size=(320, 240), length=60, seed=1)
+    for frame, (image, _) in zip(read_video(out / "input.mp4"), shown, strict=True):
+        assert np.abs(frame.astype(int) - image).mean() < 6  # grey levels
     assert second == (
         f"against the exact masks: recall {total.recall:.3f}, precision {total.precision:.3f}, "
         f"F {total.f_measure:.3f}; one frame of it: {out / 'strip.png'}"

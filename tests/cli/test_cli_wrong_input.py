@@ -8,7 +8,10 @@ from video_fakes import write_images
 from bgsub.video.timecode import SYNTAX
 
 RUN_HELP = "see bgsub run --help"
-VIEWS = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes, background-image"
+VIEWS = (
+    "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes, input, "
+    "background-image"
+)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ class Tunable(ThresholdSubtractor):
 
 
 def test_views():
-    assert set(LIVE_VIEWS) == {*VIEWS, "input"}
+    assert set(LIVE_VIEWS) == set(VIEWS)
     assert len(LIVE_VIEWS) == 11  # one more than digits
     with pytest.raises(ParameterError):
         Controls("nothing")

@@ -62,7 +62,7 @@ class RecorderSink(Sink):
     feed : EventFeed, optional
         Shared with other sinks; by default one of its own.
     view : str
-        ``"input"``, the frames as they are, or one of `VIEWS`; ``cutout`` without its transparency.
+        One of `VIEWS`; ``cutout`` without its transparency.
     name : str, optional
         Name of the clips; see `ClipNames`.
     source : str
@@ -120,7 +120,7 @@ class RecorderSink(Sink):
         if self._rules.merge and not av_container.is_available():
             raise DependencyError("merging clips needs the package av: pip install 'bgsub[av]'")
         self._feed = feed or EventFeed(ObjectLinker(None if rate is None else float(rate)), follow=False)
-        self._view: Callable[[Separation], np.ndarray] = _input if view == "input" else get_view(view)
+        self._view: Callable[[Separation], np.ndarray] = get_view(view)
         self._exact = view == "mask"
         ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
         self._copies = ending is not None
@@ -278,7 +278,3 @@ class _GrowingClip:
         self.peak = max(self.peak, share, *(area / separation.mask.size for area in areas))
         if share > self._shown or not self.thumbnail:
             self._shown, self.thumbnail = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))
-
-
-def _input(separation: Separation) -> np.ndarray:
-    return separation.frame

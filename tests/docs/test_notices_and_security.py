@@ -16,7 +16,7 @@ from bgsub.errors import ParameterError
 from bgsub.events.notices.notice import PLACEHOLDERS, Notice
 from bgsub.live.access import Access
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "home-automation.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 WEBHOOK = "http://homeassistant.local:8123"

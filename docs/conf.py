@@ -1,0 +1,39 @@
+"""Configuration of the documentation: ``pip install '.[docs]'``, then ``sphinx-build -W docs site``."""
+
+import sys
+from pathlib import Path
+
+import bgsub
+
+sys.path.insert(0, str(Path(__file__).parent / "_extensions"))
+
+project = "bgsub"
+author = "The bgsub developers"
+project_copyright = author
+release = version = bgsub.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "mathml"]
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_extensions"]
+nitpicky = False  # types in docstrings are words
+
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "fieldlist", "colon_fence"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # the docstrings tell types, with shapes
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+napoleon_use_ivar = True
+default_role = "code"
+
+html_theme = "furo"
+html_title = f"bgsub {release}"
+html_static_path = ["_static"]
+html_css_files = ["bgsub.css"]
+html_show_sphinx = False
+html_copy_source = False
+copybutton_exclude = ".linenos, .gp, .go"
+
+linkcheck_timeout = 20
+linkcheck_anchors = False

@@ -1,0 +1,128 @@
+"""Every block of code on the pages of the documentation is run, in order, or understood at least."""
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pages import DOCS, PAGES, ROOT, blocks
+from video_fakes import write_video
+
+from bgsub import synthetic
+from bgsub.cli import invoke, main
+
+# Pages with tests of their own.
+ELSEWHERE = {"home-automation.md", "security.md"}
+RUN = [page for page in PAGES if page not in ELSEWHERE]
+_PROGRAMS = Path(sys.executable).parent
+_AS_PRINTED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@pytest.fixture(scope="session")
+def videos(tmp_path_factory):
+    """A folder of short videos that the pages take for the reader's own."""
+    folder = tmp_path_factory.mktemp("videos")
+    made = synthetic.scene("street", size=(160, 120), length=120, seed=1)
+    frames = np.stack([image for image, _ in made])
+    for name, part in {
+        "street.mp4": frames, "cam-1.mp4": frames[:60], "cam-2.mp4": frames[60:], "video.mp4": frames,
+    }.items():  # fmt: skip
+        write_video(folder / name, part, codec="mp4v")
+    return folder
+
+
+@pytest.fixture
+def desk(tmp_path, videos, monkeypatch):
+    """The folder in which the reader of a page works."""
+    (tmp_path / "datasets").symlink_to(ROOT / "datasets")
+    for video in videos.iterdir():
+        (tmp_path / video.name).symlink_to(video)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    return tmp_path
+
+
+def run_shell(code):
+    path = os.pathsep.join([str(_PROGRAMS), os.environ["PATH"]])
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def run_python(code, names):
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(code, "page", "exec"), names)
+    return printed.getvalue()
+
+
+def check_settings(code):
+    tomllib.loads(code)
+    Path("page.toml").write_text(code, encoding="utf-8")
+    for command in ("run", "live"):
+        assert invoke(["config", command, "--config", "page.toml"]) == 0, code
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_what_a_page_shows_runs_and_prints_what_it_says(page, desk):
+    names = {"__name__": "page"}
+    for block in blocks(page):
+        if block.reason:
+            continue
+        if block.language == "sh":
+            printed = run_shell(block.code)
+        elif block.language == "python":
+            printed = run_python(block.code, names)
+        else:
+            assert block.language in {"toml", "text"}, f"what is to be done with {block.language} on {page}?"
+            if block.language == "toml":
+                check_settings(block.code)
+            continue
+        if block.printed is not None:
+            assert doctest.OutputChecker().check_output(block.printed, printed, _AS_PRINTED), f"{block.code}\n{printed}"
+
+
+def bgsub_commands(code):
+    """Return the words of each call of bgsub in lines of a shell."""
+    lines = code.replace("\\\n", " ").splitlines()
+    parts = [part for line in lines for part in re.split(r"\s(?:&&|\|)\s", line)]
+    words = [shlex.split(part, comments=True) for part in parts]
+    return [part[1:] for part in words if part and Path(part[0]).name == "bgsub"]
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_what_a_page_cannot_run_is_understood_at_least(page, desk):
+    for block in blocks(page):
+        if block.reason is None:
+            continue
+        if block.language == "python":
+            compile(block.code, page, "exec")
+        for words in bgsub_commands(block.code) if block.language == "sh" else ():
+            command = main.get_command(main.make_context("bgsub", [], resilient_parsing=True), words[0])
+            assert command is not None, words
+            command.make_context(f"bgsub {words[0]}", list(words[1:]))
+        for extra in re.findall(r"pip install [^\n]*\[([\w,-]+)\]", block.code):
+            known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+                "optional-dependencies"
+            ]
+            assert set(extra.split(",")) <= set(known)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_each_block_is_seen(page):
+    text = (DOCS / page).read_text(encoding="utf-8")
+    code = [line for line in text.splitlines() if re.match(r"\s*```[a-z]", line)]
+    assert len(code) == sum(1 + (block.printed is not None) for block in blocks(page)), (
+        "a block in a list, or unclosed?"
+    )
