@@ -15,36 +15,63 @@ from pathlib import Path
 
 import click
 
-from bgsub._version import __version__
 from bgsub.cli.batch import batch
 from bgsub.cli.bench import bench
 from bgsub.cli.camera import camera
+from bgsub.cli.completion import completion
 from bgsub.cli.config import config
 from bgsub.cli.decompose import decompose
 from bgsub.cli.demo import demo
 from bgsub.cli.evaluate import evaluate
+from bgsub.cli.help import write_sections
 from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
 from bgsub.cli.verdict import FAILURE, OK, READER_GONE, verdict
+from bgsub.cli.version import print_versions
 from bgsub.cli.warm_up import warm_up
 from bgsub.errors import StoppedError
 from bgsub.jobs.interrupts import interruption, take_signals, terminations
 
+_GROUPS = {
+    "Separate": (run, batch, decompose),
+    "Watch": (live, track, camera),
+    "Measure": (demo, evaluate, bench),
+    "Set up": (config, completion, warm_up),
+}
+
 
 class Program(click.Group):
-    """The commands in the order of their use, not of the alphabet."""
+    """The commands, in groups."""
+
+    groups = _GROUPS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_sections(
+            formatter,
+            {
+                group: [(one.name or "", one.get_short_help_str(limit=100)) for one in members]
+                for group, members in self.groups.items()
+            },
+        )
 
 
 @click.group(
     cls=Program,
     invoke_without_command=True,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="bgsub")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=print_versions,
+    help="Show the versions of bgsub and of what it uses.",
+)
 @click.option("-v", "--verbose", is_flag=True, help="Log what happens; show the traceback of a failure.")
 @click.option(
     "--config",
@@ -56,9 +83,16 @@ class Program(click.Group):
 @click.option("--no-config", is_flag=True, envvar=["BGSUB_NO_CONFIG"], help="Read no settings from files.")
 @click.pass_context
 def program(context: click.Context, verbose: bool, config: Path | None, no_config: bool) -> None:
-    """Find what moves in front of a fixed camera: live, or in videos and images.
+    """Find what moves in front of a fixed camera: masks, clips and lists of it, from files or live.
 
-    Every option can be set in a file bgsub.toml or as a variable BGSUB_OPTION as well; see bgsub config --help.
+    \b
+    Begin with:
+      bgsub demo                      a made scene, separated into bgsub-demo/
+      bgsub live                      the camera of this machine, in a window
+      bgsub run video.mp4 -o out      the masks of a video, in out/
+
+    bgsub COMMAND --help shows the options that most people need and examples. Every option can be set in a file
+    bgsub.toml or as a variable BGSUB_OPTION as well; see bgsub config --help.
     """
     if no_config and context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--no-config and --config exclude each other")
@@ -68,8 +102,9 @@ def program(context: click.Context, verbose: bool, config: Path | None, no_confi
         click.echo(context.get_help())
 
 
-for _command in (run, track, batch, live, camera, decompose, demo, evaluate, bench, warm_up, config):
-    program.add_command(_command)
+for _members in _GROUPS.values():
+    for _command in _members:
+        program.add_command(_command)
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.blocks import count
+from bgsub.cli.blocks import count, one_of_files, option
+from bgsub.cli.help import METHOD, OUTPUT, RUNNING, Example
 from bgsub.cli.job_options import job_options, make_job
 from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
 from bgsub.cli.options import MethodCommand, folder_option
@@ -25,28 +26,50 @@ if TYPE_CHECKING:
     from bgsub.jobs.job import Job
 
 
-@click.command(cls=MethodCommand, short_help="Separate any number of files, in parallel or on many machines.")
-@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...")
+@click.command(
+    cls=MethodCommand,
+    short_help="Separate any number of files, in parallel or on many machines.",
+    common=(
+        *("output", "save", "overwrite", "duration", "rate", "event-files", "roi", "record"),
+        *("threshold", "min-area", "scale", "shadows", "absorb-after", "workers", "scheduler"),
+    ),
+    examples=(
+        Example('bgsub batch "*.mp4" -o results', "The masks of every video here, by all cores"),
+        Example("bgsub batch recordings -o results --record clips --save panel.mp4", "Clips of motion of each"),
+        Example("bgsub batch recordings -o results --scheduler tcp://host:8786", "By the machines of a Dask cluster"),
+    ),
+)
+@click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...", shell_complete=one_of_files())
 @folder_option
-@click.option(
+@option(
     "--workers",
+    group=RUNNING,
     type=click.IntRange(1),
     metavar="N",
     help="Processes on this machine; they share its cores.  [default: one per core, no more than files]",
 )
-@click.option(
+@option(
     "--scheduler",
+    group=RUNNING,
     metavar="ADDRESS",
     help="Use the workers of a running Dask scheduler, such as tcp://host:8786; they must see the same files.",
 )
 @count(
-    "--retries", least=0, default=2, text="Further attempts after a failure that may pass: a full disk, a dead worker."
+    "--retries",
+    group=RUNNING,
+    least=0,
+    default=2,
+    text="Further attempts after a failure that may pass: a full disk, a dead worker.",
 )
-@click.option("--overwrite", is_flag=True, help="Do everything again, also what is done.")
+@option("--overwrite", group=OUTPUT, is_flag=True, help="Do everything again, also what is done.")
 @job_options
 @record_options
-@click.option(
-    "--save-model", "model_name", metavar="NAME", help="Write the model of each file at the end, into its folder."
+@option(
+    "--save-model",
+    "model_name",
+    group=METHOD,
+    metavar="NAME",
+    help="Write the model of each file at the end, into its folder.",
 )
 @report_options
 def batch(
@@ -62,7 +85,7 @@ def batch(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Do what "bgsub run" does with each of any number of files, but for --on-event, --webhook and --snapshots.
+    """Do what "bgsub run" does with any number of files, but for the notices to other programs.
 
     PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4" or
     "data/**" (videos and folders of images at any depth), or @FILE, a text file with one of these per line; what is
@@ -77,9 +100,9 @@ def batch(
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
     if "-" in patterns:
         raise ParameterError("a batch takes files, got '-': bgsub run reads standard input")
-    for option, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record)):
+    for flag, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record)):
         if path is not None and Path(path).name != str(path):
-            raise ParameterError(f"{option} takes the name of a {kind} without a folder here, got '{path}'")
+            raise ParameterError(f"{flag} takes the name of a {kind} without a folder here, got '{path}'")
 
     def job_of(source: str, folder: Path) -> Job:
         model = None if model_name is None else folder / model_name

@@ -9,6 +9,9 @@ from contextlib import nullcontext, suppress
 import click
 
 from bgsub import live, video
+from bgsub.cli.blocks import one_of_files, option
+from bgsub.cli.help import INPUT, RUNNING, Example
+from bgsub.cli.live_options import parse_place
 from bgsub.cli.options import scene_option
 from bgsub.cli.origins import called
 from bgsub.cli.settings import Command
@@ -24,43 +27,66 @@ def _parse_size(context: click.Context, option: click.Parameter, value: str) -> 
     return int(match[1]), int(match[2])
 
 
-@click.command(cls=Command, short_help="Serve a synthetic scene as a network camera, to try live runs without one.")
-@click.argument("source", required=False)
+@click.command(
+    cls=Command,
+    short_help="Serve a synthetic scene as a network camera, to try live runs.",
+    examples=(
+        Example("bgsub camera --serve 8554", "A scene; then, elsewhere: bgsub live http://127.0.0.1:8554"),
+        Example("bgsub camera video.mp4 --rate 10", "A video, again and again"),
+    ),
+)
+@click.argument("source", required=False, shell_complete=one_of_files())
 @scene_option
-@click.option("--size", default="320x240", show_default=True, callback=_parse_size, metavar="WxH", help="Of a scene.")
-@click.option(
+@option(
+    "--size",
+    group=INPUT,
+    default="320x240",
+    show_default=True,
+    callback=_parse_size,
+    metavar="WxH",
+    help="Width and height of a scene.",
+)
+@option(
     "--rate",
+    group=INPUT,
     type=click.FloatRange(0, min_open=True),
     default=25.0,
     show_default=True,
     metavar="X",
     help="Frames per second.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="0.0.0.0 serves the whole network.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="By default any free one.")
-@click.option(
+@option(
+    "--serve",
+    group=RUNNING,
+    default="0",
+    metavar="[HOST:]PORT",
+    callback=parse_place,
+    help="Where: on this machine, or in the network (0.0.0.0:8765).  [default: any free port of this machine]",
+)
+@option(
     "--cut-every",
+    group=RUNNING,
     type=click.FloatRange(0, 1e6, min_open=True),
     metavar="SECONDS",
     help="Drop all connections that often, as a bad line does.",
 )
-@click.option("--stamp", is_flag=True, help="Write number and time into each picture, to be read by programs.")
+@option("--stamp", group=INPUT, is_flag=True, help="Write number and time into each picture, to be read by programs.")
 def camera(
     *,
     scene: str,
     source: str | None,
     size: tuple[int, int],
     rate: float,
-    host: str,
-    port: int,
+    serve: tuple[str, int],
     cut_every: float | None,
     stamp: bool,
 ) -> None:
-    """Serve pictures as Motion JPEG over HTTP until Ctrl-C, and print the address for ``bgsub live``.
+    """Serve pictures as Motion JPEG over HTTP until Ctrl-C, and print the address for bgsub live.
 
     SOURCE is a video or a folder of images, which comes again and again; without it a scene is made.
     """
     with suppress(KeyboardInterrupt), nullcontext(scene) if source is None else video.open_source(source) as pictures:
+        host, port = serve
         served = live.LoopbackCamera(pictures, rate, port, host, size=size, stamped=stamp)
         try:
             with served:

@@ -10,9 +10,11 @@ from typing import Any
 
 import click
 
+from bgsub.cli.blocks import option
+from bgsub.cli.help import OUTPUT, RUNNING, Example
 from bgsub.cli.options import MethodCommand, MethodParameter
 from bgsub.cli.origins import Setting, setting_of
-from bgsub.cli.settings import Command, apply, commands, files, load, long_names
+from bgsub.cli.settings import Command, CommandOfItself, apply, commands, files, load, long_names
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
 from bgsub.errors import SinkError, did_you_mean
 from bgsub.parameters import SUBTRACTOR
@@ -36,18 +38,24 @@ class Row:
         return "default" if self.setting is None else self.setting.place
 
 
-class SettingsCommand(Command):
-    """The command that shows the settings of the others and has none of its own."""
-
-    takes_settings = False
+def _complete(context: click.Context, _argument: click.Parameter, begun: str) -> list[str]:
+    return [name for name in commands(context) if name.startswith(begun)]
 
 
-@click.command(cls=SettingsCommand, short_help="Show the settings that hold, and where they stand.")
-@click.argument("command", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
+@click.command(
+    cls=CommandOfItself,
+    short_help="Show the settings that hold, and where they stand.",
+    examples=(
+        Example("bgsub config run", "What bgsub run would do, and where that is written"),
+        Example("bgsub config --init", "A bgsub.toml with every option, to be changed"),
+    ),
+)
+@click.argument("command", required=False, shell_complete=_complete)
+@option("--json", "as_json", group=RUNNING, is_flag=True, help="Print one JSON object.")
+@option(
     "--init",
     "template",
+    group=OUTPUT,
     is_flag=False,
     flag_value=FILE_NAME,
     type=click.Path(path_type=Path),
@@ -103,13 +111,13 @@ def _rows(command: Command, settings: Settings | None) -> list[Row]:
     context = click.Context(command, info_name=command.name)
     apply(context, settings or {})
     rows = []
-    for key, option in long_names(command).items():
-        setting = None if settings is None else _held(context, option)
-        if option.hidden and setting is None:
+    for key, one in long_names(command).items():
+        setting = None if settings is None else _held(context, one)
+        if one.hidden and setting is None:
             continue
-        value = _plain(_value(context, option, setting))
-        shown = _SECRET if option.hide_input and value is not None else value
-        rows.append(Row(key, shown, setting, option.help or ""))
+        value = _plain(_value(context, one, setting))
+        shown = _SECRET if one.hide_input and value is not None else value
+        rows.append(Row(key, shown, setting, one.help or ""))
     return rows
 
 

@@ -11,9 +11,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bgsub.cli.blocks import PATH, block, choice
+from bgsub.cli.blocks import PATH, block, choice, one_of_files, option
+from bgsub.cli.help import INPUT, METHOD, OUTPUT, Example
 from bgsub.cli.logs import Reporting, logger, progress_logger, report_options, to_file
-from bgsub.cli.options import folder_option, format_option
+from bgsub.cli.options import folder_option
 from bgsub.cli.progress import progress_bar
 from bgsub.cli.settings import Command
 from bgsub.cli.source_options import on_error_option, rate_option, source_options
@@ -21,7 +22,7 @@ from bgsub.errors import ParameterError
 from bgsub.jobs import decomposition
 
 _ESTIMATOR = ("surrogate", "p", "mu_start", "mu_end", "iterations", "quality")
-_SOURCE = ("start", "end", "duration", "every", "backend", "hardware", "on_error", "rate")
+_SOURCE = ("start", "end", "duration", "every", "backend", "on_error", "rate")
 _FOR_FRAMES = (*_SOURCE, "factor", "grey", "kind", "sparse_picture")
 _FOR_MATRICES = ("key", "columns", "float32")
 _OBSERVED = ("observed", "observed_key")
@@ -30,94 +31,146 @@ _POSITIVE = click.FloatRange(0, min_open=True)
 
 
 _estimator_options = block(
-    click.option(
+    option(
         "--rank",
         "dimension",
+        group=METHOD,
         type=click.IntRange(1),
         metavar="K",
-        help="Dimension of the subspace; by default 3, fewer for fewer than 12 samples.",
+        help="Dimension of the subspace.  [default: 3, fewer for fewer than 12 samples]",
     ),
-    click.option(
+    option(
         "--surrogate",
         "cost",
+        group=METHOD,
         type=click.Choice(["lp", "log", "atan"]),
-        help="Cost of the sparse part; by default log.",
+        help="Cost of the sparse part.  [default: log]",
     ),
-    click.option(
+    option(
         "--p",
         "exponent",
+        group=METHOD,
         type=click.FloatRange(0, 1, min_open=True, max_open=True),
         metavar="P",
-        help="Exponent of lp; by default 0.5.",
+        help="Exponent of lp.  [default: 0.5]",
     ),
-    click.option(
+    option(
         "--mu-start",
+        group=METHOD,
         type=_POSITIVE,
         metavar="MU",
-        help="Smoothing at the beginning, by default from the data. Entries squared, for atan entries; those of "
-        "frames are in units of full scale.",
+        help="Smoothing at the beginning, in units of entries squared, for atan of entries; those of frames are in "
+        "units of full scale.  [default: from the data]",
     ),
-    click.option(
-        "--mu-end", type=_POSITIVE, metavar="MU", help="Smoothing at the end; by default where noise is left."
+    option(
+        "--mu-end",
+        group=METHOD,
+        type=_POSITIVE,
+        metavar="MU",
+        help="Smoothing at the end.  [default: where noise is left]",
     ),
-    click.option(
+    option(
         "--iterations",
+        group=METHOD,
         type=click.IntRange(1),
         metavar="N",
-        help="Largest number of steps; for paper, of alternations.",
+        help="Largest number of steps; for --quality paper, of alternations.  [default: by --quality]",
     ),
-    click.option(
+    option(
         "--quality",
+        group=METHOD,
         type=click.Choice(["fast", "balanced", "best", "paper"]),
-        help="How much time the result may take; by default balanced. paper is the schedule of the paper.",
+        help="How much time the result may take; paper is the schedule of the paper.  [default: balanced]",
     ),
 )
 
 
 _input_options = block(
-    click.option(
+    option(
         "--observed",
+        group=INPUT,
         type=PATH,
         metavar="FILE",
         help="Mask, 0 where an entry is missing: an array like the input, an image, or a folder of images.",
     ),
-    click.option("--observed-key", metavar="NAME", help="Name of the mask in a file .npz or .mat of several arrays."),
-    click.option("--key", metavar="NAME", help="Name of the matrix in a file .npz or .mat of several arrays."),
+    option(
+        "--observed-key",
+        group=INPUT,
+        metavar="NAME",
+        help="Name of the mask in a file .npz or .mat of several arrays.",
+    ),
+    option("--key", group=INPUT, metavar="NAME", help="Name of the matrix in a file .npz or .mat of several arrays."),
     choice(
         "--samples",
         "columns",
+        group=INPUT,
         of=["rows", "columns"],
         text="What are the samples of a matrix; in Python they are rows.",
     ),
-    click.option("--float32", is_flag=True, help="Compute a matrix in single precision, in half the memory."),
-    click.option(
+    option(
+        "--float32",
+        group=METHOD,
+        is_flag=True,
+        help="Compute a matrix in single precision, in half the memory.",
+    ),
+    option(
         "--scale",
         "factor",
+        group=INPUT,
         type=click.FloatRange(0, 1, min_open=True),
         default=1.0,
+        show_default=True,
         metavar="X",
         help="Reduce height and width of frames by this factor.",
     ),
-    click.option("--grey", is_flag=True, help="Make grey frames of coloured ones."),
+    option("--grey", group=INPUT, is_flag=True, help="Make grey frames of coloured ones."),
 )
 
 
 _output_options = block(
-    format_option,
+    choice(
+        "--format",
+        "kind",
+        group=OUTPUT,
+        of=["auto", "video", "images"],
+        text="Kind of output for frames; auto makes images of images and video of video.",
+    ),
     choice(
         "--sparse-as",
         "sparse_picture",
+        group=OUTPUT,
         of=["absolute", "offset"],
         text="How pictures show the sparse part: its absolute value, or half of it above mid-grey, with its sign.",
     ),
-    click.option("--save-arrays", is_flag=True, help="Write all parts, exact, into decomposition.npz as well."),
-    click.option("--plot", is_flag=True, help="Draw singular values and some samples into decomposition.png."),
-    click.option("--overwrite", is_flag=True, help="Replace results that exist."),
+    option(
+        "--save-arrays",
+        group=OUTPUT,
+        is_flag=True,
+        help="Write all parts, exact, into decomposition.npz as well.",
+    ),
+    option(
+        "--plot",
+        group=OUTPUT,
+        is_flag=True,
+        help="Draw singular values and some samples into decomposition.png.",
+    ),
+    option("--overwrite", group=OUTPUT, is_flag=True, help="Replace results that exist."),
 )
 
 
-@click.command(cls=Command, short_help="Split a whole video, images or a matrix into low rank and sparse.")
-@click.argument("source", metavar="INPUT")
+@click.command(
+    cls=Command,
+    short_help="Split a whole video, images or a matrix into low rank and sparse.",
+    common=(
+        *("output", "overwrite", "save-arrays", "plot", "start", "duration", "every", "scale", "grey", "observed"),
+        *("samples", "rank", "quality"),
+    ),
+    examples=(
+        Example("bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5", "Background and what moves in a clip"),
+        Example("bgsub decompose matrix.npy -o parts --plot", "A matrix, samples as rows, NaN where one is missing"),
+    ),
+)
+@click.argument("source", metavar="INPUT", shell_complete=one_of_files())
 @folder_option
 @_estimator_options
 @_input_options
@@ -158,10 +211,10 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
 def _check_use(context: click.Context, source: str, options: dict[str, Any]) -> None:
     """Refuse options that were typed and mean nothing to this kind of input; settings may hold for other inputs."""
     wrong, kind = (_FOR_FRAMES, "frames") if decomposition.is_matrix(source) else (_FOR_MATRICES, "matrices")
-    for option in context.command.params:
-        typed = context.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
-        if option.name in wrong and typed:
-            raise ParameterError(f"{option.opts[0]} is for {kind}, got '{source}'")
+    for one in context.command.params:
+        typed = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
+        if one.name in wrong and typed:
+            raise ParameterError(f"{one.opts[0]} is for {kind}, got '{source}'")
     if options["observed_key"] is not None and options["observed"] is None:
         raise ParameterError("--observed-key names an array in the file of --observed, which is missing")
 
@@ -188,7 +241,7 @@ def _watch(quiet: bool) -> Any:
 
 def _teller(quiet: bool) -> Callable[[str], None]:
     """Return what takes the sentence about the memory: the screen where progress is told, else the log."""
-    silent = quiet or Reporting.of().quiet or Reporting.of().progress == "none"
+    silent = quiet or Reporting.of().quiet
     return logger.info if silent else progress_logger.info
 
 

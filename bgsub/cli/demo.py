@@ -8,7 +8,8 @@ import click
 
 import bgsub
 from bgsub import evaluation, synthetic
-from bgsub.cli.blocks import PATH, count
+from bgsub.cli.blocks import PATH, count, option
+from bgsub.cli.help import INPUT, OUTPUT, Example
 from bgsub.cli.logs import Reporting, report_options
 from bgsub.cli.options import check_folder, scene_option
 from bgsub.cli.pipeline import Telling, check_whole, run_pipeline
@@ -20,10 +21,15 @@ from bgsub.video.timecode import Timecode
 _SIZE = (320, 240)
 
 
-@click.command(cls=Command, short_help="Separate a synthetic scene and score the masks; needs no camera and no screen.")
-@click.option(
+@click.command(
+    cls=Command,
+    short_help="Separate a synthetic scene and score the masks; needs no camera.",
+    examples=(Example("bgsub demo -o demo --scene street --duration 10s", "A video of a scene and its masks"),),
+)
+@option(
     "-o",
     "--output",
+    group=OUTPUT,
     type=PATH,
     default=Path("bgsub-demo"),
     show_default=True,
@@ -32,7 +38,7 @@ _SIZE = (320, 240)
 )
 @scene_option
 @duration_option("300", "Length of the scene")
-@count("--seed", least=0, default=0, text="Another seed, another scene.")
+@count("--seed", group=INPUT, least=0, default=0, text="Another seed, another scene.")
 @report_options
 def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -> None:
     """Make a scene with movers and changing light, separate it, and score the masks.
@@ -47,7 +53,7 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -
     referee = evaluation.Referee(made)
     with referee.source as source:
         source.name = f"scene '{scene}'"
-        outputs = sinks.create_sinks(output, ["mask", "panel", "input"], source, "video")
+        outputs = sinks.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source)
         subtractor = bgsub.BackgroundSubtractor(fps=float(made.rate))
         result = run_pipeline(source, subtractor, outputs, Telling(quiet, observer=referee))
     check_whole(result, ends=True)

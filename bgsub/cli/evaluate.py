@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from bgsub import evaluation
-from bgsub.cli.blocks import PATH, count
+from bgsub.cli.blocks import FOLDER, PATH, count, list_of, option
+from bgsub.cli.help import INPUT, OUTPUT, Example
 from bgsub.cli.logs import Reporting, json_option, progress_option
 from bgsub.cli.model_options import check_file
 from bgsub.cli.options import MethodCommand, given, make_subtractor, names_from
@@ -22,44 +23,59 @@ from bgsub.evaluation.methods import OPENCV_METHODS
 
 
 def _file_option(flag: str, name: str, text: str) -> Any:
-    return click.option(flag, name, type=PATH, callback=check_file, metavar="FILE", help=text)
+    return option(flag, name, group=OUTPUT, type=PATH, callback=check_file, metavar="FILE", help=text)
 
 
-@click.command(cls=MethodCommand, short_help="Score the masks on sequences with known ones.")
-@click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=PATH)
-@click.option(
+@click.command(
+    cls=MethodCommand,
+    short_help="Score the masks on sequences with known ones.",
+    common=(
+        *("rate", "against", "results", "masks", "csv", "sheet", "overwrite", "json"),
+        *("threshold", "min-area", "scale", "shadows", "absorb-after"),
+    ),
+    examples=(
+        Example("bgsub evaluate highway --against mog2,knn", "One sequence of changedetection.net, beside OpenCV"),
+        Example("bgsub evaluate dataset --csv scores.csv --sheet worst.html", "All in a folder; the worst frames"),
+    ),
+)
+@click.argument("directories", nargs=-1, required=True, metavar="DIR...", type=FOLDER)
+@option(
     "--against",
     "peers",
+    group=INPUT,
+    shell_complete=list_of(lambda _begun: OPENCV_METHODS),
     default="",
     callback=names_from(OPENCV_METHODS, optional=True),
     metavar="METHOD,...",
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",
 )
-@click.option(
+@option(
     "--results",
-    type=PATH,
+    group=INPUT,
+    type=FOLDER,
     metavar="FOLDER",
-    help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder instead of running the method; for one "
-    "sequence, the folder may hold the masks themselves.",
+    help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder, of one sequence those in the folder itself, "
+    "and run nothing.",
 )
-@click.option(
+@option(
     "--masks",
-    type=PATH,
+    group=OUTPUT,
+    type=FOLDER,
     metavar="FOLDER",
-    help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, in one folder for "
-    "each method.",
+    help="Write the masks of all frames as CATEGORY/VIDEO/bin000123.png; with --against, a folder for each method.",
 )
 @_file_option("--csv", "csv_file", "Write a line for each video, category and overall.")
 @_file_option("--sheet", "sheet_file", "Show the worst frames with their errors in colour, as .html or .png.")
 @count(
     "--worst",
+    group=OUTPUT,
     least=1,
     most=100,
     default=8,
     text="Frames of each sequence on the sheet: those with the most wrong pixels, not too close together.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace files and masks that exist.")
+@option("--overwrite", group=OUTPUT, is_flag=True, help="Replace files and masks that exist.")
 @rate_option
 @json_option("Print counts, metrics, averages, versions and parameters as one JSON object, not the table.")
 @progress_option

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import click
-
-from bgsub.cli.blocks import block
+from bgsub.cli.blocks import block, list_of, one_of_files, option
+from bgsub.cli.help import EVENTS, OUTPUT
 from bgsub.cli.options import names_from, passed_through
 from bgsub.video.output_names import EVENT_FILES
 from bgsub.video.regions import Regions
@@ -16,30 +15,38 @@ def _checked(texts: tuple[str, ...]) -> tuple[str, ...]:
     return texts
 
 
-boxes_option = click.option(
-    "--boxes", is_flag=True, help="Draw objects, regions, time and events onto panel, overlay and contours as well."
+boxes_option = option(
+    "--boxes",
+    group=OUTPUT,
+    is_flag=True,
+    help="Draw objects, regions, time and events onto panel, overlay and contours as well.",
 )
 
 event_options = block(
-    click.option(
+    option(
         "--event-files",
+        group=EVENTS,
         default="",
         callback=names_from(tuple(EVENT_FILES), optional=True),
+        shell_complete=list_of(lambda _begun: EVENT_FILES),
         metavar="FORMAT,...",
-        help="Follow the objects and write what happens: csv (events.csv), jsonl (events.jsonl, with tracks), "
-        "coco (objects.json, every object in every frame), html (summary.html, all at a glance).",
+        help="Follow the objects and write what happens: csv, jsonl (with tracks), coco (every object in every "
+        "frame), html (all at a glance).",
     ),
-    click.option(
+    option(
         "--roi",
+        group=EVENTS,
+        shell_complete=one_of_files(),
         multiple=True,
         callback=passed_through(_checked),
         metavar="[NAME=]REGION",
-        help="Look at this region only: x,y,w,h or x1,y1;x2,y2;x3,y3... in pixels or percent, or the image of a "
-        "mask. What sticks out of the frame is cut off. May be given several times; --event-files csv then writes "
-        "regions.csv, too.",
+        help="Look at this region only: x,y,w,h or x1,y1;x2,y2;x3,y3;... in pixels or percent, or the image of a "
+        "mask. May be given several times.",
     ),
-    click.option(
+    option(
         "--privacy",
+        group=EVENTS,
+        shell_complete=one_of_files(),
         multiple=True,
         callback=passed_through(_checked),
         metavar="REGION",

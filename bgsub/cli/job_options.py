@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import click
-
-from bgsub.cli.blocks import block
+from bgsub.cli.blocks import block, option
 from bgsub.cli.event_options import boxes_option, event_options
+from bgsub.cli.help import OUTPUT
 from bgsub.cli.model_options import model_option
-from bgsub.cli.options import check_model, format_option, given, passed_through, save_option
+from bgsub.cli.options import check_model, given, passed_through, save_option
 from bgsub.cli.record_options import Clips
 from bgsub.cli.source_options import on_error_option, rate_option, source_options
 from bgsub.jobs.job import Job
@@ -24,8 +23,9 @@ def _checked(name: str) -> str:
     return name
 
 
-name_option = click.option(
+name_option = option(
     "--name",
+    group=OUTPUT,
     default=DEFAULT_NAME,
     show_default=True,
     callback=passed_through(_checked),
@@ -36,7 +36,7 @@ name_option = click.option(
 common_options = block(name_option, source_options, event_options, on_error_option, rate_option, model_option)
 """Names, source, events and models."""
 
-job_options = block(save_option, boxes_option, format_option, common_options)
+job_options = block(save_option, boxes_option, common_options)
 """What `make_job` takes, but for `clips`."""
 
 
@@ -50,7 +50,6 @@ def make_job(
     roi: Sequence[str],
     privacy: Sequence[str],
     model: Path | None,
-    kind: str = "auto",
     **options: Any,
 ) -> Job:
     """Return the job that the options of `job_options` ask for; what else `options` hold of a job is its own."""
@@ -60,7 +59,6 @@ def make_job(
         source,
         output,
         save=clips.views(views),
-        format=kind,
         event_files=tuple(event_files),
         roi=tuple(roi),
         privacy=tuple(privacy),

@@ -14,18 +14,26 @@ from click.core import ParameterSource
 
 from bgsub import jobs
 from bgsub import live as sessions
-from bgsub.cli.blocks import PATH
+from bgsub.cli.blocks import PATH, one_of_files, option
 from bgsub.cli.event_options import boxes_option, event_options
+from bgsub.cli.help import OUTPUT, Example
 from bgsub.cli.job_options import name_option
 from bgsub.cli.live_options import Screen, VirtualCamera, screen_options, virtual_camera_options
 from bgsub.cli.logs import Reporting, logger, report_options
 from bgsub.cli.model_options import model_option, save_model_option
-from bgsub.cli.options import MethodCommand, check_model, format_option, given, save_option
+from bgsub.cli.options import MethodCommand, check_model, given, save_option
 from bgsub.cli.pipeline import Telling, check_whole, run_pipeline
 from bgsub.cli.record_options import Clips, motion_options
 from bgsub.cli.settings_files import FILE_NAME
 from bgsub.cli.settings_writing import store
-from bgsub.cli.source_options import duration_option, on_error_option, rate_option, raw_option, reconnect_option
+from bgsub.cli.source_options import (
+    BEGINNINGS,
+    duration_option,
+    on_error_option,
+    rate_option,
+    raw_option,
+    reconnect_option,
+)
 from bgsub.cli.verdict import FAILURE, OK, verdict
 from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.job import Job, JobResult
@@ -42,15 +50,37 @@ if TYPE_CHECKING:
     from bgsub.video.timecode import Timecode
 
 
-@click.command(cls=MethodCommand, short_help="Separate cameras' pictures in windows, a browser, files, or all of it.")
-@click.argument("cameras", nargs=-1, metavar="[CAMERA]...")
+@click.command(
+    cls=MethodCommand,
+    short_help="Separate cameras' pictures in windows, a browser, files.",
+    common=(
+        *("view", "no-window", "serve", "virtual-camera", "backdrop", "output", "save", "event-files", "roi"),
+        *("record", "webhook", "threshold", "min-area", "shadows", "absorb-after"),
+    ),
+    examples=(
+        Example("bgsub live", "The first camera of this machine, in a window"),
+        Example("bgsub live rtsp://camera/stream --no-window --serve 8765", "A network camera, in a browser"),
+        Example("bgsub live 0 --record clips --snapshots pictures", "A clip and a picture of each moment with motion"),
+    ),
+)
+@click.argument("cameras", nargs=-1, metavar="[CAMERA]...", shell_complete=one_of_files(*BEGINNINGS))
 @screen_options
-@click.option("-o", "--output", type=PATH, help="Folder for recordings of the --save views, or - for standard output.")
+@option(
+    "-o",
+    "--output",
+    group=OUTPUT,
+    type=PATH,
+    help="Folder for recordings of the --save views, or - for standard output.",
+)
 @save_option
 @boxes_option
-@format_option
 @name_option
-@click.option("--overwrite", is_flag=True, help="Replace recordings, event files and a model that exist.")
+@option(
+    "--overwrite",
+    group=OUTPUT,
+    is_flag=True,
+    help="Replace recordings, event files and a model that exist.",
+)
 @event_options
 @motion_options
 @virtual_camera_options
@@ -189,7 +219,6 @@ class _Outputs:
             source.name,
             (output or Path()) / folder,
             save=() if output is None else clips.views(self.options["views"]),
-            format=self.options["kind"],
             name=self.options["name"],
             boxes=self.options["boxes"],
             event_files=tuple(self.options["event_files"]),

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import click
 
-from bgsub.cli.blocks import choice, packed
+from bgsub.cli.blocks import choice, one_of_files, option, packed
+from bgsub.cli.help import SCREEN
 from bgsub.cli.origins import called
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS
@@ -35,7 +36,7 @@ class VirtualCamera:
     backdrop: str | None
 
 
-def _parse_place(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+def parse_place(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
     """Return host and port of ``8765``, ``0.0.0.0:8765`` or ``[::1]:8765``."""
     if value is None:
         return None
@@ -50,39 +51,56 @@ screen_options = packed(
     Screen,
     choice(
         "--view",
+        group=SCREEN,
         of=LIVE_VIEWS,
         metavar="VIEW",
         text=f"What is shown first; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
     ),
-    click.option("--no-window", is_flag=True, help="Open no window; needs another output or --serve."),
-    click.option(
+    option("--no-window", group=SCREEN, is_flag=True, help="Open no window; needs another output or --serve."),
+    option(
         "--serve",
+        group=SCREEN,
         metavar="[HOST:]PORT",
-        callback=_parse_place,
+        callback=parse_place,
         help="Show and control the run in a browser, on this machine or with a token in the network "
         "(0.0.0.0:8765); port 0 is any free one.",
     ),
-    click.option(
+    option(
         "--token",
+        group=SCREEN,
         metavar="TEXT",
         hide_input=True,
         help="Whoever watches must know it.  [default: in the network a random one]",
     ),
-    click.option("--fast", is_flag=True, help="Show a file as fast as it can be separated, not in real time."),
+    option(
+        "--fast",
+        group=SCREEN,
+        is_flag=True,
+        help="Show a file as fast as it can be separated, not in real time.",
+    ),
 )
 """The command gets `screen`."""
 
 virtual_camera_options = packed(
     "virtual",
     VirtualCamera,
-    click.option(
+    option(
         "--virtual-camera",
+        group=SCREEN,
         is_flag=True,
         help="Send the foreground before another background to a virtual camera, for video calls.",
     ),
-    click.option("--virtual-device", metavar="DEVICE", help="Which one, such as /dev/video2.  [default: the first]"),
-    click.option(
+    option(
+        "--virtual-device",
+        group=SCREEN,
+        metavar="DEVICE",
+        shell_complete=one_of_files(),
+        help="Which one, such as /dev/video2.  [default: the first]",
+    ),
+    option(
         "--backdrop",
+        group=SCREEN,
+        shell_complete=one_of_files("blur"),
         metavar="blur|#rrggbb|IMAGE",
         help="What replaces the background there and in the view cutout: blurred, a colour, or an image file.  "
         "[default: blur]",

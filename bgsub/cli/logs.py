@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import PATH, Decorator, block, choice
+from bgsub.cli.blocks import PATH, Decorator, block, choice, option
+from bgsub.cli.help import RUNNING, Option
 from bgsub.cli.verdict import verdict
 from bgsub.errors import SinkError
 
@@ -21,7 +22,7 @@ progress_logger = logging.getLogger("bgsub.progress")  # told on the screen with
 
 stream_logger = logging.getLogger("bgsub.stream")  # what is told of raw frames on standard output, likewise
 
-PROGRESS = ("auto", "bar", "log", "none")
+PROGRESS = ("auto", "bar", "log")
 
 
 @dataclass
@@ -166,25 +167,28 @@ def _store(context: click.Context, option: click.Parameter, value: Any) -> Any:
 
 
 _QUIET: dict[str, Any] = {
+    "group": RUNNING,
     "is_flag": True,
     "callback": _store,
     "help": "No progress and no summary; only results, warnings and errors.",
 }
 
 
-def shared_options() -> list[click.Option]:
+def shared_options() -> list[Option]:
     """Return the options that every command has, as far as it does not have its own."""
     return [
-        click.Option(["-q", "--quiet"], expose_value=False, **_QUIET),
-        click.Option(
+        Option(["-q", "--quiet"], expose_value=False, **_QUIET),
+        Option(
             ["-v", "--verbose"],
+            group=RUNNING,
             is_flag=True,
             expose_value=False,
             callback=_store,
             help="Log what happens; show the traceback of a failure.",
         ),
-        click.Option(
+        Option(
             ["--log"],
+            group=RUNNING,
             type=PATH,
             metavar="FILE",
             expose_value=False,
@@ -196,6 +200,7 @@ def shared_options() -> list[click.Option]:
 
 progress_option = choice(
     "--progress",
+    group=RUNNING,
     of=PROGRESS,
     expose_value=False,
     callback=_store,
@@ -205,8 +210,8 @@ progress_option = choice(
 
 def json_option(text: str = "Print the summary as one JSON object.") -> Decorator:
     """Return the option ``--json``, which `Reporting` keeps; `text` is its help."""
-    return click.option("--json", is_flag=True, expose_value=False, callback=_store, help=text)
+    return option("--json", group=RUNNING, is_flag=True, expose_value=False, callback=_store, help=text)
 
 
-report_options = block(click.option("-q", "--quiet", **_QUIET), json_option(), progress_option)
+report_options = block(option("-q", "--quiet", **_QUIET), json_option(), progress_option)
 """``--quiet``, which is passed to the command, ``--json`` and ``--progress``, which `Reporting` keeps."""

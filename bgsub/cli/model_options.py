@@ -7,7 +7,8 @@ from pathlib import Path
 
 import click
 
-from bgsub.cli.blocks import PATH
+from bgsub.cli.blocks import PATH, option
+from bgsub.cli.help import METHOD
 from bgsub.cli.origins import called, setting_of
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
@@ -47,11 +48,15 @@ def reconcile(context: click.Context) -> None:
     given = [option for option in context.command.params if option.name in SUBTRACTOR]
     given = [option for option in given if context.params[option.name or ""] is not None]
     others = {option.name or "": setting for option in given if (setting := setting_of(context, option)) or kept}
-    if model is None or not others:
+    rate = context.params.get("rate")
+    if model is None or not (others or rate):
         return
     from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
 
     stored = read_parameters(model)
+    if rate and rate != stored.get("fps"):
+        how = f"keeps the {stored.get('fps'):g} frames per second that it was made with"
+        logger.warning("the model %s %s: --rate %g holds for times and outputs only", model, how, rate)
     for name, setting in others.items():
         value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
         if value != own and setting is None:
@@ -62,9 +67,12 @@ def reconcile(context: click.Context) -> None:
         context.params[name] = None
 
 
-model_option = click.option("--model", type=PATH, metavar="FILE", help="Go on with a model that --save-model wrote.")
-save_model_option = click.option(
+model_option = option(
+    "--model", group=METHOD, type=PATH, metavar="FILE", help="Go on with a model that --save-model wrote."
+)
+save_model_option = option(
     "--save-model",
+    group=METHOD,
     type=PATH,
     callback=check_file,
     metavar="FILE",

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from pathlib import Path
 
-import click
-
-from bgsub.cli.blocks import block
+from bgsub.cli.blocks import FOLDER, block, option
+from bgsub.cli.help import NOTICES
 from bgsub.cli.options import passed_through
 
 
@@ -31,8 +29,9 @@ def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 notice_options = block(
-    click.option(
+    option(
         "--on-event",
+        group=NOTICES,
         multiple=True,
         callback=passed_through(check_commands),
         metavar="[start:|end:|snapshot:|clip:]COMMAND",
@@ -40,17 +39,19 @@ notice_options = block(
         "It gets JSON on its standard input, and its words may hold {type}, {event}, {source}, {time}, {snapshot} and "
         "more. No shell is in between, unless it is the command: sh -c '...'. May be given several times.",
     ),
-    click.option(
+    option(
         "--webhook",
+        group=NOTICES,
         multiple=True,
         callback=passed_through(_addresses),
         metavar="URL",
         hide_input=True,
-        help="Send the same JSON to this address. May be given several times.",
+        help="Send that JSON to this address when motion and the like begins and ends. May be given several times.",
     ),
-    click.option(
+    option(
         "--snapshots",
-        type=click.Path(path_type=Path, file_okay=False),
+        group=NOTICES,
+        type=FOLDER,
         metavar="FOLDER",
         help="Store a picture of each moment with motion in this folder.",
     ),

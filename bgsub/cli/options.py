@@ -8,24 +8,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from bgsub import jobs
-from bgsub.cli.blocks import PATH, choice
+from bgsub.cli.blocks import PATH, choice, list_of, option
+from bgsub.cli.help import INPUT, METHOD, OUTPUT, SCENE, SUBSPACE, Option
 from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
 from bgsub.cli.settings import METHOD_PARAMETERS, Command
 from bgsub.errors import ParameterError, did_you_mean
-from bgsub.parameters import SUBTRACTOR, Parameter
-from bgsub.video.output_names import STILL, VIEWS, parse_outputs
+from bgsub.parameters import SUBTRACTOR, Parameter, SubspaceParameters, table_of
+from bgsub.video.output_names import STILL, VIEWS, allowed_endings, parse_outputs
 
 if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
 
 _TRUTH = {"true": True, "false": False}
+_GROUPS = {
+    **dict.fromkeys(table_of(SubspaceParameters), SUBSPACE),
+    **dict.fromkeys(("shadows", "light", "stabilise", "scene_changes", "ghosts", "absorb_after"), SCENE),
+}
 
 
 class MethodCommand(Command):
-    """A command with an option for every parameter of the method; its help lists them apart from its own options."""
+    """A command with an option for every parameter of the method."""
 
     def __init__(self, *args: Any, params: Sequence[click.Parameter] | None = None, **options: Any) -> None:
         super().__init__(*args, params=[*(params or ()), *_method_options()], **options)
@@ -33,17 +39,6 @@ class MethodCommand(Command):
     def prepare(self, ctx: click.Context) -> None:
         """Leave the parameters that a saved model has already to it."""
         reconcile(ctx)
-
-    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        own: list[tuple[str, str]] = []
-        method: list[tuple[str, str]] = []
-        for option in self.get_params(ctx):
-            record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
-            if record is not None:
-                (method if option.name in SUBTRACTOR else own).append(record)
-        for title, records in (("Options", own), ("Parameters of the method", method)):
-            with formatter.section(title):
-                formatter.write_dl(records)
 
 
 class MethodParameter(click.ParamType):
@@ -53,6 +48,10 @@ class MethodParameter(click.ParamType):
 
     def __init__(self, parameter: Parameter) -> None:
         self.parameter = parameter
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        words = self.parameter.choices or (tuple(_TRUTH) if self.parameter.kind is bool else ())
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value in the parameter's own type, or raise ParameterError naming the option."""
@@ -67,12 +66,13 @@ class MethodParameter(click.ParamType):
             raise ParameterError(message + did_you_mean(str(value), self.parameter.choices)) from None
 
 
-def _method_options() -> Iterator[click.Option]:
+def _method_options() -> Iterator[Option]:
     """Yield an option for every parameter of the method, in the order of the table."""
     for name, parameter in METHOD_PARAMETERS.items():
         flag = f"--{name.replace('_', '-')}"
         kind = MethodParameter(parameter)
-        yield click.Option([flag, name], type=kind, metavar=_metavar(parameter), help=_help(parameter))
+        group = _GROUPS.get(name, METHOD)
+        yield Option([flag, name], group=group, type=kind, metavar=_metavar(parameter), help=_help(parameter))
 
 
 def _metavar(parameter: Parameter) -> str:
@@ -146,22 +146,23 @@ def _outputs(value: Sequence[str]) -> list[str] | None:
     return [str(spec) for spec in parse_outputs(split_at_commas(value))] if value else None
 
 
-save_option = click.option(
+def _views(begun: str) -> list[str]:
+    """Return what may stand where that has begun: the views, with endings once there is a dot."""
+    view, dot, _ = begun.partition(".")
+    return [f"{view}{ending}" for ending in allowed_endings(view)] if dot else [*VIEWS, STILL]
+
+
+save_option = option(
     "--save",
     "views",
+    group=OUTPUT,
     multiple=True,
     callback=passed_through(_outputs),
+    shell_complete=list_of(_views),
     metavar="VIEW,...",
-    help=f"What to write: {', '.join(VIEWS)}, {STILL}. An ending chooses the kind of file: panel.mp4, mask.png.  "
-    "[default: mask, nothing beside --record]",
+    help=f"What to write, as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask]",
 )
 """``--save`` (`views`: list of str such as "mask" and "panel.mp4", or None where it was not given)."""
-format_option = choice(
-    "--format",
-    "kind",
-    of=["auto", "video", "images"],
-    text="Kind of output; auto makes images of images and video of video.",
-)
 
 
 def check_folder(context: click.Context, option: click.Parameter, value: Path) -> Path:
@@ -171,9 +172,9 @@ def check_folder(context: click.Context, option: click.Parameter, value: Path) -
     return value
 
 
-folder_option = click.option(
-    "-o", "--output", required=True, type=PATH, callback=check_folder, help="Folder for the results."
+folder_option = option(
+    "-o", "--output", group=OUTPUT, required=True, type=PATH, callback=check_folder, help="Folder for the results."
 )
 scene_option = choice(
-    "--scene", of=["lobby", "street"], text="A room whose lamps switch, or a road under passing clouds."
+    "--scene", group=INPUT, of=["lobby", "street"], text="A room whose lamps switch, or a road under passing clouds."
 )

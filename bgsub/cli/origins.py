@@ -14,10 +14,15 @@ from bgsub.errors import did_you_mean
 from bgsub.parameters import RENAMED
 
 _GONE = RENAMED | {
+    "format": "the ending of --save chooses: --save mask.mkv for a video, --save mask.png for images",
     "fps": "the frame rate is --rate in all commands",
     "frames": "the length is --duration in all commands, here as frames (250) or seconds (10s)",
+    "hardware": "it is --backend hardware",
+    "host": "where the camera is served is --serve [HOST:]PORT",
     "keep_model": "--model and --save-model with the same file go on with it from run to run",
     "plot": "run, track, live and batch draw the timeline on a page with --event-files html",
+    "port": "where the camera is served is --serve [HOST:]PORT",
+    "progress_none": "-q tells neither progress nor summary",
     "source": "a source is named without an option",
 }
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import Decorator, block, packed
+from bgsub.cli.blocks import FOLDER, Decorator, block, option, packed
+from bgsub.cli.help import CLIPS
 from bgsub.cli.notice_options import check_commands, notice_options
 from bgsub.errors import ParameterError
 
@@ -67,7 +68,7 @@ class Clips:
 
 
 def _seconds(name: str, text: str) -> Decorator:
-    return click.option(name, type=click.FloatRange(0), metavar="SECONDS", help=text)
+    return option(name, group=CLIPS, type=click.FloatRange(0), metavar="SECONDS", help=text)
 
 
 def _given(options: dict[str, Any]) -> dict[str, Any]:
@@ -75,31 +76,34 @@ def _given(options: dict[str, Any]) -> dict[str, Any]:
 
 
 _recording = block(
-    click.option(
+    option(
         "--record",
-        type=click.Path(path_type=Path, file_okay=False),
+        group=CLIPS,
+        type=FOLDER,
         metavar="FOLDER",
-        help="Record a clip of each moment with motion into this folder, and list them in clips.csv. Other outputs are "
-        "made only if they are asked for.",
+        help="Record a clip of each moment with motion into this folder, listed in clips.csv. Other outputs are "
+        "made only if asked for.",
     ),
-    click.option(
+    option(
         "--motion",
+        group=CLIPS,
         type=click.FloatRange(0, 1),
         metavar="SHARE",
-        help="Share of the picture that must be foreground to be motion, after the start phase (--start-frames).  "
+        help="Share of the picture that must be foreground to be motion, after the start (--start-frames).  "
         "[default: 0.002]",
     ),
     _seconds("--min-event-length", "How long motion lasts at least.  [default: 0.3]"),
     _seconds("--event-gap", "Motion that comes again so soon belongs to the same event.  [default: 3]"),
     _seconds("--pre-roll", "How long before the motion a clip begins.  [default: 2]"),
     _seconds("--post-roll", "How long after the motion a clip ends.  [default: 3]"),
-    click.option(
+    option(
         "--max-clip-length",
+        group=CLIPS,
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
         help="A longer clip goes on in another file.  [default: no limit]",
     ),
-    click.option("--merge-clips", is_flag=True, help="At the end, join all clips into one film as well."),
+    option("--merge-clips", group=CLIPS, is_flag=True, help="At the end, join all clips into one film as well."),
 )
 
 record_options = packed("clips", Clips, _recording)

@@ -7,24 +7,32 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import PATH, Decorator, block
+from bgsub.cli.blocks import PATH, Decorator, block, one_of_files, option
+from bgsub.cli.help import OUTPUT, RUNNING, Example
 from bgsub.cli.job_options import common_options, job_options, make_job
 from bgsub.cli.logs import report_options
 from bgsub.cli.model_options import save_model_option
 from bgsub.cli.options import MethodCommand
 from bgsub.cli.pipeline import Telling, run_and_tell
 from bgsub.cli.record_options import Clips, motion_options
-from bgsub.cli.source_options import raw_option, reconnect_option
+from bgsub.cli.source_options import BEGINNINGS, raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FILES
+
+_COMMON = (
+    *("output", "save", "overwrite", "start", "duration", "rate", "event-files", "roi", "record", "motion"),
+    *("threshold", "min-area", "scale", "shadows", "absorb-after"),
+)
+_completed = one_of_files(*BEGINNINGS)
 
 
 def _options_of_one(options: Decorator, place: str = "Folder for the results") -> Decorator:
     """Return what adds source and `place` of the results, `options`, and those that make sense for one source only."""
     return block(
-        click.argument("sources", nargs=-1, required=True, metavar="SOURCE..."),
-        click.option(
+        click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=_completed),
+        option(
             "-o",
             "--output",
+            group=OUTPUT,
             type=PATH,
             help=f"{place}; --record, --webhook and the like alone need none.",
         ),
@@ -33,13 +41,19 @@ def _options_of_one(options: Decorator, place: str = "Folder for the results") -
         raw_option,
         reconnect_option,
         save_model_option,
-        click.option(
+        option(
             "--resume",
+            group=RUNNING,
             is_flag=True,
             help="Keep checkpoints; after an interruption the same command goes on from the last.",
         ),
-        click.option("--overwrite", is_flag=True, help="Replace results that exist; with --resume, begin anew."),
-        click.option("--checkpoint-seconds", type=click.FloatRange(min=0), default=15.0, hidden=True),
+        option(
+            "--overwrite",
+            group=OUTPUT,
+            is_flag=True,
+            help="Replace results that exist; with --resume, begin anew.",
+        ),
+        option("--checkpoint-seconds", group=RUNNING, type=click.FloatRange(min=0), default=15.0, hidden=True),
         report_options,
     )
 
@@ -56,7 +70,16 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
     run_and_tell(job, Telling(quiet))
 
 
-@click.command(cls=MethodCommand, short_help="Separate a video, images or a stream into files.")
+@click.command(
+    cls=MethodCommand,
+    short_help="Separate a video, images or a stream into files.",
+    common=_COMMON,
+    examples=(
+        Example("bgsub run video.mp4 -o out --save mask,panel", "Masks, and a video to look at"),
+        Example("bgsub run frames -o results --rate 25 --event-files csv,html", "Images; what happens, as a list"),
+        Example("bgsub run cam-*.mp4 --record clips --motion 0.01", "Clips of motion from the files of one camera"),
+    ),
+)
 @_options_of_one(job_options, "Folder for the results, or - for standard output")
 def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> None:
     """Separate SOURCE into background and foreground and write the results to a folder.
@@ -69,13 +92,24 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
     Matroska stream, or as bytes alone with --save mask.raw and where PyAV is missing.
 
+    --event-files writes events.csv, events.jsonl, objects.json and summary.html; beside --roi, csv means regions.csv
+    as well. What of a region sticks out of the frame is cut off.
+
     Ctrl-C finishes the outputs as they are; the exit code is 130 then, and 143 after SIGTERM, but 0 where a camera
     without --end or --duration was ended so. An input that breaks off leaves finished outputs, too, and exit code 1.
     """
     _run(sources, output, **options)
 
 
-@click.command(cls=MethodCommand, short_help="Write what happens in a video: objects that come and go, as lists.")
+@click.command(
+    cls=MethodCommand,
+    short_help="Write what happens in a video: objects that come and go, as lists.",
+    common=_COMMON,
+    examples=(
+        Example("bgsub track video.mp4 -o events", "When and where something moved, and a page of it all"),
+        Example('bgsub track video.mp4 -o door --event-files csv --roi "door=0,0,40%,100%"', "In one region, by name"),
+    ),
+)
 @_options_of_one(common_options)
 def track(*, sources: tuple[str, ...], output: Path | None, event_files: list[str], **options: Any) -> None:
     """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json and summary.html.

@@ -6,12 +6,13 @@ Both are Click's own: the files become the `default_map` of a command's context,
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
+from bgsub.cli.help import HelpfulCommand
 from bgsub.cli.logs import Reporting, logged, logger, shared_options
 from bgsub.cli.origins import Setting, hint, remember, setting_of
 from bgsub.cli.progress import compilation_told
@@ -27,7 +28,7 @@ METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() i
 """What the commands offer of the parameters of the method; the frame rate is that of the source, ``--rate``."""
 
 
-class Command(click.Command):
+class Command(HelpfulCommand):
     """A command whose options can be set in files and in the environment, with the options of every command.
 
     The options are found by themselves; an option needs no more than its declaration.
@@ -35,10 +36,10 @@ class Command(click.Command):
 
     takes_settings = True
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        names = {parameter.name for parameter in self.params}
-        self.params.extend(option for option in shared_options() if option.name not in names)
+    def __init__(self, *args: Any, params: Sequence[click.Parameter] | None = None, **options: Any) -> None:
+        names = {parameter.name for parameter in params or ()}
+        shared = [option for option in shared_options() if option.name not in names]
+        super().__init__(*args, params=[*(params or ()), *shared], **options)
         if self.takes_settings:
             for key, option in long_names(self).items():
                 own = [] if self.name == METHOD else [_variable(f"{self.name}-{key}")]
@@ -46,7 +47,8 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the command line, over the settings."""
-        if self.takes_settings and not set(ctx.help_option_names) & set(args):
+        asks = {*ctx.help_option_names, "--help-all"} & set(args)
+        if self.takes_settings and not (asks or ctx.resilient_parsing):  # as where words are completed
             apply(ctx, load(ctx))
         return super().parse_args(ctx, args)
 
@@ -64,6 +66,12 @@ class Command(click.Command):
 
     def prepare(self, ctx: click.Context) -> None:
         """Do what comes between the command line and the command; nothing here."""
+
+
+class CommandOfItself(Command):
+    """A command that no file and no variable changes."""
+
+    takes_settings = False
 
 
 def load(context: click.Context) -> Settings:

@@ -60,7 +60,6 @@ _LIMITS: dict[str, _Reason] = {
     "token": _never("says who may watch"),
     "overwrite": _never("replaces results"),
     "serve": lambda value: _on_loopback(str(value).rpartition(":")[0] or "127.0.0.1", value),
-    "host": lambda value: _on_loopback(str(value), value),
     **dict.fromkeys(
         ("output", "log", "model", "save-model", "record", "snapshots", "observed", "results", "masks", "csv", "sheet"),
         _in_folder,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from bgsub.cli.blocks import Decorator, block, choice, count
+from bgsub.cli.blocks import Decorator, block, choice, count, option
+from bgsub.cli.help import INPUT
 from bgsub.cli.origins import called
 from bgsub.errors import ParameterError
 from bgsub.video.raw_format import PIXELS, RawFormat
@@ -20,7 +21,7 @@ def _check_place(context: click.Context, option: click.Parameter, value: str | N
 
 
 def _place(flag: str, text: str) -> Decorator:
-    return click.option(flag, callback=_check_place, metavar="TIME", help=text)
+    return option(flag, group=INPUT, callback=_check_place, metavar="TIME", help=text)
 
 
 def duration_option(default: str | None = None, text: str = "Stop after this much") -> Decorator:
@@ -32,8 +33,9 @@ def duration_option(default: str | None = None, text: str = "Stop after this muc
             raise ParameterError(f"{called(context, option)} must be more than nothing, got '{value}'")
         return length
 
-    return click.option(
+    return option(
         "--duration",
+        group=INPUT,
         default=default,
         show_default=True,
         callback=parse,
@@ -42,16 +44,20 @@ def duration_option(default: str | None = None, text: str = "Stop after this muc
     )
 
 
+BEGINNINGS = ("rtsp://", "http://", "https://")
+"""Of sources that are no files."""
+
 source_options = block(
     _place("--start", "Begin here: a frame number from 0 (120), seconds (12.5 or 12s), or 1:02:03.5."),
     _place("--end", "Stop before this place, given like --start."),
     _place("--duration", "Stop after this much: frames (250), seconds (10.0 or 10s), or 0:10; not beside --end."),
-    count("--every", least=1, default=1, text="Read only the first of each N frames."),
-    choice("--backend", of=BACKENDS, text="What decodes video files; auto is PyAV where it is installed."),
-    click.option(
-        "--hardware",
-        is_flag=True,
-        help="Decode video files on a hardware decoder if one works; takes PyAV.",
+    count("--every", group=INPUT, least=1, default=1, text="Read only the first of each N frames."),
+    choice(
+        "--backend",
+        group=INPUT,
+        of=BACKENDS,
+        text="What decodes video files; auto is PyAV where it is installed, hardware PyAV on a hardware decoder, if "
+        "one works.",
     ),
 )
 """The command gets the values as `open_source` takes them; `start`, `end` and `duration` as text, or None."""
@@ -67,27 +73,31 @@ def _check_raw(context: click.Context, option: click.Parameter, value: str | Non
     return value
 
 
-raw_option = click.option(
+raw_option = option(
     "--raw",
+    group=INPUT,
     callback=_check_raw,
     metavar="WxH:PIXELS[@RATE]",
     help=f"The pipe holds frames without a header, such as 640x480:bgr24@25; PIXELS is one of {', '.join(PIXELS)}.",
 )
-reconnect_option = click.option(
+reconnect_option = option(
     "--reconnect",
+    group=INPUT,
     type=click.FloatRange(0),
     metavar="SECONDS",
     help="For how long a lost camera, or one that is not there at the start, is tried again; 0 is not at all, inf for "
-    "ever. Default: lost network cameras for ever, others not at all.",
+    "ever.  [default: lost network cameras for ever, others not at all]",
 )
-on_error_option = click.option(
+on_error_option = option(
     "--on-error",
+    group=INPUT,
     type=click.Choice(["stop", "skip"]),
     help="What to do at a frame that cannot be read; it is named either way.  [default: skip for cameras, else stop]",
 )
-rate_option = click.option(
+rate_option = option(
     "--rate",
+    group=INPUT,
     type=click.FloatRange(0, min_open=True),
     metavar="X",
-    help="Frames per second, where the source does not tell or is wrong.",
+    help="Frames per second, where the source does not tell, as images, or is wrong.",
 )

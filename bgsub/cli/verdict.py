@@ -6,7 +6,7 @@ import signal
 
 import click
 
-from bgsub.cli.origins import hint, setting_of
+from bgsub.cli.origins import gone, hint, setting_of
 from bgsub.errors import (
     BgsubError,
     BrokenSourceError,
@@ -83,7 +83,7 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _option_hint(name: str, context: click.Context) -> str:
-    flags = [flag for option in context.command.params for flag in (*option.opts, *option.secondary_opts)]
+    flags = [flag for option in context.command.get_params(context) for flag in (*option.opts, *option.secondary_opts)]
     nearest = hint(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
     program = context.find_root()
     if context is not program and any(name in option.opts for option in program.command.params):
@@ -95,4 +95,5 @@ def choice_hint(message: str, option: click.Parameter) -> str:
     """Return the nearest choice for the end of the message about a wrong one, which begins with it in quotes."""
     if not isinstance(option.type, click.Choice):
         return ""
-    return did_you_mean(message.partition("'")[2].partition("'")[0], map(str, option.type.choices))
+    came = message.partition("'")[2].partition("'")[0]
+    return gone(f"{option.name}_{came}") or did_you_mean(came, map(str, option.type.choices))

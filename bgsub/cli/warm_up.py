@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import click
 
+from bgsub.cli.help import Example
 from bgsub.cli.settings import Command
 
 
-@click.command(cls=Command, short_help="Compile all kernels now, for images and installers.")
+@click.command(
+    cls=Command,
+    short_help="Compile all kernels now, for images and installers.",
+    examples=(Example("bgsub warm-up", "Once after an installation, so that the first run waits for nothing"),),
+)
 def warm_up() -> None:
     """Compile everything that streams of frames need, grey or colour, of 8 bit or others.
 

@@ -29,13 +29,11 @@ class Job:
         Folder of the results; ``"-"`` for the frames of one view on standard output.
     save : tuple of str
         Outputs by name and, if wanted, ending; see `create_sinks`. May be empty.
-    format : {"auto", "video", "images"}
-        Kind of the outputs without ending.
     name : str
         Template of the names of all outputs, see `bgsub.video.output_names.expand_name`.
     start, end, duration, every
         The part of the source, see `open_source`.
-    backend, hardware
+    backend : {"auto", "opencv", "pyav", "hardware"}
         What decodes video files, see `open_source`.
     raw : str, optional
         What raw frames from a pipe are, see `open_source`.
@@ -82,14 +80,12 @@ class Job:
     source: str | tuple[str, ...]
     output: Path
     save: tuple[str, ...] = ("mask",)
-    format: str = "auto"
     name: str = "{view}"
     start: str | None = None
     end: str | None = None
     duration: str | None = None
     every: int = 1
     backend: str = "auto"
-    hardware: bool = False
     raw: str | None = None
     roi: tuple[str, ...] = ()
     privacy: tuple[str, ...] = ()

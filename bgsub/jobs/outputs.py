@@ -72,7 +72,7 @@ def make_sinks(
             return events.AnnotatingSink(sink, feed, regions) if view in drawn else sink
 
         options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claim}
-        sinks += create_sinks(job.output, job.save, source, job.format, overwrite, job.name, **options)
+        sinks += create_sinks(job.output, job.save, source, overwrite=overwrite, name=job.name, **options)
     try:
         if job.record is not None:  # before the events, which tell of its clips
             sinks.append(_recorder(job.record, job, source, feed))

@@ -124,7 +124,6 @@ def _open(job: Job) -> FrameSource:
         on_error=job.on_error,
         rate=job.rate,
         backend=job.backend,
-        hardware=job.hardware,
         raw=job.raw,
         start=job.start,
         end=job.end,

@@ -55,7 +55,6 @@ def create_sinks(
     output_folder: str | os.PathLike[str],
     outputs: Sequence[str],
     source: FrameSource,
-    format: str = "auto",
     overwrite: bool = True,
     name: str = DEFAULT_NAME,
     *,
@@ -74,11 +73,10 @@ def create_sinks(
         Created if missing; ``"-"`` is standard output, see `standard_output_sink`, and the rest means nothing then.
     outputs : sequence of str
         Each a view out of `VIEWS`, alone or with an ending (``mask``, ``panel.mp4``, ``cutout.png``, ``mask.npz``),
-        or ``background-image``, one still picture; see `bgsub.video.output_names`.
+        or ``background-image``, one still picture; see `bgsub.video.output_names`. Without an ending, numbered
+        sources give images and others videos.
     source : FrameSource
         What the results come from: it gives the rate, the sound, and whether frames are numbered.
-    format : {"auto", "video", "images"}
-        Kind of the outputs without an ending; auto is images for numbered sources and video for others.
     overwrite : bool
         Replace outputs that exist: files as a whole at the end, images one by one, and at the end those that an
         older run left in the same folder are removed.
@@ -99,21 +97,18 @@ def create_sinks(
     Raises
     ------
     ParameterError
-        If an output, the format or the name is none of the allowed, or two outputs would get the same name.
+        If an output or the name is none of the allowed, or two outputs would get the same name.
     DependencyError
         If an output needs PyAV and it is missing.
     SinkError
         If the folder cannot be written, or an output exists and may not be replaced or is the input itself.
     """
-    if format not in ("auto", "video", "images"):
-        raise ParameterError(f"format must be one of auto, video, images, got {format!r}")
     if os.fspath(output_folder) == STANDARD:
         sink, view = standard_output_sink(outputs, source)
         return [sink if wrap is None else wrap(sink, view)]
-    as_images = format == "images" or (format == "auto" and source.numbered)
     folder = Path(output_folder)
     started = started or datetime.now()
-    specs = dict.fromkeys(_with_ending(spec, as_images) for spec in parse_outputs(outputs))
+    specs = dict.fromkeys(_with_ending(spec, source.numbered) for spec in parse_outputs(outputs))
     for spec in specs:
         if spec.kind == "raw":
             raise ParameterError(f"{spec} is for standard output: -o - --save {spec}")

@@ -38,7 +38,6 @@ def open_source(
     on_error: str | None = None,
     rate: float | Fraction | None = None,
     backend: str = "auto",
-    hardware: bool = False,
     start: Place | None = None,
     end: Place | None = None,
     duration: Place | None = None,
@@ -63,11 +62,10 @@ def open_source(
         default of a camera.
     rate : float or Fraction, optional
         Frames per second, for image sequences and arrays, or where a video is wrong about it.
-    backend : {"auto", "opencv", "pyav"}
+    backend : {"auto", "opencv", "pyav", "hardware"}
         What decodes video files; other sources have no choice. ``"auto"`` is PyAV where it is installed: it
         gives the same pixels as OpenCV about as fast, and beside that exact times and grey and deep pixels.
-    hardware : bool
-        Decode video files on a hardware decoder, if one works; takes PyAV.
+        ``"hardware"`` is PyAV on a hardware decoder, if one works.
     start, end, duration : str, int, float or Timecode, optional
         The part to read, see `SelectedSource`: an int or digits are a frame number from 0, ``"12.5"`` and
         ``"1:02:03.5"`` are times.
@@ -94,7 +92,7 @@ def open_source(
         If PyAV is asked for and missing.
     """
     selection = Selection.parse(start, end, duration, every)  # what is wrong shows before anything is opened
-    how = _Opening(on_error, rate, backend, hardware, raw, reconnect, open_timeout, read_timeout)
+    how = _Opening(on_error, rate, backend, raw, reconnect, open_timeout, read_timeout)
     source = how.open(spec)
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
@@ -113,7 +111,6 @@ class _Opening:
     camera_error: str | None
     rate: float | Fraction | None
     backend: str
-    hardware: bool
     raw: str | None
     reconnect: bool | float | None
     open_timeout: float
@@ -127,8 +124,6 @@ class _Opening:
     def __post_init__(self) -> None:
         if self.backend not in BACKENDS:
             raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}")
-        if self.hardware and self.backend == "opencv":
-            raise ParameterError("hardware decoding takes the backend pyav, got 'opencv'")
 
     def open(self, spec: SourceSpec) -> FrameSource:
         named = isinstance(spec, os.PathLike) or (isinstance(spec, str) and not is_camera(spec))
@@ -196,8 +191,8 @@ class _Opening:
         return ImageSequenceSource(paths, on_error=self.on_error, rate=self.rate)
 
     def _video(self, path: str | os.PathLike[str]) -> FileSource:
-        if self.backend == "pyav" or self.hardware or (self.backend == "auto" and av_container.is_available()):
-            return AvSource(path, on_error=self.on_error, rate=self.rate, hardware=self.hardware)
+        if self.backend in ("pyav", "hardware") or (self.backend == "auto" and av_container.is_available()):
+            return AvSource(path, on_error=self.on_error, rate=self.rate, hardware=self.backend == "hardware")
         return VideoFileSource(path, on_error=self.on_error, rate=self.rate)
 
 

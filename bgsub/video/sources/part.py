@@ -11,7 +11,7 @@ from bgsub.video.timecode import Timecode
 # Times are kept in floating point and, by OpenCV, in milliseconds.
 _TOLERANCE = 1e-6
 
-BACKENDS = ("auto", "opencv", "pyav")  # what decodes video files
+BACKENDS = ("auto", "opencv", "pyav", "hardware")  # what decodes video files
 
 Place = Timecode | str | int | float
 

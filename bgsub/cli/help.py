@@ -1,0 +1,140 @@
+"""What a command says of itself: its options in groups, those that most people need first, and commands that run.
+
+An option names its group where it is declared. A command with many options names the ones that are common: ``--help``
+shows these, ``--help-all`` all of them. Of a command without such names both show all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from inspect import cleandoc
+from typing import Any
+
+import click
+
+INPUT, SCREEN, OUTPUT = "Input", "Window, browser and video calls", "Output"
+EVENTS, CLIPS, NOTICES = "Events and regions", "Clips of motion", "Notices to other programs"
+METHOD, SCENE, RUNNING = "Method", "Light, shadows, camera and standing objects", "Running"
+SUBSPACE = "Subspace, with the symbols of the paper"
+GROUPS = (INPUT, SCREEN, OUTPUT, EVENTS, CLIPS, NOTICES, METHOD, SCENE, SUBSPACE, RUNNING)
+"""The headings, in the order in which they come."""
+
+_ALL = f"{__name__}.all"  # in the context: whether every option is wanted
+_WIDEST = 28  # what options take at most of a line
+_PARAGRAPHS = 2  # of the description, above the common options
+
+
+@dataclass(frozen=True)
+class Example:
+    """A command line that runs, and what it does."""
+
+    command: str
+    text: str
+
+
+class Option(click.Option):
+    """An option of a command.
+
+    Attributes
+    ----------
+    group : str
+        One of `GROUPS`.
+    common : bool
+        Whether it is among those that most people need; all are, where the command does not say which.
+    """
+
+    def __init__(self, *args: Any, group: str, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.group, self.common = group, True
+
+
+class HelpfulCommand(click.Command):
+    """A command that shows its options in groups.
+
+    Parameters
+    ----------
+    common : sequence of str
+        The options that most people need by their long names without hyphens; none where all are few.
+    examples : sequence of Example
+        Command lines that run.
+    """
+
+    def __init__(
+        self, *args: Any, common: Sequence[str] = (), examples: Sequence[Example] = (), **options: Any
+    ) -> None:
+        super().__init__(*args, **options)
+        self.common, self.examples = tuple(common), tuple(examples)
+        flags = {f"--{name}" for name in common}
+        for option in self.params:
+            if isinstance(option, Option):
+                option.common = not flags or not flags.isdisjoint(option.opts)
+        self._help_all = Option(
+            ["--help-all"],
+            group=RUNNING,
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_all,
+            hidden=not common,
+            help="Show every option and exit.",
+        )
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        return [*super().get_params(ctx), self._help_all]
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        paragraphs = cleandoc(self.help or "").split("\n\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\n\n".join(paragraphs if self._is_all(ctx) else paragraphs[:_PARAGRAPHS]))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}# {example.text}\n")
+                    formatter.write(f"{'':>{formatter.current_indent}}{example.command}\n")
+        wanted = [one for one in self.get_params(ctx) if self._is_all(ctx) or getattr(one, "common", False)]
+        sections = {
+            group: [_record(option, ctx) for option in options]
+            for group, options in by_group(one for one in wanted if self._is_all(ctx) or one is not self._help_all)
+        }
+        write_sections(formatter, sections)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if not self._is_all(ctx):
+            number = sum(len(options) for _, options in by_group(self.get_params(ctx)))
+            formatter.write_paragraph()
+            formatter.write(f"All {number} options: {ctx.command_path} --help-all\n")
+
+    def _is_all(self, ctx: click.Context) -> bool:
+        return not self.common or ctx.meta.get(_ALL, False)
+
+
+def by_group(options: Iterable[click.Parameter]) -> list[tuple[str, list[click.Option]]]:
+    """Return the options that are not hidden, each group under its heading, in the order of `GROUPS`."""
+    shown = [option for option in options if isinstance(option, click.Option) and not option.hidden]
+    of_groups = ((group, [one for one in shown if getattr(one, "group", RUNNING) == group]) for group in GROUPS)
+    return [(group, members) for group, members in of_groups if members]
+
+
+def write_sections(formatter: click.HelpFormatter, sections: dict[str, list[tuple[str, str]]]) -> None:
+    """Write lists of terms and what they mean, each under its heading, all in the same columns."""
+    widest = max((len(term) for rows in sections.values() for term, _ in rows), default=0)
+    width = min(widest, _WIDEST)
+    for heading, rows in sections.items():
+        with formatter.section(heading):
+            formatter.write_dl([(term.ljust(width), text) for term, text in rows], col_max=_WIDEST)
+
+
+def _record(option: click.Option, ctx: click.Context) -> tuple[str, str]:
+    term, text = option.get_help_record(ctx) or ("", "")
+    return term, text.replace("]  [", "; ")  # the default, where the help tells it, and the range
+
+
+def _show_all(context: click.Context, _option: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        context.meta[_ALL] = True
+        click.echo(context.get_help(), color=context.color)
+        context.exit()
