@@ -17,6 +17,7 @@ from bgsub.robust_pca.online import continuation
 from bgsub.robust_pca.parameters import PAPER, checked, default_rank
 from bgsub.robust_pca.progress import Callback, Progress, follow
 from bgsub.robust_pca.scale import ResidualScale, clipped
+from bgsub.robust_pca.standardisation import Standardisation
 from bgsub.robust_pca.svd import principal_axes
 from bgsub.robust_pca.validation import check_samples, check_scale, check_widths, refuse_mask
 
@@ -144,6 +145,8 @@ class RobustPCA(FittedSubspace):
         inner_iterations: int = 5,
         conjugate: str = "hestenes-stiefel",
         forgetting: float = 0.0,
+        center: bool = False,
+        scale: bool = False,
         callback: Callback | None = None,
         verbose: int = 0,
         random_state: int | np.random.Generator | None = None,
@@ -159,6 +162,8 @@ class RobustPCA(FittedSubspace):
         self.inner_iterations = inner_iterations
         self.conjugate = conjugate
         self.forgetting = forgetting
+        self.center = center
+        self.scale = scale
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
@@ -184,16 +189,20 @@ class RobustPCA(FittedSubspace):
         settings = checked(self)
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
-        check_scale(samples, observed)
+        standardisation = Standardisation.of(samples, observed, self.center, self.scale)
+        standard = standardisation.standard(samples, observed)
+        check_scale(standard, observed)
         check_widths(settings, samples.dtype)
         rank = default_rank(samples.shape) if self.rank is None else self.rank
         if rank > min(samples.shape):
             raise ParameterError(
                 f"rank must be in 1..{min(samples.shape)} for samples of shape {samples.shape}, got {rank}"
             )
-        cost = RobustCost(clipped(samples, observed), observed, settings.surrogate)
+        cost = RobustCost(clipped(standard, observed), observed, settings.surrogate)
         fit = alternation if self.quality == PAPER else graduation
-        self._keep(samples, cost, fit(settings, cost, rank))
+        more = int(self.center and rank < min(samples.shape))  # the location: what the medians are wrong by
+        steps = fit(settings, cost, rank + more)
+        self._keep(samples, standardisation, cost, steps, rank, center=self.center)
         self._keep_features(X, samples.shape[1])
         self.n_samples_seen_ = len(samples)
         return self
@@ -224,29 +233,48 @@ class RobustPCA(FittedSubspace):
         if not self.__sklearn_is_fitted__():
             return self.fit(X, y, observed=observed)
         settings = checked(self)
-        samples, observed = self._new_samples(X, y, observed)
-        cost = RobustCost(clipped(samples, observed), observed, settings.surrogate)
+        samples, standard, observed = self._new_samples(X, y, observed)
+        cost = RobustCost(clipped(standard, observed), observed, settings.surrogate)
         energy = self.singular_values_**2 * (1 - self.forgetting) ** len(samples)
         past = Past(self._basis(samples.dtype), np.diag(energy))
         first = max(self._first_mu(settings.surrogate), settings.last or 0.0)
-        self._keep(samples, cost, continuation(settings, cost, past, first), energy)
+        steps = continuation(settings, cost, past, first)
+        self._keep(samples, self._standardisation, cost, steps, len(self.components_), past=energy)
         self.n_samples_seen_ += len(samples)
         return self
 
     def fit_transform(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> np.ndarray:
         """Fit to the samples and return their coefficients, (n_samples, k); parameters as for `fit`."""
-        return self.fit(X, y, observed=observed).coefficients_
+        return self._output(self.fit(X, y, observed=observed).coefficients_, X)
 
-    def _keep(self, X: np.ndarray, cost: RobustCost, steps: Iterator[Progress], past: np.ndarray | None = None) -> None:
+    def _keep(
+        self,
+        X: np.ndarray,
+        standardisation: Standardisation,
+        cost: RobustCost,
+        steps: Iterator[Progress],
+        rank: int,
+        *,
+        center: bool = False,
+        past: np.ndarray | None = None,
+    ) -> None:
         """Go through a fit and set the attributes; `past`, (k,), is the older samples' energy along each component."""
         end, self.objective_ = follow(steps, self.callback, self.verbose)
         self.n_iter_, self.mu_ = end.iteration, end.mu
-        U, Y, energy = principal_axes(end.components.T, end.coefficients.T, past)
+        A = end.coefficients
+        if center:
+            mean = A.mean(axis=0)
+            A, standardisation = A - mean, standardisation.moved(mean @ end.components)
+        self.location_, self.scale_ = standardisation.location, standardisation.scale
+        U, Y, energy = principal_axes(end.components.T, A.T, past)
+        U, Y = U[:, :rank], Y[:rank]
         self.components_, self.coefficients_ = np.ascontiguousarray(U.T), np.ascontiguousarray(Y.T)
-        self.singular_values_ = np.sqrt(energy)
-        self.low_rank_ = np.matmul(self.coefficients_, self.components_, out=cost.low_rank)
+        self.singular_values_ = np.sqrt(energy[:rank])
+        low_rank = np.matmul(self.coefficients_, self.components_, out=cost.low_rank)
+        self.low_rank_ = standardisation.restore(low_rank)
         self.sparse_ = np.subtract(X, self.low_rank_, out=cost.influence)
         if not cost.observed.all():
             self.sparse_[~cost.observed] = 0
-        scale = ResidualScale(X, cost.observed, len(Y), np.random.default_rng(0))
-        self.noise_scale_ = scale.of_residual(Y.T, U)
+        standard = standardisation.standard(X, cost.observed)
+        scale = ResidualScale(standard, cost.observed, len(end.components), np.random.default_rng(0))
+        self.noise_scale_ = scale.of_residual(self.coefficients_, self.components_.T)

@@ -9,11 +9,13 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.irls import held_back_cost, robust_coefficients
+from bgsub.robust_pca.held_back import held_back_residual, least_residual, log_likelihood
+from bgsub.robust_pca.irls import robust_coefficients
 from bgsub.robust_pca.parameters import checked
 from bgsub.robust_pca.scale import clipped
 from bgsub.robust_pca.sklearn_conventions import Estimator
-from bgsub.robust_pca.validation import check_samples, check_scale, refuse_mask
+from bgsub.robust_pca.standardisation import Standardisation
+from bgsub.robust_pca.validation import check_samples, check_scale, refuse_mask, refuse_sparse
 
 _FIRST = 2.0  # first mu for new samples, in mean squares of the low-rank part
 
@@ -22,7 +24,9 @@ class FittedSubspace(Estimator):
     """What `bgsub.RobustPCA` does with samples after a fit; attributes as there."""
 
     components_: np.ndarray
-    low_rank_: np.ndarray
+    coefficients_: np.ndarray
+    location_: np.ndarray
+    scale_: np.ndarray
     mu_: float
     mu_start: float | None
 
@@ -45,7 +49,7 @@ class FittedSubspace(Estimator):
         ParameterError
             Before a fit, and for samples as in `fit`.
         """
-        return robust_coefficients(*self._regression(X, None, observed))
+        return self._output(robust_coefficients(*self._regression(X, None, observed)), X)
 
     def score(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> float:
         """Return how well the subspace predicts entries of samples from the others; the higher the better.
@@ -68,36 +72,47 @@ class FittedSubspace(Estimator):
         ParameterError
             As `transform`.
         """
-        return -held_back_cost(*self._regression(X, y, observed))
+        standard, observed, U, surrogate, first = self._regression(X, y, observed)
+        residual = held_back_residual(standard, observed, U, surrogate, first)
+        unit = np.broadcast_to(np.log(self.scale_, dtype=np.float64), observed.shape)[observed].mean()
+        return log_likelihood(residual, least_residual(standard, observed, U.shape[1])) - float(unit)
 
     def inverse_transform(self, Y: np.ndarray) -> np.ndarray:
         """Return the low-rank samples, (n_samples, n_features), for coefficients `Y`, (n_samples, k)."""
         self._check_fitted()
+        refuse_sparse("Y", Y)
         Y = np.asarray(Y)
         if Y.ndim != 2 or Y.shape[1] != len(self.components_):
             raise ParameterError(f"Y must have shape (n_samples, {len(self.components_)}), got {Y.shape}")
-        return Y @ self.components_
+        return self._standardisation.restore(Y @ self.components_)
 
     @property
     def _n_features_out(self) -> int:
         return len(self.components_)
 
-    def _new_samples(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-        """Return samples and their mask, checked against the fit."""
+    def _new_samples(
+        self, X: np.ndarray, y: object, observed: np.ndarray | None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return samples, the same of location 0 and scale 1, and their mask, checked against the fit."""
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
-        check_scale(samples, observed, small=True)
         self._check_features(X, samples.shape[1])
-        return samples, observed
+        standard = self._standardisation.standard(samples, observed)
+        check_scale(standard, observed, small=True)
+        return samples, standard, observed
 
     def _regression(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> tuple[Any, ...]:
         """Return what `robust_coefficients` takes: samples, mask, basis, cost at the last mu and first mu."""
         self._check_fitted()
         surrogate = checked(self).surrogate
-        samples, observed = self._new_samples(X, y, observed)
+        _, standard, observed = self._new_samples(X, y, observed)
         last = replace(surrogate, mu=self.mu_)
-        U = self._basis(samples.dtype)
-        return clipped(samples, observed), observed, U, last, self._first_mu(surrogate)
+        U = self._basis(standard.dtype)
+        return clipped(standard, observed), observed, U, last, self._first_mu(surrogate)
+
+    @property
+    def _standardisation(self) -> Standardisation:
+        return Standardisation(self.location_, self.scale_)
 
     def _basis(self, dtype: np.dtype) -> np.ndarray:
         return np.ascontiguousarray(self.components_.T, dtype)
@@ -106,5 +121,6 @@ class FittedSubspace(Estimator):
         """Return the mu from which it falls for samples after a fit: hardly any residual is an outlier there."""
         if self.mu_start is not None:
             return max(self.mu_start, self.mu_)
-        mean = float(np.mean(np.square(self.low_rank_, dtype=np.float64)))
+        mean = float(np.sum(np.square(self.coefficients_, dtype=np.float64)))
+        mean /= len(self.coefficients_) * self.n_features_in_
         return replace(surrogate, mu=self.mu_).widened(np.sqrt(_FIRST * mean)).mu

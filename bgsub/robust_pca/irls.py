@@ -16,7 +16,6 @@ _BLOCK = 1 << 19  # entries of the temporary matrices
 _HALVING = 0.5  # of mu, from one step to the next
 _MOST_STEPS = 100  # at the last mu
 _LARGEST = 30.0  # quartiles of the absolute entries of a sample up to which an entry counts for the start
-_FOLDS = 5
 _AT_REST = 1e-9  # of the coefficients, in double precision
 
 
@@ -118,20 +117,6 @@ def robust_coefficients(
         if not len(active):
             break
     return Y
-
-
-def held_back_cost(X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float) -> float:
-    """Return the mean cost, above that of 0, of entries that their sample's coefficients were found without.
-
-    Parameters are those of `robust_coefficients`.
-    """
-    fold = np.random.default_rng(_FOLDS).integers(_FOLDS, size=X.shape)
-    total = 0.0
-    for number in range(_FOLDS):
-        held = observed & (fold == number)
-        Y = robust_coefficients(X, observed & ~held, U, surrogate, first)
-        total += float(surrogate.value((X - Y @ U.T)[held]).sum(dtype=np.float64))
-    return total / np.count_nonzero(observed) - float(surrogate.value(np.zeros(1))[0])
 
 
 def _weighted_grams(weight: np.ndarray, U: np.ndarray) -> np.ndarray:

@@ -87,6 +87,9 @@ def _check_words(model: Any) -> None:
     for name, choices in (("surrogate", tuple(CODES)), ("conjugate", tuple(CONJUGATE_RULES)), ("quality", QUALITIES)):
         if getattr(model, name) not in choices:
             raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(model, name)!r}")
+    for name in ("center", "scale"):
+        if not isinstance(getattr(model, name), (bool, np.bool_)):
+            raise ParameterError(f"{name} must be True or False, got {getattr(model, name)!r}")
     state: Any = model.random_state
     if not (
         state is None or isinstance(state, np.random.Generator) or (isinstance(state, (int, np.integer)) and state >= 0)

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.robust_pca.frames import CONTAINERS, container_of, feature_names, in_container
 
 
 class Estimator:
@@ -46,6 +47,11 @@ class Estimator:
         )
         return f"{type(self).__name__}({', '.join(changed)})"
 
+    def _repr_html_(self) -> str | None:
+        """Return the estimator as scikit-learn shows its own in a notebook; None, which shows the text, without it."""
+        utils = sys.modules.get("sklearn.utils")
+        return utils.estimator_html_repr(self) if utils is not None else None
+
     def __sklearn_tags__(self) -> Any:
         """Describe the estimator to scikit-learn, which calls this."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # noqa: PLC0415 - it may be missing
@@ -70,6 +76,31 @@ class Estimator:
     def _n_features_out(self) -> int:
         raise NotImplementedError
 
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose what `transform` and `fit_transform` return, and return self.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"}, optional
+            An array, or a data frame with the names of `get_feature_names_out`, and with the index of the samples where
+            they come in a frame of pandas, too. None changes nothing. Where nothing has been chosen, it is what
+            ``sklearn.set_config(transform_output=...)`` says.
+
+        Raises
+        ------
+        ParameterError
+            For another word. That the package of the frame is missing (DependencyError), `transform` tells.
+        """
+        if transform is not None:
+            if transform not in CONTAINERS:
+                raise ParameterError(f"transform must be one of {', '.join(CONTAINERS)}, got {transform!r}")
+            self._sklearn_output_config = {"transform": transform}  # the name under which sklearn.clone looks
+        return self
+
+    def _output(self, values: np.ndarray, X: Any) -> Any:
+        """Return what a transformation of X has given, (n, k), in the container that was chosen."""
+        return in_container(values, container_of(self), self.get_feature_names_out(), X)
+
     def _check_fitted(self) -> None:
         if not self.__sklearn_is_fitted__():
             raise _not_fitted(f"{type(self).__name__} must be fitted before it is used; call fit first")
@@ -77,7 +108,7 @@ class Estimator:
     def _keep_features(self, X: Any, n_features: int) -> None:
         """Remember number and names of the features that a fit begins with."""
         self.n_features_in_ = n_features
-        names = _feature_names(X)
+        names = feature_names(X)
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):
@@ -85,7 +116,7 @@ class Estimator:
 
     def _check_features(self, X: Any, n_features: int) -> None:
         """Raise ParameterError for features other than those of the fit; warn where only one of both has names."""
-        fitted, names = getattr(self, "feature_names_in_", None), _feature_names(X)
+        fitted, names = getattr(self, "feature_names_in_", None), feature_names(X)
         name = type(self).__name__
         if fitted is None and names is not None:
             warnings.warn(f"X has feature names, but {name} was fitted without feature names", stacklevel=3)
@@ -111,15 +142,6 @@ def _not_fitted(message: str) -> ParameterError:
     if exceptions is None:
         return ParameterError(message)
     return type("NotFittedError", (ParameterError, exceptions.NotFittedError), {})(message)
-
-
-def _feature_names(X: Any) -> np.ndarray | None:
-    """Return the column names of a data frame if all are strings."""
-    columns = getattr(X, "columns", None)
-    if columns is None:
-        return None
-    names = list(columns)
-    return np.array(names, object) if names and all(isinstance(name, str) for name in names) else None
 
 
 def _mismatch(fitted: np.ndarray, names: np.ndarray) -> str:

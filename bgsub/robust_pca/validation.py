@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.numerics.arrays import as_array
+from bgsub.robust_pca.frames import as_matrix
 from bgsub.robust_pca.scale import scale_of_data
 from bgsub.robust_pca.settings import Settings
 
@@ -76,11 +76,20 @@ def refuse_mask(X: Any, y: object) -> None:
         raise ParameterError("y is not used: give a mask of the observed entries by name, fit(X, observed=mask)")
 
 
+def refuse_sparse(name: str, X: Any) -> None:
+    """Raise ParameterError for a sparse matrix or array."""
+    if hasattr(X, "nnz"):
+        dense = "todense" if hasattr(X, "todense") and not hasattr(X, "toarray") else "toarray"
+        raise ParameterError(
+            f"{name} must be dense, got a sparse {type(X).__name__}: {name}.{dense}() has zeros where nothing is stored; "
+            "put NaN there if that means missing"
+        )
+
+
 def _real(X: Any) -> np.ndarray:
     """Return samples as a contiguous matrix of float32 or float64; the wording is that which scikit-learn asks for."""
-    if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise ParameterError("X must be dense, got a sparse matrix or array: X.toarray() is one")
-    X = as_array(X)
+    refuse_sparse("X", X)
+    X = as_matrix(X)
     if X.dtype == object and X.ndim == 2:
         try:
             X = X.astype(np.float64)
@@ -95,7 +104,12 @@ def _real(X: Any) -> np.ndarray:
         raise ParameterError(f"{wanted}, got 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if X.ndim < 2:
         raise ParameterError(f"{wanted}, got shape {X.shape}. Reshape your data: one sample is X.reshape(1, -1)")
-    if X.ndim != 2 or X.size == 0:
+    if X.ndim > 2:
+        raise ParameterError(
+            f"X has shape {X.shape}, RobustPCA wants (n_samples, n_features): X.reshape(len(X), -1), "
+            "and .reshape(X.shape) for the parts it returns"
+        )
+    if X.size == 0:
         raise ParameterError(f"X must be a non-empty array of shape (n_samples, n_features), got shape {X.shape}")
     with np.errstate(over="ignore"):  # of longer types: an infinite entry is found then
         return np.require(X, np.float32 if X.dtype == np.float32 else np.float64, ["C", "A"])

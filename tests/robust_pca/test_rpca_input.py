@@ -69,6 +69,8 @@ def test_the_default_rank(shape, rank):
         ({"forgetting": 1}, r"forgetting must be in \[0, 1\), got 1"),
         ({"forgetting": None}, r"forgetting must be in \[0, 1\), got None"),
         ({"conjugate": "pr"}, "conjugate must be one of hestenes-stiefel, fletcher-reeves, got 'pr'"),
+        ({"center": "median"}, "center must be True or False, got 'median'"),
+        ({"scale": None}, "scale must be True or False, got None"),
         ({"random_state": "x"}, "random_state must be an integer >= 0, a numpy.random.Generator or None, got 'x'"),
     ],
 )
@@ -83,11 +85,14 @@ def test_wrong_parameters_are_named(parameters, message):
         (np.ones(4), None, r"got shape \(4,\). Reshape your data: one sample is X.reshape\(1, -1\)"),
         (np.ones((0, 4)), None, r"X must be a non-empty array .* got shape \(0, 4\)"),
         (np.ones((4, 0)), None, r"got 0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required"),
-        (np.ones((4, 2, 2)), None, r"X must be a non-empty array .* got shape \(4, 2, 2\)"),
+        (np.ones((4, 2, 2)), None, r"^X has shape \(4, 2, 2\), RobustPCA wants .*: X.reshape\(len\(X\), -1\), and .resh"),
+        (np.ones((4, 2, 2, 3)), None, r"^X has shape \(4, 2, 2, 3\), RobustPCA wants \(n_samples, n_features\): "),
+        (np.ones((4, 0, 2)), None, r"^X has shape \(4, 0, 2\), RobustPCA wants"),
         ([["a"]], None, "X must be a real array"),
         ([[1.0], [1.0, 2.0]], None, "X must be a real array"),
         (np.ones((3, 3), complex), None, "Complex data not supported: X must be a real array"),
-        (sparse.csr_array(np.eye(3)), None, r"X must be dense, got a sparse matrix or array: X.toarray\(\) is one"),
+        (sparse.csr_array(np.eye(3)), None, r"^X must be dense, got a sparse csr_array: X.toarray\(\) has zeros where "),
+        (sparse.coo_matrix(np.eye(3)), None, r"^X must be dense, got a sparse coo_matrix: X.toarray\(\) has zeros"),
         ([[1.0, np.inf]], None, "X must be finite where observed, got an infinite entry"),
         ([[1.0, 2.0], [np.nan, np.nan]], None, "each sample must have an observed entry, got none in sample 1"),
         (np.ones((2, 2)), np.ones((2, 3), bool), r"observed must be boolean with shape \(2, 2\), got bool with .*3\)"),
@@ -122,6 +127,8 @@ def test_features_must_be_those_of_the_fit():
             method(np.ones((2, 3)))
     with pytest.raises(ParameterError, match=r"Y must have shape \(n_samples, 1\), got \(2, 2\)"):
         model.inverse_transform(np.ones((2, 2)))
+    with pytest.raises(ParameterError, match=r"Y must be dense, got a sparse csr_array: Y.toarray\(\)"):
+        model.inverse_transform(sparse.csr_array(np.ones((2, 1))))
 
 
 class Frame:

@@ -9,11 +9,13 @@ from bgsub.errors import ParameterError
 
 pytest.importorskip("sklearn", minversion="1.6", reason="scikit-learn 1.6 or later is not there")
 
+from sklearn import config_context
 from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from sklearn.utils.validation import check_is_fitted
@@ -23,6 +25,7 @@ ESTIMATORS = [
     RobustPCA(1, quality="fast", surrogate="atan", forgetting=0.1),
     RobustPCA(1, quality="best", surrogate="lp"),
     RobustPCA(quality="paper", iterations=10),
+    RobustPCA(1, center=True, scale=True),
 ]
 
 
@@ -60,9 +63,46 @@ def test_a_pipeline_reduces_what_is_then_regressed():
 
 
 @needs_compiler
-@pytest.mark.parametrize(("sigma", "share"), [(0.05, 0.05), (0.2, 0.2)])
-def test_a_search_finds_the_rank(sigma, share):
-    X, _, _ = planted(shape=(120, 80), share=share)
+@pytest.mark.parametrize("sigma", [0, 1e-3, 0.1])
+@pytest.mark.parametrize(
+    ("shape", "rank", "share"), [((120, 80), 5, 0.1), ((60, 150), 2, 0.3), ((200, 50), 3, 0.2), ((90, 90), 4, 0.3)]
+)
+def test_a_search_finds_the_rank(shape, rank, share, sigma):
+    X, _, _ = planted(shape=shape, rank=rank, share=share)
     X += sigma * np.random.default_rng(3).standard_normal(X.shape)
-    search = GridSearchCV(RobustPCA(mu_end=(2.4 * sigma) ** 2), {"rank": [2, 3, 4, 5, 8]}, cv=3, error_score="raise")
-    assert search.fit(X).best_params_ == {"rank": 4}
+    ranks = list(range(2 * rank, 0, -1))  # so that ties do not help
+    search = GridSearchCV(RobustPCA(quality="fast"), {"rank": ranks}, cv=3, error_score="raise")
+    assert search.fit(X).best_params_ == {"rank": rank}
+
+
+@needs_compiler
+def test_a_search_compares_scales_and_widths_by_processes():
+    X, _, _ = planted(shape=(90, 60), rank=2)
+    X = (X + 0.05 * np.random.default_rng(3).standard_normal(X.shape)) * np.geomspace(0.1, 10, 60)
+    grid = {"pca__scale": [False, True], "pca__mu_end": [None, 100.0]}
+    search = GridSearchCV(Pipeline([("pca", RobustPCA(2))]), grid, cv=3, error_score="raise", n_jobs=2)
+    assert search.fit(X).best_params_ == {"pca__scale": True, "pca__mu_end": None}
+    scores = cross_val_score(RobustPCA(2, scale=True), X, cv=3)
+    assert scores.mean() == pytest.approx(search.best_score_)
+
+
+def test_the_configuration_of_scikit_learn_is_followed():
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    X = np.random.default_rng(0).standard_normal((9, 4))
+    model = RobustPCA(2).fit(X)
+    with config_context(transform_output="pandas"):
+        assert isinstance(model.transform(X), pandas.DataFrame)
+        assert isinstance(clone(model).set_output(transform="default").fit_transform(X), np.ndarray)
+    assert isinstance(model.transform(X), np.ndarray)
+    assert isinstance(clone(model.set_output(transform="pandas")).fit_transform(X), pandas.DataFrame)
+    steps = make_pipeline(StandardScaler(), RobustPCA(2)).set_output(transform="pandas")
+    assert steps.fit_transform(pandas.DataFrame(X, columns=list("abcd"))).columns.tolist() == ["robustpca0", "robustpca1"]
+    both = ColumnTransformer([("left", RobustPCA(1), ["a", "b"]), ("right", "passthrough", ["c"])])
+    both.set_output(transform="pandas")
+    found = both.fit_transform(pandas.DataFrame(X, columns=list("abcd")))
+    assert found.columns.tolist() == ["left__robustpca0", "right__c"]
+
+
+def test_a_notebook_shows_the_parameters():
+    assert "RobustPCA" in RobustPCA(2, scale=True)._repr_html_()
+    assert "RobustPCA" in make_pipeline(StandardScaler(), RobustPCA(2))._repr_html_()

@@ -5,7 +5,6 @@ import pytest
 from rpca_planted import RANK, SURROGATES, angle, error, needs_compiler, planted
 
 from bgsub import RobustPCA
-from bgsub.numerics.surrogates import Surrogate
 
 
 def stream(turn=0.0, sigma=0.0, share=0.1, batches=10, n=30, m=100, k=4, seed=0):
@@ -40,25 +39,6 @@ def test_transform_of_the_fitted_samples_returns_their_coefficients(surrogate):
     X, _, _ = planted()
     model = RobustPCA(RANK, surrogate=surrogate).fit(X)
     np.testing.assert_allclose(model.transform(X), model.coefficients_, atol=1e-3)
-
-
-@needs_compiler
-def test_score_is_higher_for_the_subspace_of_the_samples():
-    X, _, mask = planted(shape=(120, 100), observed=0.8)
-    other = planted(shape=(120, 100), seed=1)[0]
-    model = RobustPCA(RANK, mu_end=0.01).fit(X[:100], observed=mask[:100])
-    right, wrong = model.score(X[100:], observed=mask[100:]), model.score(other[100:])
-    assert wrong < right < 0
-    assert right == pytest.approx(
-        -Surrogate("log", 0.01).value((X - planted(shape=(120, 100))[1])[100:]).mean(), rel=0.1
-    )
-
-
-@pytest.mark.parametrize("surrogate", SURROGATES)
-def test_score_of_an_exact_model_is_zero(surrogate):
-    X = np.outer(np.arange(1, 13), np.linspace(1, 2, 9))
-    score = RobustPCA(1, surrogate=surrogate, mu_end=0.1, mu_start=1).fit(X).score(X)
-    assert score == pytest.approx(0, abs=1e-9)
 
 
 @needs_compiler
