@@ -12,20 +12,21 @@ author = "The bgsub developers"
 project_copyright = author
 release = version = bgsub.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "mathml"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "mathml", "reference"]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_extensions"]
 nitpicky = False  # types in docstrings are words
+suppress_warnings = ["toc.not_readable"]  # pages of the contents that are still to be written
 
-myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "fieldlist", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "fieldlist", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # the docstrings tell types, with shapes
 napoleon_google_docstring = False
 napoleon_use_rtype = False
-napoleon_use_ivar = True
-default_role = "code"
+napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as the parameters; no entries of their own
+default_role = "py:obj"  # a link where there is such a name, else code
 
 html_theme = "furo"
 html_title = f"bgsub {release}"

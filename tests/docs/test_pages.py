@@ -17,7 +17,7 @@ from pages import DOCS, PAGES, ROOT, blocks
 from video_fakes import write_video
 
 from bgsub import synthetic
-from bgsub.cli import invoke, main
+from bgsub.cli import invoke, program
 
 # Pages with tests of their own.
 ELSEWHERE = {"home-automation.md", "security.md"}
@@ -109,7 +109,7 @@ def test_what_a_page_cannot_run_is_understood_at_least(page, desk):
         if block.language == "python":
             compile(block.code, page, "exec")
         for words in bgsub_commands(block.code) if block.language == "sh" else ():
-            command = main.get_command(main.make_context("bgsub", [], resilient_parsing=True), words[0])
+            command = program.get_command(program.make_context("bgsub", [], resilient_parsing=True), words[0])
             assert command is not None, words
             command.make_context(f"bgsub {words[0]}", list(words[1:]))
         for extra in re.findall(r"pip install [^\n]*\[([\w,-]+)\]", block.code):
