@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub import jobs
 from bgsub.cli.blocks import PATH, choice
 from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
@@ -96,7 +95,9 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
 
 def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
     """Return a new subtractor as the options ask for; ParameterError for a bad combination of parameters."""
-    return jobs.make_subtractor(given(options))
+    from bgsub.jobs.run import make_subtractor as make  # noqa: PLC0415 - with it comes the pipeline
+
+    return make(given(options))
 
 
 def check_model(options: dict[str, Any], model: Path | None) -> None:

@@ -37,7 +37,7 @@ class DecompositionJob:
 
     Attributes
     ----------
-    input : str
+    source : str
         A video file, a folder or pattern of images, or a file ``.npy``, ``.npz`` or ``.mat``.
     output : Path
         Folder for the results.
@@ -45,8 +45,8 @@ class DecompositionJob:
         Dimension of the subspace; by default 3, fewer for fewer than 12 samples.
     parameters : mapping
         Others of `bgsub.RobustPCA`.
-    source : mapping
-        Parameters of `bgsub.video.open_source`.
+    open_options : mapping
+        More arguments of `bgsub.open_source`, such as ``start`` and ``on_error``.
     scale, grey
         As `read_frames`.
     format : {"auto", "video", "images"}
@@ -63,11 +63,11 @@ class DecompositionJob:
         Replace results that exist.
     """
 
-    input: str
+    source: str
     output: Path
     rank: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    source: Mapping[str, Any] = field(default_factory=dict)
+    open_options: Mapping[str, Any] = field(default_factory=dict)
     scale: float = 1.0
     grey: bool = False
     format: str = "auto"
@@ -154,7 +154,7 @@ def run_decomposition(
         When the outputs cannot be written any more.
     """
     started = time.monotonic()
-    samples, parts, outputs, skipped = (_run_matrix if is_matrix(job.input) else _run_frames)(job, watch, tell)
+    samples, parts, outputs, skipped = (_run_matrix if is_matrix(job.source) else _run_frames)(job, watch, tell)
     n, m = samples.X.shape
     seconds = time.monotonic() - started
     return DecompositionResult(samples.name, samples.description, n, m, parts, seconds, skipped, outputs)
@@ -164,11 +164,11 @@ _Done = tuple[Samples, Decomposition, list[Path], int]
 
 
 def _run_matrix(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
-    path = Path(job.input)
+    path = Path(job.source)
     targets = _with_extras(matrix_targets(path.suffix.lower()), job)
     with output_folder(job.output, targets, path, job.overwrite) as place:
         kind: dict[str, Any] = {"key": job.key, "columns": job.columns, "float32": job.float32}
-        samples = read_matrix(job.input, **kind, rank=job.rank, tell=tell)
+        samples = read_matrix(job.source, **kind, rank=job.rank, tell=tell)
         if job.observed is not None:
             samples.observed = read_matrix_mask(job.observed, samples, job.observed_key)
         parts = _fit(samples, job, watch)
@@ -191,11 +191,11 @@ def _run_frames(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
 
 def _open(job: DecompositionJob) -> FrameSource:
     """Open the source of frames; whatever has an end and is no file of arrays."""
-    path = Path(job.input)
-    if is_camera(job.input):
-        raise ParameterError(f"a decomposition takes what has an end, a file or images, got the camera '{job.input}'")
+    path = Path(job.source)
+    if is_camera(job.source):
+        raise ParameterError(f"a decomposition takes what has an end, a file or images, got the camera '{job.source}'")
     try:
-        return open_source(job.input, **job.source)
+        return open_source(job.source, **job.open_options)
     except SourceError as error:
         known = (*VIDEO_ENDINGS, ".mpg", ".mpeg", ".wmv", ".ts", ".gif", ".y4m")
         if not path.is_file() or path.suffix.lower() in known:
