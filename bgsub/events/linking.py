@@ -91,6 +91,17 @@ class ObjectLinker:
     ------
     ParameterError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import ObjectLinker
+    >>> linker = ObjectLinker(rate=25)
+    >>> for frame, separation in bgsub.separate("video.mp4"):
+    ...     boxes = {one.id: one.box for one in linker.update(frame, separation)}
+    >>> objects = linker.finish()
+    >>> all(one.kind == "object" and one.start_frame <= one.end_frame for one in objects)
+    True
     """
 
     def __init__(

@@ -53,6 +53,15 @@ class EventSink(Sink):
         If a format is none of these or there is none.
     SinkError
         If a file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import bgsub
+    >>> from bgsub.events import EventSink
+    >>> summary = bgsub.process_video("video.mp4", EventSink("events", ["csv", "coco"]))
+    >>> sorted(path.name for path in Path("events").iterdir())
+    ['events.csv', 'objects.json']
     """
 
     def __init__(

@@ -67,6 +67,12 @@ class LiveCamera:
         A file comes as fast as it can, not in real time.
     roi : tuple of str
         Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+
+    Examples
+    --------
+    >>> from bgsub.live import LiveCamera
+    >>> LiveCamera("rtsp://user:secret@gate/stream", {"threshold": 0.1}, roi=("door=0,0,80,120",)).name
+    'rtsp://gate/stream'
     """
 
     source: str
@@ -132,8 +138,12 @@ class LiveSession:
 
     Examples
     --------
-    >>> with LiveSession([LiveCamera("0"), LiveCamera("1")], page={"port": 8765}) as session:  # doctest: +SKIP
-    ...     outcomes = session.run()
+    >>> from bgsub.live import LiveCamera, LiveSession, LoopbackCamera
+    >>> with LoopbackCamera() as camera:  # a real one: LiveCamera("0"), or its address
+    ...     with LiveSession([LiveCamera(camera.address)], window=False, page={"port": 0}) as session:
+    ...         address = session.server.address  # for the browser; outcomes = session.run()
+    >>> address.startswith("http://127.0.0.1:")
+    True
     """
 
     def __init__(

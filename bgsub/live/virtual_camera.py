@@ -53,6 +53,12 @@ class VirtualCameraSink(Sink):
         If a parameter is none of the allowed.
     SinkError
         If there is no virtual camera, or it fails.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.live import VirtualCameraSink
+    >>> summary = bgsub.process_video(0, VirtualCameraSink("blur"))  # doctest: +SKIP
     """
 
     def __init__(

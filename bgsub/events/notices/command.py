@@ -52,6 +52,12 @@ class CommandNotifier(Destination):
     ParameterError
         For a command that is empty or cannot be split, a program that is not there, an unknown placeholder, what only a
         shell understands, and files that are missing.
+
+    Examples
+    --------
+    >>> from bgsub.events import CommandNotifier, EventFeed, NoticeSink, ObjectLinker
+    >>> notifier = CommandNotifier("start: echo {event} in {source}")
+    >>> sink = NoticeSink(EventFeed(ObjectLinker()), [notifier], source="gate")
     """
 
     def __init__(self, command: str, *, missing: Collection[str] = (), timeout: float = LIMIT) -> None:

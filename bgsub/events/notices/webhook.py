@@ -39,6 +39,12 @@ class WebhookNotifier(Destination):
     ------
     ParameterError
         If it is no such address.
+
+    Examples
+    --------
+    >>> from bgsub.events import EventFeed, NoticeSink, ObjectLinker, WebhookNotifier
+    >>> notifier = WebhookNotifier("http://homeassistant.local:8123/api/webhook/gate", timeout=5)
+    >>> sink = NoticeSink(EventFeed(ObjectLinker()), [notifier], source="gate")
     """
 
     def __init__(self, address: str, *, timeout: float = LIMIT) -> None:

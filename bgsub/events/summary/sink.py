@@ -53,6 +53,14 @@ class SummarySink(Sink):
         If the file is no ``.html``.
     SinkError
         If it cannot be written.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import SummarySink
+    >>> summary = bgsub.process_video("video.mp4", SummarySink("summary.html", "the street"))
+    >>> "the street" in open("summary.html", encoding="utf-8").read()
+    True
     """
 
     def __init__(

@@ -47,20 +47,35 @@ class DecompositionJob:
         Others of `bgsub.RobustPCA`.
     open_options : mapping
         More arguments of `bgsub.open_source`, such as ``start`` and ``on_error``.
-    scale, grey
-        As `read_frames`.
+    scale : float
+        Frames: reduce height and width by this factor, in (0, 1].
+    grey : bool
+        Frames: take the intensity of colour frames.
     format : {"auto", "video", "images"}
         Kind of the outputs for frames; auto makes images of images and video of video.
     sparse_picture : {"absolute", "offset"}
-        As `frame_targets`.
-    key, columns, float32
-        As `read_matrix`.
-    observed, observed_key
-        As `read_matrix_mask` and `read_frame_masks`.
+        Pictures of the sparse part show its absolute value, or its sign around mid-grey.
+    key : str, optional
+        Matrix: name of the array, where the file holds several.
+    columns : bool
+        Matrix: its columns are the samples, not its rows.
+    float32 : bool
+        Matrix: compute in single precision; float32 and float16 do so always.
+    observed : Path, optional
+        0 where an entry is missing: an array (``.npy``, ``.npz``, ``.mat``) in the shape of the matrix; for frames an
+        array or images, one for all or one for each.
+    observed_key : str, optional
+        Name of the array in that file, where it holds several.
     save_arrays, plot : bool
         Write ``decomposition.npz`` and ``decomposition.png`` as well.
     overwrite : bool
         Replace results that exist.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from bgsub.jobs.decomposition import DecompositionJob
+    >>> job = DecompositionJob("video.mp4", Path("parts"), open_options={"start": "1s"}, scale=0.5)
     """
 
     source: str
@@ -146,12 +161,25 @@ def run_decomposition(
     tell : callable
         Takes a sentence about the memory, before it is used.
 
+    Returns
+    -------
+    DecompositionResult
+        The parts, and where they are.
+
     Raises
     ------
     SourceError, ParameterError, SinkError, DependencyError
         For wrong input. Nothing has been written then.
     OutputError
         When the outputs cannot be written any more.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
+    >>> result = run_decomposition(DecompositionJob("matrix.npy", Path("parts"), rank=2))
+    >>> result.samples, result.features, [path.name for path in result.outputs]
+    (30, 40, ['low_rank.npy', 'sparse.npy'])
     """
     started = time.monotonic()
     samples, parts, outputs, skipped = (_run_matrix if is_matrix(job.source) else _run_frames)(job, watch, tell)
