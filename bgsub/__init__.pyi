@@ -1,10 +1,12 @@
 from ._version import __version__ as __version__
 from .errors import BgsubError as BgsubError
+from .errors import BrokenSourceError as BrokenSourceError
 from .errors import DependencyError as DependencyError
 from .errors import OutputError as OutputError
 from .errors import ParameterError as ParameterError
 from .errors import SinkError as SinkError
 from .errors import SourceError as SourceError
+from .errors import StoppedError as StoppedError
 from .events import find_objects as find_objects
 from .jobs import process_video as process_video
 from .jobs import separate as separate

@@ -42,9 +42,38 @@ _MOVED = {
     "bgsub.video.separate": "bgsub.separate",
     "bgsub.video.sinks.MotionRules": "bgsub.events.MotionRules",
     "bgsub.video.sinks.RecorderSink": "bgsub.events.RecorderSink",
-    "bgsub.video.sinks.KeyCommands": "bgsub.live.KeyCommands",
+    "bgsub.video.sinks.KeyCommands": "bgsub.live.window.KeyCommands",
     "bgsub.video.sinks.WindowSink": "bgsub.live.WindowSink",
 }
+# What nobody outside needs is no longer public: package, file in it, names.
+_INSIDE = {
+    ("bgsub.evaluation", "referee"): "Referee",
+    ("bgsub.evaluation", "results"): "find_masks find_results",
+    ("bgsub.evaluation", "speed"): "format_speed load_frames time_methods",
+    ("bgsub.evaluation", "worst"): "WorstFrame WorstFrames",
+    ("bgsub.evaluation.conditions", "_derived"): "Derived Recording",
+    ("bgsub.evaluation.conditions", "_objects"): "load_background",
+    ("bgsub.evaluation.conditions", "_table"): "Condition",
+    ("bgsub.events", "create"): "create_event_sinks make_feed",
+    ("bgsub.events", "sink"): "FORMATS",
+    ("bgsub.jobs", "job"): "Statistics",
+    ("bgsub.jobs", "outputs"): "make_sinks",
+    ("bgsub.jobs", "run"): "execute make_subtractor",
+    ("bgsub.jobs.decomposition", "fitting"): "decompose",
+    ("bgsub.jobs.decomposition", "matrices"): "is_matrix read_matrix",
+    ("bgsub.jobs.decomposition", "samples"): "FrameSamples MatrixSamples Samples",
+    ("bgsub.jobs.decomposition", "stack"): "read_frames",
+    ("bgsub.live", "display"): "NoWindowError",
+    ("bgsub.live", "window"): "KeyCommands",
+    ("bgsub.robust_pca", "parameters"): "default_rank",
+    ("bgsub.synthetic", "_scene"): "Stage",
+    ("bgsub.video", "sinks.stream"): "EncodedStreamSink Outlet RawStreamSink",
+    ("bgsub.video", "sources.av_pipe"): "AvPipeSource",
+    ("bgsub.video", "sources.pipe"): "Pipe",
+    ("bgsub.video", "sources.raw"): "RawSource",
+    ("bgsub.video", "sources.selection"): "SelectedSource",
+}
+_MOVED |= {f"{of}.{name}": f"{of}.{file}.{name}" for (of, file), names in _INSIDE.items() for name in names.split()}
 
 
 def face(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -58,6 +87,20 @@ def face(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], li
         return find(name)
 
     return get, names, public
+
+
+def inner(package: str) -> Callable[[str], Any]:
+    """Return ``__getattr__`` of a package without public names, which says where one is that had been looked for."""
+    above = package.rpartition(".")[0]
+
+    def get(name: str) -> Any:
+        if name in sys.modules[above].__all__:
+            _MOVED.setdefault(f"{package}.{name}", f"{above}.{name}")
+        if f"{package}.{name}" in _MOVED:
+            raise ImportError(_line(f"{package}.{name}"))
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return get
 
 
 def _line(name: str) -> str:

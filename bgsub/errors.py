@@ -9,7 +9,17 @@ from typing import Any
 
 
 class BgsubError(Exception):
-    """Base class of every error that bgsub raises on purpose."""
+    """Base class of every error that bgsub raises on purpose.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> try:
+    ...     bgsub.BackgroundSubtractor(threshold=-1)
+    ... except bgsub.BgsubError as error:
+    ...     print(error)
+    threshold must be a number in [1e-06, 2], got -1
+    """
 
 
 class ParameterError(BgsubError, ValueError):
@@ -23,7 +33,10 @@ class SourceError(BgsubError, OSError):
 class BrokenSourceError(SourceError):
     """A source that was being read cannot be read on: a failure, no wrong input.
 
-    `result` is the `bgsub.jobs.JobResult` of a job whose outputs hold the frames before that, None elsewhere.
+    Attributes
+    ----------
+    result : JobResult, Summary or None
+        What `bgsub.jobs.run_job` or `bgsub.process_video` did: its outputs hold the frames before that.
     """
 
     result: Any = None
@@ -46,7 +59,17 @@ class ReaderGoneError(OutputError):
 
 
 class StoppedError(BgsubError):
-    """A run was stopped before its end, by "user", "SIGINT" or "SIGTERM"; `result` is its `JobResult`, if any."""
+    """A run was stopped before its end.
+
+    Parameters
+    ----------
+    message : str
+        One line.
+    by : {"user", "SIGINT", "SIGTERM"}
+        Who stopped it; an attribute as well.
+    result : JobResult, optional
+        What was done until then, if anything; an attribute as well.
+    """
 
     def __init__(self, message: str = "", by: str = "user", result: Any = None) -> None:
         super().__init__(message)

@@ -23,7 +23,18 @@ Phase = Literal["start", "tracking"]
 
 
 class FrameEvent(StrEnum):
-    """Something that happened to the whole frame."""
+    """Something that happened to the whole frame.
+
+    It is a text as well: ``"light-change"``, the light of much of the picture changed at once; ``"covered"``, there is
+    nothing to be seen, and the model learns nothing; ``"scene-change"``, a cut or a broken frame, with which a new
+    model begins; ``"scene-return"``, the scene before is back, and so is its model.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> bgsub.FrameEvent.COVERED == "covered"
+    True
+    """
 
     LIGHT_CHANGE = "light-change"
     COVERED = "covered"
@@ -56,6 +67,14 @@ class Separation:
     annotate : callable or None
         Writes what was found in the frame onto a picture of it, where somebody follows that; see
         `bgsub.events.annotation.annotate`, which takes picture and tiles after its first two arguments.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> import numpy as np
+    >>> separation = bgsub.BackgroundSubtractor().process(np.zeros((48, 64, 3), np.uint8))
+    >>> separation.mask.shape, separation.background.shape, separation.residual.dtype, separation.share
+    ((48, 64), (48, 64, 3), dtype('float32'), 0.0)
     """
 
     frame: np.ndarray

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from bgsub import evaluation
 from bgsub.cli.blocks import one_of_files
 from bgsub.cli.help import Example
 from bgsub.cli.options import MethodCommand, make_subtractor
@@ -32,6 +31,8 @@ def bench(source: str | None, duration: Timecode, **options: Any) -> None:
     and the longest one (the batch start) are reported apart; compilation is in no figure. --threads holds for
     OpenCV as well.
     """
-    pictures = evaluation.load_frames(source, duration)
-    timings = evaluation.time_methods(pictures, lambda: make_subtractor(options), options["threads"])
-    click.echo(evaluation.format_speed(timings))
+    from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415 - OpenCV comes along
+
+    pictures = load_frames(source, duration)
+    timings = time_methods(pictures, lambda: make_subtractor(options), options["threads"])
+    click.echo(format_speed(timings))

@@ -198,7 +198,7 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
         output,
         rank=options["dimension"],
         parameters={name: options[name] for name in _ESTIMATOR if options[name] is not None},
-        source={name: options[name] for name in _SOURCE},
+        open_options={name: options[name] for name in _SOURCE},
         scale=options["factor"],
         format=options["kind"],
         columns=options["columns"] == "columns",
@@ -210,7 +210,9 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
 
 def _check_use(context: click.Context, source: str, options: dict[str, Any]) -> None:
     """Refuse options that were typed and mean nothing to this kind of input; settings may hold for other inputs."""
-    wrong, kind = (_FOR_FRAMES, "frames") if decomposition.is_matrix(source) else (_FOR_MATRICES, "matrices")
+    from bgsub.jobs.decomposition.matrices import is_matrix  # noqa: PLC0415 - it brings NumPy along
+
+    wrong, kind = (_FOR_FRAMES, "frames") if is_matrix(source) else (_FOR_MATRICES, "matrices")
     for one in context.command.params:
         typed = context.get_parameter_source(one.name or "") is ParameterSource.COMMANDLINE
         if one.name in wrong and typed:

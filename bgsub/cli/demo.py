@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 import bgsub
-from bgsub import evaluation, synthetic
+from bgsub import synthetic, video
 from bgsub.cli.blocks import PATH, count, option
 from bgsub.cli.help import INPUT, OUTPUT, Example
 from bgsub.cli.logs import Reporting, report_options
@@ -15,7 +15,6 @@ from bgsub.cli.options import check_folder, scene_option
 from bgsub.cli.pipeline import Telling, check_whole, run_pipeline
 from bgsub.cli.settings import Command
 from bgsub.cli.source_options import duration_option
-from bgsub.video import sinks
 from bgsub.video.timecode import Timecode
 
 _SIZE = (320, 240)
@@ -47,19 +46,23 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -
     and strip.png (input, background and mask of the busiest frame), and prints how well the masks agree with the
     exact ones.
     """
+    from bgsub.evaluation.referee import Referee  # noqa: PLC0415 - it brings OpenCV along
+    from bgsub.video.sinks.base import prepare_folder  # noqa: PLC0415 - as above
+    from bgsub.video.sinks.images import write_image  # noqa: PLC0415 - as above
+
     strip = output / "strip.png"
-    sinks.prepare_folder(output)  # before the work of making the scene
+    prepare_folder(output)  # before the work of making the scene
     made = synthetic.scene(scene, size=_SIZE, length=duration.in_frames(synthetic.Scene.rate) or 1, seed=seed)
-    referee = evaluation.Referee(made)
+    referee = Referee(made)
     with referee.source as source:
         source.name = f"scene '{scene}'"
-        outputs = sinks.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source)
+        outputs = video.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source)
         subtractor = bgsub.BackgroundSubtractor(fps=float(made.rate))
         result = run_pipeline(source, subtractor, outputs, Telling(quiet, observer=referee))
     check_whole(result, ends=True)
     picture = referee.strip()
     if picture is None:
         raise click.ClickException("no frame was processed, so there is no picture to write")
-    sinks.write_image(strip, picture)
+    write_image(strip, picture)
     if not (quiet or Reporting.of().json):
         click.echo(f"against the exact masks: {referee.verdict()}; one frame of it: {strip}")

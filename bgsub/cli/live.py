@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from bgsub import jobs
 from bgsub import live as sessions
 from bgsub.cli.blocks import PATH, one_of_files, option
 from bgsub.cli.event_options import boxes_option, event_options
@@ -180,9 +179,11 @@ def _regions(context: click.Context, options: dict[str, Any]) -> sessions.Region
 
 def _advised(start: Callable[..., sessions.LiveSession], window: bool, page: bool) -> sessions.LiveSession:
     """Start a session; where there is no screen the page has to do, and without one the message says how."""
+    from bgsub.live.display import NoWindowError  # noqa: PLC0415 - it brings OpenCV along
+
     try:
         return start(window=window)
-    except sessions.NoWindowError as error:
+    except NoWindowError as error:
         if not page:
             raise SinkError(f"{error}; --serve PORT shows the run in a browser, --no-window does without") from None
         logger.info("%s; the page has to do", error)
@@ -214,6 +215,8 @@ class _Outputs:
         return sinks
 
     def _files(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
+        from bgsub.jobs.outputs import make_sinks  # noqa: PLC0415 - it brings OpenCV along
+
         output, clips = self.options["output"], self.clips.moved(lambda place: place / folder)
         job = Job(
             source.name,
@@ -227,7 +230,7 @@ class _Outputs:
             **clips.of_job,
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
-        return jobs.make_sinks(job, source, self.options["overwrite"], self.started, regions, feed, self.claims)
+        return make_sinks(job, source, self.options["overwrite"], self.started, regions, feed, self.claims)
 
 
 def _is_standard(output: Path | None) -> bool:

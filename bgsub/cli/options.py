@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from bgsub import jobs
 from bgsub.cli.blocks import PATH, choice, list_of, option
 from bgsub.cli.help import INPUT, METHOD, OUTPUT, SCENE, SUBSPACE, Option
 from bgsub.cli.model_options import reconcile
@@ -96,7 +95,9 @@ def given(options: dict[str, Any]) -> dict[str, Any]:
 
 def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
     """Return a new subtractor as the options ask for; ParameterError for a bad combination of parameters."""
-    return jobs.make_subtractor(given(options))
+    from bgsub.jobs.run import make_subtractor as make  # noqa: PLC0415 - with it comes the pipeline
+
+    return make(given(options))
 
 
 def check_model(options: dict[str, Any], model: Path | None) -> None:

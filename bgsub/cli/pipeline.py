@@ -98,8 +98,10 @@ def run_pipeline(
 
     Errors are those of `execute`. A source that breaks off, and a signal, leave finished outputs.
     """
+    from bgsub.jobs.run import execute  # noqa: PLC0415 - with it comes the pipeline
+
     controls = controls or Controls()
-    run = partial(jobs.execute, source, subtractor, sinks, save_model=save_model, claims=claims)
+    run = partial(execute, source, subtractor, sinks, save_model=save_model, claims=claims)
     return _told(partial(run, watch=telling.watch(controls), controls=controls), telling)
 
 

@@ -47,10 +47,24 @@ def compare(
     progress : callable, optional
         Called for each run with a label and the number of frames.
 
+    Yields
+    ------
+    Score
+
     Raises
     ------
     ParameterError, SourceError, SinkError
         As `evaluate` and `MaskWriter`.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from bgsub.evaluation import compare, find_sequences, format_table, make_method
+    >>> methods = {name: partial(make_method, name) for name in ("bgsub", "mog2")}
+    >>> scores = list(compare(find_sequences(["sequence"]), methods, masks="masks"))
+    >>> [(score.method, score.frames) for score in scores]
+    [('bgsub', 60), ('mog2', 60)]
+    >>> table = format_table(scores)
     """
     for sequence in sequences:
         for name, make in methods.items():
@@ -79,10 +93,22 @@ def compare_results(
     sequences, sheet, worst, progress
         As for `compare`.
 
+    Yields
+    ------
+    Score
+
     Raises
     ------
     SourceError
         If masks are missing, or as `score_results`.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import MaskWriter, Sequence, compare_results, evaluate
+    >>> sequence = Sequence("sequence")
+    >>> score = evaluate(sequence, "mog2", on_frame=MaskWriter("masks", sequence))
+    >>> [stored.confusion == score.confusion for stored in compare_results([sequence], "masks")]
+    [True]
     """
     sequences = list(sequences)
     folders = [find_results(sequence, results, alone=len(sequences) == 1) for sequence in sequences]

@@ -34,12 +34,24 @@ def make_method(name: str) -> Method:
     name : {"bgsub", "mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog", "subsense", "vibe", "sigmadelta"}
         This package, one of OpenCV's subtractors, or one of bgslibrary's.
 
+    Returns
+    -------
+    Method
+        Its ``apply`` takes a frame and returns a mask.
+
     Raises
     ------
     ParameterError
         If there is no such method.
     DependencyError
         If it needs OpenCV's extra modules or pybgs and they are not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.evaluation import make_method
+    >>> make_method("mog2").apply(np.zeros((48, 64), np.uint8)).shape
+    (48, 64)
     """
     if name not in METHODS + LIBRARY_METHODS:
         raise ParameterError(f"method must be one of {', '.join(METHODS + LIBRARY_METHODS)}, got {name!r}")

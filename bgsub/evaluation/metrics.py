@@ -31,6 +31,13 @@ class Confusion:
         Scored pixels in hard shadow; they are part of `fp` and `tn`.
     shadow_fp : int
         Those of them that were called moving.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import Confusion
+    >>> both = Confusion(tp=6, fp=2, fn=1, tn=91) + Confusion(tp=2, fn=1, tn=97)
+    >>> both.recall, both.precision, round(both.f_measure, 3)
+    (0.8, 0.8, 0.8)
     """
 
     tp: int = 0
@@ -117,6 +124,14 @@ def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None
     ------
     ParameterError
         If shapes differ, a type is wrong or `truth` holds other values.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.evaluation import confusion
+    >>> truth = np.array([[0, 50, 170, 255]], np.uint8)  # static, shadow, unknown, moving
+    >>> confusion(np.array([[0, 255, 255, 255]], np.uint8), truth)
+    Confusion(tp=1, fp=1, fn=0, tn=1, shadow=1, shadow_fp=1)
     """
     if mask.dtype not in (np.uint8, np.bool_) or mask.ndim != 2:
         raise ParameterError(f"mask must be (h, w) of uint8 or bool, got {mask.shape} of {mask.dtype}")

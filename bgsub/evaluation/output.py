@@ -36,6 +36,11 @@ def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, A
     parameters : mapping, optional
         Parameters of each method, by its name.
 
+    Returns
+    -------
+    str
+        Indented by two; the fields are in the notes.
+
     Notes
     -----
     It is one object:
@@ -52,6 +57,14 @@ def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, A
     - ``overall``: the same, with ``categories`` for their number, in the place of ``category`` and ``videos``.
 
     What is not defined is null.
+
+    Examples
+    --------
+    >>> import json
+    >>> from bgsub.evaluation import Confusion, Score, format_json
+    >>> text = format_json([Score("street", "ours", Confusion(tp=3, fn=1, tn=96), frames=1)])
+    >>> json.loads(text)["videos"][0]["recall"]
+    0.75
     """
     scores = list(scores)
     averages = summarize(scores)
@@ -86,6 +99,13 @@ def write_csv(path: str | Path, scores: Iterable[Score]) -> None:
     The column ``level`` tells lines of a ``video`` from means over a ``category`` and ``overall``; ``parts`` is
     how many videos or categories such a mean is over. The other columns are those of `format_json`. What is not
     defined, or has no meaning on a level, is empty.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import Confusion, Score, write_csv
+    >>> write_csv("scores.csv", [Score("street", "ours", Confusion(tp=3, fn=1, tn=96), frames=1)])
+    >>> open("scores.csv").readline().split(",")[:4]
+    ['level', 'category', 'video', 'method']
     """
     scores = list(scores)
     rows = [{"level": "video", **_video(score)} for score in scores]

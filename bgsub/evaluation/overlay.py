@@ -33,6 +33,15 @@ def error_image(frame: np.ndarray, mask: np.ndarray, truth: np.ndarray) -> np.nd
     ------
     ParameterError
         If the shapes do not fit or the frame is not uint8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.evaluation import error_image
+    >>> frame, mask = np.zeros((48, 64), np.uint8), np.full((48, 64), 255, np.uint8)
+    >>> blue, green, red = error_image(frame, mask, truth=np.zeros((48, 64), np.uint8))[0, 0]
+    >>> bool(red > max(blue, green))  # a false alarm
+    True
     """
     if frame.dtype != np.uint8 or frame.ndim not in (2, 3):
         raise ParameterError(f"frame must be (h, w) or (h, w, 3) of uint8, got {frame.shape} of {frame.dtype}")

@@ -76,6 +76,15 @@ class MaskWriter:
     ------
     SinkError
         If the folder or a mask cannot be written.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import MaskWriter, Sequence, evaluate, score_results
+    >>> sequence = Sequence("sequence")
+    >>> score = evaluate(sequence, "mog2", on_frame=MaskWriter("masks", sequence))
+    >>> folder = f"masks/{sequence.category}/{sequence.name}"
+    >>> score_results(sequence, folder).confusion == score.confusion
+    True
     """
 
     def __init__(self, results: str | Path, sequence: Sequence) -> None:

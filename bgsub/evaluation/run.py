@@ -82,6 +82,13 @@ def evaluate(
         If there is no such method, it returns something that is no mask, or OpenCV refuses the frames.
     SourceError
         If a file cannot be read, or a mask differs from its frame in size.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import Sequence, evaluate
+    >>> score = evaluate(Sequence("sequence"))
+    >>> score.method, score.frames, score.confusion.f_measure > 0.5
+    ('bgsub', 60, True)
     """
     label = name or (method if isinstance(method, str) else type(method).__name__)
     subtractor = make_method(method) if isinstance(method, str) else method
@@ -117,10 +124,24 @@ def score_results(
     on_frame : callable, optional
         Called after each scored frame with ``(number, frame, mask, truth)``; without it no frame is read.
 
+    Returns
+    -------
+    Score
+        Without a time.
+
     Raises
     ------
     SourceError
         If the folder or the mask of a scored frame is missing, or a mask differs from its frame in size.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import MaskWriter, Sequence, evaluate, score_results
+    >>> sequence = Sequence("sequence")
+    >>> score = evaluate(sequence, "knn", on_frame=MaskWriter("masks", sequence))
+    >>> folder = f"masks/{sequence.category}/{sequence.name}"
+    >>> score_results(sequence, folder, name="stored").method
+    'stored'
     """
     folder = Path(results)
     found = find_masks(sequence, folder)

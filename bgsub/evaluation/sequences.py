@@ -69,6 +69,13 @@ class Sequence:
     ------
     SourceError
         If a folder or all masks are missing, two files have one number, or temporalROI.txt is not readable.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import Sequence
+    >>> sequence = Sequence("sequence")
+    >>> len(sequence), sequence.scored[:3], sequence.truth(1).shape
+    (60, [1, 2, 3], (48, 64))
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -134,9 +141,11 @@ class Sequence:
         return read_image(self._frames[number])
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield number and picture of all frames in order."""
         return ((number, self.frame(number)) for number in self._frames)
 
     def truth(self, number: int) -> np.ndarray | None:
+        """Return the mask of a frame, (h, w), uint8, or None if it is not scored."""
         first, last = self.temporal_roi or (number, number)
         if number not in self._masks or not first <= number <= last:
             return None
@@ -150,6 +159,14 @@ class SceneSequence:
     ----------
     scene : Scene
         The scene; its frames are numbered from 1.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import SceneSequence, evaluate
+    >>> from bgsub.synthetic import scene
+    >>> street = SceneSequence(scene("street", size=(64, 48), length=40))
+    >>> evaluate(street, "mog2").frames
+    40
     """
 
     roi: np.ndarray | None = None
@@ -163,11 +180,13 @@ class SceneSequence:
         return len(self._scene)
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield number and picture of all frames in order."""
         for number, (frame, mask) in enumerate(self._scene, start=1):
             self._latest = (number, mask)
             yield number, frame
 
     def truth(self, number: int) -> np.ndarray | None:
+        """Return the mask of a frame, (h, w), uint8, or None if it is not scored."""
         latest, mask = self._latest
         return mask if latest == number else self._scene[number - 1][1]
 

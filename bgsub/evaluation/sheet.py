@@ -46,6 +46,15 @@ class Sheet:
     ------
     ParameterError
         If the suffix is another one.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from bgsub.evaluation import Sequence, Sheet, compare, make_method
+    >>> sheet = Sheet("worst.html")
+    >>> methods = {"mog2": partial(make_method, "mog2")}
+    >>> scores = list(compare([Sequence("sequence")], methods, sheet=sheet, worst=2))
+    >>> sheet.write()
     """
 
     def __init__(self, path: str | Path) -> None:

@@ -60,6 +60,14 @@ def summarize(scores: Iterable[Score]) -> list[Average]:
     -------
     list of Average
         For each category, in the order of its first score, one for each method; then overall.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import Confusion, Score, summarize
+    >>> good, bad = Confusion(tp=4, tn=96), Confusion(tp=1, fn=3, tn=96)
+    >>> scores = [Score(name, "ours", found, 1) for name, found in (("street", good), ("lobby", bad))]
+    >>> summarize(scores)[-1].values["recall"]
+    0.625
     """
     scores = list(scores)
     categories = dict.fromkeys(score.category for score in scores)
@@ -104,6 +112,18 @@ def format_table(scores: Iterable[Score], averages: Iterable[Average] = ()) -> s
     averages : iterable of Average
         Of several sequences, as `summarize` returns them: the categories where there are several, and overall.
         Below the table stands of which means a video or a category had to be left out.
+
+    Returns
+    -------
+    str
+        Lines of equal columns, without an end of line after the last one.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import Confusion, Score, format_table
+    >>> print(format_table([Score("street", "ours", Confusion(tp=3, fn=1, tn=96), frames=1, milliseconds=2)]))
+    sequence ...
+    street ...
     """
     scores, averages = list(scores), list(averages)
     several = len({score.category for score in scores}) > 1

@@ -32,6 +32,12 @@ def find_sequences(folders: Iterable[str | Path]) -> list[Sequence]:
     SourceError
         If a folder is missing or holds no sequence, a sequence is broken (`Sequence.check`), or two have
         category and name in common.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import find_sequences
+    >>> [sequence.name for sequence in find_sequences(["."])]
+    ['sequence']
     """
     found: dict[Path, Path] = {}
     for folder in map(Path, folders):

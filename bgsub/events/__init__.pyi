@@ -1,8 +1,6 @@
 from .annotation import AnnotatingSink as AnnotatingSink
 from .clips.recorder import RecorderSink as RecorderSink
 from .clips.rules import ClipRules as ClipRules
-from .create import create_event_sinks as create_event_sinks
-from .create import make_feed as make_feed
 from .detection import Detections as Detections
 from .detection import find_objects as find_objects
 from .event import Event as Event
@@ -12,9 +10,10 @@ from .feed import Step as Step
 from .linking import ObjectLinker as ObjectLinker
 from .motion import MotionRules as MotionRules
 from .notices.command import CommandNotifier as CommandNotifier
+from .notices.destination import DeliveryError as DeliveryError
+from .notices.destination import Destination as Destination
 from .notices.notice import Notice as Notice
 from .notices.sink import NoticeSink as NoticeSink
 from .notices.webhook import WebhookNotifier as WebhookNotifier
-from .sink import FORMATS as FORMATS
 from .sink import EventSink as EventSink
 from .summary.sink import SummarySink as SummarySink

@@ -104,6 +104,7 @@ class _Tile:
         self._edge = max(1, round(self._line / 3))  # of another colour, to either side of a line
 
     def draw(self, objects: Sequence[ObjectInFrame], outlines: Sequence[Outline]) -> None:
+        """Draw regions and boxes, those that are nearer over the others, and their labels over all."""
         regions = [self._outlined(outline) for outline in outlines]
         nearer_last = sorted(objects, key=lambda one: one.box[1] + one.box[3])
         boxes = [(self._boxed(one), one) for one in nearer_last]
@@ -155,7 +156,9 @@ def _overlap(one: _Place, other: _Place) -> bool:
 
 
 class AnnotatingSink(Sink):
-    """Hands separations on that can be annotated, see `annotate`; the rest of it is the sink inside.
+    """Gives a sink separations whose pictures show boxes and identities, regions, time and names of events.
+
+    The views ``boxes``, ``panel``, ``overlay`` and ``contours`` show them.
 
     Parameters
     ----------
@@ -170,6 +173,14 @@ class AnnotatingSink(Sink):
     ----------
     path, folder : Path or None
         What the sink inside makes.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
+    >>> from bgsub.video import VideoSink
+    >>> feed = EventFeed(ObjectLinker(rate=25))
+    >>> summary = bgsub.process_video("video.mp4", AnnotatingSink(VideoSink("boxes.mp4", "boxes", 25), feed))
     """
 
     def __init__(self, sink: Sink, feed: EventFeed, regions: Regions | None = None) -> None:

@@ -68,10 +68,25 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
     min_area : int, default 1
         Least number of pixels of an object.
 
+    Returns
+    -------
+    Detections
+        The objects, largest first; none where nothing moves.
+
     Raises
     ------
     ParameterError
         If `min_area` is below 1.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> for frame, separation in bgsub.separate("video.mp4"):
+    ...     objects = bgsub.find_objects(separation, min_area=20)
+    >>> len(objects) == len(objects.area) == len(objects.xyxy)
+    True
+    >>> objects.mask.shape[1:]  # of one mask for each object
+    (48, 64)
     """
     if not (isinstance(min_area, Real) and min_area >= 1):
         raise ParameterError(f"min_area must be at least 1 pixel, got {min_area!r}")

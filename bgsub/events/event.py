@@ -92,6 +92,10 @@ class Event:
     clip : str or None
         Path of the clip that a moment with motion is in, set once the file is complete, which is up to the post-roll
         after its end; the first one of several. None where nothing is recorded.
+
+    See Also
+    --------
+    ObjectLinker.take_finished, EventFeed.step : What gives them.
     """
 
     kind: str

@@ -17,22 +17,53 @@ from bgsub.video.sources.base import Frame
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a frame brought."""
+    """What a frame brought.
 
-    frame: int  # its index
-    file: str | None  # the image file that it comes from
-    time: float | None  # in seconds, where it is known
-    clock: float  # seconds in any case: at 25 frames per second where the time is not known
-    gap: float  # seconds since the frame before
-    interval: float  # seconds the frame stands for
-    mask: np.ndarray  # (h, w), uint8, as of `Separation`
-    objects: list[ObjectInFrame]  # see `ObjectLinker.update`
-    started: list[ObjectInFrame]  # those that are known to be objects since this frame, as they are in it
-    begun: list[Event]  # what befalls the whole frame from this one on
-    finished: list[Event]  # objects and what befell the whole frame that have ended
-    motion: Motion  # moments with motion that have become certain, and that have ended
-    settled: int  # index of the first frame whose objects are not all known yet
-    recent: tuple[str, ...] = ()  # names of motion and events of the whole frame, for a while after their ends, too
+    Attributes
+    ----------
+    frame : int
+        Its index.
+    file : str or None
+        The image file that it comes from.
+    time : float or None
+        In seconds, where it is known.
+    clock : float
+        Seconds in any case: at 25 frames per second where the time is not known.
+    gap, interval : float
+        Seconds since the frame before, and those that the frame stands for.
+    mask : ndarray, (h, w), uint8
+        As of `Separation`.
+    objects : list of ObjectInFrame
+        See `ObjectLinker.update`.
+    started : list of ObjectInFrame
+        Those that are known to be objects since this frame, as they are in it.
+    begun : list of Event
+        What befalls the whole frame from this one on.
+    finished : list of Event
+        Objects, and what befell the whole frame, that have ended.
+    motion : Motion
+        Its `begun` and `ended` are the moments with motion, as `Event`, that have become certain and that have ended
+        with this frame, its `share` the share of the foreground.
+    settled : int
+        Index of the first frame whose objects are not all known yet.
+    recent : tuple of str
+        Names of motion and of events of the whole frame, for two seconds after their ends, too.
+    """
+
+    frame: int
+    file: str | None
+    time: float | None
+    clock: float
+    gap: float
+    interval: float
+    mask: np.ndarray
+    objects: list[ObjectInFrame]
+    started: list[ObjectInFrame]
+    begun: list[Event]
+    finished: list[Event]
+    motion: Motion
+    settled: int
+    recent: tuple[str, ...] = ()
 
 
 # Names of events are shown so many seconds longer than these last: most of them are over with the frame.
@@ -71,6 +102,17 @@ class EventFeed:
         What is motion.
     follow : bool
         Whether any output asks for objects, as they cost most of the time; an attribute as well.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import EventFeed, MotionRules, ObjectLinker
+    >>> feed, moments = EventFeed(ObjectLinker(rate=25), MotionRules(min_duration=0.1)), []
+    >>> for frame, separation in bgsub.separate("video.mp4"):
+    ...     moments += feed.step(frame, separation).motion.begun
+    >>> moments[0].kind == "motion", moments[0].start_frame > 0
+    (True, True)
+    >>> objects = feed.finish()  # what still lasts
     """
 
     def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None, follow: bool = True) -> None:

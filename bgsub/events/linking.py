@@ -61,7 +61,7 @@ class ObjectLinker:
 
     Parameters
     ----------
-    fps : float, optional
+    rate : float, optional
         Frames per second where frames have no time. If that is missing, too, 25 is assumed within, but times
         remain None.
     max_gap : float, default 0.5
@@ -91,11 +91,22 @@ class ObjectLinker:
     ------
     ParameterError
         If a number is out of range.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import ObjectLinker
+    >>> linker = ObjectLinker(rate=25)
+    >>> for frame, separation in bgsub.separate("video.mp4"):
+    ...     boxes = {one.id: one.box for one in linker.update(frame, separation)}
+    >>> objects = linker.finish()
+    >>> all(one.kind == "object" and one.start_frame <= one.end_frame for one in objects)
+    True
     """
 
     def __init__(
         self,
-        fps: float | None = None,
+        rate: float | None = None,
         *,
         max_gap: float = 0.5,
         min_duration: float = 0.2,
@@ -107,13 +118,13 @@ class ObjectLinker:
         for name, value in (("max_gap", max_gap), ("min_duration", min_duration), ("max_hidden", max_hidden)):
             if not 0 <= value < math.inf:
                 raise ParameterError(f"{name} must be a finite number of seconds, 0 or more, got {value!r}")
-        if fps is not None and not 0 < fps < math.inf:
-            raise ParameterError(f"fps must be a positive number, got {fps!r}")
+        if rate is not None and not 0 < rate < math.inf:
+            raise ParameterError(f"rate must be a positive number of frames per second, got {rate!r}")
         if min_area is not None and min_area < 1:
             raise ParameterError(f"min_area must be 1 or more, got {min_area!r}")
         if join is not None and join < 0:
             raise ParameterError(f"join must be 0 or more, got {join!r}")
-        self._fps = None if fps is None else float(fps)
+        self._rate = None if rate is None else float(rate)
         self._max_gap, self._min_duration, self._max_hidden = max_gap, min_duration, max_hidden
         self._min_area, self._join, self._regions = min_area, join, regions
         self._masks: dict[str, np.ndarray] = {}
@@ -126,7 +137,7 @@ class ObjectLinker:
         self._clock: float | None = None
         self._settled_at = -math.inf
         self._gap_before: float | None = None
-        self.gap = self.interval = 1 / (self._fps or DEFAULT_RATE)
+        self.gap = self.interval = 1 / (self._rate or DEFAULT_RATE)
 
     @property
     def clock(self) -> float:
@@ -147,7 +158,7 @@ class ObjectLinker:
         """Return the time of a frame in seconds; None where neither the frame nor the rate tells."""
         if frame.time is not None:
             return frame.time
-        return None if self._fps is None else frame.index / self._fps
+        return None if self._rate is None else frame.index / self._rate
 
     def update(self, frame: Frame, separation: Separation) -> list[ObjectInFrame]:
         """Take the next frame; return the objects that are in it.
@@ -223,7 +234,7 @@ class ObjectLinker:
 
     def _tick(self, frame: Frame) -> float:
         """Return the seconds of a frame, always later than those before."""
-        usual = 1 / (self._fps or DEFAULT_RATE)
+        usual = 1 / (self._rate or DEFAULT_RATE)
         time = self.time(frame)
         clock = frame.index * usual if time is None else time
         if self._clock is not None:

@@ -34,6 +34,12 @@ class MotionRules:
     ------
     ParameterError
         If one of them is out of range.
+
+    Examples
+    --------
+    >>> from bgsub.events import MotionRules
+    >>> MotionRules(min_share=0.01, max_gap=5)
+    MotionRules(min_share=0.01, min_area=None, min_duration=0.3, max_gap=5)
     """
 
     min_share: float = 0.002

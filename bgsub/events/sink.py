@@ -38,7 +38,7 @@ class EventSink(Sink):
         At least one.
     source : str
         What COCO calls the video.
-    fps : float, optional
+    rate : float, optional
         Frames per second where frames have no time.
     regions : Regions, optional
         Where to count.
@@ -53,6 +53,15 @@ class EventSink(Sink):
         If a format is none of these or there is none.
     SinkError
         If a file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import bgsub
+    >>> from bgsub.events import EventSink
+    >>> summary = bgsub.process_video("video.mp4", EventSink("events", ["csv", "coco"]))
+    >>> sorted(path.name for path in Path("events").iterdir())
+    ['events.csv', 'objects.json']
     """
 
     def __init__(
@@ -61,7 +70,7 @@ class EventSink(Sink):
         formats: Sequence[str] = FORMATS,
         *,
         source: str = "video",
-        fps: float | None = None,
+        rate: float | None = None,
         regions: Regions | None = None,
         feed: EventFeed | None = None,
         locate: Callable[[str], Path] | None = None,
@@ -72,7 +81,7 @@ class EventSink(Sink):
             right = "; SummarySink writes the page" if "html" in wrong[:1] else ""
             raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}{right}")
         self.folder = Path(folder)
-        self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
+        self._feed = feed or EventFeed(ObjectLinker(rate, regions=regions))
         locate = locate or self.folder.joinpath
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):

@@ -1,12 +1,8 @@
 from .controls import Controls as Controls
 from .job import Job as Job
 from .job import JobResult as JobResult
-from .job import Statistics as Statistics
-from .outputs import make_sinks as make_sinks
 from .pipeline import Pipeline as Pipeline
 from .pipeline import Subtractor as Subtractor
-from .run import execute as execute
-from .run import make_subtractor as make_subtractor
 from .run import run_job as run_job
 from .simple import process_video as process_video
 from .simple import separate as separate

@@ -45,9 +45,11 @@ class Setting:
         return round(self.high / self.step)
 
     def position(self, value: float) -> int:
+        """Return the position that is nearest to a value."""
         return min(max(round(value / self.step), 0), self.positions)
 
     def value(self, position: int) -> float:
+        """Return the value at a position."""
         return max(round(position * self.step, 6), self.low)
 
 
@@ -70,6 +72,15 @@ class Controls:
         Parameters of the subtractor, those of `BackgroundSubtractor.get_params`; by default the defaults.
     boxes : bool
         Whether every view shows what was found, at first.
+
+    Examples
+    --------
+    >>> from bgsub.jobs import Controls, Job, run_job
+    >>> controls = Controls()
+    >>> controls.tune(threshold=0.1)  # from any thread, while the job runs
+    >>> result = run_job(Job("video.mp4", "out", save="mask.npz"), controls=controls)
+    >>> controls.parameters["threshold"]
+    0.1
     """
 
     def __init__(self, view: str = "panel", parameters: Mapping[str, Any] | None = None, boxes: bool = False) -> None:

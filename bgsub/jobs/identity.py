@@ -92,6 +92,7 @@ class JobIdentity:
         return cls(source, json.loads(json.dumps(options, default=str)), files)
 
     def as_dict(self) -> dict[str, Any]:
+        """Return the identity in types that JSON knows."""
         return asdict(self)
 
     @classmethod

@@ -75,6 +75,13 @@ class Job:
         Replace outputs that exist; with `resume`, begin anew.
     checkpoint_seconds : float
         Least time between two checkpoints.
+
+    Examples
+    --------
+    >>> from bgsub.jobs import Job
+    >>> job = Job("video.mp4", "out", save=("mask.npz", "panel"), start="1s", parameters={"rank": 2})
+    >>> job.output.name, job.every
+    ('out', 1)
     """
 
     source: str | tuple[str, ...]
@@ -137,9 +144,11 @@ class Statistics:
             self.events[separation.event] += 1
 
     def state(self) -> dict[str, Any]:
+        """Return what `set_state` needs, as types that JSON knows."""
         return {**vars(self), "size": list(self.size), "events": dict(self.events)}
 
     def set_state(self, state: dict[str, Any]) -> None:
+        """Go on where `state` was called."""
         vars(self).update(state, size=tuple(state["size"]), events=Counter(state["events"]))
 
     @property

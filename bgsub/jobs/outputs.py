@@ -8,10 +8,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from bgsub import events
 from bgsub.errors import ParameterError, SinkError
+from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.clips.rules import ClipRules
+from bgsub.events.create import create_event_sinks, make_feed
+from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
 from bgsub.events.notices.create import make_notices
 from bgsub.jobs.job import Job
@@ -32,7 +34,7 @@ def make_sinks(
     overwrite: bool,
     started: datetime,
     regions: Regions | None = None,
-    feed: events.EventFeed | None = None,
+    feed: EventFeed | None = None,
     claims: Claims | None = None,
 ) -> list[Sink]:
     """Return the sinks of a job.
@@ -64,12 +66,12 @@ def make_sinks(
     sinks: list[Sink] = []
     own = feed is None
     claim: Claim = (lambda _target: None) if claims is None else claims.take
-    feed = feed or events.make_feed(source, MotionRules(**job.motion), regions)
+    feed = feed or make_feed(source, MotionRules(**job.motion), regions)
     if job.save:
         drawn = ANNOTATED if job.boxes else ("boxes",)
 
         def wrap(sink: Sink, view: str) -> Sink:
-            return events.AnnotatingSink(sink, feed, regions) if view in drawn else sink
+            return AnnotatingSink(sink, feed, regions) if view in drawn else sink
 
         options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claim}
         sinks += create_sinks(job.output, job.save, source, overwrite=overwrite, name=job.name, **options)
@@ -110,7 +112,7 @@ def take_all(claims: Claims, sinks: Sequence[Sink]) -> None:
             claims.take(target)
 
 
-def _recorder(folder: Path, job: Job, source: FrameSource, feed: events.EventFeed) -> RecorderSink:
+def _recorder(folder: Path, job: Job, source: FrameSource, feed: EventFeed) -> RecorderSink:
     rules, label = ClipRules(**job.recording), label_of(source)
     return RecorderSink(
         folder,
@@ -142,7 +144,7 @@ def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite
 def _event_sinks(
     job: Job,
     source: FrameSource,
-    feed: events.EventFeed,
+    feed: EventFeed,
     overwrite: bool,
     started: datetime,
     regions: Regions | None,
@@ -166,4 +168,4 @@ def _event_sinks(
             raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
         return target
 
-    return events.create_event_sinks(job.output, job.event_files, source, feed, regions, locate)
+    return create_event_sinks(job.output, job.event_files, source, feed, regions, locate)

@@ -77,6 +77,21 @@ class Pipeline:
     checkpoints : Checkpoints, optional
         Makes checkpoints of a run over files and says where it goes on. A run that the user stops is to go on then:
         what is separated already is written, with a checkpoint behind it, and its sinks are aborted, not closed.
+
+    Raises
+    ------
+    ParameterError
+        If `queue_size` is below 1.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.jobs import Pipeline
+    >>> from bgsub.video import ArraySink
+    >>> source = bgsub.open_source("video.mp4")
+    >>> subtractor = bgsub.BackgroundSubtractor(fps=float(source.rate))
+    >>> Pipeline(source, subtractor, [ArraySink("masks.npz")]).run().frames
+    60
     """
 
     def __init__(

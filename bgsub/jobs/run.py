@@ -71,6 +71,13 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
         When the source cannot be read on: the outputs are finished, with the frames before, and told in `result`.
     StoppedError
         When a job with `resume` was stopped: the same job goes on. `result` has no outputs then.
+
+    Examples
+    --------
+    >>> from bgsub.jobs import Job, run_job
+    >>> result = run_job(Job("video.mp4", "out", save="mask.npz"))
+    >>> result.summary.frames, [path.name for path in result.outputs]
+    (60, ['mask.npz'])
     """
     make_subtractor(job.parameters, job.model, privacy=job.privacy)  # what is wrong shows before the source is opened
     if job.resume and job.record is not None:

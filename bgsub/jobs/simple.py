@@ -40,6 +40,7 @@ def process_video(
     Returns
     -------
     Summary
+        How many frames there were, how long it took, and why it ended.
 
     Raises
     ------
@@ -47,6 +48,14 @@ def process_video(
         What the source, a sink or the subtractor raise; SinkError as well where another run writes one of the outputs.
     BrokenSourceError
         A SourceError after the first frame; the sinks are closed then, and `result` is the Summary.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import ArraySink
+    >>> summary = bgsub.process_video("video.mp4", ArraySink("masks.npz"))
+    >>> summary.frames, summary.stopped
+    (60, 'end')
     """
     given = list(outputs) if isinstance(outputs, Sequence) else [outputs]
     sinks = [output for output in given if isinstance(output, Sink)]
@@ -102,12 +111,22 @@ def separate(
     Yields
     ------
     frame : Frame
+        Index, name, time and pixels.
     separation : Separation
+        What it was separated into.
 
     Raises
     ------
     SourceError, ParameterError
         What the source or the subtractor raise.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> for frame, separation in bgsub.separate("video.mp4"):
+    ...     moving = separation.share > 0.01  # more than 1 % of the pixels are foreground
+    >>> frame.index, frame.time, separation.mask.shape, separation.phase
+    (59, 2.36, (48, 64), 'tracking')
     """
     opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
     return _separations(opened, default_subtractor(opened) if subtractor is None else subtractor)

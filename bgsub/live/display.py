@@ -67,6 +67,7 @@ class CvDisplay:
         return int(cv2.waitKey(milliseconds))
 
     def visible(self, title: str) -> bool:
+        """Return whether a window is there and was not closed by its cross."""
         try:
             return bool(cv2.getWindowProperty(title, cv2.WND_PROP_VISIBLE) >= 1)
         except cv2.error:

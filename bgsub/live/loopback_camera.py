@@ -63,6 +63,14 @@ class LoopbackCamera:
         If the scene or the rate is none of the allowed.
     SourceError
         If the port is not free.
+
+    Examples
+    --------
+    >>> from bgsub.live import LoopbackCamera
+    >>> from bgsub.video import CameraSource
+    >>> with LoopbackCamera("street", rate=50, size=(64, 48)) as camera, CameraSource(camera.address) as source:
+    ...     print(source.size)
+    (64, 48)
     """
 
     def __init__(

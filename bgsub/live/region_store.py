@@ -28,6 +28,13 @@ class RegionStore:
         Those that the session began with, by kind.
     save : callable, optional
         Stores the texts by kind and returns the name of the place; without it they cannot be stored.
+
+    Examples
+    --------
+    >>> from bgsub.live import RegionStore
+    >>> store = RegionStore({"roi": ["door=0,0,80,120"]})
+    >>> store.texts
+    {'roi': ('door=0,0,80,120',), 'privacy': ()}
     """
 
     def __init__(self, texts: Mapping[str, Sequence[str]] | None = None, save: Save | None = None) -> None:

@@ -9,8 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bgsub import events
 from bgsub.errors import ParameterError, StoppedError
+from bgsub.events.annotation import AnnotatingSink
+from bgsub.events.create import make_feed
+from bgsub.events.feed import EventFeed
+from bgsub.events.motion import MotionRules
 from bgsub.events.notices.sink import NoticeSink
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
@@ -36,7 +39,7 @@ from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipe import PipeSource, is_pipe
 
 Runner = Callable[..., JobResult]
-MakeSinks = Callable[[FrameSource, events.EventFeed | None], Sequence[Sink]]
+MakeSinks = Callable[[FrameSource, EventFeed | None], Sequence[Sink]]
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ class LiveCamera:
         A file comes as fast as it can, not in real time.
     roi : tuple of str
         Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+
+    Examples
+    --------
+    >>> from bgsub.live import LiveCamera
+    >>> LiveCamera("rtsp://user:secret@gate/stream", {"threshold": 0.1}, roi=("door=0,0,80,120",)).name
+    'rtsp://gate/stream'
     """
 
     source: str
@@ -129,8 +138,12 @@ class LiveSession:
 
     Examples
     --------
-    >>> with LiveSession([LiveCamera("0"), LiveCamera("1")], page={"port": 8765}) as session:  # doctest: +SKIP
-    ...     outcomes = session.run()
+    >>> from bgsub.live import LiveCamera, LiveSession, LoopbackCamera
+    >>> with LoopbackCamera() as camera:  # a real one: LiveCamera("0"), or its address
+    ...     with LiveSession([LiveCamera(camera.address)], window=False, page={"port": 0}) as session:
+    ...         address = session.server.address  # for the browser; outcomes = session.run()
+    >>> address.startswith("http://127.0.0.1:")
+    True
     """
 
     def __init__(
@@ -219,7 +232,7 @@ class LiveSession:
             subtractor = run.make_subtractor(camera.parameters, camera.model, source, camera.privacy)
             controls.follow(subtractor.get_params())
             regions = Regions(camera.roi) if camera.roi else None
-            feed = events.make_feed(source, events.MotionRules(**camera.motion), regions)
+            feed = make_feed(source, MotionRules(**camera.motion), regions)
             screens = list(screens)
             if self.server is not None:
                 screens.append(self.server.sink(number))
@@ -229,7 +242,7 @@ class LiveSession:
             shared = feed if screens else None
             sinks = list(camera.make_sinks(source, shared) if camera.make_sinks is not None else ())
             controls.on_snapshot = next((sink.tell_picture for sink in sinks if isinstance(sink, NoticeSink)), None)
-            sinks += [events.AnnotatingSink(screen, feed, regions) for screen in screens]
+            sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor
             return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)
 

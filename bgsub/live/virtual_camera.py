@@ -33,7 +33,7 @@ class VirtualCameraSink(Sink):
     ----------
     backdrop : str or path
         What replaces the background; see `make_backdrop`.
-    fps : float or Fraction, optional
+    rate : float or Fraction, optional
         Pictures per second; 25 if unknown.
     device : str, optional
         Such as ``/dev/video2``; by default the first virtual camera.
@@ -53,23 +53,29 @@ class VirtualCameraSink(Sink):
         If a parameter is none of the allowed.
     SinkError
         If there is no virtual camera, or it fails.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.live import VirtualCameraSink
+    >>> summary = bgsub.process_video(0, VirtualCameraSink("blur"))  # doctest: +SKIP
     """
 
     def __init__(
         self,
         backdrop: str | os.PathLike[str] = "blur",
-        fps: float | Fraction | None = None,
+        rate: float | Fraction | None = None,
         device: str | None = None,
         size: tuple[int, int] | None = None,
     ) -> None:
-        if fps is not None and not 0 < fps < math.inf:
-            raise ParameterError(f"fps must be a positive number of pictures per second, got {fps!r}")
+        if rate is not None and not 0 < rate < math.inf:
+            raise ParameterError(f"rate must be a positive number of pictures per second, got {rate!r}")
         self.device = device
         self._backdrop = make_backdrop(backdrop)
         self._package = import_optional(
             "pyvirtualcam", "a virtual camera needs the package pyvirtualcam: pip install 'bgsub[virtual-camera]'"
         )
-        self._period = 1 / float(fps or 25)
+        self._period = 1 / float(rate or 25)
         self._camera: Any = None
         self._last: np.ndarray | None = None
         self._due = -math.inf

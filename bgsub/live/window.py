@@ -121,6 +121,12 @@ class WindowSink(Sink):
     ------
     SinkError
         If no window can be shown.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.live import WindowSink
+    >>> summary = bgsub.process_video(0, WindowSink("panel"))  # doctest: +SKIP
     """
 
     def __init__(

@@ -83,6 +83,7 @@ class _Compilations:
         self._settling: threading.Timer | None = None
 
     def waited(self) -> float:
+        """Return the seconds for which compilations were waited for."""
         with self._lock:
             self._turn()
             return self._waited
@@ -94,6 +95,7 @@ class _Compilations:
                 self._turn(waiting=step)
 
     def plan(self, count: int) -> None:
+        """Count kernels that are to be compiled; to be ended by `finish`."""
         with self._lock:
             self._turn(compiling=1)
             before = Progress(0, 0) if self.progress.is_complete else self.progress
@@ -101,11 +103,13 @@ class _Compilations:
         self._tell()
 
     def advance(self) -> None:
+        """Count a kernel that is compiled."""
         with self._lock:
             self.progress = Progress(self.progress.done + 1, max(self.progress.total, self.progress.done + 1))
         self._tell()
 
     def finish(self) -> None:
+        """Count the end of what was planned."""
         with self._lock:
             self._turn(compiling=-1)
         self._settle()

@@ -3,6 +3,5 @@ from ._scene import MOVING as MOVING
 from ._scene import SHADOW as SHADOW
 from ._scene import UNKNOWN as UNKNOWN
 from ._scene import Scene as Scene
-from ._scene import Stage as Stage
 from .scenes import SCENES as SCENES
 from .scenes import scene as scene

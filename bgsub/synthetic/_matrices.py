@@ -48,6 +48,14 @@ def low_rank_plus_sparse(
     Notes
     -----
     Section 6.2 of C. Hage and M. Kleinsteuber, arXiv 1210.0805.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.synthetic import low_rank_plus_sparse
+    >>> X, L, S, observed = low_rank_plus_sparse(60, 80, rank=2, outlier_share=0.1, seed=0)
+    >>> X.shape, int(np.linalg.matrix_rank(L)), int(np.count_nonzero(S))
+    ((60, 80), 2, 480)
     """
     if m < 1 or n < 1:
         raise ParameterError(f"m and n must be at least 1, got {m!r} and {n!r}")

@@ -86,6 +86,11 @@ class Scene:
 
     Iterating gives ``(frame, mask)`` in order, indexing the same pair at random.
 
+    Parameters
+    ----------
+    settings, stage
+        What `scene` makes of its parameters; it is the one that makes a scene.
+
     Attributes
     ----------
     name : str
@@ -94,6 +99,13 @@ class Scene:
         Width and height in pixels.
     rate : Fraction
         Frames per second.
+
+    Examples
+    --------
+    >>> from bgsub.synthetic import scene
+    >>> street = scene("street", size=(64, 48), length=10)
+    >>> len(street), street.frames().shape, street.masks().shape
+    (10, (10, 48, 64, 3), (10, 48, 64))
     """
 
     rate = Fraction(25)

@@ -73,6 +73,7 @@ def scene(
 
     Examples
     --------
+    >>> from bgsub.synthetic import scene
     >>> lobby = scene("lobby", length=50)
     >>> frame, mask = lobby[30]
     >>> frame.shape, mask.shape

@@ -26,12 +26,20 @@ class PrivateSource(SelectedSource):
     source : FrameSource
         Where the frames come from; closed together with this one, also when a region is refused.
     regions : iterable of Region or str
-        See `Regions`.
+        See `Regions`, which takes texts as ``--privacy`` does.
 
     Raises
     ------
     ParameterError
         If a region is none, or lies outside of the frames; while iterating, where frames have another size.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import PrivateSource
+    >>> with PrivateSource(bgsub.open_source("video.mp4"), ["window=0,0,50%,100%"]) as source:
+    ...     print(max(frame.image[:, :32].max() for frame in source))
+    0
     """
 
     def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:

@@ -180,6 +180,15 @@ class Regions(Sequence[Region]):
     ------
     ParameterError
         If there is none, two have one name, or a text is wrong.
+
+    Examples
+    --------
+    >>> from bgsub.video import Regions
+    >>> regions = Regions(["door=10%,20%,50%,30%", "0,0;20,0;0,20"])
+    >>> regions.names
+    ('door', 'region2')
+    >>> regions.masks((48, 64))["door"].shape
+    (48, 64)
     """
 
     def __init__(self, regions: Iterable[Region | str]) -> None:

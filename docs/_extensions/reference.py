@@ -79,7 +79,12 @@ def _first_sentence(name):
 def _entry(name, page):
     """Return the description of one name, in a block of reStructuredText."""
     if name.kind == "data":
-        body = [f".. py:data:: {name.full}", f"   :value: {name.value!r}", "", *(f"   {x}" for x in name.text.split("\n"))]
+        body = [
+            f".. py:data:: {name.full}",
+            f"   :value: {name.value!r}",
+            "",
+            *(f"   {x}" for x in name.text.split("\n")),
+        ]
     else:
         body = [f".. auto{name.kind}:: {name.full}"]
     if name.kind == "class":

@@ -8,7 +8,9 @@ import pytest
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.evaluation import confusion, make_method
-from bgsub.evaluation.conditions import CONDITIONS, SCENES, Recording, derive, grid, load_background, transplant
+from bgsub.evaluation.conditions import CONDITIONS, SCENES, derive, grid, transplant
+from bgsub.evaluation.conditions._derived import Recording
+from bgsub.evaluation.conditions._objects import load_background
 
 WIDTH, HEIGHT, LENGTH, FIRST = 48, 36, 340, 5
 

@@ -10,7 +10,8 @@ import pytest
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.evaluation import Sheet, WorstFrames, error_image
+from bgsub.evaluation import Sheet, error_image
+from bgsub.evaluation.worst import WorstFrames
 
 FRAME = np.full((24, 32, 3), 100, np.uint8)
 TRUTH = np.zeros((24, 32), np.uint8)

@@ -202,7 +202,7 @@ def test_times_that_stand_still_are_survived():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"fps": 0.0}, {"max_gap": -1}, {"min_duration": float("nan")}, {"min_area": 0}, {"join": -1}, {"max_hidden": -2}],
+    [{"rate": 0.0}, {"max_gap": -1}, {"min_duration": float("nan")}, {"min_area": 0}, {"join": -1}, {"max_hidden": -2}],
 )
 def test_wrong_numbers_are_named(wrong):
     with pytest.raises(ParameterError, match=f"^{next(iter(wrong))} must be"):

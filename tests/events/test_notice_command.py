@@ -125,7 +125,7 @@ def test_a_command_that_floods_for_long_fills_no_disk(monkeypatch):
 @needs_proc
 def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
     command = f"sh -c 'echo waiting >&2; sleep 1000 & echo $! > {tmp_path}/pid; wait'"
-    assert failure_of(command, limit=2) == "was killed after 2 s: waiting"
+    assert failure_of(command, timeout=2) == "was killed after 2 s: waiting"
     child = pid_in(tmp_path / "pid")
     end = time.monotonic() + 60
     while is_alive(child):

@@ -72,7 +72,7 @@ def test_redirections_are_not_followed(status):
 @pytest.mark.parametrize("answer", [HANG, TRICKLE])
 def test_a_server_that_hangs_is_given_up(answer):
     with receiving([answer]) as server:
-        message, final, seconds = failure_of(server.address, limit=0.3)
+        message, final, seconds = failure_of(server.address, timeout=0.3)
     assert (message, final) == ("no answer within 0.3 s", False)
     assert 0.3 <= seconds < 20
 
@@ -106,7 +106,7 @@ def test_https_is_encrypted():
 
 def test_what_is_no_web_server():
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        webhook = WebhookNotifier(f"http://127.0.0.1:{listening.getsockname()[1]}", limit=20)
+        webhook = WebhookNotifier(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=20)
         listening.settimeout(60)
 
         def answer():

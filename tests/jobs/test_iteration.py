@@ -10,7 +10,7 @@ from video_fakes import COUNT, FakeSource
 
 import bgsub
 from bgsub.errors import SourceError
-from bgsub.jobs import make_subtractor
+from bgsub.jobs.run import make_subtractor
 from bgsub.jobs.simple import default_subtractor
 
 

@@ -20,7 +20,7 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
-from bgsub.video.sinks import StillSink
+from bgsub.video import StillSink
 
 needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
@@ -327,7 +327,7 @@ def test_a_job_begins_anew_where_an_unfinished_output_is_gone(inputs, uninterrup
 @needs_av
 @pytest.mark.large
 def test_a_kill_while_outputs_are_finished_costs_only_the_rest(inputs, uninterrupted, tmp_path, monkeypatch):
-    from bgsub.video.sinks import ArraySink  # noqa: PLC0415
+    from bgsub.video import ArraySink  # noqa: PLC0415
 
     job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
 

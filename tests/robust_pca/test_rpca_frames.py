@@ -91,7 +91,10 @@ def test_missing_values_of_frames_are_missing_entries(library, X):
     ("names", "message"),
     [
         (list("abcdfe"), "Feature names must be in the same order as they were in fit"),
-        (list("abcdeg"), "Feature names unseen at fit time:\n- g\nFeature names seen at fit time, yet now missing:\n- f"),
+        (
+            list("abcdeg"),
+            "Feature names unseen at fit time:\n- g\nFeature names seen at fit time, yet now missing:\n- f",
+        ),
     ],
 )
 def test_other_names_are_refused(library, X, names, message):

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from bgsub import RobustPCA
 from bgsub.errors import ParameterError
-from bgsub.robust_pca import default_rank
+from bgsub.robust_pca.parameters import default_rank
 
 
 def test_parameters_can_be_read_and_set():
@@ -85,13 +85,21 @@ def test_wrong_parameters_are_named(parameters, message):
         (np.ones(4), None, r"got shape \(4,\). Reshape your data: one sample is X.reshape\(1, -1\)"),
         (np.ones((0, 4)), None, r"X must be a non-empty array .* got shape \(0, 4\)"),
         (np.ones((4, 0)), None, r"got 0 feature\(s\) \(shape=\(4, 0\)\) while a minimum of 1 is required"),
-        (np.ones((4, 2, 2)), None, r"^X has shape \(4, 2, 2\), RobustPCA wants .*: X.reshape\(len\(X\), -1\), and .resh"),
+        (
+            np.ones((4, 2, 2)),
+            None,
+            r"^X has shape \(4, 2, 2\), RobustPCA wants .*: X.reshape\(len\(X\), -1\), and .resh",
+        ),
         (np.ones((4, 2, 2, 3)), None, r"^X has shape \(4, 2, 2, 3\), RobustPCA wants \(n_samples, n_features\): "),
         (np.ones((4, 0, 2)), None, r"^X has shape \(4, 0, 2\), RobustPCA wants"),
         ([["a"]], None, "X must be a real array"),
         ([[1.0], [1.0, 2.0]], None, "X must be a real array"),
         (np.ones((3, 3), complex), None, "Complex data not supported: X must be a real array"),
-        (sparse.csr_array(np.eye(3)), None, r"^X must be dense, got a sparse csr_array: X.toarray\(\) has zeros where "),
+        (
+            sparse.csr_array(np.eye(3)),
+            None,
+            r"^X must be dense, got a sparse csr_array: X.toarray\(\) has zeros where ",
+        ),
         (sparse.coo_matrix(np.eye(3)), None, r"^X must be dense, got a sparse coo_matrix: X.toarray\(\) has zeros"),
         ([[1.0, np.inf]], None, "X must be finite where observed, got an infinite entry"),
         ([[1.0, 2.0], [np.nan, np.nan]], None, "each sample must have an observed entry, got none in sample 1"),

@@ -13,17 +13,8 @@ import numpy as np
 from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
-from bgsub.video import (
-    ArraySink,
-    AvVideoSink,
-    EncodedStreamSink,
-    Frame,
-    ImageSequenceSink,
-    Outlet,
-    RawStreamSink,
-    StillSink,
-    VideoSink,
-)
+from bgsub.video import ArraySink, AvVideoSink, Frame, ImageSequenceSink, StillSink, VideoSink
+from bgsub.video.sinks.stream import EncodedStreamSink, Outlet, RawStreamSink
 
 
 def feed(sink, images, first=0, rate=None):

@@ -18,8 +18,11 @@ from video_fakes import make_frames, write_video  # noqa: E402
 
 from bgsub._opencv import cv2  # noqa: E402
 from bgsub.errors import DependencyError, ParameterError, SourceError  # noqa: E402
-from bgsub.video import open_source  # noqa: E402
-from bgsub.video.sources import AvSource, VideoFileSource  # noqa: E402
+from bgsub.video import (  # noqa: E402
+    AvSource,
+    VideoFileSource,
+    open_source,
+)
 
 
 def read(path, **options):

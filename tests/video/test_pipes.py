@@ -14,9 +14,10 @@ from sink_kit import feed
 from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, separate, write_video
 
 from bgsub.errors import CutShortError, DependencyError, ParameterError, ReaderGoneError, SinkError, SourceError
-from bgsub.video import EncodedStreamSink, Outlet, Pipe, RawStreamSink, create_sinks, open_source
+from bgsub.video import create_sinks, open_source
 from bgsub.video.raw_format import RawFormat
-from bgsub.video.sources.pipe import is_pipe, standard_input_file
+from bgsub.video.sinks.stream import EncodedStreamSink, Outlet, RawStreamSink
+from bgsub.video.sources.pipe import Pipe, is_pipe, standard_input_file
 
 pytestmark = needs_pipes
 RAW = f"{WIDTH}x{HEIGHT}:bgr24@25"

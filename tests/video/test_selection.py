@@ -12,9 +12,10 @@ from saying import says
 from video_fakes import COUNT, FakeSource, make_frames, write_images, write_video
 
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video import ArraySource, open_source
-from bgsub.video.sources import SelectedSource, VideoFileSource, images
+from bgsub.video import ArraySource, VideoFileSource, open_source
+from bgsub.video.sources import images
 from bgsub.video.sources.base import Frame, number_name
+from bgsub.video.sources.selection import SelectedSource
 from bgsub.video.timecode import Timecode
 
 RATE = 25

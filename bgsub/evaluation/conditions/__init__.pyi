@@ -1,9 +1,5 @@
-from ._derived import Derived as Derived
-from ._derived import Recording as Recording
-from ._objects import load_background as load_background
 from ._table import CONDITIONS as CONDITIONS
 from ._table import SCENES as SCENES
-from ._table import Condition as Condition
 from ._table import derive as derive
 from ._table import synthetic as synthetic
 from ._table import transplant as transplant

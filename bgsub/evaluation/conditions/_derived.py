@@ -47,6 +47,7 @@ class Derived:
         return math.ceil(len(self._sequence) / self._every)
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield number and picture of all frames in order."""
         for moment in self._transform(self._originals()):
             self._latest = (moment.number, moment.truth)
             yield moment.number, moment.frame
@@ -98,7 +99,9 @@ class Recording:
         return len(self._frames)
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Yield number and picture of all frames in order."""
         return iter(self._frames.items())
 
     def truth(self, number: int) -> np.ndarray | None:
+        """Return the mask of a frame, (h, w), uint8, or None if it is not scored."""
         return self._truths.get(number)

@@ -89,6 +89,13 @@ def derive(sequence: Labelled, name: str, seed: int = 0) -> Derived:
     ------
     ParameterError
         If there is no such condition or the seed is negative.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import Sequence, evaluate
+    >>> from bgsub.evaluation.conditions import derive
+    >>> evaluate(derive(Sequence("sequence"), "shake2"), "mog2").sequence
+    'sequence shake2'
     """
     if name not in CONDITIONS:
         raise ParameterError(f"condition must be one of {', '.join(CONDITIONS)}, got {name!r}")
@@ -108,10 +115,24 @@ def transplant(sequence: Labelled, background: Ordered[np.ndarray], name: str = 
     name : str
         What follows the name of the sequence in the name of the result.
 
+    Returns
+    -------
+    Derived
+        The derived sequence; its frames are made while they are read.
+
     Raises
     ------
     ParameterError
         If there is no frame.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.evaluation import Sequence
+    >>> from bgsub.evaluation.conditions import transplant
+    >>> moved = transplant(Sequence("sequence"), [np.zeros((96, 128, 3), np.uint8)])
+    >>> next(iter(moved.frames()))[1].shape
+    (96, 128, 3)
     """
     return Derived(sequence, f"{sequence.name} {name}", _objects.transplant(background))
 
@@ -119,10 +140,31 @@ def transplant(sequence: Labelled, background: Ordered[np.ndarray], name: str = 
 def synthetic(name: str, length: int = 500, seed: int = 0) -> SceneSequence:
     """Return a synthetic scene of 160x128 as a labelled sequence.
 
+    Parameters
+    ----------
+    name : str
+        A name of `SCENES`.
+    length : int, default 500
+        Number of frames.
+    seed : int, default 0
+        Another seed, another scene.
+
+    Returns
+    -------
+    SceneSequence
+        Every frame is scored.
+
     Raises
     ------
     ParameterError
         If `name` is no name of `SCENES`.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import evaluate
+    >>> from bgsub.evaluation.conditions import synthetic
+    >>> evaluate(synthetic("street clouds", length=10), "mog2").frames
+    10
     """
     if name not in SCENES:
         raise ParameterError(f"scene must be one of {', '.join(SCENES)}, got {name!r}")

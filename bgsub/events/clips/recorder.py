@@ -96,6 +96,15 @@ class RecorderSink(Sink):
         If the clips are to be merged and PyAV is missing.
     SinkError
         If the folder or a clip cannot be written.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import ClipRules, RecorderSink
+    >>> recorder = RecorderSink("clips", ClipRules(pre_roll=0.5), rate=25)
+    >>> summary = bgsub.process_video("video.mp4", recorder)
+    >>> open("clips/clips.csv").readline().split(",")[:2]
+    ['file', 'start']
     """
 
     def __init__(

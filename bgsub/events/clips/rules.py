@@ -25,6 +25,12 @@ class ClipRules:
     ------
     ParameterError
         If one of them is out of range.
+
+    Examples
+    --------
+    >>> from bgsub.events import ClipRules
+    >>> ClipRules(pre_roll=5)
+    ClipRules(pre_roll=5, post_roll=3.0, max_length=None, merge=False)
     """
 
     pre_roll: float = 2.0

@@ -34,7 +34,7 @@ class CommandNotifier(Destination):
     """Runs a command for each notice: the JSON on its standard input, placeholders replaced in its words.
 
     There is no shell in between: the words are split as a shell does it, and what replaces a placeholder stays within
-    its word. A command fails where its exit code is not 0, or after `limit` seconds, when it is killed with what it
+    its word. A command fails where its exit code is not 0, or after `timeout` seconds, when it is killed with what it
     started.
 
     Parameters
@@ -44,7 +44,7 @@ class CommandNotifier(Destination):
         ``start:``, ``end:``, ``snapshot:`` or ``clip:`` before it restrict it to these notices.
     missing : collection of {"snapshot", "clip"}
         The files that there will be none of.
-    limit : float
+    timeout : float
         Seconds it may take.
 
     Raises
@@ -52,13 +52,19 @@ class CommandNotifier(Destination):
     ParameterError
         For a command that is empty or cannot be split, a program that is not there, an unknown placeholder, what only a
         shell understands, and files that are missing.
+
+    Examples
+    --------
+    >>> from bgsub.events import CommandNotifier, EventFeed, NoticeSink, ObjectLinker
+    >>> notifier = CommandNotifier("start: echo {event} in {source}")
+    >>> sink = NoticeSink(EventFeed(ObjectLinker()), [notifier], source="gate")
     """
 
-    def __init__(self, command: str, *, missing: Collection[str] = (), limit: float = LIMIT) -> None:
+    def __init__(self, command: str, *, missing: Collection[str] = (), timeout: float = LIMIT) -> None:
         restricted = _TYPE.match(command)
         self._type = None if restricted is None else restricted[1]
         self._words = _split(command[restricted.end() if restricted else 0 :], command)
-        self._limit = limit
+        self._timeout = timeout
         self._process: subprocess.Popen[bytes] | None = None
         self._cancelled = False
         self.name = f"command {os.path.basename(self._words[0])}"
@@ -87,7 +93,7 @@ class CommandNotifier(Destination):
                 _kill(self._process)
             code = self._wait(self._process, said)
             if code is None:
-                raise DeliveryError(f"was killed after {self._limit:g} s{_last_line(said)}")
+                raise DeliveryError(f"was killed after {self._timeout:g} s{_last_line(said)}")
             if code != 0:
                 how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
                 raise DeliveryError(how + _last_line(said))
@@ -99,10 +105,10 @@ class CommandNotifier(Destination):
 
     def _wait(self, process: subprocess.Popen[bytes], said: IO[bytes]) -> int | None:
         """Return the exit code, None where the time is over and it was killed; forget most of what it says."""
-        end = time.monotonic() + self._limit
+        end = time.monotonic() + self._timeout
         while time.monotonic() < end:
             with suppress(subprocess.TimeoutExpired):
-                return process.wait(min(_TICK, self._limit))
+                return process.wait(min(_TICK, self._timeout))
             if os.fstat(said.fileno()).st_size > _MOST:
                 said.truncate(0)  # the command goes on behind the hole that this leaves
         _kill(process)

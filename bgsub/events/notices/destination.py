@@ -8,7 +8,15 @@ from bgsub.events.notices.notice import Notice
 
 
 class DeliveryError(Exception):
-    """A notice did not arrive; `final` where the same notice would fail again."""
+    """A notice did not arrive.
+
+    Parameters
+    ----------
+    message : str
+        Why, in one line.
+    final : bool
+        Whether the same notice would fail again; an attribute as well.
+    """
 
     def __init__(self, message: str, final: bool = False) -> None:
         super().__init__(message)
@@ -22,6 +30,21 @@ class Destination(ABC):
     ----------
     name : str
         What messages call it; without anything secret.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import Destination, EventFeed, NoticeSink, ObjectLinker
+    >>> class Keep(Destination):
+    ...     name, kept = "a list", []
+    ...     def send(self, notice):
+    ...         self.kept.append(notice)
+    ...     def cancel(self):
+    ...         pass
+    >>> sink = NoticeSink(EventFeed(ObjectLinker(rate=25)), [Keep()])
+    >>> summary = bgsub.process_video("video.mp4", sink)
+    >>> sorted({notice.type for notice in Keep.kept})
+    ['end', 'start']
     """
 
     name: str

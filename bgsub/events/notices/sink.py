@@ -64,7 +64,7 @@ class NoticeSink(Sink):
     feed : EventFeed
         Shared with the other outputs of the run; a recorder among them must come first, so that its clips are known.
     destinations : sequence of Destination
-        Where notices go.
+        Where notices go, such as a `CommandNotifier` or a `WebhookNotifier`.
     source : str
         Name of the source.
     snapshots : Path, optional
@@ -76,6 +76,13 @@ class NoticeSink(Sink):
     ------
     SinkError
         If that folder cannot be written.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import CommandNotifier, EventFeed, NoticeSink, ObjectLinker
+    >>> feed = EventFeed(ObjectLinker(rate=25))
+    >>> summary = bgsub.process_video("video.mp4", NoticeSink(feed, [CommandNotifier("echo {event} {type}")]))
     """
 
     def __init__(

@@ -32,16 +32,22 @@ class WebhookNotifier(Destination):
     ----------
     address : str
         ``http://`` or ``https://``; user name and password in it are sent as basic authentication.
-    limit : float
+    timeout : float
         Seconds in which the answer must be there.
 
     Raises
     ------
     ParameterError
         If it is no such address.
+
+    Examples
+    --------
+    >>> from bgsub.events import EventFeed, NoticeSink, ObjectLinker, WebhookNotifier
+    >>> notifier = WebhookNotifier("http://homeassistant.local:8123/api/webhook/gate", timeout=5)
+    >>> sink = NoticeSink(EventFeed(ObjectLinker()), [notifier], source="gate")
     """
 
-    def __init__(self, address: str, *, limit: float = LIMIT) -> None:
+    def __init__(self, address: str, *, timeout: float = LIMIT) -> None:
         try:
             parts = urlsplit(address)
             host, port = parts.hostname, parts.port
@@ -53,7 +59,7 @@ class WebhookNotifier(Destination):
             )
         secure = parts.scheme == "https"
         self._kind: type[HTTPConnection] = HTTPSConnection if secure else HTTPConnection
-        self._host, self._port, self._limit = host, port or (443 if secure else 80), limit
+        self._host, self._port, self._timeout = host, port or (443 if secure else 80), timeout
         self._path = quote((parts.path or "/") + (f"?{parts.query}" if parts.query else ""), "/%?&=+:;,@!$'()*~[]")
         self._headers = {"Content-Type": "application/json", "User-Agent": f"bgsub/{__version__}"}
         if parts.username is not None:
@@ -64,10 +70,10 @@ class WebhookNotifier(Destination):
         self.name = f"webhook {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     def send(self, notice: Notice) -> None:
-        connection = self._connection = self._kind(self._host, self._port, timeout=self._limit)
-        end = time.monotonic() + self._limit
+        connection = self._connection = self._kind(self._host, self._port, timeout=self._timeout)
+        end = time.monotonic() + self._timeout
         # The limit of the connection is that of each step; a server that sends byte by byte has many.
-        timer = threading.Timer(self._limit, self.cancel)
+        timer = threading.Timer(self._timeout, self.cancel)
         timer.name = "bgsub-webhook-limit"
         timer.start()
         try:
@@ -95,7 +101,7 @@ class WebhookNotifier(Destination):
 
     def _what(self, error: OSError | HTTPException, late: bool) -> str:
         if late or isinstance(error, TimeoutError):
-            return f"no answer within {self._limit:g} s"
+            return f"no answer within {self._timeout:g} s"
         if isinstance(error, (RemoteDisconnected, ConnectionResetError)):
             return "ends the connection without an answer"
         return f"no answer: {getattr(error, 'strerror', None) or error or type(error).__name__}"

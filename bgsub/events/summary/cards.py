@@ -39,10 +39,12 @@ class Card:
         return self.event.frames * self.event.peak_area
 
     def state(self) -> dict[str, Any]:
+        """Return what `restored` needs, as types that JSON knows."""
         return {**vars(self), "event": asdict(self.event), "jpeg": base64.b64encode(self.jpeg).decode("ascii")}
 
     @classmethod
     def restored(cls, state: dict[str, Any]) -> Card:
+        """Return the card that `state` described."""
         return cls(**{**state, "event": Event.from_state(state["event"]), "jpeg": base64.b64decode(state["jpeg"])})
 
 

@@ -63,13 +63,14 @@ def run_batch(
 
     What an earlier run with the same options has done is left out, as long as the file and the outputs are as
     they were; so a batch that was stopped goes on, inside the files that it was at as well, and one with failures tries
-    only those again. A script that
-    calls this needs ``if __name__ == "__main__":``, as the processes of this machine import it.
+    only those again. A script that calls this needs ``if __name__ == "__main__":``, as the processes of this machine
+    import it.
 
     Parameters
     ----------
     patterns : str, path or sequence of them
-        See `find_inputs`.
+        Video files; folders of images, each one source; other folders, for the videos in them; globs, in which ``**``
+        stands for any folders; or ``@FILE``, a text file with one of these per line.
     output : str or path
         Folder of the results: a folder for each file in it, ``manifest.jsonl`` and ``manifest.csv``.
     workers : int, optional
@@ -105,6 +106,13 @@ def run_batch(
         If the manifest cannot be written any more.
     DependencyError
         Without the package distributed, or with another version of bgsub at a worker.
+
+    Examples
+    --------
+    >>> from bgsub.jobs.batch import run_batch
+    >>> result = run_batch("videos/*.mp4", "out", workers=2)  # doctest: +SKIP
+    >>> [(entry.source.path, entry.error) for entry in result.failed]  # doctest: +SKIP
+    []
     """
     if workers is not None and scheduler is not None:
         raise ParameterError("a scheduler brings its own workers, so workers cannot be given")

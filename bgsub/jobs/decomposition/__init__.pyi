@@ -1,11 +1,4 @@
 from .fitting import Decomposition as Decomposition
-from .fitting import decompose as decompose
-from .matrices import is_matrix as is_matrix
-from .matrices import read_matrix as read_matrix
 from .run import DecompositionJob as DecompositionJob
 from .run import DecompositionResult as DecompositionResult
 from .run import run_decomposition as run_decomposition
-from .samples import FrameSamples as FrameSamples
-from .samples import MatrixSamples as MatrixSamples
-from .samples import Samples as Samples
-from .stack import read_frames as read_frames

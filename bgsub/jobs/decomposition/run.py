@@ -37,7 +37,7 @@ class DecompositionJob:
 
     Attributes
     ----------
-    input : str
+    source : str
         A video file, a folder or pattern of images, or a file ``.npy``, ``.npz`` or ``.mat``.
     output : Path
         Folder for the results.
@@ -45,29 +45,44 @@ class DecompositionJob:
         Dimension of the subspace; by default 3, fewer for fewer than 12 samples.
     parameters : mapping
         Others of `bgsub.RobustPCA`.
-    source : mapping
-        Parameters of `bgsub.video.open_source`.
-    scale, grey
-        As `read_frames`.
+    open_options : mapping
+        More arguments of `bgsub.open_source`, such as ``start`` and ``on_error``.
+    scale : float
+        Frames: reduce height and width by this factor, in (0, 1].
+    grey : bool
+        Frames: take the intensity of colour frames.
     format : {"auto", "video", "images"}
         Kind of the outputs for frames; auto makes images of images and video of video.
     sparse_picture : {"absolute", "offset"}
-        As `frame_targets`.
-    key, columns, float32
-        As `read_matrix`.
-    observed, observed_key
-        As `read_matrix_mask` and `read_frame_masks`.
+        Pictures of the sparse part show its absolute value, or its sign around mid-grey.
+    key : str, optional
+        Matrix: name of the array, where the file holds several.
+    columns : bool
+        Matrix: its columns are the samples, not its rows.
+    float32 : bool
+        Matrix: compute in single precision; float32 and float16 do so always.
+    observed : Path, optional
+        0 where an entry is missing: an array (``.npy``, ``.npz``, ``.mat``) in the shape of the matrix; for frames an
+        array or images, one for all or one for each.
+    observed_key : str, optional
+        Name of the array in that file, where it holds several.
     save_arrays, plot : bool
         Write ``decomposition.npz`` and ``decomposition.png`` as well.
     overwrite : bool
         Replace results that exist.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from bgsub.jobs.decomposition import DecompositionJob
+    >>> job = DecompositionJob("video.mp4", Path("parts"), open_options={"start": "1s"}, scale=0.5)
     """
 
-    input: str
+    source: str
     output: Path
     rank: int | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    source: Mapping[str, Any] = field(default_factory=dict)
+    open_options: Mapping[str, Any] = field(default_factory=dict)
     scale: float = 1.0
     grey: bool = False
     format: str = "auto"
@@ -146,15 +161,28 @@ def run_decomposition(
     tell : callable
         Takes a sentence about the memory, before it is used.
 
+    Returns
+    -------
+    DecompositionResult
+        The parts, and where they are.
+
     Raises
     ------
     SourceError, ParameterError, SinkError, DependencyError
         For wrong input. Nothing has been written then.
     OutputError
         When the outputs cannot be written any more.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
+    >>> result = run_decomposition(DecompositionJob("matrix.npy", Path("parts"), rank=2))
+    >>> result.samples, result.features, [path.name for path in result.outputs]
+    (30, 40, ['low_rank.npy', 'sparse.npy'])
     """
     started = time.monotonic()
-    samples, parts, outputs, skipped = (_run_matrix if is_matrix(job.input) else _run_frames)(job, watch, tell)
+    samples, parts, outputs, skipped = (_run_matrix if is_matrix(job.source) else _run_frames)(job, watch, tell)
     n, m = samples.X.shape
     seconds = time.monotonic() - started
     return DecompositionResult(samples.name, samples.description, n, m, parts, seconds, skipped, outputs)
@@ -164,11 +192,11 @@ _Done = tuple[Samples, Decomposition, list[Path], int]
 
 
 def _run_matrix(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
-    path = Path(job.input)
+    path = Path(job.source)
     targets = _with_extras(matrix_targets(path.suffix.lower()), job)
     with output_folder(job.output, targets, path, job.overwrite) as place:
         kind: dict[str, Any] = {"key": job.key, "columns": job.columns, "float32": job.float32}
-        samples = read_matrix(job.input, **kind, rank=job.rank, tell=tell)
+        samples = read_matrix(job.source, **kind, rank=job.rank, tell=tell)
         if job.observed is not None:
             samples.observed = read_matrix_mask(job.observed, samples, job.observed_key)
         parts = _fit(samples, job, watch)
@@ -191,11 +219,11 @@ def _run_frames(job: DecompositionJob, watch: Watch, tell: Tell) -> _Done:
 
 def _open(job: DecompositionJob) -> FrameSource:
     """Open the source of frames; whatever has an end and is no file of arrays."""
-    path = Path(job.input)
-    if is_camera(job.input):
-        raise ParameterError(f"a decomposition takes what has an end, a file or images, got the camera '{job.input}'")
+    path = Path(job.source)
+    if is_camera(job.source):
+        raise ParameterError(f"a decomposition takes what has an end, a file or images, got the camera '{job.source}'")
     try:
-        return open_source(job.input, **job.source)
+        return open_source(job.source, **job.open_options)
     except SourceError as error:
         known = (*VIDEO_ENDINGS, ".mpg", ".mpeg", ".wmv", ".ts", ".gif", ".y4m")
         if not path.is_file() or path.suffix.lower() in known:

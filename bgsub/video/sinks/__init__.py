@@ -1,5 +1,5 @@
-"""Where results go: video files, image sequences, arrays."""
+"""Where results go: video files, image sequences, arrays; the public names are those of `bgsub.video`."""
 
-from bgsub._faces import face
+from bgsub._faces import inner
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__ = inner(__name__)

@@ -55,6 +55,16 @@ class ArraySink(Sink):
         If the ending or the view is none of the allowed.
     SinkError
         If the file cannot be written, or a frame has another shape or type than the first one.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> import numpy as np
+    >>> from bgsub.video import ArraySink
+    >>> summary = bgsub.process_video("video.mp4", ArraySink("masks.npz"))
+    >>> saved = np.load("masks.npz")
+    >>> saved["mask"].shape, int(saved["index"][-1]), float(saved["time"][-1])
+    ((60, 48, 64), 59, 2.36)
     """
 
     def __init__(self, path: str | os.PathLike[str], view: str = "mask") -> None:

@@ -76,6 +76,14 @@ class AvVideoSink(Sink):
         If PyAV is missing.
     SinkError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import AvVideoSink
+    >>> summary = bgsub.process_video("video.mp4", AvVideoSink("panel.mp4", "panel", rate=25))
+    >>> bgsub.open_source("panel.mp4").size  # input, background, foreground and mask
+    (128, 96)
     """
 
     def __init__(
@@ -278,6 +286,7 @@ class Clock:
 
     @property
     def state(self) -> dict[str, Any]:
+        """What a clock that goes on from here needs, as types that JSON knows."""
         return {"first": self.first, "last": self._last}
 
     @state.setter
@@ -290,6 +299,7 @@ class Clock:
         return self._last / self._ticks + 1 / self._rate
 
     def ticks_of(self, frame: Frame) -> int:
+        """Return the ticks of the next frame."""
         time = frame.time if frame.time is not None else float(frame.index / self._rate)
         if self.first is None:
             self.first = time

@@ -21,6 +21,24 @@ class Sink(ABC):
     `close` finishes: the output appears under its final name. `abort` gives up: what was written stays
     readable, but not under the final name. As a context manager a sink closes at the end of the block and
     after Ctrl-C, and aborts after any other exception.
+
+    A sink of one's own has `write` and `close`; the other methods do nothing, or what `close` does.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import Sink
+    >>> class Shares(Sink):
+    ...     def __init__(self):
+    ...         self.shares = []
+    ...     def write(self, frame, separation):
+    ...         self.shares.append(separation.share)
+    ...     def close(self):
+    ...         self.mean = sum(self.shares) / len(self.shares)
+    >>> shares = Shares()
+    >>> summary = bgsub.process_video("video.mp4", shares)
+    >>> len(shares.shares), 0 < shares.mean < 0.5
+    (60, True)
     """
 
     @abstractmethod

@@ -102,6 +102,18 @@ def create_sinks(
         If an output needs PyAV and it is missing.
     SinkError
         If the folder cannot be written, or an output exists and may not be replaced or is the input itself.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import bgsub
+    >>> from bgsub.video import create_sinks
+    >>> source = bgsub.open_source("video.mp4")
+    >>> sinks = create_sinks("out", ["mask.npz", "background-image"], source)
+    >>> bgsub.process_video(source, sinks).frames
+    60
+    >>> sorted(path.name for path in Path("out").iterdir())
+    ['background-image.png', 'mask.npz']
     """
     if os.fspath(output_folder) == STANDARD:
         sink, view = standard_output_sink(outputs, source)

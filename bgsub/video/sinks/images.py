@@ -55,6 +55,14 @@ class ImageSequenceSink(Sink):
         If the view or the ending is none of the allowed.
     SinkError
         If the folder or an image cannot be written.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import ImageSequenceSink
+    >>> summary = bgsub.process_video("frames", ImageSequenceSink("masks"))
+    >>> bgsub.open_source("masks").length
+    60
     """
 
     def __init__(

@@ -34,6 +34,14 @@ class StillSink(Sink):
         If the ending is none of the allowed.
     SinkError
         If the file cannot be written.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import StillSink
+    >>> summary = bgsub.process_video("video.mp4", StillSink("background.png"))
+    >>> bgsub.open_source("background.png").size
+    (64, 48)
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -55,6 +55,14 @@ class VideoSink(Sink):
         If the extension or the view is none of the allowed.
     SinkError
         If the file cannot be written, or turns out incomplete, as on a full disk.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import VideoSink
+    >>> summary = bgsub.process_video("video.mp4", VideoSink("overlay.mp4", "overlay", rate=25))
+    >>> bgsub.open_source("overlay.mp4").size
+    (64, 48)
     """
 
     def __init__(self, path: str | os.PathLike[str], view: str = "mask", rate: float | Fraction | None = None) -> None:

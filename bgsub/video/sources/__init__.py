@@ -1,5 +1,5 @@
-"""Where frames come from: video files, image sequences, cameras, arrays."""
+"""Where frames come from: video files, image sequences, cameras, arrays; public are the names of `bgsub.video`."""
 
-from bgsub._faces import face
+from bgsub._faces import inner
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__ = inner(__name__)

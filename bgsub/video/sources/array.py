@@ -25,6 +25,14 @@ class ArraySource(FrameSource):
     ------
     ParameterError
         If the shape or the type of the array is another one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.video import ArraySource
+    >>> source = ArraySource(np.zeros((10, 48, 64, 3), np.uint8), rate=25)
+    >>> [frame.time for frame in source][:3]
+    [0.0, 0.04, 0.08]
     """
 
     def __init__(self, array: np.ndarray, *, rate: float | Fraction | None = None) -> None:

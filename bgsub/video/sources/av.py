@@ -49,6 +49,13 @@ class AvSource(FileSource):
         If the file is missing, empty or no video.
     DependencyError
         If PyAV is missing.
+
+    Examples
+    --------
+    >>> from bgsub.video import AvSource
+    >>> with AvSource("video.mp4") as source:
+    ...     print(source.size, float(source.rate), source.length, source.has_audio)
+    (64, 48) 25.0 60 False
     """
 
     def __init__(

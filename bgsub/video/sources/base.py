@@ -126,6 +126,23 @@ class FrameSource(ABC):
         The file or folder that is read, if there is one.
     skipped : int
         Frames that could not be read in the last iteration.
+
+    Notes
+    -----
+    A source of one's own has `size`, `length` and ``_frames``, which yields the frames from the start; ``_time`` tells
+    the time of a frame by the rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.video import Frame, FrameSource
+    >>> class Ramp(FrameSource):
+    ...     size, length = (64, 48), 10
+    ...     def _frames(self):
+    ...         for index in range(self.length):
+    ...             yield Frame(index, str(index), self._time(index), np.full((48, 64), index, np.uint8))
+    >>> [frame.time for frame in Ramp("a ramp", rate=10)][:3]
+    [0.0, 0.1, 0.2]
     """
 
     live: bool = False

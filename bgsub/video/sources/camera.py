@@ -70,6 +70,15 @@ class CameraSource(FrameSource):
     A camera is not trusted. One that speaks HTTP may send 64 MB for a frame and lead to other addresses of its own host
     only (with OpenCV 4.11 or newer); a frame may have 67 million pixels; a playlist, which leads anywhere, is followed
     where the address ends with ``.m3u8`` or ``.mpd``. One that goes beyond that is lost, and tried again.
+
+    Examples
+    --------
+    >>> from bgsub.live import LoopbackCamera  # in the place of a camera
+    >>> from bgsub.video import CameraSource
+    >>> with LoopbackCamera() as camera, CameraSource(camera.address, rate=25) as source:
+    ...     frame = next(iter(source))
+    >>> frame.image.shape, frame.arrived is not None
+    ((240, 320, 3), True)
     """
 
     def __init__(

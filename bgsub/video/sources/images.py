@@ -129,6 +129,12 @@ class ImageSequenceSource(FrameSource):
         If there is no image.
     ParameterError
         If the list holds something else than paths.
+
+    Examples
+    --------
+    >>> from bgsub.video import ImageSequenceSource
+    >>> [frame.name for frame in ImageSequenceSource("frames/in*.png")][:2]
+    ['in000000', 'in000001']
     """
 
     numbered = True

@@ -55,7 +55,7 @@ def open_source(
         A camera index (also as a text of digits) or address (``rtsp://``, ``http://``, ...); a video file; an
         image, a folder of images, a glob or a printf pattern; a list of files; an array (n, h, w) or
         (n, h, w, c); a named pipe, or ``"-"`` for standard input. Several video files, as a list or a glob
-        ("cam-*.mp4", in natural order), are one video, see `FileRow`. A file or folder whose name looks like a camera
+        ("cam-*.mp4", in natural order), are one video. A file or folder whose name looks like a camera
         index is reached as ``./0``, or as a `Path`. What comes through a pipe can be iterated over once.
     on_error : {"stop", "skip"}, optional
         What a frame that cannot be read does: raise `SourceError`, the default, or be logged, counted and left out, the
@@ -67,8 +67,8 @@ def open_source(
         gives the same pixels as OpenCV about as fast, and beside that exact times and grey and deep pixels.
         ``"hardware"`` is PyAV on a hardware decoder, if one works.
     start, end, duration : str, int, float or Timecode, optional
-        The part to read, see `SelectedSource`: an int or digits are a frame number from 0, ``"12.5"`` and
-        ``"1:02:03.5"`` are times.
+        The part to read: an int or digits are a frame number from 0, ``12.5``, ``"12s"`` and ``"1:02:03.5"`` are
+        times; a `duration` is a number of frames or seconds, and excludes `end`.
     every : int
         Of each `every` frames only the first is read.
     raw : str, optional
@@ -81,6 +81,7 @@ def open_source(
     Returns
     -------
     FrameSource
+        Iterating gives a `Frame` after the other; to be closed, as by ``with``.
 
     Raises
     ------
@@ -90,6 +91,13 @@ def open_source(
         If `spec` or one of the options is none of the allowed.
     DependencyError
         If PyAV is asked for and missing.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> with bgsub.open_source("video.mp4", start="1s", every=10) as source:
+    ...     print(source.size, [(frame.index, frame.time) for frame in source])
+    (64, 48) [(25, 1.0), (35, 1.4), (45, 1.8), (55, 2.2)]
     """
     selection = Selection.parse(start, end, duration, every)  # what is wrong shows before anything is opened
     how = _Opening(on_error, rate, backend, raw, reconnect, open_timeout, read_timeout)
@@ -126,6 +134,7 @@ class _Opening:
             raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}")
 
     def open(self, spec: SourceSpec) -> FrameSource:
+        """Open whatever `spec` stands for, as a whole."""
         named = isinstance(spec, os.PathLike) or (isinstance(spec, str) and not is_camera(spec))
         if self.raw is not None and not named:
             raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")

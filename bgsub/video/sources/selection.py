@@ -95,6 +95,7 @@ class SelectedSource(FrameSource):
 
     @property
     def skipped(self) -> int:
+        """Frames that could not be read in the last iteration."""
         return self._source.skipped
 
     @skipped.setter

@@ -40,6 +40,13 @@ class VideoFileSource(FileSource):
     ------
     SourceError
         If the file is missing, empty or no video.
+
+    Examples
+    --------
+    >>> from bgsub.video import VideoFileSource
+    >>> with VideoFileSource("video.mp4") as source:
+    ...     print(source.size, float(source.rate), sum(1 for frame in source))
+    (64, 48) 25.0 60
     """
 
     def __init__(

@@ -11,19 +11,16 @@ from video_fakes import write_images
 
 from bgsub._opencv import cv2
 from bgsub.errors import BgsubError, OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.decomposition import (
-    DecompositionJob,
-    MatrixSamples,
-    decompose,
-    read_frames,
-    read_matrix,
-    run_decomposition,
-)
+from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
 from bgsub.jobs.decomposition.drawing import input_singular_values
+from bgsub.jobs.decomposition.fitting import decompose
+from bgsub.jobs.decomposition.matrices import read_matrix
 from bgsub.jobs.decomposition.memory import needed_memory
 from bgsub.jobs.decomposition.observed import read_frame_masks, read_matrix_mask
 from bgsub.jobs.decomposition.picture import picture
 from bgsub.jobs.decomposition.publishing import output_folder
+from bgsub.jobs.decomposition.samples import MatrixSamples
+from bgsub.jobs.decomposition.stack import read_frames
 from bgsub.jobs.decomposition.writing import Target
 from bgsub.synthetic import low_rank_plus_sparse
 from bgsub.video import ArraySource, ImageSequenceSource
@@ -158,7 +155,7 @@ def test_masks_of_frames(tmp_path):
 
 
 def test_masks_of_a_part_of_the_frames_go_by_their_number(tmp_path):
-    from bgsub.video import SelectedSource  # noqa: PLC0415
+    from bgsub.video.sources.selection import SelectedSource  # noqa: PLC0415
 
     frames = make_pictures()[0]
     samples = read_frames(SelectedSource(ArraySource(frames), start=4, every=5))

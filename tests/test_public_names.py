@@ -1,0 +1,105 @@
+"""Whoever looks a public name up finds what it takes, what it returns and an example; old names say where they are."""
+
+import inspect
+import re
+from enum import Enum
+
+import pytest
+from public_names import PACKAGES, callables, parameters, sections
+
+from bgsub import _faces
+
+CALLABLES = callables()
+# What users are given and never make: their attributes are told, and the examples are with what gives them.
+RESULTS = {
+    "bgsub.evaluation.Average",
+    "bgsub.evaluation.Score",
+    "bgsub.events.Detections",
+    "bgsub.events.Event",
+    "bgsub.events.Notice",
+    "bgsub.events.ObjectInFrame",
+    "bgsub.events.Step",
+    "bgsub.jobs.JobResult",
+    "bgsub.jobs.Summary",
+    "bgsub.jobs.batch.BatchResult",
+    "bgsub.jobs.batch.Entry",
+    "bgsub.jobs.decomposition.Decomposition",
+    "bgsub.jobs.decomposition.DecompositionResult",
+    "bgsub.robust_pca.Progress",
+    "bgsub.video.Frame",
+}
+
+
+def is_kind(thing):
+    """Whether nobody makes one: an exception, an enumeration, or a protocol."""
+    return inspect.isclass(thing) and (issubclass(thing, Exception | Enum) or getattr(thing, "_is_protocol", False))
+
+
+def lacking(name, thing):
+    """Return the sections that a docstring should have and has not."""
+    lacks, has = set(), sections(thing)
+    if parameters(thing) and not is_kind(thing) and not has & {"Parameters", "Attributes"}:
+        lacks.add("Parameters")
+    if inspect.isfunction(thing) and inspect.signature(thing).return_annotation not in (None, "None"):
+        lacks |= {"Returns"} if not has & {"Returns", "Yields"} else set()
+    if "Examples" not in has and name not in RESULTS and not is_kind(thing):
+        lacks.add("Examples")
+    return lacks
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_a_public_name_tells_what_there_is_to_know(name):
+    thing = CALLABLES[name]
+    first, *rest = inspect.getdoc(thing).splitlines()
+    assert first.endswith((".", ":"))
+    assert not rest or not rest[0]  # the purpose is one line
+    assert lacking(name, thing) == set()
+
+
+@pytest.mark.parametrize("name", [name for name, thing in CALLABLES.items() if not is_kind(thing)])
+def test_every_parameter_is_told_of(name):
+    thing = CALLABLES[name]
+    told = thing.__doc__.replace(",", " ").replace("*", " ").split()
+    assert [one for one in parameters(thing) if one not in told] == []
+
+
+@pytest.mark.parametrize("name", [name for name, thing in CALLABLES.items() if inspect.isclass(thing)])
+def test_every_public_method_has_a_docstring(name):
+    methods = inspect.getmembers_static(
+        CALLABLES[name], lambda one: inspect.isfunction(one) or isinstance(one, property)
+    )
+    bare = [
+        method for method, _ in methods if method[0] != "_" and not inspect.getdoc(getattr(CALLABLES[name], method))
+    ]
+    assert bare == []
+
+
+def test_a_docstring_without_sections_is_found():
+    def bare(one: int) -> int:
+        """Return it."""
+        return one
+
+    assert lacking("bare", bare) == {"Parameters", "Returns", "Examples"}
+
+
+def test_results_are_public():
+    assert set(CALLABLES) >= RESULTS
+    assert {"bgsub", "bgsub.video", "bgsub.events", "bgsub.jobs.batch"} < set(PACKAGES)
+
+
+@pytest.mark.parametrize("old", _faces._MOVED)
+def test_a_name_that_moved_says_where_it_is(old):
+    package, _, name = old.rpartition(".")
+    with pytest.raises(ImportError, match=re.escape(f"{old} has moved: it is {_faces._MOVED[old]} now")):
+        exec(f"from {package} import {name}" if name[0].isupper() or package != "bgsub" else f"import {old}")
+    home, _, name = _faces._MOVED[old].rpartition(".")
+    exec(f"from {home} import {name}")
+
+
+def test_the_inner_packages_of_video_have_no_names_of_their_own():
+    with pytest.raises(
+        ImportError, match=r"bgsub\.video\.sinks\.VideoSink has moved: it is bgsub\.video\.VideoSink now"
+    ):
+        from bgsub.video.sinks import VideoSink  # noqa: F401, PLC0415
+    with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'bgsub\.video\.sources'"):
+        from bgsub.video.sources import Nothing  # noqa: F401, PLC0415
