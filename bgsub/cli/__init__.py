@@ -118,8 +118,8 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
     with terminations() as signals:
         try:
             result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
-        except SystemExit:  # how Click answers a closed pipe: the reader has seen enough
-            return FAILURE
+        except SystemExit as end:  # how Click answers the shell that completes, and a closed pipe: whoever read is gone
+            return OK if end.code == 0 else FAILURE
         except (Exception, KeyboardInterrupt) as error:
             if is_verbose() or {"-v", "--verbose"} & set(given):
                 traceback.print_exc()

@@ -28,4 +28,6 @@ def completion(shell: str) -> None:
     kind = get_completion_class(shell)
     assert kind is not None
     program = click.get_current_context().find_root()
-    click.echo(kind(program.command, {}, "bgsub", "_BGSUB_COMPLETE").source())
+    script = kind(program.command, {}, "bgsub", "_BGSUB_COMPLETE").source()
+    # That of fish would cut mask,panel at its comma.
+    click.echo(script.replace('string split ","', 'string split --max 1 ","'))

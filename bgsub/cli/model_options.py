@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from pathlib import Path
 
 import click
@@ -54,9 +55,10 @@ def reconcile(context: click.Context) -> None:
     from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
 
     stored = read_parameters(model)
-    if rate and rate != stored.get("fps"):
-        how = f"keeps the {stored.get('fps'):g} frames per second that it was made with"
-        logger.warning("the model %s %s: --rate %g holds for times and outputs only", model, how, rate)
+    own_rate = stored.get("fps", rate) * context.params.get("every", 1)
+    if rate and not math.isclose(rate, own_rate):
+        what = "keeps its seconds, of %g frames: --rate %g holds for times and outputs only"
+        logger.warning(f"the model %s {what}", model, own_rate, rate)
     for name, setting in others.items():
         value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
         if value != own and setting is None:

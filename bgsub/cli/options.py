@@ -113,7 +113,7 @@ def passed_through(convert: Callable[[Any], Any]) -> Callable[[click.Context, cl
 
     def callback(context: click.Context, option: click.Parameter, value: Any) -> Any:
         try:
-            return convert(value)
+            return value if context.resilient_parsing else convert(value)  # nothing heavy while words are completed
         except ParameterError as error:
             raise ParameterError(f"{called(context, option)}: {error}") from None
 

@@ -19,7 +19,7 @@ from bgsub.cli.source_options import BEGINNINGS, raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FILES
 
 _COMMON = (
-    *("output", "save", "overwrite", "start", "duration", "rate", "event-files", "roi", "record", "motion"),
+    *("output", "overwrite", "start", "duration", "rate", "event-files", "roi", "record", "motion"),
     *("threshold", "min-area", "scale", "shadows", "absorb-after"),
 )
 _completed = one_of_files(*BEGINNINGS)
@@ -73,7 +73,7 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
 @click.command(
     cls=MethodCommand,
     short_help="Separate a video, images or a stream into files.",
-    common=_COMMON,
+    common=("save", *_COMMON),
     examples=(
         Example("bgsub run video.mp4 -o out --save mask,panel", "Masks, and a video to look at"),
         Example("bgsub run frames -o results --rate 25 --event-files csv,html", "Images; what happens, as a list"),

@@ -15,7 +15,7 @@ resource = pytest.importorskip("resource", reason="the limit is one of Unix")
 def limited(words, files, folder):
     """Return the end of a program that may open so many files."""
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); "
-    command = [sys.executable, "-c", limit + PROGRAM, *map(str, words), "--progress", "none"]
+    command = [sys.executable, "-c", limit + PROGRAM, *map(str, words), "-q"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 

@@ -80,7 +80,7 @@ def test_a_frame_that_does_not_fit_ends_in_a_line(tmp_path, score, tries):
         limit = "used = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize() + (150 << 20);"
         limit += "resource.setrlimit(resource.RLIMIT_AS, (used, used)); main()"
         process = subprocess.run(
-            [sys.executable, "-c", program + limit, *words, "-o", "out", "--progress", "none"],
+            [sys.executable, "-c", program + limit, *words, "-o", "out", "-q"],
             cwd=tmp_path,
             capture_output=True,
             text=True,

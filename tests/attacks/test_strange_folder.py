@@ -18,7 +18,6 @@ from bgsub.storage.growing_file import GrowingFile
 
 HOSTILE = {
     "serve": ["'0.0.0.0:0'", "'[::]:0'", "'192.0.2.1:8765'", "'example.org:0'", "':::0'", "'127.0.0.1.example.org:0'"],
-    "host": ["'0.0.0.0'", "'::'", "'example.org'", "''"],
     "token": ["'known-to-me'"],
     "on-event": ["'touch {away}/x'", "['start:touch {away}/x']"],
     "webhook": ["'http://127.0.0.1:9/'", "['http://127.0.0.1:9/']"],
@@ -83,7 +82,7 @@ def test_a_settings_file_of_a_stranger_is_refused_in_a_line(folder, capsys, scor
         "[live]\nserve = 8765\nview = 'mask'\n",
         "[live]\nserve = '127.0.0.1:8765'\n",
         "[live]\nserve = '[::1]:8765'\nbackdrop = '#00ff00'\n",
-        "[camera]\nhost = 'localhost'\n",
+        "[camera]\nserve = 'localhost:0'\n",
         "log = 'sub/x.log'\nsave_model = 'm.npz'\noverwrite = false\n",
         "[live]\noutput = '-'\nbackdrop = 'blur'\n",
         "roi = ['1,2,3,4', 'door=1,2,3,4']\nprivacy = 'a=1%,2%;3%,4%;5%,6%'\n",

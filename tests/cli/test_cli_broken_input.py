@@ -68,7 +68,7 @@ def test_a_first_image_that_cannot_be_read_is_wrong_input(cli, tmp_path, folder)
 
 def test_decompose_names_an_image_of_another_size_and_may_skip_it(cli, tmp_path, odd):
     folder, name = odd
-    answer = cli("decompose", folder, "-o", tmp_path / "out", "--rank", 1, "--progress", "none")
+    answer = cli("decompose", folder, "-o", tmp_path / "out", "--rank", 1, "-q")
     assert answer.code == 2
     assert f"frame {name} of images '{folder}' is 30x20 colour uint8" in answer.err
     cli("decompose", folder, "-o", tmp_path / "out", "--rank", 1, "--on-error", "skip").ok()
@@ -92,11 +92,11 @@ def test_a_region_outside_of_the_picture(cli, tmp_path, folder, command):
     cli(command, folder, "-o", tmp_path / "out", "--roi", "partly=40,20,100,100").ok()
 
 
-@pytest.mark.parametrize(("progress", "at_the_end"), [("log", False), ("none", True)])
-def test_a_file_of_a_batch_that_fails_is_told_once(cli, tmp_path, video, progress, at_the_end):
+@pytest.mark.parametrize(("silence", "at_the_end"), [((), False), (("-q",), True)])
+def test_a_file_of_a_batch_that_fails_is_told_once(cli, tmp_path, video, silence, at_the_end):
     pytest.importorskip("distributed")
     (tmp_path / "bad.mp4").write_bytes(b"no video")
-    words = "batch", tmp_path / "bad.mp4", "-o", tmp_path / "out", "--workers", 1, "--progress", progress
+    words = "batch", tmp_path / "bad.mp4", "-o", tmp_path / "out", "--workers", 1, *silence
     answer = cli(*words)
     assert answer.code == 1
     assert answer.err.count("is not a video that can be read") == 1

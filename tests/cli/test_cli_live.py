@@ -76,7 +76,7 @@ def test_a_stream_that_ends_is_told_and_its_recording_kept(cli, tmp_path, mjpeg_
 
 @pytest.mark.parametrize("words", [("live", "--no-window"), ("run", 0)])
 def test_a_camera_that_goes_away_is_told(cli, tmp_path, camera, words):
-    answer = cli(*words, "-o", tmp_path, "--format", "images", *QUICK).ok()
+    answer = cli(*words, "-o", tmp_path, "--save", "mask.png", *QUICK).ok()
     assert answer.err == "bgsub: camera 0 ended after 30 frames\n"
     assert answer.out.startswith("camera 0: ")
     assert "; the camera stopped sending; wrote" in answer.out

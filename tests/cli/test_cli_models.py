@@ -99,6 +99,15 @@ def test_a_model_that_is_typed_goes_before_parameters_of_a_file(cli, day, place)
     assert answer.err == (f"{FOUND}rank\nbgsub: the model m.npz keeps its rank = 3; not used is bgsub.toml: 'rank'\n")
 
 
+def test_a_rate_beside_a_model_of_another_one_is_told(cli, day, place):
+    assert day(*QUICK, "--rate", 10, "--every", 2).clean()
+    for words in (["--rate", 10, "--every", 2], ["--rate", 5], []):
+        cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", *words).clean()
+    answer = cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", "--rate", 25).ok()
+    told = "keeps its seconds, of 5 frames: --rate 25 holds for times and outputs only"
+    assert answer.err == f"bgsub: the model m.npz {told}\n"
+
+
 def test_only_the_model_that_is_saved_may_be_missing(day, place):
     day("--save-model", "n.npz").refused("there is no model file m.npz")
     assert day("--model", place / "m.npz", *QUICK).code == 0

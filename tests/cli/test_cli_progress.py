@@ -73,7 +73,6 @@ def test_without_a_terminal_there_are_lines_in_the_log(cli, words, folder, monke
     pattern = rf"bgsub: images '{folder}': 30 of 30 frames, [\d.e+]+ frames/s, 0:00:00 left"
     assert re.fullmatch(pattern, lines[-1])
     assert cli(*words("--quiet")).err == ""
-    assert cli(*words("--progress", "none")).err == ""
 
 
 def test_a_live_source_has_lines_more_rarely(cli, tmp_path, endless_stream, monkeypatch):
@@ -94,7 +93,7 @@ def test_the_kind_of_progress_can_be_chosen(cli, words, terminal, monkeypatch):
     lines = lines_of(cli(*words("--progress", "log")))
     assert len(lines) == 30
     assert all(line.startswith("bgsub: ") for line in lines)
-    assert cli(*words("--progress", "none")).err == ""
+    assert cli(*words("--quiet")).err == ""
     terminal(False)
     assert "0/30 [00:00<?" in cli(*words("--progress", "bar")).err
 
@@ -102,7 +101,7 @@ def test_the_kind_of_progress_can_be_chosen(cli, words, terminal, monkeypatch):
 def test_the_log_goes_into_a_file_with_times(cli, words, tmp_path, folder, monkeypatch):
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
     log = tmp_path / "a.log"
-    cli(*words("--log", log, "--progress", "none")).clean()
+    cli(*words("--log", log, "--quiet")).clean()
     lines = log.read_text().splitlines()
     assert all(re.match(rf"{TIME} INFO ", line) for line in lines)
     assert sum("of 30 frames, " in line for line in lines) == 30
@@ -197,7 +196,7 @@ def test_compilation_has_lines_without_a_terminal(cli, words, compiled):
     assert lines_of(cli(*words())) == [f"bgsub: {line}" for line in (*KERNEL_LINES, "error: that is all")]
 
 
-@pytest.mark.parametrize("silence", [["--quiet"], ["--progress", "none"], ["--progress", "bar"]])
+@pytest.mark.parametrize("silence", [["--quiet"], ["--progress", "bar"]])
 def test_compilation_is_always_in_the_file_of_the_log(cli, words, compiled, tmp_path, silence):
     answer = cli(*words(*silence, "--log", tmp_path / "a.log"))
     assert "bgsub: compiling" not in answer.err

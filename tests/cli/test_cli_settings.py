@@ -38,18 +38,21 @@ def shown(cli, place):
     return show
 
 
+TAKES_NONE = ["config", "completion"]
+
+
 def test_every_command_takes_settings():
     assert all(isinstance(command, Command) for command in program.commands.values())
-    assert [name for name, command in program.commands.items() if not command.takes_settings] == ["config"]
+    assert [name for name, command in program.commands.items() if not command.takes_settings] == TAKES_NONE
 
 
 def test_a_run_with_everything_from_a_file(cli, place):
     Path("bgsub.toml").write_text(
-        "save = ['mask', 'background']\nquiet = true\n[run]\noutput = 'out'\nformat = 'images'\n"
+        "save = ['mask', 'background']\nquiet = true\n[run]\noutput = 'out'\nbackend = 'opencv'\n"
         "[method]\nstart-frames = 5\nstabilise = false\n"
     )
     answer = cli("run", "frames", "--save-model", "m.npz")
-    told = "bgsub: settings from bgsub.toml in this folder: format, output, quiet, save, stabilise, start-frames\n"
+    told = "bgsub: settings from bgsub.toml in this folder: backend, output, quiet, save, stabilise, start-frames\n"
     assert (answer.code, answer.out, answer.err) == (0, "", told)
     assert sorted(path.name for path in Path("out").iterdir()) == ["background", "mask"]
     parameters = bgsub.BackgroundSubtractor.load("m.npz").get_params()
@@ -121,8 +124,18 @@ def test_the_file_of_a_variable(cli, place, monkeypatch, shown):
         ("output = ['a', 'b']", "bgsub.toml: 'output' must be a text, got ['a', 'b']"),
         ("save = true", "bgsub.toml: 'save' must be a text, a number or a list of them, got true"),
         (
-            "[run]\nformat = 'vido'",
-            "bgsub.toml: 'format' in [run]: 'vido' is not one of 'auto', 'video', 'images'; did you mean 'video'?",
+            "[run]\nbackend = 'opencw'",
+            "bgsub.toml: 'backend' in [run]: 'opencw' is not one of 'auto', 'opencv', 'pyav', 'hardware'; did you mean "
+            "'opencv'?",
+        ),
+        (
+            "[run]\nformat = 'video'",
+            "bgsub.toml: unknown key 'format' in [run]; the ending of --save chooses: --save "
+            "mask.mkv for a video, --save mask.png for images",
+        ),
+        (
+            "progress = 'none'",
+            "bgsub.toml: 'progress': 'none' is not one of 'auto', 'bar', 'log'; -q tells neither progress nor summary",
         ),
         ("[run]\nsave_model = 'gone/m'", "takes a file in a folder that exists, got 'gone/m'"),
         ("rank = = 2", "bgsub.toml: this is no TOML: Invalid value (at line 1, column 8)"),
@@ -215,14 +228,14 @@ def test_config_prints_toml_that_means_the_same(cli, place):
         "rank = 5  # bgsub.toml",
         "rank = 3  # default",
         'output = "a \\"b\\""  # bgsub.toml',
-        'format = "auto"  # default',
+        'backend = "auto"  # default',
         "quiet = false  # default",
         "# rate is not set",
         "stabilise = true  # default",
     ):
         assert line in lines
     content = tomllib.loads(answer.out)
-    assert set(content) == {*program.commands, "method"} - {"config"}
+    assert set(content) == {*program.commands, "method"} - {*TAKES_NONE}
     assert content["run"]["rank"] == 5
     assert content["method"]["rank"] == 3
     assert "rank" not in content["live"]
@@ -235,7 +248,7 @@ def test_config_prints_toml_that_means_the_same(cli, place):
 def test_config_of_one_command(cli, place):
     assert set(tomllib.loads(cli("config", "demo").out)) == {"demo"}
     assert set(tomllib.loads(cli("config", "bench").out)) == {"bench", "method"}
-    names = ", ".join(name for name in program.commands if name != "config")
+    names = ", ".join(name for name in program.commands if name not in TAKES_NONE)
     cli("config", "rum").refused(
         f"COMMAND must be one of {names}, got 'rum'; did you mean 'run'?; see bgsub config --help"
     )
@@ -245,7 +258,7 @@ def test_a_template_is_written_once(cli, place):
     answer = cli("config", "--init")
     assert (answer.code, answer.out) == (0, "wrote bgsub.toml\n")
     text = Path("bgsub.toml").read_text()
-    assert set(tomllib.loads(text)) == {*program.commands, "method"} - {"config"}
+    assert set(tomllib.loads(text)) == {*program.commands, "method"} - {*TAKES_NONE}
     assert not any(tomllib.loads(text).values())
     assert "# Dimension of the background subspace. [k in the paper; an integer >= 1; default: 3]\n# rank = 3\n" in text
     cli("config", "--init").refused("'bgsub.toml' exists already and is not overwritten")

@@ -47,7 +47,7 @@ def numbers_of_a_run(out):
 @pytest.mark.parametrize("start", [FIRST, "1.0s"])
 def test_of_a_video(cli, tmp_path, pictures, start):
     video = write_video(tmp_path / "clip.avi", pictures, rate=10)
-    words = ["--start", start, *WORDS[2:], "--format", "images"]
+    words = ["--start", start, *WORDS[2:]]
     cli("run", video, "-o", tmp_path / "out", *words).ok()
     first, come, times, first_image, come_image, coco = numbers_of_a_run(tmp_path / "out")
     assert set(first.values()) == {FIRST}

@@ -10,7 +10,7 @@ from saying import says
 from bgsub.cli.source_options import source_options
 from bgsub.errors import ParameterError
 
-NAMES = ["start", "end", "duration", "every", "backend", "hardware"]
+NAMES = ["start", "end", "duration", "every", "backend"]
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def options():
 
 
 def test_defaults(options):
-    assert options() == dict(zip(NAMES, [None, None, None, 1, "auto", False], strict=True))
+    assert options() == dict(zip(NAMES, [None, None, None, 1, "auto"], strict=True))
 
 
 def test_values_are_passed_on_as_text(options):
-    given = options("--start", "0:02", "--end", "120", "--every", "3", "--backend", "pyav", "--hardware")
-    assert given == dict(zip(NAMES, ["0:02", "120", None, 3, "pyav", True], strict=True))
+    given = options("--start", "0:02", "--end", "120", "--every", "3", "--backend", "hardware")
+    assert given == dict(zip(NAMES, ["0:02", "120", None, 3, "hardware"], strict=True))
 
 
 @pytest.mark.parametrize("flag", ["--start", "--end", "--duration"])

@@ -238,7 +238,7 @@ def test_a_whole_file_is_not_reported(tmp_path, caplog):
 def test_without_a_hardware_decoder_frames_are_the_same(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("av.codec.hwaccel.hwdevices_available", lambda: ["vdpau"])
     path = write_av(tmp_path / "clip.mp4", film(10))
-    with AvSource(path, hardware=True) as source:
+    with open_source(path, backend="hardware") as source:
         frames = list(source)
     assert messages(caplog) == [
         f"no hardware decoder works for video '{path}' (tried vdpau): it is decoded in software"
@@ -268,7 +268,7 @@ def test_choice_of_the_backend(tmp_path, monkeypatch):
         assert type(source) is VideoFileSource
 
 
-@pytest.mark.parametrize("options", [{"backend": "pyav"}, {"hardware": True}])
+@pytest.mark.parametrize("options", [{"backend": "pyav"}, {"backend": "hardware"}])
 def test_pyav_is_missing(tmp_path, monkeypatch, options):
     path = write_video(tmp_path / "clip.avi", make_frames(3))
     monkeypatch.setitem(sys.modules, "av", None)
@@ -281,8 +281,7 @@ def test_pyav_is_missing(tmp_path, monkeypatch, options):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"backend": "gstreamer"}, "backend must be one of auto, opencv, pyav, got 'gstreamer'"),
-        ({"backend": "opencv", "hardware": True}, "hardware decoding takes the backend pyav, got 'opencv'"),
+        ({"backend": "gstreamer"}, "backend must be one of auto, opencv, pyav, hardware, got 'gstreamer'"),
     ],
 )
 def test_wrong_options(options, message):

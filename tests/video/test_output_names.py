@@ -171,20 +171,13 @@ def test_video_for_others(tmp_path, frames, kind):
         assert len(list(result)) == COUNT
 
 
-def test_format_can_be_chosen(tmp_path, numbered):
-    run(create_sinks(tmp_path / "a", ["mask"], numbered, format="video"), numbered)
-    run(create_sinks(tmp_path / "b", ["mask"], FakeSource(2), format="images"), FakeSource(2))
-    assert files(tmp_path / "a") == ["mask.mkv"]
-    assert files(tmp_path / "b") == ["mask/bin000000.png", "mask/bin000001.png"]
-
-
-@pytest.mark.parametrize("format", ["video", "images"])
-def test_overwriting_can_be_forbidden(tmp_path, numbered, format):
-    create_sinks(tmp_path / "out", ["mask"], numbered, format=format, overwrite=False)
-    run(create_sinks(tmp_path / "out", ["mask"], numbered, format=format), numbered)
-    target = tmp_path / "out" / ("mask.mkv" if format == "video" else "mask")
+@pytest.mark.parametrize("name", ["mask.mkv", "mask"])
+def test_overwriting_can_be_forbidden(tmp_path, numbered, name):
+    create_sinks(tmp_path / "out", [name], numbered, overwrite=False)
+    run(create_sinks(tmp_path / "out", [name], numbered), numbered)
+    target = tmp_path / "out" / name
     with says(SinkError, f"the output '{target}' exists already; --overwrite replaces it"):
-        create_sinks(tmp_path / "out", ["mask"], numbered, format=format, overwrite=False)
+        create_sinks(tmp_path / "out", [name], numbered, overwrite=False)
 
 
 def test_the_input_is_never_the_output(tmp_path, frames):
@@ -228,10 +221,10 @@ def test_every_kind_of_output(tmp_path):
     )
 
 
-def test_an_ending_counts_more_than_the_format(tmp_path, numbered):
-    run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered, format="images"), numbered)
+def test_an_ending_counts_more_than_the_source(tmp_path, numbered):
+    run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered), numbered)
     assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000001.png"]
-    run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1), format="video"), FakeSource(1))
+    run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1)), FakeSource(1))
     assert files(tmp_path / "b") == ["mask/bin000000.tif", "panel.mp4"]
 
 
@@ -301,10 +294,9 @@ def test_without_pyav_videos_are_written_by_opencv(tmp_path, monkeypatch):
     assert files(tmp_path) == ["mask.mkv", "panel.mp4"]
 
 
-def test_wrong_view_format_and_name(tmp_path):
+def test_wrong_view_and_name(tmp_path):
     for wrong, message in (
         ({"outputs": ["mask", "maks"]}, f"an output must be one of {ALL}, got 'maks'; did you mean 'mask'?"),
-        ({"outputs": ["mask"], "format": "gif"}, "format must be one of auto, video, images, got 'gif'"),
         ({"outputs": ["mask"], "name": "../x"}, "a name must be that of a file below the output folder, got '../x'"),
     ):
         with says(ParameterError, message):
