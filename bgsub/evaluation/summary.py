@@ -28,7 +28,8 @@ class Average:
     parts : int
         Number of videos, or of categories.
     values : dict
-        Mean of each of `METRICS` over the parts in which it is defined; nan where it is defined in none.
+        Mean of each metric of `Confusion`, by its name, over the parts in which it is defined; nan where it is defined
+        in none.
     defined : dict
         Number of those parts.
     milliseconds : float

@@ -91,7 +91,7 @@ class SubspaceTracker:
     size; an entry whose row of U is wrong gets a larger scale until its residual is learned from. Where the median of
     all ``|r_i| / s_i`` leaves [1/2, 2], all scales grow or shrink at once. Entries whose scale is above the median
     count less in the fit of y, as their variance demands. In a cold start a bound that shrinks presses the scales until
-    the subspace is found (`bgsub.tracking.cold_start.ColdStart`).
+    the subspace is found (``bgsub/tracking/cold_start.py``).
 
     *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
     entries of vector j, 0 for missing ones: with missing entries and outliers the past binds the subspace less than
@@ -104,7 +104,7 @@ class SubspaceTracker:
     are at this vector; and the past is modelled around the subspace that it was predicted to be. A refused step
     leaves that one. So every vector has an objective that falls; no function over all time is known to.
 
-    *Pace.* See `bgsub.tracking.pace.Pace`: w follows the gradient of the cost with respect to log w, on a still
+    *Pace.* (``bgsub/tracking/pace.py``.) w follows the gradient of the cost with respect to log w, on a still
     subspace about as 3.5 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
     influence and movement agree.
 
@@ -295,7 +295,7 @@ class SubspaceTracker:
         return SelfTunedSubspace(basis, tuning, index, coefficients, search)
 
     def state(self) -> State:
-        """Return everything that the next vector depends on, copied; see `bgsub.numerics.state`."""
+        """Return everything that the next vector depends on, copied: arrays, and dictionaries of them."""
         return self._known.state()
 
     def set_state(self, state: State, size: int | None = None) -> SubspaceTracker:
@@ -304,7 +304,7 @@ class SubspaceTracker:
         Parameters
         ----------
         state : dict
-            See `bgsub.numerics.state`.
+            What `state` returned.
         size : int, optional
             Entries m that the vectors have; by default as many as those of the state.
 

@@ -64,7 +64,8 @@ class RecorderSink(Sink):
     view : str
         One of `VIEWS`; ``cutout`` without its transparency.
     name : str, optional
-        Name of the clips; see `ClipNames`.
+        Template of the names of the clips, without ending, with the fields ``{source}``, ``{date}``, ``{time}``,
+        ``{start}`` (whole seconds) and ``{number}``, which is appended where it is missing.
     source : str
         Name of the source in it.
     rate : float or Fraction, optional
@@ -76,10 +77,10 @@ class RecorderSink(Sink):
     audio_from : path, optional
         A file whose sound goes into clips that are encoded; `Frame.time` is its time after the first picture.
     make_sink : callable, optional
-        Called with path, view and rate for each clip; by default a `CopySink`, or else an `AvVideoSink`, or a
-        `VideoSink` without PyAV.
+        Called with path, view and rate for each clip; by default packets are copied where that can be
+        done, else it is an `AvVideoSink`, or a `VideoSink` without PyAV.
     memory : int
-        Bytes that frames may take that may yet become part of a clip; see `PreRoll`.
+        Bytes that frames may take, as JPEG, that may yet become part of a clip.
 
     Attributes
     ----------
