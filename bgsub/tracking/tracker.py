@@ -83,7 +83,7 @@ class SubspaceTracker:
 
     Notes
     -----
-    Paper, section 5, algorithms 5 and 6, with these changes where `mu` is None or `forgetting` is "auto":
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6, with these changes where `mu` is None or `forgetting` is "auto":
 
     *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one at zero and at most one elsewhere, its
     influence largest at four (atan: at three); s_i follows the median of ``|r_i|`` by sign steps of its logarithm,
