@@ -81,9 +81,15 @@ class SubspaceTracker:
     n_samples_seen_ : int
         Number of vectors.
 
+    Raises
+    ------
+    ParameterError
+        For a value outside its range, and for `rank` "auto" where both `mu` and `forgetting` are given.
+
     Notes
     -----
-    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6, with these changes where `mu` is None or `forgetting` is "auto":
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6, with these changes where `mu` is None
+    or `forgetting` is "auto":
 
     *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one at zero and at most one elsewhere, its
     influence largest at four (atan: at three); s_i follows the median of ``|r_i|`` by sign steps of its logarithm,
@@ -148,7 +154,18 @@ class SubspaceTracker:
         self._model: Subspace | SelfTunedSubspace | None = None
 
     def set_forgetting(self, forgetting: float | Auto) -> None:
-        """Change the weight of the newest vector from the next one on, which then stays as it is, or adapts again."""
+        """Change the weight of the newest vector from the next one on.
+
+        Parameters
+        ----------
+        forgetting : float in (0, 1) or "auto"
+            The weight, which then stays as it is; "auto" adapts it again.
+
+        Raises
+        ------
+        ParameterError
+            For a value outside its range, and for "auto" where the tracker does not tune itself.
+        """
         if forgetting == "auto" and not self._is_self_tuned:
             raise ParameterError(f"forgetting must be a number in (0, 1) where the tracker {_FIXED}, got 'auto'")
         self._parameters = replace(self._parameters, forgetting=forgetting)
@@ -268,6 +285,11 @@ class SubspaceTracker:
         -------
         SubspaceTracker
             The tracker itself.
+
+        Raises
+        ------
+        ParameterError
+            If shapes do not fit, the rows are not orthonormal, or a number is not finite.
         """
         components, moments = np.asarray(components), np.asarray(coefficients)
         k, m = components.shape if components.ndim == 2 else (-1, -1)
@@ -343,6 +365,11 @@ class SubspaceTracker:
         -------
         SubspaceTracker
             The tracker itself.
+
+        Raises
+        ------
+        ParameterError
+            If the batch is no matrix of finite real numbers, or has fewer rows or columns than the rank.
         """
         has_own_scales = self._is_self_tuned and self._parameters.mu is None
         X = checked_batch(X, scale, may_be_small=not has_own_scales)
@@ -375,6 +402,11 @@ class SubspaceTracker:
         -------
         SubspaceTracker
             The tracker itself.
+
+        Raises
+        ------
+        ParameterError
+            If `x` or `observed` has another shape or type than the vectors before, or an observed entry is not finite.
         """
         values, a = checked_vector(x, observed, None if self._model is None else self._model.basis.m)
         if self._model is None:

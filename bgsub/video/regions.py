@@ -230,5 +230,5 @@ class Regions(Sequence[Region]):
         return {region.name: region.mask(shape) for region in self._regions}
 
     def union(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return which pixels lie inside of any region, (h, w), bool."""
+        """Return which pixels lie inside of any region, (h, w), bool; `shape` and errors as of `masks`."""
         return reduce(or_, self.masks(shape).values())
