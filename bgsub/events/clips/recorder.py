@@ -139,7 +139,7 @@ class RecorderSink(Sink):
         self.claims = [self._names.claim]
         self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
         self._source, self._files = source, files
-        self._max_length = self._rules.max_length or math.inf
+        self._max_duration = self._rules.max_duration or math.inf
         self._held, self._warned = PreRoll(self._exact, memory), False
         self._until = -math.inf  # the end of what is recorded after the newest moment
         self._lasting: list[Event] = []  # the moment that lasts
@@ -208,7 +208,7 @@ class RecorderSink(Sink):
                 logger.warning("what precedes motion takes more memory than it may: clips begin later")
 
     def _record(self, frame: Frame, now: float, picture: np.ndarray | None) -> _GrowingClip:
-        if self._clip is not None and now - self._clip.start >= self._max_length - CLOSE:
+        if self._clip is not None and now - self._clip.start >= self._max_duration - CLOSE:
             self._finish_clip()
         if self._clip is None:
             began = frame.arrived
