@@ -16,6 +16,7 @@ _MOVED = {
     "bgsub.batch": "bgsub.jobs.batch",
     "bgsub.decomposition": "bgsub.jobs.decomposition",
     "bgsub.detections": "bgsub.events",
+    "bgsub.evaluation.summarize": "bgsub.evaluation.summarise",
     "bgsub.evaluation.write_json": "bgsub.evaluation.format_json",
     "bgsub.events.TimelineSink": "bgsub.events.SummarySink",
     "bgsub.grassmann": "bgsub.numerics.grassmann",

@@ -65,8 +65,9 @@ class Separation:
     soft_vote : callable or None
         Makes what `probability` is made of, (h, w) float32 in [0, 1]; not called unless somebody asks for that.
     annotate : callable or None
-        Writes what was found in the frame onto a picture of it, where somebody follows that; see
-        `bgsub.events.annotation.annotate`, which takes picture and tiles after its first two arguments.
+        Writes what was found in the frame onto a picture of it, where somebody follows that; called with the picture,
+        (h, w, 3) uint8 at any scale, and how many of them lie side by side and above each other. See
+        `bgsub.events.AnnotatingSink`.
 
     Examples
     --------

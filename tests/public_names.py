@@ -31,10 +31,22 @@ def sections(thing):
     return set(re.findall(r"^ *([A-Z][A-Za-z ]+)\n *-{3,}$", thing.__doc__ or "", re.MULTILINE))
 
 
+def told(thing):
+    """Return what a docstring says of each parameter or attribute: its type, shape and default, by name."""
+    lines, entries, within = inspect.cleandoc(thing.__doc__ or "").splitlines(), {}, ""
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if after.startswith("---"):
+            within = line
+        elif within in ("Parameters", "Attributes") and line[:1].strip():
+            names, _, kind = line.partition(" : ")
+            entries |= {name.strip(" *"): kind for name in names.split(",")}
+    return entries
+
+
 def parameters(thing):
-    """Return the names of what a function or constructor takes."""
+    """Return the parameters of a function or constructor by name."""
     try:
-        taken = inspect.signature(thing).parameters.values()
+        taken = inspect.signature(thing).parameters
     except ValueError:  # of an exception
-        return []
-    return [one.name for one in taken if one.name not in ("self", "cls")]
+        return {}
+    return {name: one for name, one in taken.items() if name not in ("self", "cls")}

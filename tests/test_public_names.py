@@ -1,11 +1,13 @@
 """Whoever looks a public name up finds what it takes, what it returns and an example; old names say where they are."""
 
+import ast
+import importlib
 import inspect
 import re
 from enum import Enum
 
 import pytest
-from public_names import PACKAGES, callables, parameters, sections
+from public_names import PACKAGES, callables, parameters, sections, told
 
 from bgsub import _faces
 
@@ -59,8 +61,24 @@ def test_a_public_name_tells_what_there_is_to_know(name):
 @pytest.mark.parametrize("name", [name for name, thing in CALLABLES.items() if not is_kind(thing)])
 def test_every_parameter_is_told_of(name):
     thing = CALLABLES[name]
-    told = thing.__doc__.replace(",", " ").replace("*", " ").split()
-    assert [one for one in parameters(thing) if one not in told] == []
+    assert sorted(set(parameters(thing)) - set(told(thing))) == []
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_told_defaults_are_those_of_the_code(name):
+    taken = parameters(CALLABLES[name])
+    for parameter, kind in told(CALLABLES[name]).items():
+        found = re.search(r"\bdefault (.+)$", kind)
+        if found and parameter in taken:
+            assert ast.literal_eval(found[1]) == taken[parameter].default
+
+
+@pytest.mark.parametrize("name", CALLABLES)
+def test_what_a_docstring_refers_to_is_public(name):
+    public = {f"{package}.{one}" for package in PACKAGES for one in importlib.import_module(package).__all__}
+    public |= set(PACKAGES)
+    for reference in re.findall(r"(?<!`)`(bgsub\.[\w.]+)`(?!`)", CALLABLES[name].__doc__):
+        assert reference in public or reference.rpartition(".")[0] in public
 
 
 @pytest.mark.parametrize("name", [name for name, thing in CALLABLES.items() if inspect.isclass(thing)])

@@ -169,4 +169,4 @@ def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]
     if Reporting.of().json:
         click.echo(evaluation.format_json(scores, parameters))
     elif scores:
-        click.echo(evaluation.format_table(scores, evaluation.summarize(scores)))
+        click.echo(evaluation.format_table(scores, evaluation.summarise(scores)))

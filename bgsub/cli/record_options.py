@@ -61,7 +61,7 @@ class Clips:
     def of_job(self) -> dict[str, Any]:
         """The fields of a `Job`."""
         motion = {"min_share": self.motion, "min_duration": self.min_event_length, "max_gap": self.event_gap}
-        rolls = {"pre_roll": self.pre_roll, "post_roll": self.post_roll, "max_length": self.max_clip_length}
+        rolls = {"pre_roll": self.pre_roll, "post_roll": self.post_roll, "max_duration": self.max_clip_length}
         recording = {**rolls, "merge": self.merge_clips or None}
         told = {name: getattr(self, name) for name in ("record", "on_event", "webhook", "snapshots")}
         return {**told, "motion": _given(motion), "recording": _given(recording)}

@@ -2,7 +2,7 @@
 
 `find_sequences` finds the sequences of a data set. `evaluate` runs a method on one, `score_results` scores
 masks on disk; both give a `Score`, and `compare` and `compare_results` do the same for many sequences.
-`summarize` averages scores over videos and categories as changedetection.net does; `format_table`,
+`summarise` averages scores over videos and categories as changedetection.net does; `format_table`,
 `format_json`, `write_csv` and `Sheet` show them.
 """
 

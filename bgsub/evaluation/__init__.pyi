@@ -18,5 +18,5 @@ from .sequences import Sequence as Sequence
 from .sheet import Sheet as Sheet
 from .summary import Average as Average
 from .summary import format_table as format_table
-from .summary import summarize as summarize
+from .summary import summarise as summarise
 from .tree import find_sequences as find_sequences

@@ -89,7 +89,8 @@ def compare_results(
     Parameters
     ----------
     results : path
-        The tree of masks (`find_results`); its name is that of the method.
+        The tree of masks, ``results/<category>/<video>/bin%06d.png``, or without the categories; its name is that of
+        the method.
     sequences, sheet, worst, progress
         As for `compare`.
 

@@ -23,7 +23,7 @@ class Method(Protocol):
     """A background subtractor: frame in, mask out."""
 
     def apply(self, image: np.ndarray) -> np.ndarray:
-        """Return the mask (h, w), uint8, of the next frame."""
+        """Return the mask of the next frame, (h, w), uint8: foreground above 127."""
 
 
 def make_method(name: str) -> Method:

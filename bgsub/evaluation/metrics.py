@@ -32,6 +32,11 @@ class Confusion:
     shadow_fp : int
         Those of them that were called moving.
 
+    Notes
+    -----
+    The seven metrics are those of changedetection.net: N. Goyette, P.-M. Jodoin, F. Porikli, J. Konrad and P. Ishwar,
+    *Changedetection.net: a new change detection benchmark dataset*, CVPR Workshops 2012.
+
     Examples
     --------
     >>> from bgsub.evaluation import Confusion

@@ -16,7 +16,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.evaluation.run import Score
-from bgsub.evaluation.summary import METRICS, Average, summarize
+from bgsub.evaluation.summary import METRICS, Average, summarise
 from bgsub.storage.atomic import write_whole
 
 SCHEMA = "bgsub evaluation, version 1"
@@ -67,7 +67,7 @@ def format_json(scores: Iterable[Score], parameters: Mapping[str, Mapping[str, A
     0.75
     """
     scores = list(scores)
-    averages = summarize(scores)
+    averages = summarise(scores)
     content = {
         "schema": SCHEMA,
         "versions": versions(),
@@ -109,7 +109,7 @@ def write_csv(path: str | Path, scores: Iterable[Score]) -> None:
     """
     scores = list(scores)
     rows = [{"level": "video", **_video(score)} for score in scores]
-    for average in summarize(scores):
+    for average in summarise(scores):
         level = "overall" if average.category is None else "category"
         rows.append({"level": level, "parts": average.parts, **_mean(average)})
     text = io.StringIO(newline="")

@@ -60,7 +60,7 @@ def find_masks(sequence: Sequence, folder: Path) -> dict[int, Path]:
 
 
 class MaskWriter:
-    """Writes the mask of every frame as `find_results` looks for it; pass it to `evaluate` as ``on_frame``.
+    """Writes the mask of every frame as `compare_results` looks for it; pass it to `evaluate` as ``on_frame``.
 
     Masks are written as the site wants them, 0 and 255; the shadow label 127 becomes 0, which is how it is
     scored.

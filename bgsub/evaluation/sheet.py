@@ -64,12 +64,12 @@ class Sheet:
         self._sections: list[tuple[str, list[Strip]]] = []
 
     def add(self, title: str, frames: list[WorstFrame]) -> None:
-        """Add a section, by default one sequence and method, with its worst frames (`WorstFrames.frames`)."""
+        """Add a section, by default one sequence and method, with its worst frames, as `compare` finds them."""
         strips = [Strip(_caption(frame), jpeg_of(shrunk(frame.strip, _WIDTH), _QUALITY)) for frame in frames]
         self._sections.append((title, strips))
 
     def check(self, frames: int) -> None:
-        """Raise ParameterError where a PNG is wanted and `frames` are more than `PICTURE_LIMIT`."""
+        """Raise ParameterError where a PNG is wanted and `frames` are more than 200."""
         if self.path.suffix.lower() == ".png" and frames > PICTURE_LIMIT:
             raise ParameterError(
                 f"a PNG sheet holds at most {PICTURE_LIMIT} frames, wanted are {frames}; use .html or fewer frames"
@@ -81,7 +81,7 @@ class Sheet:
         Raises
         ------
         ParameterError
-            If there are more than `PICTURE_LIMIT` frames for a PNG.
+            If there are more than 200 frames for a PNG.
         SinkError
             If it cannot be written.
         """

@@ -28,7 +28,8 @@ class Average:
     parts : int
         Number of videos, or of categories.
     values : dict
-        Mean of each of `METRICS` over the parts in which it is defined; nan where it is defined in none.
+        Mean of each metric of `Confusion`, by its name, over the parts in which it is defined; nan where it is defined
+        in none.
     defined : dict
         Number of those parts.
     milliseconds : float
@@ -43,7 +44,7 @@ class Average:
     milliseconds: float
 
 
-def summarize(scores: Iterable[Score]) -> list[Average]:
+def summarise(scores: Iterable[Score]) -> list[Average]:
     """Average as changedetection.net does: metrics, not pixels; over videos, then over categories.
 
     A category's value is the mean of its videos' values, the overall value the mean of the categories' values.
@@ -63,10 +64,10 @@ def summarize(scores: Iterable[Score]) -> list[Average]:
 
     Examples
     --------
-    >>> from bgsub.evaluation import Confusion, Score, summarize
+    >>> from bgsub.evaluation import Confusion, Score, summarise
     >>> good, bad = Confusion(tp=4, tn=96), Confusion(tp=1, fn=3, tn=96)
     >>> scores = [Score(name, "ours", found, 1) for name, found in (("street", good), ("lobby", bad))]
-    >>> summarize(scores)[-1].values["recall"]
+    >>> summarise(scores)[-1].values["recall"]
     0.625
     """
     scores = list(scores)
@@ -110,7 +111,7 @@ def format_table(scores: Iterable[Score], averages: Iterable[Average] = ()) -> s
     scores : iterable of Score
         One line each; the category is named where there are several.
     averages : iterable of Average
-        Of several sequences, as `summarize` returns them: the categories where there are several, and overall.
+        Of several sequences, as `summarise` returns them: the categories where there are several, and overall.
         Below the table stands of which means a video or a category had to be left out.
 
     Returns

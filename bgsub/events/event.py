@@ -65,8 +65,8 @@ class Event:
     Attributes
     ----------
     kind : str
-        One of `EventKind`, or what else a subtractor calls its events; those of the whole frame have only frames and
-        times, moments with motion their peak as well, without a box.
+        "object", "motion", one of `bgsub.FrameEvent`, or what else a subtractor calls its events; those of the whole
+        frame have only frames and times, moments with motion their peak as well, without a box.
     id : int
         Identity of an object, or number of a moment with motion, from 1; 0 otherwise.
     start_frame, end_frame : int

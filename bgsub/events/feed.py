@@ -126,7 +126,20 @@ class EventFeed:
         self._owner: object = None
 
     def step(self, frame: Frame, separation: Separation) -> Step:
-        """Take a frame, or return what the same frame brought already."""
+        """Take a frame, or return what the same frame brought already.
+
+        Parameters
+        ----------
+        frame : Frame
+            The next frame.
+        separation : Separation
+            Of that frame.
+
+        Returns
+        -------
+        Step
+            Objects, moments with motion and events of the frame.
+        """
         if self._newest is not None and self._newest[0] is frame:
             return self._newest[1]
         time = self._linker.time(frame)

@@ -165,6 +165,18 @@ class ObjectLinker:
 
         At an object's confirmation it is returned for the frames before as well, so that each object comes
         once for each frame in which it was seen.
+
+        Parameters
+        ----------
+        frame : Frame
+            Its index and time are taken.
+        separation : Separation
+            Its mask is taken, and what befell the whole frame.
+
+        Returns
+        -------
+        list of ObjectInFrame
+            Those that are confirmed; the first time with all their frames before.
         """
         clock = self._tick(frame)
         if self._regions is not None and not self._masks:

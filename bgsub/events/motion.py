@@ -56,7 +56,7 @@ class MotionRules:
             raise ParameterError(f"min_area must be a number of pixels, 0 or more, got {self.min_area!r}")
 
     def is_motion(self, separation: Separation, share: float) -> bool:
-        """Whether a frame of which this share is foreground shows motion."""
+        """Whether a frame of which this share, in [0, 1], is foreground shows motion; none while the model starts."""
         if separation.phase != "tracking" or separation.event is not None:
             return False
         if self.min_area is not None:

@@ -67,7 +67,7 @@ class Controls:
     Parameters
     ----------
     view : str
-        View that is shown first, one of `LIVE_VIEWS`.
+        View that is shown first, one of `bgsub.video.VIEWS`.
     parameters : mapping, optional
         Parameters of the subtractor, those of `BackgroundSubtractor.get_params`; by default the defaults.
     boxes : bool
@@ -126,7 +126,12 @@ class Controls:
         self._reset.set()
 
     def toggle(self, switch: str) -> bool:
-        """Turn a switch: `frozen`, `paused`, `boxes`, `show_help`, `show_statistics`; return how it stands now."""
+        """Turn a switch and return how it stands now.
+
+        Parameters
+        ----------
+        switch : {"frozen", "paused", "boxes", "show_help", "show_statistics"}
+        """
         with self._lock:
             now = not getattr(self, switch)
             setattr(self, switch, now)
@@ -141,7 +146,7 @@ class Controls:
 
     @property
     def view(self) -> str:
-        """What is shown, one of `LIVE_VIEWS`."""
+        """What is shown, one of `bgsub.video.VIEWS`."""
         return self._view
 
     @view.setter
@@ -187,7 +192,7 @@ class Controls:
             self._parameters = {**parameters, **self._changes}
 
     def nudge(self, setting: Setting, steps: int) -> None:
-        """Move one of the `SETTINGS` by some steps of its slider."""
+        """Move a parameter that has a slider by some of its steps."""
         value = self.parameters[setting.name]
         self.tune(**{setting.name: setting.value(setting.position(value + steps * setting.step))})
 

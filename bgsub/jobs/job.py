@@ -30,7 +30,8 @@ class Job:
     save : tuple of str
         Outputs by name and, if wanted, ending; see `create_sinks`. May be empty.
     name : str
-        Template of the names of all outputs, see `bgsub.video.output_names.expand_name`.
+        Template of the names of all outputs, without ending and below `output`; its fields are ``{view}``,
+        ``{source}``, ``{date}`` (2026-01-31) and ``{time}`` (235959).
     start, end, duration, every
         The part of the source, see `open_source`.
     backend : {"auto", "opencv", "pyav", "hardware"}
@@ -38,11 +39,11 @@ class Job:
     raw : str, optional
         What raw frames from a pipe are, see `open_source`.
     roi : tuple of str
-        Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+        Regions of interest, texts as `bgsub.video.Regions` takes them; none for the whole frame.
     privacy : tuple of str
         Regions that are black in all that is made, written as those of `roi`.
     boxes : bool
-        Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.annotation.annotate`.
+        Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.AnnotatingSink`.
     event_files : tuple of {"csv", "jsonl", "coco", "html"}
         Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     motion : dict

@@ -35,7 +35,7 @@ class LoopbackCamera:
     Parameters
     ----------
     frames : str or iterable of ndarray or Frame
-        A scene of `bgsub.synthetic`, without end; or pictures, such as a `FrameSource`, which are sent again and
+        A scene of `bgsub.synthetic.SCENES`, without end; or pictures, such as a `FrameSource`, which are sent again and
         again.
     rate : float
         Frames per second.
@@ -46,7 +46,7 @@ class LoopbackCamera:
     size : (int, int)
         Width and height of a scene.
     stamped : bool
-        Write number and time into each picture; see `bgsub.live.stamp`.
+        Write number and time into the upper left corner of each picture, for programs that measure the latency.
 
     Attributes
     ----------

@@ -48,7 +48,7 @@ class RegionStore:
         return dict(self._texts)
 
     def describe(self, width: int, height: int) -> list[dict[str, Any]]:
-        """Return for each region its ``kind``, ``name``, ``text`` and ``points``, see `corners`, in such frames."""
+        """Return for each region its ``kind``, ``name``, ``text`` and corners ``points`` in percent, in such frames."""
         named = [(kind, text, region) for kind, texts in self._texts.items() for text, region in _named(texts)]
         return [
             {"kind": kind, "name": region.name, "text": text, "points": corners(region, width, height)}

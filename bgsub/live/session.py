@@ -66,7 +66,7 @@ class LiveCamera:
     fast : bool
         A file comes as fast as it can, not in real time.
     roi : tuple of str
-        Regions of interest, see `bgsub.video.regions.parse_region`; none for the whole frame.
+        Regions of interest, texts as `bgsub.video.Regions` takes them; none for the whole frame.
 
     Examples
     --------
@@ -104,21 +104,24 @@ class LiveSession:
     cameras : sequence of LiveCamera
         With different sources.
     view : str
-        View that is shown first, one of `LIVE_VIEWS`.
+        View that is shown first, one of `bgsub.video.VIEWS`.
     boxes : bool
         Whether every view shows what was found, at first.
     window : bool
         Whether each camera has a window.
     page : dict, optional
-        Arguments of `LiveServer` (host, port, token); by default there is no page.
+        ``port`` of the page, 0 for a free one; ``host``, by default this machine only; ``token`` that every request
+        must bring along, on another host a random one by default. By default there is no page.
     backdrop : str or path, optional
-        What the view cutout shows behind the foreground, see `make_backdrop`; by default a checkerboard.
+        What the view cutout shows behind the foreground: ``"blur"``, the background out of focus, a colour such as
+        ``"#00b140"``, or an image file; by default a checkerboard.
     snapshot_folder : str or path
         Where snapshots go.
     regions : RegionStore, optional
         Where regions that are drawn by hand go; by default they cannot be stored.
     runner : callable, optional
-        Runs one opened camera, with the arguments of `bgsub.jobs.run.execute`, the default.
+        Runs one opened camera: is called with its source, subtractor and sinks, and by name with ``controls`` and
+        ``save_model``; by default what `bgsub.jobs.run_job` does.
 
     Attributes
     ----------
@@ -191,12 +194,13 @@ class LiveSession:
         Returns
         -------
         list of Outcome
-            In the order of the cameras.
+            In the order of the cameras; each has `name`, `result` (`bgsub.jobs.JobResult`) and `error`, one of which is
+            None.
 
         Raises
         ------
         BgsubError
-            As `bgsub.jobs.run.execute` and `open_source` raise them, where there is one camera.
+            As `bgsub.jobs.run_job` raises them, where there is one camera.
         """
         if len(self._cameras) > 1:
             return self._run_several()

@@ -32,7 +32,7 @@ class VirtualCameraSink(Sink):
     Parameters
     ----------
     backdrop : str or path
-        What replaces the background; see `make_backdrop`.
+        What replaces the background: ``"blur"``, a colour such as ``"#00b140"``, or an image file.
     rate : float or Fraction, optional
         Pictures per second; 25 if unknown.
     device : str, optional

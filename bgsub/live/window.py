@@ -101,18 +101,18 @@ class WindowSink(Sink):
     Parameters
     ----------
     view : str, optional
-        One of `LIVE_VIEWS`; by default that of the controls.
+        One of `bgsub.video.VIEWS`; by default that of the controls.
     title : str
         Title of the window.
     controls : Controls, optional
         State of the run; to be given to the `Pipeline` as well.
     viewer : Viewer, optional
-        Composes the pictures; by default one of at most `LONGEST_SIDE`.
+        Composes the pictures; by default one of at most 1920 pixels to the side.
     keys : KeyCommands, optional
         What the keys do; by default they command this run alone.
     snapshot_folder : str or path
-        Where snapshots go; see `SnapshotSink`.
-    snapshots : SnapshotSink, optional
+        Where the pictures go that somebody asks for by the key s.
+    snapshots : Sink, optional
         What stores them, instead.
     display : CvDisplay, optional
         The screen.

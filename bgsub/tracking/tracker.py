@@ -81,9 +81,15 @@ class SubspaceTracker:
     n_samples_seen_ : int
         Number of vectors.
 
+    Raises
+    ------
+    ParameterError
+        For a value outside its range, and for `rank` "auto" where both `mu` and `forgetting` are given.
+
     Notes
     -----
-    Paper, section 5, algorithms 5 and 6, with these changes where `mu` is None or `forgetting` is "auto":
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6, with these changes where `mu` is None
+    or `forgetting` is "auto":
 
     *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one at zero and at most one elsewhere, its
     influence largest at four (atan: at three); s_i follows the median of ``|r_i|`` by sign steps of its logarithm,
@@ -91,7 +97,7 @@ class SubspaceTracker:
     size; an entry whose row of U is wrong gets a larger scale until its residual is learned from. Where the median of
     all ``|r_i| / s_i`` leaves [1/2, 2], all scales grow or shrink at once. Entries whose scale is above the median
     count less in the fit of y, as their variance demands. In a cold start a bound that shrinks presses the scales until
-    the subspace is found (`bgsub.tracking.cold_start.ColdStart`).
+    the subspace is found (``bgsub/tracking/cold_start.py``).
 
     *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
     entries of vector j, 0 for missing ones: with missing entries and outliers the past binds the subspace less than
@@ -104,7 +110,7 @@ class SubspaceTracker:
     are at this vector; and the past is modelled around the subspace that it was predicted to be. A refused step
     leaves that one. So every vector has an objective that falls; no function over all time is known to.
 
-    *Pace.* See `bgsub.tracking.pace.Pace`: w follows the gradient of the cost with respect to log w, on a still
+    *Pace.* (``bgsub/tracking/pace.py``.) w follows the gradient of the cost with respect to log w, on a still
     subspace about as 3.5 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
     influence and movement agree.
 
@@ -148,7 +154,18 @@ class SubspaceTracker:
         self._model: Subspace | SelfTunedSubspace | None = None
 
     def set_forgetting(self, forgetting: float | Auto) -> None:
-        """Change the weight of the newest vector from the next one on, which then stays as it is, or adapts again."""
+        """Change the weight of the newest vector from the next one on.
+
+        Parameters
+        ----------
+        forgetting : float in (0, 1) or "auto"
+            The weight, which then stays as it is; "auto" adapts it again.
+
+        Raises
+        ------
+        ParameterError
+            For a value outside its range, and for "auto" where the tracker does not tune itself.
+        """
         if forgetting == "auto" and not self._is_self_tuned:
             raise ParameterError(f"forgetting must be a number in (0, 1) where the tracker {_FIXED}, got 'auto'")
         self._parameters = replace(self._parameters, forgetting=forgetting)
@@ -268,6 +285,11 @@ class SubspaceTracker:
         -------
         SubspaceTracker
             The tracker itself.
+
+        Raises
+        ------
+        ParameterError
+            If shapes do not fit, the rows are not orthonormal, or a number is not finite.
         """
         components, moments = np.asarray(components), np.asarray(coefficients)
         k, m = components.shape if components.ndim == 2 else (-1, -1)
@@ -295,7 +317,7 @@ class SubspaceTracker:
         return SelfTunedSubspace(basis, tuning, index, coefficients, search)
 
     def state(self) -> State:
-        """Return everything that the next vector depends on, copied; see `bgsub.numerics.state`."""
+        """Return everything that the next vector depends on, copied: arrays, and dictionaries of them."""
         return self._known.state()
 
     def set_state(self, state: State, size: int | None = None) -> SubspaceTracker:
@@ -304,7 +326,7 @@ class SubspaceTracker:
         Parameters
         ----------
         state : dict
-            See `bgsub.numerics.state`.
+            What `state` returned.
         size : int, optional
             Entries m that the vectors have; by default as many as those of the state.
 
@@ -343,6 +365,11 @@ class SubspaceTracker:
         -------
         SubspaceTracker
             The tracker itself.
+
+        Raises
+        ------
+        ParameterError
+            If the batch is no matrix of finite real numbers, or has fewer rows or columns than the rank.
         """
         has_own_scales = self._is_self_tuned and self._parameters.mu is None
         X = checked_batch(X, scale, may_be_small=not has_own_scales)
@@ -375,6 +402,11 @@ class SubspaceTracker:
         -------
         SubspaceTracker
             The tracker itself.
+
+        Raises
+        ------
+        ParameterError
+            If `x` or `observed` has another shape or type than the vectors before, or an observed entry is not finite.
         """
         values, a = checked_vector(x, observed, None if self._model is None else self._model.basis.m)
         if self._model is None:

@@ -174,7 +174,9 @@ class Regions(Sequence[Region]):
     Parameters
     ----------
     regions : iterable of Region or str
-        At least one; texts are parsed.
+        At least one. A text is ``[NAME=]x,y,w,h`` (rectangle), ``[NAME=]x1,y1;x2,y2;x3,y3...`` (polygon) or
+        ``[NAME=]MASK.png`` (image of the size of the frames, non-zero inside). Numbers are pixels, or percent of the
+        frame with ``%`` behind them; what sticks out of the frame is cut off.
 
     Raises
     ------
@@ -218,9 +220,15 @@ class Regions(Sequence[Region]):
         return iter(self._regions)
 
     def masks(self, shape: tuple[int, ...]) -> dict[str, np.ndarray]:
-        """Return the mask, (h, w) bool, of each region by name; see `Region.mask`."""
+        """Return the mask, (h, w) bool, of each region by name, for frames of a shape.
+
+        Raises
+        ------
+        ParameterError
+            If no pixel of the frame lies inside of one, or a mask image has another size or cannot be read.
+        """
         return {region.name: region.mask(shape) for region in self._regions}
 
     def union(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return which pixels lie inside of any region, (h, w), bool."""
+        """Return which pixels lie inside of any region, (h, w), bool; `shape` and errors as of `masks`."""
         return reduce(or_, self.masks(shape).values())

@@ -19,7 +19,7 @@ from sphinx.util import logging
 logger = logging.getLogger(__name__)
 KINDS = ("class", "function", "data")  # in the order in which they come
 _NAMES = re.compile(r"^<!-- names of ([\w.]+) -->$", re.MULTILINE)
-_FOREIGN = ["object", "Exception", "tuple", "Protocol"]  # bases whose members are nothing of ours
+_FOREIGN = ["object", "BaseException", "Exception", "tuple", "Protocol"]  # bases whose members are nothing of ours
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 
 from bgsub import __version__
 from bgsub.errors import SinkError
-from bgsub.evaluation import Confusion, Score, format_json, summarize, write_csv
+from bgsub.evaluation import Confusion, Score, format_json, summarise, write_csv
 from bgsub.evaluation.output import SCHEMA
 from bgsub.evaluation.summary import METRICS
 
@@ -56,7 +56,7 @@ def test_csv_has_the_same_numbers(tmp_path):
     assert [row["parts"] for row in rows] == ["", "", "1", "1", "2"]
     assert rows[0]["scored_frames"] == "5"
     assert rows[1]["recall"] == rows[3]["recall"] == ""
-    overall = summarize(SCORES)[-1]
+    overall = summarise(SCORES)[-1]
     assert [float(rows[4][name]) for name in METRICS] == [overall.values[name] for name in METRICS]
 
 

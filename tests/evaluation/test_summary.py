@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.evaluation import Confusion, Score, format_table, summarize
+from bgsub.evaluation import Confusion, Score, format_table, summarise
 from bgsub.evaluation.summary import METRICS
 
 EMPTY = Confusion(tn=100)
@@ -26,7 +26,7 @@ def find(averages, category, method="m"):
 
 def test_a_category_is_the_mean_of_videos_and_overall_the_mean_of_categories():
     a, b, c = Confusion(60, 20, 40, 880), Confusion(10, 0, 0, 90), Confusion(5, 5, 15, 75)
-    averages = summarize([score("a", a, "x", milliseconds=1), score("b", b, "x", milliseconds=2), score("c", c, "y")])
+    averages = summarise([score("a", a, "x", milliseconds=1), score("b", b, "x", milliseconds=2), score("c", c, "y")])
     assert [average.category for average in averages] == ["x", "y", None]
     assert [average.parts for average in averages] == [2, 1, 2]
     x, y, overall = averages
@@ -40,7 +40,7 @@ def test_a_category_is_the_mean_of_videos_and_overall_the_mean_of_categories():
 
 
 def test_a_metric_that_a_video_does_not_define_is_left_out_and_counted():
-    averages = summarize([score("a", Confusion(6, 2, 4, 88)), score("b", EMPTY)])
+    averages = summarise([score("a", Confusion(6, 2, 4, 88)), score("b", EMPTY)])
     mean = find(averages, "c")
     assert mean.values["f_measure"] == pytest.approx(12 / 18)
     assert mean.values["specificity"] == pytest.approx((88 / 90 + 1) / 2)
@@ -49,14 +49,14 @@ def test_a_metric_that_a_video_does_not_define_is_left_out_and_counted():
 
 
 def test_a_metric_that_no_video_defines_is_nan_and_leaves_the_other_categories_alone():
-    averages = summarize([score("a", EMPTY, "still"), score("b", Confusion(6, 2, 4, 88), "busy")])
+    averages = summarise([score("a", EMPTY, "still"), score("b", Confusion(6, 2, 4, 88), "busy")])
     assert math.isnan(find(averages, "still").values["recall"])
     assert find(averages, None).values["recall"] == pytest.approx(0.6)
     assert find(averages, None).defined["recall"] == 1
 
 
 def test_finding_nothing_of_what_moves_counts_as_zero():
-    averages = summarize([score("a", Confusion(10, 0, 0, 90)), score("b", Confusion(0, 0, 10, 90))])
+    averages = summarise([score("a", Confusion(10, 0, 0, 90)), score("b", Confusion(0, 0, 10, 90))])
     assert find(averages, None).values["f_measure"] == 0.5
 
 
@@ -67,7 +67,7 @@ counts = st.builds(Confusion, *[st.integers(0, 50)] * 4)
 @given(st.lists(st.tuples(counts, st.sampled_from("xyz")), min_size=1, max_size=8))
 def test_averages_lie_between_the_worst_and_the_best_video(videos):
     scores = [score(str(i), pixels, category) for i, (pixels, category) in enumerate(videos)]
-    for average in summarize(scores):
+    for average in summarise(scores):
         chosen = [s for s in scores if average.category in (None, s.category)]
         for name, value in average.values.items():
             there = [v for s in chosen if not math.isnan(v := getattr(s.confusion, name))]
@@ -77,7 +77,7 @@ def test_averages_lie_between_the_worst_and_the_best_video(videos):
 
 
 def lines(scores):
-    return format_table(scores, summarize(scores)).splitlines()
+    return format_table(scores, summarise(scores)).splitlines()
 
 
 def test_the_table_of_one_video_has_no_averages():

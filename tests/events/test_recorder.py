@@ -168,7 +168,7 @@ def expected(moving, before, after, least, gap):
 
 
 def test_long_clips_are_split(tmp_path, factory):
-    sink = record(tmp_path, factory, range(20, 70), max_length=2.0)
+    sink = record(tmp_path, factory, range(20, 70), max_duration=2.0)
     assert factory.indices() == [list(range(15, 35)), list(range(35, 55)), list(range(55, 75)), list(range(75, 80))]
     assert [clip.path.name for clip in sink.clips] == [f"video-{number:04d}.mp4" for number in (1, 2, 3, 4)]
 
@@ -313,7 +313,7 @@ def test_opencv_when_there_is_no_pyav(tmp_path, monkeypatch):
     [
         ({"pre_roll": -1}, None, "pre_roll must be a number of seconds, 0 or more, got -1"),
         ({"max_gap": -1}, None, "max_gap must be a number of seconds, 0 or more, got -1"),
-        ({"max_length": 0}, None, "max_length must be a positive number of seconds or None, got 0"),
+        ({"max_duration": 0}, None, "max_duration must be a positive number of seconds or None, got 0"),
         ({"min_share": 1.5}, None, "min_share must lie in [0, 1], got 1.5"),
         ({"min_area": -1}, None, "min_area must be a number of pixels, 0 or more, got -1"),
         ({}, "{camera}", NAME + ", got '{camera}-{number}'"),

@@ -64,7 +64,8 @@ class RecorderSink(Sink):
     view : str
         One of `VIEWS`; ``cutout`` without its transparency.
     name : str, optional
-        Name of the clips; see `ClipNames`.
+        Template of the names of the clips, without ending, with the fields ``{source}``, ``{date}``, ``{time}``,
+        ``{start}`` (whole seconds) and ``{number}``, which is appended where it is missing.
     source : str
         Name of the source in it.
     rate : float or Fraction, optional
@@ -76,10 +77,10 @@ class RecorderSink(Sink):
     audio_from : path, optional
         A file whose sound goes into clips that are encoded; `Frame.time` is its time after the first picture.
     make_sink : callable, optional
-        Called with path, view and rate for each clip; by default a `CopySink`, or else an `AvVideoSink`, or a
-        `VideoSink` without PyAV.
+        Called with path, view and rate for each clip; by default packets are copied where that can be
+        done, else it is an `AvVideoSink`, or a `VideoSink` without PyAV.
     memory : int
-        Bytes that frames may take that may yet become part of a clip; see `PreRoll`.
+        Bytes that frames may take, as JPEG, that may yet become part of a clip.
 
     Attributes
     ----------
@@ -138,7 +139,7 @@ class RecorderSink(Sink):
         self.claims = [self._names.claim]
         self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
         self._source, self._files = source, files
-        self._max_length = self._rules.max_length or math.inf
+        self._max_duration = self._rules.max_duration or math.inf
         self._held, self._warned = PreRoll(self._exact, memory), False
         self._until = -math.inf  # the end of what is recorded after the newest moment
         self._lasting: list[Event] = []  # the moment that lasts
@@ -207,7 +208,7 @@ class RecorderSink(Sink):
                 logger.warning("what precedes motion takes more memory than it may: clips begin later")
 
     def _record(self, frame: Frame, now: float, picture: np.ndarray | None) -> _GrowingClip:
-        if self._clip is not None and now - self._clip.start >= self._max_length - CLOSE:
+        if self._clip is not None and now - self._clip.start >= self._max_duration - CLOSE:
             self._finish_clip()
         if self._clip is None:
             began = frame.arrived

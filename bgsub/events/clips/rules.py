@@ -16,7 +16,7 @@ class ClipRules:
     ----------
     pre_roll, post_roll : float
         Seconds recorded before and after the motion. Moments whose clips would overlap share one.
-    max_length : float, optional
+    max_duration : float, optional
         Seconds after which a clip ends and the next one begins; by default never.
     merge : bool
         Whether all clips are joined into one more file at the end.
@@ -30,16 +30,18 @@ class ClipRules:
     --------
     >>> from bgsub.events import ClipRules
     >>> ClipRules(pre_roll=5)
-    ClipRules(pre_roll=5, post_roll=3.0, max_length=None, merge=False)
+    ClipRules(pre_roll=5, post_roll=3.0, max_duration=None, merge=False)
     """
 
     pre_roll: float = 2.0
     post_roll: float = 3.0
-    max_length: float | None = None
+    max_duration: float | None = None
     merge: bool = False
 
     def __post_init__(self) -> None:
         for name in ("pre_roll", "post_roll"):
             check_seconds(name, getattr(self, name))
-        if self.max_length is not None and not self.max_length > 0:
-            raise ParameterError(f"max_length must be a positive number of seconds or None, got {self.max_length!r}")
+        if self.max_duration is not None and not self.max_duration > 0:
+            raise ParameterError(
+                f"max_duration must be a positive number of seconds or None, got {self.max_duration!r}"
+            )

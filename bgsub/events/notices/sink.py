@@ -56,8 +56,9 @@ class NoticeSink(Sink):
 
     Notices go out at the start and at the end, once the snapshot of a motion is stored, the frame with the most
     foreground of its first two seconds, and once its clip is complete. What still lasts at the end of the run ends
-    with it. A snapshot that cannot be stored is logged. Nobody waits for a destination; see `Delivery`. After
-    `resume`, notices since the checkpoint come again.
+    with it. A snapshot that cannot be stored is logged. Nobody waits for a destination: notices are sent by a
+    thread, tried again for a minute, and lost where more than 64 wait. After `resume`, notices since the checkpoint
+    come again.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ class Entry:
     source : InputState
         What was read.
     options : str
-        Fingerprint of what was asked for; see `JobIdentity.fingerprint`.
+        Fingerprint of what was asked for.
     output : str
         Folder of the results, relative to that of the batch.
     state : {"done", "failed"}

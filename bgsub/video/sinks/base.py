@@ -43,7 +43,20 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Take one frame and what it was separated into."""
+        """Take one frame and what it was separated into.
+
+        Parameters
+        ----------
+        frame : Frame
+            Index, name, time and pixels.
+        separation : Separation
+            Of that frame.
+
+        Raises
+        ------
+        SinkError
+            If it cannot be written; `OutputError` where the disk is full or gone.
+        """
 
     def preview(self, frame: Frame) -> None:  # noqa: B027 - outputs hold what was separated
         """Show a frame of a live source that waits for its separation and may never get one.
@@ -78,7 +91,13 @@ class Sink(ABC):
         return {}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`, before the first `write`; what came after it is forgotten."""
+        """Go on where `checkpoint` returned `state`, before the first `write`; what came after it is forgotten.
+
+        Raises
+        ------
+        SinkError
+            If this kind of output cannot be continued.
+        """
         if state:
             raise SinkError(f"{type(self).__name__} cannot go on from {sorted(state)}")
 

@@ -70,10 +70,11 @@ def create_sinks(
     Parameters
     ----------
     output_folder : str or path
-        Created if missing; ``"-"`` is standard output, see `standard_output_sink`, and the rest means nothing then.
+        Created if missing; ``"-"`` is standard output, for one view as Matroska or ``.raw``, and the rest means nothing
+        then.
     outputs : sequence of str
         Each a view out of `VIEWS`, alone or with an ending (``mask``, ``panel.mp4``, ``cutout.png``, ``mask.npz``),
-        or ``background-image``, one still picture; see `bgsub.video.output_names`. Without an ending, numbered
+        or ``background-image``, one still picture. Without an ending, numbered
         sources give images and others videos.
     source : FrameSource
         What the results come from: it gives the rate, the sound, and whether frames are numbered.

@@ -127,6 +127,11 @@ class FrameSource(ABC):
     skipped : int
         Frames that could not be read in the last iteration.
 
+    Raises
+    ------
+    ParameterError
+        If `on_error` or `rate` is none of the allowed.
+
     Notes
     -----
     A source of one's own has `size`, `length` and ``_frames``, which yields the frames from the start; ``_time`` tells
