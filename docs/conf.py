@@ -12,7 +12,15 @@ author = "The bgsub developers"
 project_copyright = author
 release = version = bgsub.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "mathml", "reference", "commands"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "mathml",
+    "reference",
+    "commands",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_extensions"]
 nitpicky = False  # types in docstrings are words

@@ -1,6 +1,6 @@
 """The reference of the command line, made from the commands when the site is built.
 
-A line ``<!-- commands -->`` on a page stands for all of them: usage, description, examples, options in their groups. What
+A line ``<!-- commands -->`` on a page stands for all of them: usage, description, examples, options in groups. What
 an earlier command has in the same words is a link there. An option is linked to as ``{option}`bgsub run --save```.
 """
 
@@ -42,7 +42,11 @@ def _describe(title, command, seen):
         new = [option for option in wanted if seen.setdefault(_words(option, context), title) == title]
         known = [option for option in wanted if option not in new]
         if wanted:
-            parts += [f"### {group}", *(_option(option, context, title) for option in new), *_links(known, context, seen)]
+            parts += [
+                f"### {group}",
+                *(_option(option, context, title) for option in new),
+                *_links(known, context, seen),
+            ]
     return "\n\n".join(parts)
 
 
@@ -50,7 +54,8 @@ def _paragraph(text):
     """Return a paragraph of help in Markdown; Click's sign for one whose lines stay as they are, heeded."""
     if text.startswith("\b"):
         return f"```text\n{cleandoc(text[1:])}\n```"
-    return _FLAG.sub(r"`\1`", re.sub(r"([*_`<>\[\]#|\\])", r"\\\1", " ".join(text.split())))
+    escaped = re.sub(r"([*_`<>\[\]#|\\])", r"\\\1", " ".join(text.split()))
+    return _FLAG.sub(r"`\1`", escaped)
 
 
 def _words(option, context):
@@ -72,7 +77,8 @@ def _option(option, context, title):
     """Return an option in a block of reStructuredText."""
     term, text = _words(option, context)
     notes = ", ".join(note for group in _NOTES.findall(text) for note in group.split("; "))
-    help_text = _FLAG.sub(r"``\1``", rst.escape(_NOTES.sub("", text).strip()))
+    words = _FLAG.split(_NOTES.sub("", text).strip())  # every second one is an option
+    help_text = "".join(f"``{word}``" if i % 2 else rst.escape(word) for i, word in enumerate(words))
     facts = [f"*{rst.escape(notes)}*"] * bool(notes) + _setting(option, context.command)
     body = f"   {help_text}\n\n   {' · '.join(facts)}"
     return f"```{{eval-rst}}\n.. program:: {title}\n.. option:: {term.replace(' / ', ', ')}\n\n{body}\n```"
