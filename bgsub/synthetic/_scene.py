@@ -17,7 +17,12 @@ from bgsub.synthetic._sheet import Sheet
 from bgsub.synthetic._stage import Camera, Picture
 from bgsub.synthetic._tracks import Presence, Track
 
-MOVING, UNKNOWN, SHADOW = 255, 170, 50
+MOVING = 255
+"""Code of a moving pixel in a mask, as on changedetection.net; 0 is the background."""
+UNKNOWN = 170
+"""Code of a pixel that is partly covered, at the edge of an object: not scored."""
+SHADOW = 50
+"""Code of a pixel in a moving shadow."""
 
 _STEPS = 4096
 _BRIGHTEST = 2.0

@@ -11,6 +11,7 @@ from bgsub.synthetic._street import Street
 
 _STAGES: dict[str, Callable[[SceneSettings], Stage]] = {"lobby": Lobby, "street": Street}
 SCENES = tuple(_STAGES)
+"""Names for `scene`."""
 
 
 def scene(

@@ -55,7 +55,7 @@ def open_source(
         A camera index (also as a text of digits) or address (``rtsp://``, ``http://``, ...); a video file; an
         image, a folder of images, a glob or a printf pattern; a list of files; an array (n, h, w) or
         (n, h, w, c); a named pipe, or ``"-"`` for standard input. Several video files, as a list or a glob
-        ("cam-*.mp4", in natural order), are one video. A file or folder whose name looks like a camera
+        (``"cam-*.mp4"``, in natural order), are one video. A file or folder whose name looks like a camera
         index is reached as ``./0``, or as a `Path`. What comes through a pipe can be iterated over once.
     on_error : {"stop", "skip"}, optional
         What a frame that cannot be read does: raise `SourceError`, the default, or be logged, counted and left out, the
