@@ -12,7 +12,15 @@ author = "The bgsub developers"
 project_copyright = author
 release = version = bgsub.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton", "mathml", "reference"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "mathml",
+    "reference",
+    "commands",
+]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_extensions"]
 nitpicky = False  # types in docstrings are words
@@ -28,6 +36,8 @@ napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as the parameters; no entries of their own
 default_role = "py:obj"  # a link where there is such a name, else code
 
+smartquotes_action = "qe"  # no dashes of what are options
+
 html_theme = "furo"
 html_title = f"bgsub {release}"
 html_static_path = ["_static"]
@@ -38,3 +48,13 @@ copybutton_exclude = ".linenos, .gp, .go"
 
 linkcheck_timeout = 20
 linkcheck_anchors = False
+
+
+def _to_pages(_app, _file, _page, content):
+    """Let links of an included file lead to the pages that include their files."""
+    content[0] = content[0].replace("(results/streams_table.md)", "(experiments-streams.md)")
+
+
+def setup(app):
+    """Heed the files that pages include."""
+    app.connect("include-read", _to_pages)

@@ -10,7 +10,10 @@ logger = logging.getLogger(__name__)
 
 def _mathml(node: nodes.Node, display: str) -> str:
     try:
-        return convert(node.astext(), display=display)
+        formula = convert(node.astext(), display=display)
+        if "\\" in formula:
+            raise ValueError("a command that the converter does not know")
+        return formula
     except Exception as error:  # whatever it is, the formula is at fault
         logger.warning("formula %r: %s", node.astext(), error, location=node)
         return ""

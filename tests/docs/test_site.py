@@ -1,28 +1,52 @@
-"""The site is built without a warning, and its links lead somewhere."""
+"""The site is built without a warning, its links lead somewhere, and it can be read on a phone."""
 
 import re
+import shutil
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from importlib import import_module
 
 import pytest
+from filelock import FileLock
 from pages import DOCS, PAGES, ROOT
 
+from bgsub.cli import program
+
 pytest.importorskip("sphinx")
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FIGURES = {"costs.svg", "line_searches.svg", "chain.png", "lamps.svg"}
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The site, built by the command of the documentation."""
-    folder = tmp_path_factory.mktemp("site")
-    done = subprocess.run(
-        [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", folder / "trees", DOCS, folder / "html"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+def build(pages, folder):
+    """Run the command of the documentation; return what it says where it fails."""
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", folder / "trees"]
+    done = subprocess.run([*command, pages, folder / "html"], capture_output=True, text=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory, worker_id):
+    """The site, built once for all processes of the tests."""
+    folder = tmp_path_factory.getbasetemp()
+    if worker_id != "master":
+        folder = folder.parent
+    folder /= "site"
+    with FileLock(f"{folder}.lock"):
+        if not folder.exists():
+            said = build(DOCS, folder)
+            (folder / "said.txt").write_text(said, encoding="utf-8")
+    said = (folder / "said.txt").read_text(encoding="utf-8")
+    assert said == ""
     return folder / "html"
+
+
+def text_of(page):
+    return page.read_text(encoding="utf-8")
+
+
+def ids_of(page):
+    return set(re.findall(r'\bid="([^"]+)"', text_of(page)))
 
 
 def test_every_page_is_there(site):
@@ -30,10 +54,75 @@ def test_every_page_is_there(site):
 
 
 def test_links_within_the_site_lead_somewhere(site):
+    ids = {page.name: ids_of(page) for page in site.glob("*.html")}
     for page in site.glob("*.html"):
-        for link in re.findall(r'(?:href|src)="([^"#?]+)[^"]*"', page.read_text(encoding="utf-8")):
+        for link, anchor in re.findall(r'(?:href|src)="([^"#?]*)(?:\?[^"#]*)?#?([^"]*)"', text_of(page)):
             if not re.match(r"\w+:", link):
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
+                target = link or page.name
+                assert not anchor or target not in ids or anchor in ids[target], f"{page.name}: {link}#{anchor}"
+
+
+def test_every_option_is_described_or_linked_to(site):
+    sections = dict(
+        re.findall(
+            r'<section id="(bgsub-[\w-]+)">(.*?)(?=<section id="bgsub-|</article>)',
+            text_of(site / "options.html"),
+            re.DOTALL,
+        )
+    )
+    for name, command in program.commands.items():
+        section = re.sub(r"<[^>]+>", "", sections[f"bgsub-{name}"])
+        for option in command.params:
+            if option.param_type_name == "option" and not option.hidden:
+                assert max(option.opts, key=len) in section, f"{name}: {option.opts}"
+    assert "cmdoption-bgsub-run-save" in ids_of(site / "options.html")
+    assert "<code" in sections["bgsub-run"]
+    for word in ("BGSUB_RUN_SAVE", "[run]", "BGSUB_THRESHOLD", "[method]"):
+        assert word in re.sub(r"<[^>]+>", "", sections["bgsub-run"])
+
+
+def test_every_public_name_is_described(site):
+    described = set.union(*(ids_of(page) for page in site.glob("api*.html")))
+    kept = {}
+    for stub in (ROOT / "bgsub").rglob("__init__.pyi"):
+        package = ".".join(stub.parent.relative_to(ROOT).parts)
+        for name in import_module(package).__all__:
+            if not name.startswith("_"):
+                value = getattr(import_module(package), name)
+                kept.setdefault(id(value), set()).add(f"{package}.{name}")
+    for names in kept.values():
+        assert names & described, names
+    assert "bgsub.BackgroundSubtractor.apply" in described
+
+
+@pytest.mark.parametrize(
+    "wrong", ["A formula $\\nosuch x$.", "A [page](nowhere.md).", "<!-- names of bgsub.cli.help -->"]
+)
+def test_what_is_wrong_on_a_page_fails_the_build(tmp_path, wrong):
+    shutil.copytree(DOCS, tmp_path / "docs", ignore=lambda *_: [page for page in PAGES if page != "index.md"])
+    (tmp_path / "docs" / "index.md").write_text("# Title\n\nText.\n", encoding="utf-8")
+    if wrong.startswith("A formula"):
+        assert build(tmp_path / "docs", tmp_path / "right") == ""
+    (tmp_path / "docs" / "index.md").write_text(f"# Title\n\n{wrong}\n", encoding="utf-8")
+    assert build(tmp_path / "docs", tmp_path / "wrong")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+def test_no_page_scrolls_sideways_on_a_phone(site):
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
+        try:
+            page = browser.new_page(viewport={"width": 390, "height": 800})
+            for path in sorted(site.glob("*.html")):
+                page.goto(path.as_uri())
+                wide, fits = page.evaluate(
+                    "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+                )
+                assert wide <= fits, f"{path.name}: {wide} pixels on {fits}"
+        finally:
+            browser.close()
 
 
 def test_formulas_are_drawn_by_the_browser_alone(site):
@@ -52,8 +141,29 @@ def test_nothing_is_loaded_from_elsewhere(site):
         ), page
 
 
+@pytest.mark.parametrize("page", [*PAGES, "../README.md", "../ARCHITECTURE.md", "../datasets/README.md"])
+def test_links_to_files_of_the_repository_lead_somewhere(page):
+    path = DOCS / page
+    for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text_of(path)):
+        if not re.match(r"\w+:", link):
+            assert (path.parent / link).exists(), f"{page}: {link}"
+
+
+def test_figures_are_drawn_small_and_are_the_same_each_time(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    script = import_module("docs_figures")
+    script.main(["--output", str(tmp_path), "--size", "64", "--length", "60"], standalone_mode=False)
+    assert (
+        {path.name for path in tmp_path.iterdir()} == FIGURES <= {path.name for path in (DOCS / "pictures").iterdir()}
+    )
+    before = (tmp_path / "costs.svg").read_bytes()
+    script.costs(tmp_path / "costs.svg")
+    assert (tmp_path / "costs.svg").read_bytes() == before
+    assert max(path.stat().st_size for path in (DOCS / "pictures").iterdir()) < 150_000
+
+
 def test_paths_of_the_checkout_exist():
     for page in PAGES:
-        text = (DOCS / page).read_text(encoding="utf-8")
+        text = text_of(DOCS / page)
         for name in re.findall(r"\b((?:scripts|datasets|bgsub|tests)/[\w./-]+\.(?:py|png|md|ipynb))", text):
             assert (ROOT / name).exists(), f"{page}: {name}"
