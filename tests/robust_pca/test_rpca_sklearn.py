@@ -96,7 +96,10 @@ def test_the_configuration_of_scikit_learn_is_followed():
     assert isinstance(model.transform(X), np.ndarray)
     assert isinstance(clone(model.set_output(transform="pandas")).fit_transform(X), pandas.DataFrame)
     steps = make_pipeline(StandardScaler(), RobustPCA(2)).set_output(transform="pandas")
-    assert steps.fit_transform(pandas.DataFrame(X, columns=list("abcd"))).columns.tolist() == ["robustpca0", "robustpca1"]
+    assert steps.fit_transform(pandas.DataFrame(X, columns=list("abcd"))).columns.tolist() == [
+        "robustpca0",
+        "robustpca1",
+    ]
     both = ColumnTransformer([("left", RobustPCA(1), ["a", "b"]), ("right", "passthrough", ["c"])])
     both.set_output(transform="pandas")
     found = both.fit_transform(pandas.DataFrame(X, columns=list("abcd")))

@@ -94,7 +94,9 @@ def test_batches_keep_the_location_and_the_scale_of_the_first():
 
 
 def test_medians_and_deviations():
-    X = np.array([[1.0, 5.0, 2.0, np.nan], [2.0, 5.0, 4.0, np.nan], [9.0, 5.0, np.nan, np.nan], [3.0, 5.0, 6.0, np.nan]])
+    X = np.array(
+        [[1.0, 5.0, 2.0, np.nan], [2.0, 5.0, 4.0, np.nan], [9.0, 5.0, np.nan, np.nan], [3.0, 5.0, 6.0, np.nan]]
+    )
     known = ~np.isnan(X)
     found = Standardisation.of(np.nan_to_num(X), known, True, True)
     np.testing.assert_allclose(found.location, [2.5, 5, 4, 0])
