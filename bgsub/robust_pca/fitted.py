@@ -9,6 +9,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.frames import as_matrix
 from bgsub.robust_pca.held_back import held_back_residual, least_residual, log_likelihood
 from bgsub.robust_pca.irls import robust_coefficients
 from bgsub.robust_pca.parameters import checked
@@ -125,7 +126,7 @@ class FittedSubspace(Estimator):
         Raises
         ------
         ParameterError
-            Before a fit, and for coefficients that are sparse or of another shape.
+            Before a fit, and for coefficients that are sparse, not real or of another shape.
 
         Examples
         --------
@@ -137,9 +138,10 @@ class FittedSubspace(Estimator):
         """
         self._check_fitted()
         refuse_sparse("Y", Y)
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != len(self.components_):
-            raise ParameterError(f"Y must have shape (n_samples, {len(self.components_)}), got {Y.shape}")
+        Y = as_matrix(Y)
+        if Y.ndim != 2 or Y.shape[1] != len(self.components_) or Y.dtype.kind not in "biuf":
+            wanted = f"a real array of shape (n_samples, {len(self.components_)})"
+            raise ParameterError(f"Y must be {wanted}, got type {Y.dtype} with shape {Y.shape}")
         return self._standardisation.restore(Y @ self.components_)
 
     @property

@@ -133,8 +133,13 @@ def test_features_must_be_those_of_the_fit():
     for method in (model.transform, model.score, model.partial_fit):
         with pytest.raises(ParameterError, match="X has 3 features, but RobustPCA is expecting 4 features as input"):
             method(np.ones((2, 3)))
-    with pytest.raises(ParameterError, match=r"Y must have shape \(n_samples, 1\), got \(2, 2\)"):
-        model.inverse_transform(np.ones((2, 2)))
+    for Y, got in (
+        (np.ones((2, 2)), r"float64 with shape \(2, 2\)"),
+        ([["a"]], "<U1"),
+        (np.ones(2), r"float64 .*\(2,\)"),
+    ):
+        with pytest.raises(ParameterError, match=rf"Y must be a real array of shape \(n_samples, 1\), got type {got}"):
+            model.inverse_transform(Y)
     with pytest.raises(ParameterError, match=r"Y must be dense, got a sparse csr_array: Y.toarray\(\)"):
         model.inverse_transform(sparse.csr_array(np.ones((2, 1))))
 
