@@ -9,6 +9,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.frames import as_matrix
 from bgsub.robust_pca.held_back import held_back_residual, least_residual, log_likelihood
 from bgsub.robust_pca.irls import robust_coefficients
 from bgsub.robust_pca.parameters import checked
@@ -40,19 +41,32 @@ class FittedSubspace(Estimator):
 
         Returns
         -------
-        ndarray, (n_samples, k)
+        ndarray or data frame, (n_samples, k)
             Minimisers of the cost at the last mu of the fit, found from the least-squares fit by reweighted least
             squares with mu shrinking; no sample depends on another one. O(m n k^2) for each of some 20 to 100 steps.
 
         Raises
         ------
         ParameterError
-            Before a fit, and for samples as in `fit`.
+            Before a fit (also scikit-learn's NotFittedError where that is in use), and for samples as in `fit` or with
+            other features than it had.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bgsub import RobustPCA
+        >>> model = RobustPCA(rank=1).fit(np.outer([1.0, 2.0, 3.0], [2.0, 2.0, 1.0]))
+        >>> model.transform([[4.0, 4.0, 2.0], [4.0, np.nan, 2.0], [8.0, 8.0, 400.0]]).round(3)
+        array([[ 6.],
+               [ 6.],
+               [12.]])
         """
         return self._output(robust_coefficients(*self._regression(X, None, observed)), X)
 
     def score(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> float:
         """Return how well the subspace predicts entries of samples from the others; the higher the better.
+
+        Scores of the same samples can be compared whatever the parameters: rank, mu, surrogate, `center`, `scale`.
 
         Parameters
         ----------
@@ -62,15 +76,34 @@ class FittedSubspace(Estimator):
         Returns
         -------
         float
-            Mean over the observed entries of ``-h_mu(X - L)`` plus ``h_mu(0)``, mu the last one of the fit: 0 at most.
-            Each fifth of the entries of a sample is held back while its coefficients are found from the others, or a
-            higher rank would always score better. For the choice of a rank set `mu_end`, so that all scores have the
-            same mu, to about ``(2.4 sigma)^2`` for noise of standard deviation sigma.
+            Mean log-likelihood of an observed entry, in nats; see Notes.
 
         Raises
         ------
         ParameterError
             As `transform`.
+
+        Notes
+        -----
+        Each fifth of the entries, always the same ones, is held back while the coefficients of its samples are found
+        from the others, or a higher rank would always score better. With r the residual ``(X - L) / scale_`` of the
+        entries so predicted, and s their Cauchy scale, ``mean(r^2 / (r^2 + s^2)) = 1/2``, the score is ::
+
+            mean(-log(pi s) - log(1 + r^2 / s^2) - log(scale_))
+
+        the mean logarithm of a heavy-tailed density in the unit of X: outliers, up to half of the entries, hardly
+        count, a tenth less error adds a tenth, and another unit adds the same to all scores. Residuals below
+        ``1e-4 sqrt(1 + k / n_features)`` of the data count as that, for samples without noise: of two ranks that leave
+        nothing, the lower one is better.
+
+        Examples
+        --------
+        >>> from bgsub import RobustPCA
+        >>> from bgsub.synthetic import low_rank_plus_sparse
+        >>> X, L, S, _ = low_rank_plus_sparse(90, 60, 3, 0.2, seed=0)
+        >>> scores = {rank: RobustPCA(rank).fit(X[:60]).score(X[60:]) for rank in range(1, 7)}
+        >>> max(scores, key=scores.get)
+        3
         """
         standard, observed, U, surrogate, first = self._regression(X, y, observed)
         residual = held_back_residual(standard, observed, U, surrogate, first)
@@ -78,12 +111,37 @@ class FittedSubspace(Estimator):
         return log_likelihood(residual, least_residual(standard, observed, U.shape[1])) - float(unit)
 
     def inverse_transform(self, Y: np.ndarray) -> np.ndarray:
-        """Return the low-rank samples, (n_samples, n_features), for coefficients `Y`, (n_samples, k)."""
+        """Return the low-rank samples for coefficients.
+
+        Parameters
+        ----------
+        Y : array_like, (n_samples, k)
+            What `transform` returns, an array or a data frame.
+
+        Returns
+        -------
+        ndarray, (n_samples, n_features)
+            ``Y @ components_ * scale_ + location_``.
+
+        Raises
+        ------
+        ParameterError
+            Before a fit, and for coefficients that are sparse, not real or of another shape.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bgsub import RobustPCA
+        >>> model = RobustPCA(rank=1).fit(np.outer([1.0, 2.0, 3.0], [2.0, 2.0, 1.0]))
+        >>> model.inverse_transform([[6.0]]).round(3)
+        array([[4., 4., 2.]])
+        """
         self._check_fitted()
         refuse_sparse("Y", Y)
-        Y = np.asarray(Y)
-        if Y.ndim != 2 or Y.shape[1] != len(self.components_):
-            raise ParameterError(f"Y must have shape (n_samples, {len(self.components_)}), got {Y.shape}")
+        Y = as_matrix(Y)
+        if Y.ndim != 2 or Y.shape[1] != len(self.components_) or Y.dtype.kind not in "biuf":
+            wanted = f"a real array of shape (n_samples, {len(self.components_)})"
+            raise ParameterError(f"Y must be {wanted}, got type {Y.dtype} with shape {Y.shape}")
         return self._standardisation.restore(Y @ self.components_)
 
     @property

@@ -42,7 +42,18 @@ def checked(model: Any) -> Settings:
 
 
 def default_rank(shape: tuple[int, ...]) -> int:
-    """Return the rank for samples of `shape`, (n_samples, n_features), where none is given."""
+    """Return the rank for samples of `shape`, (n_samples, n_features), where none is given.
+
+    Returns
+    -------
+    int
+        3, or a quarter of the shorter side if that is less, at least 1.
+
+    Examples
+    --------
+    >>> default_rank((500, 8)), default_rank((500, 100))
+    (2, 3)
+    """
     return max(1, min(_DEFAULT_RANK, min(shape) // _SAMPLES_PER_COMPONENT))
 
 

@@ -27,9 +27,18 @@ class Progress:
     objective : list of float
         Objective at the start and after each accepted step, at this mu; it never rises.
     coefficients : ndarray, (n_samples, k)
-        Present coefficients; the low-rank part is ``coefficients @ components``.
+        Present coefficients; the low-rank part is ``coefficients @ components``, in units of `RobustPCA.scale_` about
+        the medians with `center`, when k is one more than the rank.
     components : ndarray, (k, n_features)
         Present components, which need not be orthonormal.
+
+    Examples
+    --------
+    >>> from bgsub import RobustPCA
+    >>> from bgsub.synthetic import low_rank_plus_sparse
+    >>> X, L, S, _ = low_rank_plus_sparse(40, 30, 2, 0.1, seed=0)
+    >>> RobustPCA(2, callback=lambda progress: progress.iteration == 5).fit(X).n_iter_  # True ends the fit
+    5
     """
 
     iteration: int

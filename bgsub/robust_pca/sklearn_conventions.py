@@ -26,11 +26,30 @@ class Estimator:
         return {name: value.default for name, value in signature.parameters.items() if name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` is accepted for scikit-learn and changes nothing."""
+        """Return the parameters by name; `deep` is accepted for scikit-learn and changes nothing.
+
+        Examples
+        --------
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(3, scale=True).get_params()["scale"]
+        True
+        """
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name and return self; raise ParameterError for a name that is not one."""
+        """Set parameters by name and return self; their values are checked by the next fit.
+
+        Raises
+        ------
+        ParameterError
+            For a name that is not one; nothing is set then.
+
+        Examples
+        --------
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(3).set_params(rank=2, quality="fast")
+        RobustPCA(rank=2, quality='fast')
+        """
         known = self._parameters()
         for name in parameters:
             if name not in known:
@@ -67,7 +86,24 @@ class Estimator:
         return hasattr(self, "n_features_in_")
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return a name for each column of what `transform` returns; `input_features` changes nothing."""
+        """Return a name for each column of what `transform` returns; `input_features` changes nothing.
+
+        Returns
+        -------
+        ndarray of str, (k,)
+
+        Raises
+        ------
+        ParameterError
+            Before a fit.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(2).fit(np.eye(4)).get_feature_names_out()
+        array(['robustpca0', 'robustpca1'], dtype=object)
+        """
         self._check_fitted()
         name = type(self).__name__.lower()
         return np.array([f"{name}{i}" for i in range(self._n_features_out)], object)
@@ -90,6 +126,14 @@ class Estimator:
         ------
         ParameterError
             For another word. That the package of the frame is missing (DependencyError), `transform` tells.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from bgsub import RobustPCA
+        >>> RobustPCA(1).set_output(transform="default").fit_transform(np.ones((2, 4))).round(3)
+        array([[2.],
+               [2.]])
         """
         if transform is not None:
             if transform not in CONTAINERS:

@@ -81,7 +81,7 @@ def refuse_sparse(name: str, X: Any) -> None:
     if hasattr(X, "nnz"):
         dense = "todense" if hasattr(X, "todense") and not hasattr(X, "toarray") else "toarray"
         raise ParameterError(
-            f"{name} must be dense, got a sparse {type(X).__name__}: {name}.{dense}() has zeros where nothing is stored; "
+            f"{name} must be dense, got a sparse {type(X).__name__}: {name}.{dense}() has 0 where nothing is stored; "
             "put NaN there if that means missing"
         )
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from bgsub import RobustPCA
 from bgsub.errors import ParameterError
-from bgsub.robust_pca.parameters import default_rank
+from bgsub.robust_pca import default_rank
 
 
 def test_parameters_can_be_read_and_set():
@@ -88,7 +88,7 @@ def test_wrong_parameters_are_named(parameters, message):
         (
             np.ones((4, 2, 2)),
             None,
-            r"^X has shape \(4, 2, 2\), RobustPCA wants .*: X.reshape\(len\(X\), -1\), and .resh",
+            r"^X has shape \(4, 2, 2\), RobustPCA wants .*: X.reshape\(len\(X\), -1\), and",
         ),
         (np.ones((4, 2, 2, 3)), None, r"^X has shape \(4, 2, 2, 3\), RobustPCA wants \(n_samples, n_features\): "),
         (np.ones((4, 0, 2)), None, r"^X has shape \(4, 0, 2\), RobustPCA wants"),
@@ -98,9 +98,9 @@ def test_wrong_parameters_are_named(parameters, message):
         (
             sparse.csr_array(np.eye(3)),
             None,
-            r"^X must be dense, got a sparse csr_array: X.toarray\(\) has zeros where ",
+            r"^X must be dense, got a sparse csr_array: X.toarray\(\) has 0 where ",
         ),
-        (sparse.coo_matrix(np.eye(3)), None, r"^X must be dense, got a sparse coo_matrix: X.toarray\(\) has zeros"),
+        (sparse.coo_matrix(np.eye(3)), None, r"^X must be dense, got a sparse coo_matrix: X.toarray\(\) has 0"),
         ([[1.0, np.inf]], None, "X must be finite where observed, got an infinite entry"),
         ([[1.0, 2.0], [np.nan, np.nan]], None, "each sample must have an observed entry, got none in sample 1"),
         (np.ones((2, 2)), np.ones((2, 3), bool), r"observed must be boolean with shape \(2, 2\), got bool with .*3\)"),
@@ -133,8 +133,13 @@ def test_features_must_be_those_of_the_fit():
     for method in (model.transform, model.score, model.partial_fit):
         with pytest.raises(ParameterError, match="X has 3 features, but RobustPCA is expecting 4 features as input"):
             method(np.ones((2, 3)))
-    with pytest.raises(ParameterError, match=r"Y must have shape \(n_samples, 1\), got \(2, 2\)"):
-        model.inverse_transform(np.ones((2, 2)))
+    for Y, got in (
+        (np.ones((2, 2)), r"float64 with shape \(2, 2\)"),
+        ([["a"]], "<U1"),
+        (np.ones(2), r"float64 .*\(2,\)"),
+    ):
+        with pytest.raises(ParameterError, match=rf"Y must be a real array of shape \(n_samples, 1\), got type {got}"):
+            model.inverse_transform(Y)
     with pytest.raises(ParameterError, match=r"Y must be dense, got a sparse csr_array: Y.toarray\(\)"):
         model.inverse_transform(sparse.csr_array(np.ones((2, 1))))
 
