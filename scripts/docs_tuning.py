@@ -48,18 +48,18 @@ CASES = {
     "threshold": Case((0.03, 0.08, 0.3), "lobby", {"lamps": False}),
     "noise_factor": Case((0.5, 2.5, 8.0), "street", {"lamps": False}, "noise"),
     "neighbours": Case((0, 1, 3), "street", {"lamps": False, "sway": 3.0}),
-    "median": Case((1, 5, 15), "street", {"lamps": False}, "jpeg", {"min_area": 0.0}),
+    "median": Case((1, 5, 15), "street", {"lamps": False}, "noise", {"min_area": 0.0, "noise_factor": 1.5}),
     "min_area": Case((0.0, 0.0002, 0.01), "street", {"lamps": False, "sway": 2.0}),
     "shadows": Case(("on", "off", "merged"), "lobby", {"lamps": False}),
     "forgetting": Case((0.005, 0.05, 0.5), "street"),
     "rank": Case((1, 3, 10), "street", {}, "ramp", {"light": False}),
     "absorb_after": Case((2.0, 60.0, math.inf), "street", {"lamps": False}, "frozen"),
     # Somebody stands there while the model starts, and goes.
-    "ghosts": Case((False, True), "street", {"lamps": False}, "frozen", skip=80, scored=175),
+    "ghosts": Case((False, True), "lobby", {"lamps": False}, "frozen", skip=80, scored=175),
     "stabilise": Case((False, True), "street", {"lamps": False, "shake": 2.0}),
     "light": Case((False, True), "lobby"),
     "scale": Case((0.25, 0.5, 1.0), "street", {"lamps": False}),
-    "start_frames": Case((10, 50, 200), "street", {"lamps": False}, "frozen", skip=160),
+    "start_frames": Case((5, 50, 200), "lobby", {"lamps": False, "walkers": 8, "empty_start": 0}, scored=6),
 }
 
 
