@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from typing import Any
 
 from bgsub.errors import DependencyError
 
@@ -30,4 +31,14 @@ except ImportError as error:
         f"apt-get install libgl1 libglib2.0-0; without, and without root: {installing('opencv-python-headless')}"
     ) from None
 
-__all__ = ["cv2", "installing"]
+__all__ = ["cv2", "installing", "out_of_umat", "to_umat"]
+
+
+def out_of_umat(image: Any) -> Any:
+    """Return the array in a `cv2.UMat`, OpenCV's image on whichever device, and anything else as it is."""
+    return image.get() if isinstance(image, cv2.UMat) else image
+
+
+def to_umat(image: Any, into: Any = None) -> Any:
+    """Return an array as a `cv2.UMat`; one of its size and type that is given `into` is filled, as OpenCV does it."""
+    return cv2.copyTo(cv2.UMat(image), None, into)

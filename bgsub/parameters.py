@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cache
 from inspect import Signature, signature
 from types import NoneType, UnionType
@@ -55,6 +55,8 @@ class Parameter:
         Name in the paper, if it has one.
     live : bool
         Whether it may change while the subtractor runs; see `BackgroundSubtractor.tune`.
+    of_bool : tuple of str
+        Of words, those that False and True stand for; empty where they stand for none.
     """
 
     default: Any
@@ -67,12 +69,13 @@ class Parameter:
     choices: tuple[str, ...] = ()
     symbol: str = ""
     live: bool = False
+    of_bool: tuple[str, ...] = ()
 
     @property
     def allowed(self) -> str:
         """The allowed values in words, for messages and help."""
         if self.choices and self.kind is str:
-            return f"one of {', '.join(self.choices)}"
+            return f"one of {', '.join(self.choices)}{', or true or false' if self.of_bool else ''}"
         if self.kind is bool:
             return "true or false"
         noun = "an integer" if self.kind is int else "a number"
@@ -85,6 +88,8 @@ class Parameter:
 
     def check(self, name: str, value: Any) -> Any:
         """Return `value` in the parameter's own type, or raise ParameterError with `name`, range and value."""
+        if self.of_bool and isinstance(value, bool):
+            return self.of_bool[value]
         if (value is None and self.default is None) or (isinstance(value, str) and value in self.choices):
             return value
         good = {
@@ -130,7 +135,7 @@ class _Parameters:
         return {name: getattr(self, name) for name in table_of(type(self))}
 
 
-def _parameter(default: Any, text: str, *bounds: float, symbol: str = "", **more: bool) -> Any:
+def _parameter(default: Any, text: str, *bounds: float, symbol: str = "", **more: Any) -> Any:
     """Return a field of a class of parameters; what is said of it are attributes of `Parameter`."""
     limits = dict(zip(("low", "high"), bounds, strict=False))
     return field(default=default, metadata={"help": text, "symbol": symbol, **limits, **more})
@@ -149,7 +154,8 @@ def _table_of(cls: Any) -> dict[str, Parameter]:
         parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
         kinds = [part for part in parts if isinstance(part, type) and part is not NoneType]
         words = tuple(word for part in parts for word in get_args(part))
-        table[entry.name] = Parameter(entry.default, kind=(*kinds, str)[0], choices=words, **entry.metadata)
+        kind = str if "of_bool" in entry.metadata else (*kinds, str)[0]
+        table[entry.name] = Parameter(entry.default, kind=kind, choices=words, **entry.metadata)
     return table
 
 
@@ -212,10 +218,11 @@ class SegmenterParameters(_Parameters):
         5,
         live=True,
     )
-    shadows: Literal["on", "off", "merged"] = _parameter(
+    shadows: Literal["on", "off", "merged"] | bool = _parameter(
         "on",
-        "label of cast shadows: 127 (on), that of the background (off) or that of the foreground (merged)",
+        "label of cast shadows: 127 (on or true), that of the background (off) or the foreground (merged or false)",
         live=True,
+        of_bool=("merged", "on"),
     )
     min_area: float = _parameter(0.0002, "least area of a foreground region as a share of the frame", 0, 1, live=True)
 
@@ -245,6 +252,9 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
         1e-300,
         1e300,
     )
+    on_change: Literal["error", "restart"] = _parameter(
+        "error", "what a frame of another size or type does: an error, or a new model that begins with it"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -266,6 +276,17 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
     def tracker(self, size: int) -> TrackerParameters:
         """Return those of the tracker, for frames of `size` entries, which limit the rank."""
         return TrackerParameters(**{**self.part(SubspaceParameters).as_dict(), "rank": min(self.rank, size)})
+
+
+@dataclass(frozen=True)
+class SubtractorArguments(SubtractorParameters):
+    """What the constructor of `BackgroundSubtractor` takes: OpenCV's words as well, see `bgsub.opencv_names`."""
+
+    history: int | None = _parameter(None, "OpenCV's for absorb_after", 1, 10**9)
+    varThreshold: float | None = _parameter(None, "OpenCV's for noise_factor", 1e-6, 25600)
+    detectShadows: bool | None = _parameter(None, "OpenCV's for shadows")
+    _: KW_ONLY
+    dist2Threshold: float | None = _parameter(None, "OpenCV's for threshold", 1e-6, 250000)
 
 
 TRACKER = table_of(TrackerParameters)

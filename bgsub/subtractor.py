@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from bgsub._opencv import cv2, out_of_umat, to_umat
 from bgsub.errors import ParameterError, SourceError
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import copied
-from bgsub.parameters import SUBTRACTOR, SubspaceParameters, SubtractorParameters, check_live, takes
+from bgsub.opencv_names import OpenCVNames, checked_rate, in_our_words
+from bgsub.parameters import (
+    SUBTRACTOR,
+    SubspaceParameters,
+    SubtractorArguments,
+    SubtractorParameters,
+    check_live,
+    takes,
+)
 from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
 from bgsub.scene.kernel_table import FIRST_FRAME, Frames
@@ -28,16 +35,20 @@ from bgsub.separation import FOREGROUND, Phase, Separation
 from bgsub.storage import model_file
 from bgsub.tracking.tracker import SubspaceTracker
 
+Image = TypeVar("Image", np.ndarray, cv2.UMat)
+"""A frame or a mask of OpenCV's."""
 
-class BackgroundSubtractor:
+
+class BackgroundSubtractor(OpenCVNames):
     """Separate what moves in front of a fixed camera from the background, frame by frame.
 
     The first frames are served by a provisional model, their commonest colours; after `start_frames` frames a subspace
     is fitted to them by robust PCA and from then on tracked on the Grassmannian. The interface is that of OpenCV's
-    BackgroundSubtractor, so that existing programs change their constructor only. One instance serves one stream and
-    one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel for c channels of uint8, 64 in
-    colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the images of the newest frame;
-    during the start ``start_frames c + 16 c + 16`` besides.
+    BackgroundSubtractor, so that existing programs change their constructor only, which takes the arguments of MOG2's
+    and KNN's as well, see `bgsub.opencv_names`; it is no `cv2.BackgroundSubtractor` for `isinstance`. One instance
+    serves one stream and one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel for c channels
+    of uint8, 64 in colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the images of the
+    newest frame; during the start ``start_frames c + 16 c + 16`` besides.
 
     Parameters
     ----------
@@ -78,6 +89,16 @@ class BackgroundSubtractor:
     max_value : float, optional
         Full scale of the frames: by default 255 for uint8, 65535 for uint16, 1 for floating point. A camera with
         12 bits in 16 wants 4095.
+    on_change : {"error", "restart"}, default "error"
+        What a frame of another size or type does: an error, or, as with OpenCV's, a new model that begins with it.
+    history : int, default 500
+        OpenCV's, in its place: sets `absorb_after`, in proportion.
+    varThreshold : float, default 16
+        MOG2's, in its place: sets `noise_factor`, in proportion to the square root.
+    detectShadows : bool, default True
+        OpenCV's, in its place: as `shadows`.
+    dist2Threshold : float, default 400
+        KNN's: sets `threshold`, in proportion to the square root.
 
     Examples
     --------
@@ -87,6 +108,8 @@ class BackgroundSubtractor:
     >>> mask = subtractor.apply(np.zeros((120, 160, 3), np.uint8))
     >>> mask.shape, mask.dtype
     ((120, 160), dtype('uint8'))
+    >>> BackgroundSubtractor(history=250, varThreshold=16, detectShadows=False)
+    BackgroundSubtractor(shadows='merged', absorb_after=30.0)
 
     Notes
     -----
@@ -96,10 +119,10 @@ class BackgroundSubtractor:
     frame) and "scene-return" (the model of the scene before goes on).
     """
 
-    @takes(SubtractorParameters)
-    def __init__(self, **parameters: Any) -> None:
+    @takes(SubtractorArguments)
+    def __init__(self, *opencv: Any, **parameters: Any) -> None:
         self.note = ""  # of whoever made it, kept with the model
-        self._parameters = SubtractorParameters.of(parameters)
+        self._parameters = SubtractorParameters.of(in_our_words(opencv, parameters))
         SubspaceTracker(**self._parameters.part(SubspaceParameters).as_dict())  # a bad combination shows now
         self.clear()
 
@@ -168,49 +191,51 @@ class BackgroundSubtractor:
 
     def apply(
         self,
-        image: np.ndarray,
-        fgmask: np.ndarray | None = None,
+        image: Image,
+        fgmask: Image | None = None,
         learningRate: float = -1,
-        knownForegroundMask: np.ndarray | None = None,
-    ) -> np.ndarray:
+        knownForegroundMask: np.ndarray | cv2.UMat | None = None,
+    ) -> Image:
         """Return the foreground mask of the next frame.
 
         Parameters
         ----------
-        image : ndarray, (h, w) or (h, w, c), uint8, uint16 or floating
-            The frame; all frames of a stream have one shape and type.
-        fgmask : ndarray, (h, w), uint8, optional
-            Filled with the mask when given.
+        image : ndarray or cv2.UMat, (h, w) or (h, w, c), uint8, uint16 or floating
+            The frame; all frames of a stream have one shape and type, but see `on_change`.
+        fgmask : ndarray or cv2.UMat, (h, w), uint8, optional
+            Filled with the mask when given, and returned.
         learningRate : float, default -1
             0 freezes the model, 1 restarts it with this frame, a negative value means the forgetting factor, a value
             between 0 and 1 replaces it for this frame once the start phase is over.
-        knownForegroundMask : ndarray, (h, w), optional
+        knownForegroundMask : ndarray or cv2.UMat, (h, w), optional
             Pixels known to be foreground (non-zero): the mask shows them and the model does not learn from them.
 
         Returns
         -------
         ndarray, (h, w), uint8
-            0 background, 127 shadow, 255 foreground.
+            0 background, 127 shadow, 255 foreground; a `cv2.UMat` for one.
 
         Raises
         ------
         ParameterError
-            When the frame differs in shape or type from the first one, or an argument is out of range; when frames
-            like the first one take more memory than there is.
+            When there is no frame, as at the end of a video, or it differs in shape or type from the first one, or an
+            argument is out of range; when frames like the first one take more memory than there is.
 
         Notes
         -----
         No argument is read after the return: a program may draw on the frame, or reuse it for the next one.
         """
-        if fgmask is not None:
-            check_like("fgmask", fgmask, as_array(image).shape[:2], "uint8")
-        frame, view = self._see(image, learningRate, knownForegroundMask)
+        frames, frame = self._take(out_of_umat(image))
+        is_umat = isinstance(image if fgmask is None else fgmask, cv2.UMat)
+        out = None if is_umat or fgmask is None else self._checked_output(fgmask, frames)
+        known = out_of_umat(knownForegroundMask)
+        view = self._see(frames, frame, learningRate, known)
         self._learn(view, learningRate)
-        out = np.empty(frame.shape[:2], np.uint8) if fgmask is None else fgmask
-        return self._mask(frame, view, knownForegroundMask, out)
+        mask: Any = self._mask(frame, view, known, out)
+        return to_umat(mask, fgmask) if is_umat else mask
 
     def process(
-        self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
+        self, image: np.ndarray | cv2.UMat, learningRate: float = -1, knownForegroundMask: Any = None
     ) -> Separation:
         """Return everything that is known of the next frame; parameters as in `apply`.
 
@@ -220,29 +245,40 @@ class BackgroundSubtractor:
             Mask, background, foreground, residual, probability, coefficients, phase and event. Its arrays are its own,
             the frame a copy: it stays right whatever is drawn on `image` afterwards.
         """
-        frame, view = self._see(np.array(as_array(image), order="C"), learningRate, knownForegroundMask)
+        frames, frame = self._take(out_of_umat(image))
+        frame, known = np.array(frame, order="C"), out_of_umat(knownForegroundMask)
+        view = self._see(frames, frame, learningRate, known)
         residual = view.residual()
         soft_vote = view.soft_vote(residual, self._reduction)
         self._learn(view, learningRate)
         tracker = self.tracker if view.phase == "tracking" else None
         y = tracker.coefficients_.copy() if tracker is not None else np.empty(0)
-        mask = self._mask(frame, view, knownForegroundMask, np.empty(frame.shape[:2], np.uint8))
+        mask = self._mask(frame, view, known)
         if self._reduction is not None:
             residual = self._reduction.enlarge_residual(residual)
-        background = self.getBackgroundImage()
+        background = self._newest_background()
         assert background is not None
-        return Separation(frame, mask, background, residual, y, view.phase, view.event, soft_vote)
+        return Separation(frame, mask, background.copy(), residual, y, view.phase, view.event, soft_vote)
 
-    def _see(self, image: np.ndarray, rate: float, known: np.ndarray | None) -> tuple[np.ndarray, View]:
-        """Separate the next frame; return it checked, and what is made of it."""
-        rate = _checked_rate(rate)
-        frames = FrameFormat.of(image, self._parameters.max_value) if self.format is None else self.format
-        if self.format is None:
-            check_stream_memory(frames, self._parameters)
-        frame = frames.check(image)
-        known = _checked_known(known, frames)
+    def _take(self, image: np.ndarray) -> tuple[FrameFormat, np.ndarray]:
+        """Return the next frame, checked, and what frames look like from it on, a new format where that changes."""
+        frames, given = self.format, self._parameters
+        if frames is None or (given.on_change == "restart" and not frames.describes(as_array(image))):
+            frames = FrameFormat.of(image, given.max_value)
+            check_stream_memory(frames, given)
+        return frames, frames.check(image)
+
+    def _checked_output(self, fgmask: Any, frames: FrameFormat) -> np.ndarray | None:
+        """Return the array that takes the mask; None for one of before a restart, which OpenCV leaves alone as well."""
+        if self._parameters.on_change == "restart" and as_array(fgmask).shape != frames.shape[:2]:
+            return None
+        return check_like("fgmask", fgmask, frames.shape[:2], "uint8")
+
+    def _see(self, frames: FrameFormat, frame: np.ndarray, rate: float, known: np.ndarray | None) -> View:
+        """Separate the next frame, as `_take` returned it; begin anew where its format is a new one."""
+        rate, known = checked_rate(rate), None if known is None else frames.check_known(known)
         scenes = self._scenes
-        if scenes is None or rate == 1:
+        if scenes is None or rate == 1 or frames is not self.format:
             scenes = self._scenes = Scenes(self._begin(frames), self._parameters)
         seen = frames.to_seen(frame)
         if self._reduction is not None:
@@ -252,10 +288,13 @@ class BackgroundSubtractor:
             self._wait(self._kernels, scenes.model.stage)
         view = self._view = scenes.view(seen, known, rate == 0)
         self._background = None
-        return frame, view
+        return view
 
-    def _mask(self, frame: np.ndarray, view: View, known: np.ndarray | None, out: np.ndarray) -> np.ndarray:
-        """Return `out`, (h, w) uint8, filled with a frame's mask and the pixels known to be foreground."""
+    def _mask(
+        self, frame: np.ndarray, view: View, known: np.ndarray | None, out: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Return a frame's mask, (h, w) uint8, with the pixels known to be foreground; in `out` if that is given."""
+        out = np.empty(frame.shape[:2], np.uint8) if out is None else out
         if self._reduction is None:
             np.copyto(out, view.mask)
         else:
@@ -284,17 +323,19 @@ class BackgroundSubtractor:
                 self._scenes.restart()  # the stream can go on with a new start
                 raise
 
-    def getBackgroundImage(self, backgroundImage: np.ndarray | None = None) -> np.ndarray | None:
+    def getBackgroundImage(self, backgroundImage: Any = None) -> np.ndarray | None:
         """Return the background of the newest frame, shape and type of the frames; None before the first, as OpenCV's.
 
         Parameters
         ----------
-        backgroundImage : ndarray, optional
-            Filled with the background when given.
+        backgroundImage : ndarray or cv2.UMat, optional
+            Filled with the background when given, and returned.
         """
         background = self._newest_background()
         if background is None:
             return None
+        if isinstance(backgroundImage, cv2.UMat):
+            return to_umat(background, backgroundImage)
         if backgroundImage is not None:
             check_like("backgroundImage", backgroundImage, background.shape, background.dtype.name)
             backgroundImage[...] = background
@@ -372,19 +413,3 @@ class BackgroundSubtractor:
         subtractor._scenes = Scenes.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
         subtractor._background = background
         return subtractor
-
-
-def _checked_rate(rate: float) -> float:
-    good = isinstance(rate, numbers.Real) and not math.isnan(rate) and rate <= 1
-    if not good:
-        raise ParameterError(f"learningRate must be a number in [0, 1] or negative for the default, got {rate!r}")
-    return float(rate)
-
-
-def _checked_known(known: np.ndarray | None, frames: FrameFormat) -> np.ndarray | None:
-    if known is None:
-        return None
-    known = np.asarray(known)
-    if known.shape != frames.shape[:2]:
-        raise ParameterError(f"knownForegroundMask must have shape {frames.shape[:2]}, got {known.shape}")
-    return known != 0

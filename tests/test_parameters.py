@@ -12,6 +12,7 @@ from bgsub.parameters import (
     TRACKER,
     Parameter,
     SegmenterParameters,
+    SubtractorArguments,
     SubtractorParameters,
     check_live,
     table_of,
@@ -35,6 +36,12 @@ from bgsub.parameters import (
         (Parameter(0.5, "", float, 0, is_open=True), 0, "n must be a number > 0, got 0"),
         (Parameter(0.5, "", float, 0), float("inf"), "n must be a number >= 0, got inf"),
         (Parameter("a", "", str, choices=("a", "b")), "c", "n must be one of a, b, got 'c'"),
+        (Parameter("a", "", str, choices=("a", "b")), True, "n must be one of a, b, got True"),
+        (
+            Parameter("a", "", str, choices=("a", "b"), of_bool=("b", "a")),
+            "yes",
+            "n must be one of a, b, or true or false, got 'yes'",
+        ),
         (Parameter(True, "", bool), 1, "n must be true or false, got 1"),
         (Parameter(None, "", float, 0), "x", "n must be a number >= 0 or None, got 'x'"),
         (Parameter(1, "", int, 1), None, "n must be an integer >= 1, got None"),
@@ -52,6 +59,12 @@ def test_good_values_come_back_in_the_parameters_type():
     assert Parameter(None, "", float, 0).check("n", None) is None
 
 
+def test_a_bool_stands_for_a_word_of_shadows():
+    assert BackgroundSubtractor(shadows=True).get_params()["shadows"] == "on"
+    assert BackgroundSubtractor(shadows=False).get_params()["shadows"] == "merged"
+    assert check_live({"shadows": False}) == {"shadows": "merged"}
+
+
 def test_unknown_names_are_refused_with_the_known_ones():
     with pytest.raises(ParameterError, match="unknown parameter 'rang'; allowed are rank, surrogate"):
         SubtractorParameters.of({"rang": 3})
@@ -66,9 +79,13 @@ def test_the_tracker_has_the_tables_defaults():
 
 def test_the_subtractor_shows_the_table_as_its_signature():
     signature = inspect.signature(BackgroundSubtractor).parameters
-    assert {n: p.default for n, p in signature.items()} == {n: p.default for n, p in SUBTRACTOR.items()}
+    table = table_of(SubtractorArguments)
+    assert {n: p.default for n, p in signature.items()} == {n: p.default for n, p in table.items()}
+    opencv = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    assert opencv == ["history", "varThreshold", "detectShadows"]
+    assert set(table) - set(SUBTRACTOR) == {*opencv, "dist2Threshold"}
     assert set(TRACKER) - {"max_rank"} | set(table_of(SegmenterParameters)) < set(SUBTRACTOR)
-    for name in SUBTRACTOR:
+    for name in table:
         assert name in BackgroundSubtractor.__doc__
 
 

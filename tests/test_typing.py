@@ -8,12 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 RIGHT = """
+import cv2
 import numpy as np
 import bgsub
 
 subtractor = bgsub.BackgroundSubtractor(threshold=0.1, shadows="off", mu=None, absorb_after=float("inf"))
 frame = np.zeros((4, 5, 3), np.uint8)
 mask: np.ndarray = subtractor.apply(frame)
+on_device: cv2.UMat = bgsub.BackgroundSubtractor(500, 16, True).apply(cv2.UMat(4, 5, cv2.CV_8UC3))
+history: int = bgsub.BackgroundSubtractor(history=200, shadows=False, dist2Threshold=900).getHistory()
 result: bgsub.Separation = subtractor.process(frame, learningRate=0)
 share: float = result.share
 if result.event == bgsub.FrameEvent.COVERED or result.phase == "start":
@@ -28,7 +31,11 @@ print(tracker.components_, model.low_rank_)
 
 WRONG = """
 bgsub.BackgroundSubtractor(thresold=0.1)
-bgsub.BackgroundSubtractor(3)
+bgsub.BackgroundSubtractor("3")
+bgsub.BackgroundSubtractor(500, 16, True, 400)
+bgsub.BackgroundSubtractor(detectShadows="on")
+subtractor.setNMixtures(3)
+subtractor.setHistory("long")
 bgsub.BackgroundSubtractor(threshold="high")
 bgsub.BackgroundSubtractor(rank=2.5)
 bgsub.BackgroundSubtractor(shadows="yes")

@@ -55,7 +55,8 @@ class MethodParameter(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the value in the parameter's own type, or raise ParameterError naming the option."""
         with suppress(ValueError):  # the check below says what is allowed
-            value = _TRUTH.get(value, value) if self.parameter.kind is bool else self.parameter.kind(value)
+            truth = self.parameter.kind is bool or self.parameter.of_bool
+            value = _TRUTH.get(value, value) if truth else self.parameter.kind(value)
         assert param is not None
         try:
             return self.parameter.check(called(ctx, param), value)

@@ -24,8 +24,11 @@ _PREFIX = "BGSUB_"
 _OF_THE_PROGRAM = ("BGSUB_CONFIG", "BGSUB_NO_CONFIG")
 _TRUTH = "true or false"
 
-METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name != "fps"}
-"""What the commands offer of the parameters of the method; the frame rate is that of the source, ``--rate``."""
+METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name not in ("fps", "on_change")}
+"""What the commands offer of the parameters of the method; the frame rate is that of the source, ``--rate``.
+
+The frames of a source are all of one size and type, so `on_change` is for Python.
+"""
 
 
 class Command(HelpfulCommand):
@@ -128,7 +131,8 @@ def as_typed(option: click.Option, setting: Setting) -> str | list[str]:
     several = option.multiple or option.nargs != 1
     items = value if isinstance(value, list) and (several or _takes_commas(option)) else [value]
     for item in items:
-        if not isinstance(item, (str, int, float)) or isinstance(item, bool) != (allowed == _TRUTH):
+        wrong = _TRUTH not in allowed if isinstance(item, bool) else allowed == _TRUTH
+        if wrong or not isinstance(item, (str, int, float)):
             came = f"'{value}'" if isinstance(value, str) else _text(value)
             raise ParameterError(f"{setting.name} must be {allowed}, got {came}")
     texts = [_text(item) for item in items]

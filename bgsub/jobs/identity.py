@@ -86,6 +86,7 @@ class JobIdentity:
         options |= {name: [absolute_region(text) for text in texts] for name, texts in regions.items()}
         options |= {name: len(getattr(job, name)) for name in ("on_event", "webhook")}  # with passwords, perhaps
         options |= SubtractorParameters.of(job.parameters).as_dict()
+        del options["on_change"]  # the frames of a source are alike
         paths = {name: [parse_region(text).path for text in texts] for name, texts in regions.items()}
         paths["model"] = [job.model]
         files = {name: [_state_of(path) for path in named if path is not None] for name, named in paths.items()}

@@ -50,13 +50,13 @@ class FrameFormat:
         ParameterError
             When it is no grey or colour image of uint8, uint16 or floating point, or is empty.
         """
-        frame = as_array(frame)
+        frame = _some(frame)
         good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
-        if not good_shape or frame.size == 0:
+        if not good_shape:
             raise ParameterError(
                 f"a frame must have shape (h, w) or (h, w, c) with c from 1 to 4 and hold pixels, got {frame.shape}"
             )
-        name = frame.dtype.newbyteorder("=").name
+        name = _type_of(frame)
         if name not in _FULL_SCALE and name not in _FLOATS:
             raise ParameterError(f"a frame must be of type uint8, uint16 or floating point, got {frame.dtype}")
         full = _FULL_SCALE.get(name, 1.0) if max_value is None else max_value
@@ -143,17 +143,20 @@ class FrameFormat:
         """Full scale of what `to_pixels` returns."""
         return self.max_value if self.dtype == "uint8" else 1.0
 
+    def describes(self, frame: np.ndarray) -> bool:
+        """Return whether an array has shape and type of the frames."""
+        return frame.shape == self.shape and _type_of(frame) == self.dtype
+
     def check(self, frame: np.ndarray) -> np.ndarray:
         """Return `frame` as a contiguous array in native byte order, or raise ParameterError naming both formats."""
         is_plain = type(frame) is np.ndarray and frame.flags.carray
         if is_plain and frame.shape == self.shape and frame.dtype == _BYTES == self.dtype:
             return frame  # nothing else to find out, which costs more than the rest
-        frame = as_array(frame)
-        name = frame.dtype.newbyteorder("=").name
-        if frame.shape != self.shape or name != self.dtype:
+        frame = _some(frame)
+        if not self.describes(frame):
             raise ParameterError(
                 f"every frame must be like {self.origin}, {self.dtype} of shape {self.shape}, "
-                f"got {name} of shape {frame.shape}"
+                f"got {_type_of(frame)} of shape {frame.shape}"
             )
         frame = np.ascontiguousarray(frame, dtype=self.dtype)
         if not frame.flags.carray:  # kernels are compiled for arrays that could be written
@@ -167,6 +170,13 @@ class FrameFormat:
                     f"a floating-point frame must lie in [0, {self.max_value:g}] (set max_value), got {largest:g}"
                 )
         return frame
+
+    def check_known(self, known: np.ndarray) -> np.ndarray:
+        """Return which pixels of a frame are known to be foreground, (h, w) bool, where `known` is not zero."""
+        known = np.asarray(known)
+        if known.shape != self.shape[:2]:
+            raise ParameterError(f"knownForegroundMask must have shape {self.shape[:2]}, got {known.shape}")
+        return known != 0
 
     def to_pixels(self, frame: np.ndarray, out: np.ndarray) -> np.ndarray:
         """Return a checked frame in the type that the engine works on, (h, w, c).
@@ -194,6 +204,24 @@ class FrameFormat:
         return image.astype(self.dtype).reshape(self.shape)
 
 
+def _some(frame: Any) -> np.ndarray:
+    """Return a frame as an array; ParameterError where there is none."""
+    array = as_array(frame)
+    if frame is not None and array.dtype.kind in "OSU":
+        raise ParameterError(f"a frame must be an array or a cv2.UMat, got {type(frame).__name__}")
+    if frame is None or array.size == 0:
+        came = "None" if frame is None else f"an empty array of shape {array.shape}"
+        raise ParameterError(
+            f"a frame must hold pixels, got {came}: the video is over, the camera is gone or a file could not be read "
+            "(cap.read() returns False with it: if not ok: break)"
+        )
+    return array
+
+
+def _type_of(array: np.ndarray) -> str:
+    return array.dtype.newbyteorder("=").name
+
+
 def _in_double(x: np.ndarray, factor: float) -> np.ndarray:
     return np.multiply(x, factor, dtype=np.float64)
 
@@ -204,11 +232,12 @@ def in_type(x: np.ndarray, dtype: str) -> np.ndarray:
     return np.clip(x, -most, most).astype(dtype)
 
 
-def check_like(name: str, array: np.ndarray, shape: tuple[int, ...], dtype: str) -> None:
-    """Raise ParameterError unless `array` has the shape and the type."""
+def check_like(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Return an array that has the shape and the type, or raise ParameterError."""
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")
+    return array
 
 
 def plain(frame: np.ndarray) -> np.ndarray:

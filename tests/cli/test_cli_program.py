@@ -8,6 +8,7 @@ import pytest
 
 from bgsub import __version__
 from bgsub.cli import program
+from bgsub.cli.settings import METHOD_PARAMETERS
 from bgsub.parameters import SUBTRACTOR
 
 WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
@@ -31,7 +32,7 @@ def test_without_a_command_comes_the_help(cli):
 
 
 @pytest.mark.parametrize("command", WITH_PARAMETERS)
-@pytest.mark.parametrize("name", [name for name in SUBTRACTOR if name != "fps"])  # that is --rate
+@pytest.mark.parametrize("name", METHOD_PARAMETERS)
 def test_every_parameter_is_an_option_with_its_symbol(command, name):
     parameter = SUBTRACTOR[name]
     (option,) = (option for option in program.commands[command].params if option.name == name)

@@ -96,6 +96,14 @@ def test_the_order_of_precedence(cli, place, monkeypatch, shown):
         assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == rank
 
 
+def test_shadows_are_words_or_true_and_false(cli, place):
+    Path("bgsub.toml").write_text("shadows = false")
+    words = ["run", "frames", "-o", "out", "--save-model", "m.npz", "--overwrite", "--quiet"]
+    for typed, shadows in (([], "merged"), (["--shadows", "true"], "on"), (["--shadows", "off"], "off")):
+        assert cli(*words, *typed).code == 0
+        assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["shadows"] == shadows
+
+
 def test_the_file_of_a_variable(cli, place, monkeypatch, shown):
     Path("named.toml").write_text("rank = 6")
     monkeypatch.setenv("BGSUB_CONFIG", "named.toml")
@@ -117,6 +125,7 @@ def test_the_file_of_a_variable(cli, place, monkeypatch, shown):
         ("rank = true", "bgsub.toml: 'rank' must be an integer >= 1, got true"),
         ("[method]\nrank = [1]", "bgsub.toml: 'rank' in [method] must be an integer >= 1, got [1]"),
         ("stabilise = 1", "bgsub.toml: 'stabilise' must be true or false, got 1"),
+        ("shadows = 1", "bgsub.toml: 'shadows' must be one of on, off, merged, or true or false, got '1'"),
         ("quiet = 'yes'", "bgsub.toml: 'quiet' must be true or false, got 'yes'"),
         ("rate = -1", "bgsub.toml: 'rate': -1.0 is not in the range x>0"),
         ("rate = false", "bgsub.toml: 'rate' must be a number, got false"),

@@ -1,0 +1,232 @@
+"""OpenCV's names: what is converted, what is refused with the nearest of ours, and OpenCV's ways with frames."""
+
+import inspect
+
+import cv2
+import numpy as np
+import pytest
+
+from bgsub import BackgroundSubtractor, ParameterError
+from bgsub.opencv_names import OPENCV_NAMES
+from bgsub.parameters import SUBTRACTOR, SubtractorArguments, table_of
+
+CONVERTED = [row for row in OPENCV_NAMES if row.default is not None]
+REFUSED = [row for row in OPENCV_NAMES if row.default is None]
+FRAME = np.random.default_rng(0).integers(0, 255, (20, 30, 3), dtype=np.uint8)
+
+
+def capital(name):
+    """Return what follows set and get in OpenCV's names."""
+    return name if name == "kNNSamples" else name[0].upper() + name[1:]
+
+
+def test_what_opencv_has_by_default_is_the_default():
+    usual = BackgroundSubtractor().get_params()
+    assert BackgroundSubtractor(history=500, varThreshold=16, detectShadows=True).get_params() == usual
+    assert BackgroundSubtractor(500, 16.0, True).get_params() == usual
+    assert BackgroundSubtractor(history=500, dist2Threshold=400.0, detectShadows=True).get_params() == usual
+    for theirs in (cv2.createBackgroundSubtractorMOG2(), cv2.createBackgroundSubtractorKNN()):
+        ours = BackgroundSubtractor()
+        for row in CONVERTED:
+            if theirs.getDefaultName().endswith(row.of):
+                value = getattr(theirs, f"get{capital(row.name)}")()
+                assert value == row.default == getattr(ours, f"get{capital(row.name)}")()
+                getattr(ours, f"set{capital(row.name)}")(value)
+        assert ours.get_params() == usual
+
+
+def test_the_table_has_every_name_of_opencv():
+    for theirs in (cv2.createBackgroundSubtractorMOG2(), cv2.createBackgroundSubtractorKNN()):
+        names = {name for name in dir(theirs) if name.startswith(("set", "get"))}
+        rows = [capital(row.name) for row in OPENCV_NAMES if theirs.getDefaultName().endswith(row.of)]
+        assert names - {"getBackgroundImage", "getDefaultName"} == {
+            f"{do}{row}" for row in rows for do in ("get", "set")
+        }
+        for name in set(dir(theirs)) - names - {"read", "write"}:
+            assert hasattr(BackgroundSubtractor, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "parameter", "converted"),
+    [
+        ("history", (50, 250, 1000), "absorb_after", (6, 30, 120)),
+        ("varThreshold", (4, 25, 100), "noise_factor", (1.25, 3.125, 6.25)),
+        ("dist2Threshold", (100, 900, 1600), "threshold", (0.04, 0.12, 0.16)),
+        ("detectShadows", (False, True), "shadows", ("merged", "on")),
+    ],
+)
+def test_a_value_is_converted_and_comes_back(name, values, parameter, converted):
+    usual = BackgroundSubtractor().get_params()
+    for value, expected in zip(values, converted, strict=True):
+        made, told = BackgroundSubtractor(**{name: value}), BackgroundSubtractor()
+        getattr(told, f"set{capital(name)}")(value)
+        assert made.get_params() == told.get_params() == {**usual, parameter: pytest.approx(expected)}
+        assert getattr(made, f"get{capital(name)}")() == value
+        (row,) = (row for row in CONVERTED if row.name == name)
+        assert type(getattr(made, f"get{capital(name)}")()) is type(row.default)
+
+
+def test_never_is_the_longest_history():
+    subtractor = BackgroundSubtractor(absorb_after=float("inf"))
+    assert subtractor.getHistory() == 10**9
+    assert BackgroundSubtractor(history=subtractor.getHistory()).get_params()["absorb_after"] > 1e8
+
+
+def test_shadows_are_labelled_as_opencv_does_it():
+    subtractor = BackgroundSubtractor()
+    assert (subtractor.getDetectShadows(), subtractor.getShadowValue()) == (True, 127)
+    subtractor.setShadowValue(0)
+    assert (subtractor.get_params()["shadows"], subtractor.getShadowValue()) == ("off", 0)
+    subtractor.setDetectShadows(True)
+    assert subtractor.getShadowValue() == 0
+    subtractor.setDetectShadows(False)
+    subtractor.setShadowValue(0)  # of shadows that are not detected
+    assert (subtractor.get_params()["shadows"], subtractor.getDetectShadows()) == ("merged", False)
+    with pytest.raises(ParameterError, match=r"shadowValue must be 127 or 0 \(the label of the background\), got 255"):
+        subtractor.setShadowValue(255)
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: row.name)
+def test_what_has_no_equivalent_is_refused_with_the_nearest(row):
+    subtractor = BackgroundSubtractor()
+    with pytest.raises(ParameterError) as caught:
+        BackgroundSubtractor(**{row.name: 3})
+    told = str(caught.value)
+    assert told.startswith(f"{row.name} has no equivalent here: {row.text}")
+    assert "\n" not in told
+    assert all(f"{name}=..." in told and name in SUBTRACTOR for name in row.ours)
+    for name in (f"set{capital(row.name)}", f"get{capital(row.name)}"):
+        assert not hasattr(subtractor, name)
+        with pytest.raises(ParameterError, match=f"^{name} has no equivalent here: "):
+            getattr(subtractor, name)(3)
+
+
+def test_other_names_are_not_there():
+    subtractor = BackgroundSubtractor()
+    assert subtractor.getDefaultName() == "BackgroundSubtractor_bgsub"
+    for name in ("read", "write"):
+        with pytest.raises(ParameterError, match=rf"{name} has no equivalent here: save\(path\) and Backgr"):
+            getattr(subtractor, name)(None)
+    for name in ("nothing", "get", "setNothing"):
+        with pytest.raises(AttributeError, match=f"'BackgroundSubtractor' object has no attribute '{name}'"):
+            getattr(subtractor, name)
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "message"),
+    [
+        ((500, 400, True), {}, "second argument is MOG2's varThreshold .* got 400; write dist2Threshold=400 for KNN's"),
+        ((500, 16, True, 1), {}, "at most history, varThreshold, detectShadows come without their names, got 4"),
+        ((500,), {"history": 300}, "history sets absorb_after, which is given already; leave one"),
+        ((), {"history": 300, "absorb_after": 5}, "history sets absorb_after, which is given already; leave one"),
+        ((), {"detectShadows": True, "shadows": "on"}, "detectShadows sets shadows, which is given already"),
+        ((0,), {}, r"history must be an integer in \[1, 1e\+09\], got 0"),
+        ((500, "16"), {}, r"varThreshold must be a number in \[1e-06, 25600\], got '16'"),
+        ((), {"dist2Threshold": -1}, r"dist2Threshold must be a number in \[1e-06, 250000\], got -1"),
+        ((), {"detectShadows": 1}, "detectShadows must be true or false, got 1"),
+        ((), {"shadowValue": 0}, "shadowValue has no equivalent here: 127 is 'on', 0 is 'off'"),
+        ((), {"Histroy": 300}, "unknown parameter 'Histroy'; allowed are rank, "),
+    ],
+)
+def test_wrong_arguments_are_named(values, named, message):
+    with pytest.raises(ParameterError, match=message):
+        BackgroundSubtractor(*values, **named)
+
+
+@pytest.mark.parametrize("name", ["history", "varThreshold", "dist2Threshold"])
+def test_the_ends_of_the_range_are_within_ours(name):
+    table = table_of(SubtractorArguments)
+    for value in (table[name].low, table[name].high):
+        assert BackgroundSubtractor(**{name: value}) is not None
+    with pytest.raises(ParameterError, match=f"{name} must be .*, got None"):
+        getattr(BackgroundSubtractor(), f"set{capital(name)}")(None)
+
+
+def test_a_umat_comes_back_for_one():
+    subtractor, other = BackgroundSubtractor(), BackgroundSubtractor()
+    mask = subtractor.apply(cv2.UMat(FRAME))
+    assert isinstance(mask, cv2.UMat)
+    np.testing.assert_array_equal(mask.get(), other.apply(FRAME))
+    frame, known = FRAME.copy(), np.zeros((20, 30), np.uint8)
+    frame[5:15, 5:15], known[:3] = 255, 1
+    given = cv2.UMat(np.full((20, 30), 9, np.uint8))
+    back = subtractor.apply(cv2.UMat(frame), given, knownForegroundMask=cv2.UMat(known))
+    expected = other.apply(frame, knownForegroundMask=known)
+    np.testing.assert_array_equal(given.get(), expected)
+    np.testing.assert_array_equal(back.get(), expected)
+    assert expected[0].all()
+    picture = cv2.UMat(np.zeros_like(FRAME))
+    assert isinstance(subtractor.getBackgroundImage(picture), cv2.UMat)
+    np.testing.assert_array_equal(picture.get(), other.getBackgroundImage())
+    np.testing.assert_array_equal(
+        subtractor.process(cv2.UMat(frame), -1, cv2.UMat(known)).mask, other.process(frame, -1, known).mask
+    )
+
+
+def test_arrays_of_other_makers_are_frames():
+    whole, mirrored = BackgroundSubtractor(), BackgroundSubtractor()
+    np.testing.assert_array_equal(whole.apply(memoryview(FRAME)), mirrored.apply(FRAME[:, ::-1])[:, ::-1])
+    four = np.dstack([FRAME, np.full((20, 30), 255, np.uint8)])
+    assert BackgroundSubtractor().apply(four, knownForegroundMask=np.ones((20, 30), bool)).min() == 255
+
+
+@pytest.mark.parametrize("frame", [None, np.zeros((0, 0, 3), np.uint8)])
+@pytest.mark.parametrize("seen", [0, 1])
+@pytest.mark.parametrize("on_change", ["error", "restart"])
+def test_no_frame_names_the_likely_cause_and_does_no_harm(frame, seen, on_change):
+    subtractor = BackgroundSubtractor(on_change=on_change)
+    masks = [subtractor.apply(FRAME) for _ in range(seen)]
+    for take in (lambda: subtractor.apply(frame, *masks), lambda: subtractor.process(frame)):
+        with pytest.raises(ParameterError, match=r"the video is over, the camera is gone or .* if not ok: break\)$"):
+            take()
+    assert subtractor.empty() == (seen == 0)
+    assert subtractor.apply(FRAME).shape == (20, 30)
+
+
+@pytest.mark.parametrize("other", [FRAME[:10], FRAME[..., 0], FRAME.astype(np.uint16)])
+def test_a_frame_of_another_kind_restarts_as_with_opencv(other):
+    subtractor, theirs = BackgroundSubtractor(on_change="restart"), cv2.createBackgroundSubtractorMOG2()
+    mask, mask_of_theirs = subtractor.apply(FRAME), theirs.apply(FRAME)
+    with pytest.raises(ParameterError, match="knownForegroundMask must have shape"):
+        subtractor.apply(other, knownForegroundMask=np.zeros((1, 1)))
+    assert subtractor.format.shape == FRAME.shape
+    for _ in range(2):
+        mask, mask_of_theirs = subtractor.apply(other, mask), theirs.apply(other, mask_of_theirs)
+        assert mask.shape == mask_of_theirs.shape == other.shape[:2]
+    np.testing.assert_array_equal(subtractor.getBackgroundImage(), other)
+    fresh = BackgroundSubtractor(on_change="restart")
+    fresh.apply(other)
+    np.testing.assert_array_equal(fresh.apply(other), mask)
+
+
+def test_a_restart_keeps_the_parameters_and_goes_into_a_file(tmp_path):
+    subtractor = BackgroundSubtractor(on_change="restart", rank=2)
+    subtractor.apply(FRAME)
+    subtractor.apply(FRAME[:10])
+    subtractor.save(tmp_path / "model.npz")
+    loaded = BackgroundSubtractor.load(tmp_path / "model.npz")
+    assert loaded.get_params() == subtractor.get_params()
+    assert loaded.get_params()["rank"] == 2
+    assert loaded.apply(FRAME).shape == (20, 30)
+
+
+def test_a_model_of_before_these_parameters_is_loaded():
+    subtractor = BackgroundSubtractor()
+    subtractor.apply(FRAME)
+    header, state = subtractor.snapshot()
+    del header["parameters"]["on_change"]
+    loaded = BackgroundSubtractor.from_snapshot(header, state)
+    assert loaded.get_params()["on_change"] == "error"
+    np.testing.assert_array_equal(loaded.apply(FRAME), subtractor.apply(FRAME))
+
+
+def test_arguments_in_the_order_of_opencvs_other_apply_are_named():
+    known = np.zeros((20, 30), np.uint8)
+    with pytest.raises(ParameterError, match=r"learningRate must be a number .* got an array of shape \(20, 30\)"):
+        BackgroundSubtractor().apply(FRAME, known, known)
+
+
+def test_every_setter_says_what_it_sets():
+    for row in CONVERTED:
+        setter = getattr(BackgroundSubtractor, f"set{capital(row.name)}")
+        assert any(f"`{name}`" in inspect.getdoc(setter) for name in row.ours)
