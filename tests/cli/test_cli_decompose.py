@@ -258,7 +258,7 @@ WRONG = [
         (),
         "'new.mat' is a MATLAB file of version 7.3 (HDF5), which cannot be read: save it with -v7, or as .npy",
     ),
-    ("x.npy", ("--rank", 41), "rank must be in 1..40 for samples of shape (40, 60), got 41"),
+    ("x.npy", ("--rank", 41), "rank must be in 1..40 for n_samples=40 and n_features=60, got 41"),
     ("x.npy", ("--observed", "line.npy"), "the mask 'line.npy' must have the shape (40, 60) of the matrix, got (9,)"),
     ("x.npy", ("--observed", "gone.npy"), "no such file: 'gone.npy'"),
     ("frames", ("--observed", "small.png"), "the mask 'small.png' must be 35x27 as the frames are, got 5x4"),

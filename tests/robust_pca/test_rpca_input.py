@@ -49,7 +49,7 @@ def test_the_default_rank(shape, rank):
         ({"rank": 0}, "rank must be an integer >= 1, got 0"),
         ({"rank": 2.0}, "rank must be an integer >= 1, got 2.0"),
         ({"rank": True}, "rank must be an integer >= 1, got True"),
-        ({"rank": 5}, r"rank must be in 1..4 for samples of shape \(4, 6\), got 5"),
+        ({"rank": 5}, "rank must be in 1..4 for n_samples=4 and n_features=6, got 5"),
         ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
         ({"p": 1.5}, r"p must be in \[0.001, 0.999\], got 1.5"),
         ({"quality": "good"}, "quality must be one of paper, fast, balanced, best, got 'good'"),

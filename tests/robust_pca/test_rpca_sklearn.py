@@ -25,7 +25,7 @@ ESTIMATORS = [
     RobustPCA(1, quality="fast", surrogate="atan", forgetting=0.1),
     RobustPCA(1, quality="best", surrogate="lp"),
     RobustPCA(quality="paper", iterations=10),
-    RobustPCA(1, center=True, scale=True),
+    RobustPCA(2, center=True, scale=True),
 ]
 
 

@@ -54,6 +54,7 @@ def test_noise_is_left_over_as_without(mean):
     model = RobustPCA(RANK, **BOTH).fit(X)
     assert gap(model, *parts) < 1.3 * plain
     assert model.noise_scale_ * np.median(model.scale_) == pytest.approx(0.1, rel=0.3)
+    np.testing.assert_allclose(model.transform(X), model.coefficients_, atol=2e-2)  # refined without the last direction
 
 
 @needs_compiler
