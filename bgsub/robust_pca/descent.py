@@ -16,10 +16,12 @@ from bgsub.robust_pca.factors import FactorProblem, balanced
 from bgsub.robust_pca.noise_and_rank import CLEAR, NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm
 from bgsub.robust_pca.scale import ResidualScale
 from bgsub.robust_pca.schedule import Task
+from bgsub.robust_pca.stragglers import mended
 from bgsub.robust_pca.svd import factor_svd
 
 _FIRST = np.sqrt(2)  # the first width, in scales of the data
 _FIRST_RESIDUAL = 6  # and at most this many scales of the first residual ...
+_LIFT = 1.6  # times the spectral norm of the influence, were its entries independent and one side very long
 _FIRST_WORST = 2  # ... or times its root mean square in the worst sample or feature
 _WIDTH = 3  # the width that a settled fit may go down to, in scales of its residual
 _CHECKED = 1.3  # fall of mu after which the singular values are looked at again
@@ -53,7 +55,7 @@ class Descent:
     def __init__(self, task: Task, strength: float, A: np.ndarray, B: np.ndarray) -> None:
         self._task, self._cost, self._pace = task, task.cost, task.pace
         self._ridge = strength
-        self._strength = strength * np.sqrt(A.shape[1])
+        self._strength = self._usual = strength * float(np.sqrt(A.shape[1]))
         self._scale = ResidualScale(task.cost.X, task.cost.observed, A.shape[1], task.settings.rng)
         self._data_scale = self._scale.of_data()
         self._least = task.tolerance * self._data_scale
@@ -77,6 +79,8 @@ class Descent:
         self._problem.evaluate(self._problem.point)
         first = self._task.first or min(_FIRST * self._data_scale, self._first_residual())
         self._set(max(first**2, self._end))
+        if self._task.bound:
+            self._lift()
         for _ in islice(self._task.budget, _STEPS):
             step = self._step()
             if step is not None:
@@ -87,7 +91,25 @@ class Descent:
             else:
                 self.ending = Ending.REST
             if self.ending is not None:
+                yield from self._mend()
                 return
+
+    def _mend(self) -> Iterator[Step]:
+        """Regress samples and features that were left behind; yield a step if it lowers the objective."""
+        cost, first = self._cost, (_FIRST * self._data_scale) ** 2
+        before = self._problem.evaluate(self._problem.point)
+        self._set(self.mu)
+        before = self._value
+        A, B = self._problem.A, self._problem.B
+        log = Surrogate("log", self.mu)
+        a = mended(cost.X, cost.observed, A, B, log, first, self._problem.ridge)
+        A = A if a is None else a
+        b = mended(cost.X.T, cost.observed.T, B, A, log, first, self._problem.ridge)
+        if a is None and b is None:
+            return
+        self._problem.point = np.concatenate([A, B if b is None else b])
+        self._value = self._problem.evaluate(self._problem.point)
+        yield self._seen(before, self._value)
 
     def _after(self, step: Step) -> Iterator[Step]:
         """Look whether `step` was the last one, and set the mu of the next; yield what a lower rank takes to try."""
@@ -97,6 +119,13 @@ class Descent:
             yield from self._try_fewer()
         if self.ending is None:
             self._lower(step)
+
+    def _lift(self) -> None:
+        """Raise the ridge above what the outliers of one sample or feature could pull, until the fit has settled."""
+        E = self._cost.influence
+        pull = _LIFT * float(np.linalg.norm(E)) / np.sqrt(min(E.shape))
+        self._strength = max(self._usual, pull * self._data_scale / self.mu)
+        self._set(self.mu)
 
     def _look_for_noise(self) -> None:
         """End where the residual has vanished, or at the mu below which it no longer falls."""
@@ -121,6 +150,10 @@ class Descent:
     def _lower(self, step: Step) -> None:
         """Lower mu, or end where it cannot fall and the last steps hardly gained."""
         self._waited += 1
+        if self._strength > self._usual and self._settled:
+            self._strength = self._usual
+            self._set(self.mu)
+            return
         mu = self._next()
         if mu < self.mu:
             self._set(mu)
@@ -189,12 +222,12 @@ class Descent:
         self._checked = self.mu
         A, values, B = factor_svd(self._problem.A, self._problem.B)
         noise = noise_norm(self._cost.influence)
-        rank = gap(values, noise)
+        rank = gap(values, noise, self._problem.ridge)
         if rank is not None or values[-1] > CLEAR * noise:
             self._checked = 0.0
         if rank is None:
             return None
-        task = replace(self._task, first=float(np.sqrt(self.mu)))
+        task = replace(self._task, first=float(np.sqrt(self.mu)), bound=False)
         return Descent(task, self._ridge, A[:, :rank] * values[:rank], B[:, :rank])
 
     def _adopt(self, other: Descent) -> None:
@@ -203,6 +236,7 @@ class Descent:
         point[:, : other._problem.point.shape[1]] = other._problem.point
         self._problem.point = point
         self._scale, self._strength, self.ending = other._scale, other._strength, other.ending or Ending.REST
+        self._usual = self._strength
         self._problem.evaluate(point)
         self._set(other.mu)
 

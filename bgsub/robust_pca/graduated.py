@@ -39,7 +39,7 @@ def graduation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Prog
     for progress in _numbered("part", _from_the_start(task, rank), 0):
         yield progress
     A, B = part.completed(_cut(cost), progress.coefficients, progress.components.T)
-    rest = replace(task, cost=cost, pace=COMPLETION, first=None, last=some.surrogate.scale)
+    rest = replace(task, cost=cost, pace=COMPLETION, first=None, last=some.surrogate.scale, bound=False)
     yield from _numbered("both", _graduate(rest, A, B), progress.iteration)
 
 

@@ -51,14 +51,29 @@ def noise_norm(E: np.ndarray) -> float:
 
 
 def is_noise(E: np.ndarray, rng: np.random.Generator) -> bool:
-    """Tell whether `E`, (n, m), has no singular value that stands out of those of independent entries.  O(m n)."""
+    """Tell whether `E`, (n, m), has no singular value that stands out of those with random signs.  O(m n).
+
+    Random signs leave nothing of a low rank, and the sizes of the entries as they are. `E` has them afterwards.
+
+    References
+    ----------
+    D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA via random signs, 2020.
+    """
+    norm = _spectral_norm(E, rng)
+    for row in E:
+        row *= 1 - 2 * rng.integers(0, 2, len(row), np.int8)
+    return norm <= _EDGE * _spectral_norm(E, rng)
+
+
+def _spectral_norm(E: np.ndarray, rng: np.random.Generator) -> float:
+    """Return the largest singular value nearly, by power iteration."""
     v = np.asarray(rng.standard_normal(E.shape[1]), E.dtype)
     for _ in range(_POWERS):
         v = E.T @ (E @ (v / max(np.linalg.norm(v), np.finfo(E.dtype).tiny)))
-    return float(np.sqrt(np.linalg.norm(v))) <= _EDGE * noise_norm(E)
+    return float(np.sqrt(np.linalg.norm(v)))
 
 
-def gap(values: np.ndarray, noise: float) -> int | None:
+def gap(values: np.ndarray, noise: float, ridge: float) -> int | None:
     """Return how many of the falling singular `values` are before a gap and stand out of `noise`; None for no gap."""
-    places = np.flatnonzero((values[1:] < _EMPTY * values[:-1]) & (values[:-1] > CLEAR * noise))
+    places = np.flatnonzero((values[1:] < _EMPTY * values[:-1]) & (values[:-1] + ridge > CLEAR * noise))
     return int(places[0]) + 1 if len(places) else None

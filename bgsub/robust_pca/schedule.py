@@ -46,3 +46,4 @@ class Task:
     last: float | None
     tolerance: float  # end when the scale of the residual is below this share of that of the data
     budget: Iterator[int]  # one item for each step that may be taken, by all fits together
+    bound: bool = True  # the rank may be below the one given
