@@ -36,8 +36,6 @@ napoleon_use_rtype = False
 napoleon_custom_sections = [("Attributes", "params_style")]  # a list, as the parameters; no entries of their own
 default_role = "py:obj"  # a link where there is such a name, else code
 
-smartquotes_action = "qe"  # no dashes of what are options
-
 html_theme = "furo"
 html_title = f"bgsub {release}"
 html_static_path = ["_static"]

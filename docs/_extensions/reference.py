@@ -106,15 +106,19 @@ def _fill(app, _docname, source):
     source[0] = _NAMES.sub(lambda found: describe(names_of(found[1]), home), source[0])
 
 
-def _no_links_of_words(_app, doctree):
-    """Take the links from plain words in the types of parameters, which would lead to any method of that name."""
+def _mend_links(_app, doctree):
+    """Let names of classes lead to them wherever they are, and plain words in the types of parameters nowhere."""
     for link in list(doctree.findall(addnodes.pending_xref)):
-        if link.get("refspecific") and link["reftarget"].islower():
+        if link.get("refdomain") != "py":
+            continue
+        if link["reftarget"][:1].isupper():
+            link["refspecific"] = True
+        elif link.get("refspecific") and link["reftarget"].islower():
             link.replace_self(link.children)
 
 
 def setup(app):
     """Fill the pages when they are read."""
     app.connect("source-read", _fill)
-    app.connect("doctree-read", _no_links_of_words)
+    app.connect("doctree-read", _mend_links)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -94,6 +94,8 @@ def test_every_public_name_is_described(site):
     for names in kept.values():
         assert names & described, names
     assert "bgsub.BackgroundSubtractor.apply" in described
+    signature = re.search(r'id="bgsub.BackgroundSubtractor".*?</dt>', text_of(site / "api.html"), re.DOTALL)[0]
+    assert "rank=3" in re.sub(r"<[^>]+>", "", signature)
 
 
 @pytest.mark.parametrize(
