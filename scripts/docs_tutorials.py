@@ -32,7 +32,7 @@ from pages import blocks  # noqa: E402 - it stands beside the tests of the pages
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 WINDOW_TOOLS = ("Xvfb", "xdotool", "import")
 MOST = 150_000  # bytes of a picture
-PAST_THE_START = 20  # seconds of a live run
+PAST_THE_START = 30  # seconds of a live run
 BGSUB = [sys.executable, "-m", "bgsub"]
 
 
@@ -133,9 +133,7 @@ PICTURES = {"files": files_pictures, "live": live_pictures, "python": python_pic
 # --- windows and browsers ---------------------------------------------------------------------------------------------
 
 
-def screenshot(
-    address: str, *, width: int = 1100, height: int, ready: Callable[[Any], None] | None = None
-) -> np.ndarray:
+def screenshot(address: str, height: int, ready: Callable[[Any], None] | None = None) -> np.ndarray:
     """Return what a browser shows of an address; `ready` waits for it, on playwright's page."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it may be missing
@@ -162,11 +160,8 @@ def running(*words: str, **environment: str) -> Iterator[str]:
     )
     try:
         assert process.stdout is not None
-        yield (
-            ""
-            if environment
-            else next(found[0] for line in process.stdout if (found := re.search(r"http://\S+", line)))
-        )
+        lines = () if environment else process.stdout
+        yield next((found[0] for line in lines if (found := re.search(r"http://\S+", line))), "")
     finally:
         process.terminate()
         process.wait()
