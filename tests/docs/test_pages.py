@@ -71,7 +71,7 @@ def check_settings(code):
     tomllib.loads(code)
     Path("page.toml").write_text(code, encoding="utf-8")
     for command in ("run", "live"):
-        assert invoke(["config", command, "--config", "page.toml"]) == 0, code
+        assert invoke(["--config", "page.toml", "config", command]) == 0, code
 
 
 @pytest.mark.parametrize("page", RUN)
