@@ -84,7 +84,12 @@ OPENCV_NAMES = (
     OpenCVName("dist2Threshold", _KNN, ("threshold",), "its square root is a distance of colours", 400.0, 0.5),
     OpenCVName("detectShadows", _BOTH, ("shadows",), "true labels shadows 127, false makes them foreground", True),
     OpenCVName("shadowValue", _BOTH, ("shadows",), "127 is 'on', 0 is 'off'; shadows have no other label", 127),
-    OpenCVName("shadowThreshold", _BOTH, ("shadows",), "how dark shadows are is found from the objects' outlines"),
+    OpenCVName(
+        "shadowThreshold",
+        _BOTH,
+        ("shadows",),
+        "shadows keep at least 0.35 of the light, or lie where objects are never lit",
+    ),
     OpenCVName("nMixtures", _MOG2, ("rank",), "the background is a subspace, not a mixture"),
     OpenCVName("backgroundRatio", (*_MOG2, *_MOG), ("absorb_after",), "there are seconds for what stands"),
     OpenCVName("complexityReductionThreshold", _MOG2, ("rank",), "there are no components to be dropped"),
