@@ -8,7 +8,7 @@ from scipy import sparse
 
 from bgsub import RobustPCA
 from bgsub.errors import ParameterError
-from bgsub.robust_pca import default_rank
+from bgsub.robust_pca.parameters import default_rank
 
 
 def test_parameters_can_be_read_and_set():

@@ -65,7 +65,7 @@ def decompose(
     samples : Samples
         What to split.
     rank : int, optional
-        Dimension of the subspace; by default see `bgsub.robust_pca.default_rank`.
+        Dimension of the subspace; by default see `bgsub.robust_pca.parameters.default_rank`.
     callback : callable, optional
         As that of `bgsub.RobustPCA`.
     **parameters

@@ -15,7 +15,7 @@ _MATRICES, _MASKS = 5.5, 4  # of the size of the samples at the peak of a fit wi
 def needed_memory(shape: tuple[int, int], rank: int | None, itemsize: int) -> int:
     """Return the bytes that a decomposition of samples (n, m) takes at its peak, the samples themselves included.
 
-    `rank` is by default that of `bgsub.robust_pca.default_rank`; `itemsize` the bytes of an entry: 4 or 8.
+    `rank` is by default that of `bgsub.robust_pca.parameters.default_rank`; `itemsize` the bytes of an entry: 4 or 8.
     """
     n, m = shape
     rank = default_rank(shape) if rank is None else rank
