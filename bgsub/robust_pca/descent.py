@@ -25,6 +25,7 @@ _LIFT = 1.6  # times the spectral norm of the influence, were its entries indepe
 _FIRST_WORST = 2  # ... or times its root mean square in the worst sample or feature
 _WIDTH = 3  # the width that a settled fit may go down to, in scales of its residual
 _CHECKED = 1.3  # fall of mu after which the singular values are looked at again
+_FEW = 0.75  # of the weight per entry that most samples and features have
 _VANISHED = 1e-3  # share of an earlier residual
 _TESTED = 1e-2  # of the first mu: the least at which the influence is tested
 _STEPS = 1000  # of one fit
@@ -96,20 +97,25 @@ class Descent:
 
     def _mend(self) -> Iterator[Step]:
         """Regress samples and features that were left behind; yield a step if it lowers the objective."""
-        cost, first = self._cost, (_FIRST * self._data_scale) ** 2
-        before = self._problem.evaluate(self._problem.point)
-        self._set(self.mu)
-        before = self._value
-        A, B = self._problem.A, self._problem.B
-        log = Surrogate("log", self.mu)
-        a = mended(cost.X, cost.observed, A, B, log, first, self._problem.ridge)
-        A = A if a is None else a
-        b = mended(cost.X.T, cost.observed.T, B, A, log, first, self._problem.ridge)
-        if a is None and b is None:
+        if self.ending is Ending.NOISE:  # it went back to an earlier point
+            self._problem.evaluate(self._problem.point)
+            self._set(self.mu)
+        few = self._stragglers()
+        if not len(few):
             return
-        self._problem.point = np.concatenate([A, B if b is None else b])
-        self._value = self._problem.evaluate(self._problem.point)
-        yield self._seen(before, self._value)
+        log, first = Surrogate("log", self.mu), (_FIRST * self._data_scale) ** 2
+        point = mended(self._cost, self._problem.point, few, log, first, self._problem.ridge)
+        before, after = self._value, self._problem.evaluate(point)
+        if after < before:
+            self._problem.point, self._value = point, after
+            yield self._seen(before, after)
+
+    def _stragglers(self) -> np.ndarray:
+        """Return the rows of the point with far less weight per entry than most: they fit some outliers.  O(m n)."""
+        r, e = self._cost.X - self._cost.low_rank, self._cost.influence
+        lost = np.concatenate([np.einsum(to, r, e, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
+        weight = 1 - lost / (self.mu * self._counts)
+        return np.flatnonzero(weight < _FEW * np.median(weight))
 
     def _after(self, step: Step) -> Iterator[Step]:
         """Look whether `step` was the last one, and set the mu of the next; yield what a lower rank takes to try."""
