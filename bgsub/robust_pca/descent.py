@@ -15,7 +15,7 @@ from bgsub.robust_pca.conjugate_gradient import ConjugateGradients
 from bgsub.robust_pca.factors import FactorProblem, balanced
 from bgsub.robust_pca.noise_and_rank import CLEAR, NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm
 from bgsub.robust_pca.scale import ResidualScale
-from bgsub.robust_pca.schedule import Task
+from bgsub.robust_pca.schedule import Pace, Task
 from bgsub.robust_pca.stragglers import mended
 from bgsub.robust_pca.svd import factor_svd
 
@@ -51,12 +51,11 @@ class Ending(Enum):
 
 
 class Descent:
-    """One fit at one strength of the ridge."""
+    """One fit at one pace."""
 
-    def __init__(self, task: Task, strength: float, A: np.ndarray, B: np.ndarray) -> None:
-        self._task, self._cost, self._pace = task, task.cost, task.pace
-        self._ridge = strength
-        self._strength = self._usual = strength * float(np.sqrt(A.shape[1]))
+    def __init__(self, task: Task, pace: Pace, A: np.ndarray, B: np.ndarray) -> None:
+        self._task, self._cost, self._pace = task, task.cost, pace
+        self._strength = self._usual = pace.ridge * float(np.sqrt(A.shape[1]))
         self._scale = ResidualScale(task.cost.X, task.cost.observed, A.shape[1], task.settings.rng)
         self._data_scale = self._scale.of_data()
         self._least = task.tolerance * self._data_scale
@@ -200,7 +199,7 @@ class Descent:
         self._cost.surrogate = surrogate.at_scale(np.sqrt(self.mu))
         self._problem.ridge = self._strength * self.mu / self._data_scale
         if self.ending is Ending.NOISE:
-            self._problem.ridge *= NORMAL_RIDGE / self._ridge
+            self._problem.ridge *= NORMAL_RIDGE / self._pace.ridge
         self._value = self._problem.evaluate(self._problem.point)
         yield self._seen(self._value, self._value)
         self._search = ConjugateGradients(self._problem, self._task.settings.rule, probing=False)
@@ -234,7 +233,7 @@ class Descent:
         if rank is None:
             return None
         task = replace(self._task, first=float(np.sqrt(self.mu)), bound=False)
-        return Descent(task, self._ridge, A[:, :rank] * values[:rank], B[:, :rank])
+        return Descent(task, self._pace, A[:, :rank] * values[:rank], B[:, :rank])
 
     def _adopt(self, other: Descent) -> None:
         """Take over a fit with fewer directions, filled up with empty ones."""
