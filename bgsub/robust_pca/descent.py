@@ -15,7 +15,7 @@ from bgsub.robust_pca.conjugate_gradient import ConjugateGradients
 from bgsub.robust_pca.factors import FactorProblem, balanced
 from bgsub.robust_pca.noise_and_rank import CLEAR, NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm
 from bgsub.robust_pca.scale import ResidualScale
-from bgsub.robust_pca.schedule import Task
+from bgsub.robust_pca.schedule import Pace, Task
 from bgsub.robust_pca.stragglers import mended
 from bgsub.robust_pca.svd import factor_svd
 
@@ -25,6 +25,7 @@ _LIFT = 1.6  # times the spectral norm of the influence, were its entries indepe
 _FIRST_WORST = 2  # ... or times its root mean square in the worst sample or feature
 _WIDTH = 3  # the width that a settled fit may go down to, in scales of its residual
 _CHECKED = 1.3  # fall of mu after which the singular values are looked at again
+_FEW = 0.75  # of the weight per entry that most samples and features have
 _VANISHED = 1e-3  # share of an earlier residual
 _TESTED = 1e-2  # of the first mu: the least at which the influence is tested
 _STEPS = 1000  # of one fit
@@ -50,12 +51,11 @@ class Ending(Enum):
 
 
 class Descent:
-    """One fit at one strength of the ridge."""
+    """One fit at one pace."""
 
-    def __init__(self, task: Task, strength: float, A: np.ndarray, B: np.ndarray) -> None:
-        self._task, self._cost, self._pace = task, task.cost, task.pace
-        self._ridge = strength
-        self._strength = self._usual = strength * float(np.sqrt(A.shape[1]))
+    def __init__(self, task: Task, pace: Pace, A: np.ndarray, B: np.ndarray) -> None:
+        self._task, self._cost, self._pace = task, task.cost, pace
+        self._strength = self._usual = pace.ridge * float(np.sqrt(A.shape[1]))
         self._scale = ResidualScale(task.cost.X, task.cost.observed, A.shape[1], task.settings.rng)
         self._data_scale = self._scale.of_data()
         self._least = task.tolerance * self._data_scale
@@ -96,20 +96,25 @@ class Descent:
 
     def _mend(self) -> Iterator[Step]:
         """Regress samples and features that were left behind; yield a step if it lowers the objective."""
-        cost, first = self._cost, (_FIRST * self._data_scale) ** 2
-        before = self._problem.evaluate(self._problem.point)
-        self._set(self.mu)
-        before = self._value
-        A, B = self._problem.A, self._problem.B
-        log = Surrogate("log", self.mu)
-        a = mended(cost.X, cost.observed, A, B, log, first, self._problem.ridge)
-        A = A if a is None else a
-        b = mended(cost.X.T, cost.observed.T, B, A, log, first, self._problem.ridge)
-        if a is None and b is None:
+        if self.ending is Ending.NOISE:  # it went back to an earlier point
+            self._problem.evaluate(self._problem.point)
+            self._set(self.mu)
+        few = self._stragglers()
+        if not len(few):
             return
-        self._problem.point = np.concatenate([A, B if b is None else b])
-        self._value = self._problem.evaluate(self._problem.point)
-        yield self._seen(before, self._value)
+        log, first = Surrogate("log", self.mu), (_FIRST * self._data_scale) ** 2
+        point = mended(self._cost, self._problem.point, few, log, first, self._problem.ridge)
+        before, after = self._value, self._problem.evaluate(point)
+        if after < before:
+            self._problem.point, self._value = point, after
+            yield self._seen(before, after)
+
+    def _stragglers(self) -> np.ndarray:
+        """Return the rows of the point with far less weight per entry than most: they fit some outliers.  O(m n)."""
+        r, e = self._cost.X - self._cost.low_rank, self._cost.influence
+        lost = np.concatenate([np.einsum(to, r, e, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
+        weight = 1 - lost / (self.mu * self._counts)
+        return np.flatnonzero(weight < _FEW * np.median(weight))
 
     def _after(self, step: Step) -> Iterator[Step]:
         """Look whether `step` was the last one, and set the mu of the next; yield what a lower rank takes to try."""
@@ -194,7 +199,7 @@ class Descent:
         self._cost.surrogate = surrogate.at_scale(np.sqrt(self.mu))
         self._problem.ridge = self._strength * self.mu / self._data_scale
         if self.ending is Ending.NOISE:
-            self._problem.ridge *= NORMAL_RIDGE / self._ridge
+            self._problem.ridge *= NORMAL_RIDGE / self._pace.ridge
         self._value = self._problem.evaluate(self._problem.point)
         yield self._seen(self._value, self._value)
         self._search = ConjugateGradients(self._problem, self._task.settings.rule, probing=False)
@@ -228,7 +233,7 @@ class Descent:
         if rank is None:
             return None
         task = replace(self._task, first=float(np.sqrt(self.mu)), bound=False)
-        return Descent(task, self._ridge, A[:, :rank] * values[:rank], B[:, :rank])
+        return Descent(task, self._pace, A[:, :rank] * values[:rank], B[:, :rank])
 
     def _adopt(self, other: Descent) -> None:
         """Take over a fit with fewer directions, filled up with empty ones."""

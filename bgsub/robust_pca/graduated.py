@@ -39,7 +39,7 @@ def graduation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Prog
     for progress in _numbered("part", _from_the_start(task, rank), 0):
         yield progress
     A, B = part.completed(_cut(cost), progress.coefficients, progress.components.T)
-    rest = replace(task, cost=cost, pace=COMPLETION, first=None, last=some.surrogate.scale, bound=False)
+    rest = replace(task, cost=cost, paces=COMPLETION, first=None, last=some.surrogate.scale, bound=False)
     yield from _numbered("both", _graduate(rest, A, B), progress.iteration)
 
 
@@ -50,7 +50,7 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
     return Task(
         settings=settings,
         cost=cost,
-        pace=PACES[settings.quality],
+        paces=PACES[settings.quality],
         first=width(settings.first),
         last=width(settings.last),
         tolerance=settings.tolerance_in(cost.X.dtype),
@@ -89,12 +89,12 @@ def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
     """Yield the steps of each fit and what is left to do with the best of them."""
     final = task.cost.surrogate
     best: Descent | None = None
-    for ridge in task.pace.ridges:
-        descent = Descent(task, ridge, A, B)
+    for pace in task.paces:
+        descent = Descent(task, pace, A, B)
         yield from descent.run()
         if best is None or (descent.ending is not None and descent.beats(best)):
             best = descent
-        if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not task.pace.doubts):
+        if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not pace.doubts):
             break
     if best is not None:
         yield from best.finish(final, repeated=best is not descent)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.settings import Settings
@@ -23,16 +23,19 @@ class Pace:
     rest: float
     hold: int  # steps to wait for it
     idle: float  # at the last mu, steps that gain less than this share of mu per entry end the fit
-    ridges: tuple[float, ...]  # strengths of the ridge; one fit for each, until one leaves nothing but outliers
-    doubts: bool = False  # whether a fit that leaves noise is repeated with the next ridge, too
+    ridge: float  # its strength
+    doubts: bool = False  # whether a fit that leaves noise is followed by the next one, too
 
 
-PACES = {
-    "fast": Pace(0.95, 0.05, 3e-3, 3, 1e-4, (1.2,)),
-    "balanced": Pace(0.95, 0.1, 1e-3, 2, 1e-5, (1.2, 1.7)),
-    "best": Pace(0.98, 0.5, 3e-4, 2, 1e-6, (1.2, 1.7, 0.8), doubts=True),
+_FAST = Pace(0.95, 0.05, 3e-3, 3, 1e-4, 1.2)
+_PATIENT = Pace(0.95, 0.1, 1e-3, 2, 1e-5, 1.2)
+_BEST = Pace(0.98, 0.5, 3e-4, 2, 1e-6, 1.2, doubts=True)
+PACES = {  # of the fits of a quality, one after another until one leaves nothing but outliers
+    "fast": (_FAST,),
+    "balanced": (replace(_FAST, idle=_PATIENT.idle), _PATIENT, replace(_PATIENT, ridge=1.7)),
+    "best": (_BEST, replace(_BEST, ridge=1.7), replace(_BEST, ridge=0.8)),
 }
-COMPLETION = Pace(0.6, 0.05, 3e-3, 1, 1e-4, (1.2,))  # where one factor is known already
+COMPLETION = (Pace(0.6, 0.05, 3e-3, 1, 1e-4, 1.2),)  # where one factor is known already
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Task:
 
     settings: Settings  # rule and generator are taken from them
     cost: RobustCost  # data and mask; its surrogate is the one of the result
-    pace: Pace
+    paces: tuple[Pace, ...]  # of the fits, see `PACES`
     first: float | None  # widths (`Surrogate.scale`) to begin and to end with; None takes them from the data
     last: float | None
     tolerance: float  # end when the scale of the residual is below this share of that of the data
