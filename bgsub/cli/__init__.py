@@ -23,7 +23,7 @@ from bgsub.cli.config import config
 from bgsub.cli.decompose import decompose
 from bgsub.cli.demo import demo
 from bgsub.cli.evaluate import evaluate
-from bgsub.cli.help import write_sections
+from bgsub.cli.help import HelpContext, write_sections
 from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
@@ -42,12 +42,16 @@ _GROUPS = {
 
 
 class Program(click.Group):
-    """The commands, in groups."""
+    """The commands, in groups, before the options."""
 
-    groups = _GROUPS
+    groups, context_class = _GROUPS, HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_sections(

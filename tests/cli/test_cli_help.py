@@ -14,7 +14,7 @@ from readme import ROOT
 from video_fakes import read_video, write_video
 
 from bgsub.cli import program
-from bgsub.cli.help import GROUPS, Option, by_group
+from bgsub.cli.help import GROUPS, SUBSPACE, Option, by_group
 from bgsub.cli.settings import long_names
 
 COMMANDS = pytest.mark.parametrize("name", list(program.commands))
@@ -72,6 +72,8 @@ def test_the_help_fits_the_terminal(shown, name, width):
         text = shown(name, flag, width)
         assert text.startswith(f"Usage: bgsub {name}")
         assert max(map(len, text.splitlines())) <= min(width, 100)
+        assert text.isascii()
+        assert not [line for line in text.splitlines() if line.endswith("-")]  # no option is broken in two
 
 
 @COMMANDS
@@ -135,8 +137,9 @@ def test_help_of_the_program_leads(shown):
     text = shown("")
     found = sections(text)
     assert text.splitlines()[2].startswith("  Find what moves in front of a fixed camera")
-    assert list(found)[-4:] == ["Separate", "Watch", "Measure", "Set up"]
-    listed = [row.split()[0] for group in list(found)[-4:] for row in found[group] if row[2] != " "]
+    groups = ["Separate", "Watch", "Measure", "Set up"]
+    assert list(found) == [*groups, "Options"]
+    listed = [row.split()[0] for group in groups for row in found[group] if row[2] != " "]
     assert listed == list(program.commands)
     for line in ("bgsub demo ", "bgsub live ", "bgsub run video.mp4 -o out "):
         assert f"\n    {line}" in text
@@ -203,7 +206,7 @@ def test_the_groups_are_there_for_other_programs():
     options = {option.name: option for option in program.commands["run"].params if isinstance(option, Option)}
     assert (options["views"].group, options["views"].common) == ("Output", True)
     assert (options["surrogate"].group, options["surrogate"].common) == (
-        "Subspace, with the symbols of the paper",
+        SUBSPACE,
         False,
     )
     assert json.dumps({group: [one.opts for one in members] for group, members in by_group(options.values())})
