@@ -91,9 +91,9 @@ def program(context: click.Context, verbose: bool, config: Path | None, no_confi
 
     \b
     Begin with:
-      bgsub demo                      a made scene, separated into bgsub-demo/
-      bgsub live                      the camera of this machine, in a window
-      bgsub run video.mp4 -o out      the masks of a video, in out/
+      bgsub demo                              a made scene, in bgsub-demo/
+      bgsub run bgsub-demo/input.mp4 -o out   masks of that video, or of yours
+      bgsub live                              the first camera, in a window
 
     bgsub COMMAND --help shows the options that most people need and examples. Every option can be set in a file
     bgsub.toml or as a variable BGSUB_OPTION as well; see bgsub config --help.

@@ -9,7 +9,6 @@ import click
 import cv2
 import numpy as np
 import pytest
-from numba import config
 from readme import ROOT
 from video_fakes import read_video, write_video
 
@@ -135,14 +134,27 @@ def test_defaults_and_choices_are_shown(shown, name):
 
 def test_help_of_the_program_leads(shown):
     text = shown("")
+    assert max(map(len, text.splitlines())) <= 80
     found = sections(text)
     assert text.splitlines()[2].startswith("  Find what moves in front of a fixed camera")
     groups = ["Separate", "Watch", "Measure", "Set up"]
     assert list(found) == [*groups, "Options"]
     listed = [row.split()[0] for group in groups for row in found[group] if row[2] != " "]
     assert listed == list(program.commands)
-    for line in ("bgsub demo ", "bgsub live ", "bgsub run video.mp4 -o out "):
+    for line in ("bgsub demo ", "bgsub run bgsub-demo/input.mp4 -o out ", "bgsub live "):
         assert f"\n    {line}" in text
+
+
+def test_the_commands_to_begin_with_lead_on(cli, tmp_path, monkeypatch):
+    """The second takes what the first has made."""
+    monkeypatch.chdir(tmp_path)
+    lines = program.help.partition("Begin with:")[2].strip().splitlines()
+    demo, run, live = (shlex.split(line.strip().partition("   ")[0])[1:] for line in lines[:3])
+    cli(*demo).ok()
+    answer = cli(*run).ok()
+    assert answer.out.startswith(f"video '{run[1]}': 300 frames of 320x240")
+    assert len(read_video(tmp_path / "out" / "mask.mkv")) == 300
+    assert live == ["live"]
 
 
 @pytest.mark.parametrize("words", [["run", "--help-all", "--rank", "no"], ["--no-config", "demo", "--help-all"]])
@@ -176,8 +188,6 @@ def place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("line", ON_FILES)
 def test_examples_run(cli, place, line, request):
-    if line == "bgsub bench" and config.DISABLE_JIT:
-        pytest.skip("300 frames of 320x240 take too long where nothing is compiled")
     if "batch" in line:
         pytest.importorskip("distributed", reason="batch needs Dask")
         request.getfixturevalue("serial")
