@@ -23,7 +23,7 @@ from bgsub.cli.config import config
 from bgsub.cli.decompose import decompose
 from bgsub.cli.demo import demo
 from bgsub.cli.evaluate import evaluate
-from bgsub.cli.help import write_sections
+from bgsub.cli.help import HelpContext, write_sections
 from bgsub.cli.live import live
 from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
 from bgsub.cli.run import run, track
@@ -42,12 +42,16 @@ _GROUPS = {
 
 
 class Program(click.Group):
-    """The commands, in groups."""
+    """The commands, in groups, before the options."""
 
-    groups = _GROUPS
+    groups, context_class = _GROUPS, HelpContext
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_sections(
@@ -87,9 +91,9 @@ def program(context: click.Context, verbose: bool, config: Path | None, no_confi
 
     \b
     Begin with:
-      bgsub demo                      a made scene, separated into bgsub-demo/
-      bgsub live                      the camera of this machine, in a window
-      bgsub run video.mp4 -o out      the masks of a video, in out/
+      bgsub demo                              a made scene, in bgsub-demo/
+      bgsub run bgsub-demo/input.mp4 -o out   masks of that video, or of yours
+      bgsub live                              the first camera, in a window
 
     bgsub COMMAND --help shows the options that most people need and examples. Every option can be set in a file
     bgsub.toml or as a variable BGSUB_OPTION as well; see bgsub config --help.

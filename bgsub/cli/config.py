@@ -35,6 +35,7 @@ class Row:
 
     @property
     def place(self) -> str:
+        """The file or the variable, or "default"."""
         return "default" if self.setting is None else self.setting.place
 
 

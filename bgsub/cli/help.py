@@ -22,6 +22,7 @@ GROUPS = (INPUT, SCREEN, OUTPUT, EVENTS, CLIPS, NOTICES, METHOD, SCENE, SUBSPACE
 
 _ALL = f"{__name__}.all"  # in the context: whether every option is wanted
 _WIDEST = 28  # what options take at most of a line
+_HYPHEN = "\N{NON-BREAKING HYPHEN}"
 _PARAGRAPHS = 2  # of the description, above the common options
 
 
@@ -49,6 +50,25 @@ class Option(click.Option):
         self.group, self.common = group, True
 
 
+class _Formatter(click.HelpFormatter):
+    """Breaks no line at a hyphen: an option stays whole."""
+
+    def write_text(self, text: str) -> None:
+        super().write_text(text.replace("-", _HYPHEN))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], *args: Any, **more: Any) -> None:
+        super().write_dl([(term, text.replace("-", _HYPHEN)) for term, text in rows], *args, **more)
+
+    def getvalue(self) -> str:
+        return super().getvalue().replace(_HYPHEN, "-")
+
+
+class HelpContext(click.Context):
+    """A context whose help breaks no option in two."""
+
+    formatter_class = _Formatter
+
+
 class HelpfulCommand(click.Command):
     """A command that shows its options in groups.
 
@@ -59,6 +79,8 @@ class HelpfulCommand(click.Command):
     examples : sequence of Example
         Command lines that run.
     """
+
+    context_class = HelpContext
 
     def __init__(
         self, *args: Any, common: Sequence[str] = (), examples: Sequence[Example] = (), **options: Any

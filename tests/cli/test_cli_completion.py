@@ -56,14 +56,11 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-def shell(name, code, **variables):
+def shell(name, code):
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed")
     words = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}[name]
-    environment = {**os.environ, **variables}
-    ended = subprocess.run(
-        [name, *words, code], capture_output=True, text=True, env=environment, check=False, timeout=120
-    )
+    ended = subprocess.run([name, *words, code], capture_output=True, text=True, check=False, timeout=120)
     assert (ended.returncode, ended.stderr) == (0, "")
     return ended.stdout.splitlines()
 

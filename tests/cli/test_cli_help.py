@@ -9,12 +9,11 @@ import click
 import cv2
 import numpy as np
 import pytest
-from numba import config
 from readme import ROOT
 from video_fakes import read_video, write_video
 
 from bgsub.cli import program
-from bgsub.cli.help import GROUPS, Option, by_group
+from bgsub.cli.help import GROUPS, SUBSPACE, Option, by_group
 from bgsub.cli.settings import long_names
 
 COMMANDS = pytest.mark.parametrize("name", list(program.commands))
@@ -72,6 +71,8 @@ def test_the_help_fits_the_terminal(shown, name, width):
         text = shown(name, flag, width)
         assert text.startswith(f"Usage: bgsub {name}")
         assert max(map(len, text.splitlines())) <= min(width, 100)
+        assert text.isascii()
+        assert not [line for line in text.splitlines() if line.endswith("-")]  # no option is broken in two
 
 
 @COMMANDS
@@ -133,13 +134,27 @@ def test_defaults_and_choices_are_shown(shown, name):
 
 def test_help_of_the_program_leads(shown):
     text = shown("")
+    assert max(map(len, text.splitlines())) <= 80
     found = sections(text)
     assert text.splitlines()[2].startswith("  Find what moves in front of a fixed camera")
-    assert list(found)[-4:] == ["Separate", "Watch", "Measure", "Set up"]
-    listed = [row.split()[0] for group in list(found)[-4:] for row in found[group] if row[2] != " "]
+    groups = ["Separate", "Watch", "Measure", "Set up"]
+    assert list(found) == [*groups, "Options"]
+    listed = [row.split()[0] for group in groups for row in found[group] if row[2] != " "]
     assert listed == list(program.commands)
-    for line in ("bgsub demo ", "bgsub live ", "bgsub run video.mp4 -o out "):
+    for line in ("bgsub demo ", "bgsub run bgsub-demo/input.mp4 -o out ", "bgsub live "):
         assert f"\n    {line}" in text
+
+
+def test_the_commands_to_begin_with_lead_on(cli, tmp_path, monkeypatch):
+    """The second takes what the first has made."""
+    monkeypatch.chdir(tmp_path)
+    lines = program.help.partition("Begin with:")[2].strip().splitlines()
+    demo, run, live = (shlex.split(line.strip().partition("   ")[0])[1:] for line in lines[:3])
+    cli(*demo).ok()
+    answer = cli(*run).ok()
+    assert answer.out.startswith(f"video '{run[1]}': 300 frames of 320x240")
+    assert len(read_video(tmp_path / "out" / "mask.mkv")) == 300
+    assert live == ["live"]
 
 
 @pytest.mark.parametrize("words", [["run", "--help-all", "--rank", "no"], ["--no-config", "demo", "--help-all"]])
@@ -173,8 +188,6 @@ def place(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("line", ON_FILES)
 def test_examples_run(cli, place, line, request):
-    if line == "bgsub bench" and config.DISABLE_JIT:
-        pytest.skip("300 frames of 320x240 take too long where nothing is compiled")
     if "batch" in line:
         pytest.importorskip("distributed", reason="batch needs Dask")
         request.getfixturevalue("serial")
@@ -203,7 +216,7 @@ def test_the_groups_are_there_for_other_programs():
     options = {option.name: option for option in program.commands["run"].params if isinstance(option, Option)}
     assert (options["views"].group, options["views"].common) == ("Output", True)
     assert (options["surrogate"].group, options["surrogate"].common) == (
-        "Subspace, with the symbols of the paper",
+        SUBSPACE,
         False,
     )
     assert json.dumps({group: [one.opts for one in members] for group, members in by_group(options.values())})

@@ -63,7 +63,10 @@ def test_outputs(text, spec, kind):
     assert str(spec) == spec.view + (spec.ending or "")
 
 
-ALL = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes, background-image"
+ALL = (
+    "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes, input, "
+    "background-image"
+)
 VIDEO = ".mkv, .avi, .mp4, .m4v, .mov, .webm"
 LOSSLESS = ".png, .tif, .webp, .npz"
 PANEL = f"{VIDEO}, {LOSSLESS}".replace(".png", ".png, .jpg")
