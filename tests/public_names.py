@@ -7,6 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = [".".join(stub.parent.relative_to(ROOT).parts) for stub in sorted((ROOT / "bgsub").rglob("__init__.pyi"))]
+PACKAGES.append("bgsub.video.notebook")  # a file that is imported by its name
 
 
 def public_names():

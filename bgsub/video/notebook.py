@@ -12,6 +12,8 @@ from bgsub.errors import ParameterError, import_optional
 from bgsub.separation import Separation
 from bgsub.video.views import get_view, to_uint8
 
+__all__ = ["Picture", "picture", "play"]
+
 
 class Picture:
     """An image that a notebook shows when it is the last value of a cell.
@@ -20,6 +22,13 @@ class Picture:
     ----------
     image : ndarray, (h, w), (h, w, 3) or (h, w, 4), uint8, uint16 or floating
         Blue first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.video.notebook import Picture
+    >>> Picture(np.zeros((48, 64, 3), np.uint8)).image.shape
+    (48, 64, 3)
     """
 
     def __init__(self, image: np.ndarray) -> None:
@@ -33,17 +42,60 @@ class Picture:
 
 
 def picture(separation: Separation, view: str = "panel") -> Picture:
-    """Return one view of a separation (see `bgsub.video.VIEWS`) as something that a notebook shows."""
+    """Return one view of a separation as something that a notebook shows.
+
+    Parameters
+    ----------
+    separation : Separation
+        One frame.
+    view : str, default "panel"
+        One of `bgsub.video.VIEWS`.
+
+    Returns
+    -------
+    Picture
+        To be the last value of a cell.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such view.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video.notebook import picture
+    >>> frame, separation = next(bgsub.separate("video.mp4"))
+    >>> picture(separation, "mask").image.shape
+    (48, 64)
+    """
     return Picture(get_view(view)(separation))
 
 
 def play(separations: Iterable[tuple[Any, Separation]], view: str = "panel", every: int = 5) -> None:
     """Show every so many-th frame of ``bgsub.separate(...)`` in place, as a film below the cell.
 
+    Parameters
+    ----------
+    separations : iterable of (Frame, Separation)
+        Used up by it.
+    view : str, default "panel"
+        One of `bgsub.video.VIEWS`.
+    every : int, default 5
+        Of each so many frames the first is shown.
+
     Raises
     ------
     DependencyError
         Where IPython is missing, that is outside a notebook.
+    ParameterError
+        If there is no such view, or `every` is below 1.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video.notebook import play
+    >>> play(bgsub.separate("video.mp4"), "overlay")  # doctest: +SKIP
     """
     if every < 1:
         raise ParameterError(f"every must be at least 1, got {every!r}")
