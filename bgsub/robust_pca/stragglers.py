@@ -48,9 +48,7 @@ def mended(
     return found
 
 
-def _stragglers(
-    X: np.ndarray, observed: np.ndarray, A: np.ndarray, B: np.ndarray, surrogate: Surrogate
-) -> np.ndarray:
+def _stragglers(X: np.ndarray, observed: np.ndarray, A: np.ndarray, B: np.ndarray, surrogate: Surrogate) -> np.ndarray:
     """Return the rows with far less weight per entry than most, the least weight first."""
     weight = np.empty(len(X))
     step = max(1, (1 << 19) // X.shape[1])
