@@ -9,6 +9,7 @@ from importlib import import_module
 
 import pytest
 from filelock import FileLock
+from numba import config
 from pages import DOCS, PAGES, ROOT
 
 from bgsub.cli import program
@@ -151,6 +152,7 @@ def test_links_to_files_of_the_repository_lead_somewhere(page):
             assert (path.parent / link).exists(), f"{page}: {link}"
 
 
+@pytest.mark.skipif(config.DISABLE_JIT, reason="hundreds of frames without compiled kernels")
 def test_figures_are_drawn_small_and_are_the_same_each_time(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     script = import_module("docs_figures")
