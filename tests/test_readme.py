@@ -60,7 +60,9 @@ def test_the_live_commands_are_understood(command):
 
 
 def test_nothing_is_shown_that_is_not_run():
-    assert len(re.findall(r"^```\w+$", README, re.MULTILINE)) == len(re.findall(r"^<!-- end -->$", README, re.MULTILINE))
+    assert len(re.findall(r"^```\w+$", README, re.MULTILINE)) == len(
+        re.findall(r"^<!-- end -->$", README, re.MULTILINE)
+    )
 
 
 def test_the_pictures_and_files_it_names_exist():
