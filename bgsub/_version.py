@@ -1,3 +1,3 @@
 """The version, in the one place where it is written down."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,7 +1,8 @@
-"""Make the pictures of the tutorials: run what their pages show, and draw what comes of it.
+"""Make the pictures of the tutorials and of some how-tos: run what their pages show, and draw what comes of it.
 
-python scripts/docs_tutorials.py writes docs/pictures/tutorial-*.webp; those of a page in a browser take playwright and
-chromium, that of a window Xvfb and ImageMagick. What cannot be had is said, and left as it is.
+python scripts/docs_tutorials.py writes docs/pictures/tutorial-*.webp and howto-matrices-*.webp. Those of a page in a
+browser take playwright and chromium, that of a window Xvfb, xdotool and ImageMagick. What cannot be had is said, and left
+as it is.
 """
 
 from __future__ import annotations
@@ -127,7 +128,19 @@ def python_pictures(names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], n
     yield "tune", lambda: tiles(("by default", busy.mask), ("threshold=0.2", names["strict_mask"]))
 
 
-PICTURES = {"files": files_pictures, "live": live_pictures, "python": python_pictures}
+def matrices_pictures(_names: dict[str, Any]) -> Iterator[tuple[str, Callable[[], np.ndarray]]]:
+    yield (
+        "plot",
+        lambda: cv2.resize(cv2.imread("parts/decomposition.png"), None, fx=0.7, fy=0.7, interpolation=cv2.INTER_AREA),
+    )
+
+
+PICTURES = {
+    "tutorial-files": files_pictures,
+    "tutorial-live": live_pictures,
+    "tutorial-python": python_pictures,
+    "howto-matrices": matrices_pictures,
+}
 
 
 # --- windows and browsers ---------------------------------------------------------------------------------------------
@@ -232,15 +245,16 @@ def write(path: Path, image: np.ndarray) -> None:
 
 
 def make(page: str, folder: Path, length: str | None = None) -> list[str]:
-    """Run a tutorial in a new folder and write its pictures; return those that could not be made, and why."""
+    """Run a page in a new folder and write its pictures; return those that could not be made, and why."""
     left = []
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as desk:
         os.chdir(desk)
+        Path("datasets").symlink_to(ROOT / "datasets")
         try:
-            for name, draw in PICTURES[page](run_page(f"tutorial-{page}.md", length)):
+            for name, draw in PICTURES[page](run_page(f"{page}.md", length)):
                 try:
-                    write(folder / f"tutorial-{page}-{name}.webp", draw())
+                    write(folder / f"{page}-{name}.webp", draw())
                 except CannotError as error:
                     left.append(f"{page}-{name}: {error}")
         finally:
@@ -249,7 +263,7 @@ def make(page: str, folder: Path, length: str | None = None) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Make the pictures of all tutorials, or of those that are named."""
+    """Make the pictures of all pages, or of those that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(PICTURES)}; all by default")
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "pictures")

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 from environments import QUICK, ROOT, fresh_environment, install, succeeds, write_tiny_frames
-from readme import README, block, write_video_of_100_seconds
+from readme import README, block
 
 from bgsub import __version__
 
 FOLDERS = ("bgsub", "datasets", "docs", "scripts", "tests")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
-FILES += ("Dockerfile", ".dockerignore")
+FILES += ("CHANGELOG.md", "CITATION.cff", "Dockerfile", ".dockerignore")
 
 
 @pytest.fixture(scope="module")
@@ -101,19 +101,16 @@ def test_the_long_description_needs_no_file(metadata):
     assert metadata["Description-Content-Type"] == "text/markdown"
     shown = metadata.get_payload()
     assert [link for link in re.findall(r"\]\(([^)]*)\)", shown) if not link.startswith("https://")] == []
-    assert shown.split("##")[-1].strip().startswith("The method")
-    assert len(shown) > 0.95 * len(README)
+    assert shown.split("##")[-1].strip().startswith("Citation")
+    assert len(shown) > 0.85 * len(README)
 
 
 def test_the_python_of_the_readme_runs(environment, tmp_path):
     write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
-    write_video_of_100_seconds(tmp_path / "video.mp4", rate=0.2)
-    lines = [block("python"), block("programs"), block("matrix"), "print(mask.shape, seen, bgsub.__file__)"]
-    program = "seen = []\ndef sink_or_function(frame, _): seen.append(frame.index)\n" + "\n".join(lines)
-    answer = succeeds(environment / "python", "-I", "-c", program, cwd=tmp_path, **QUICK).splitlines()
-    assert float(answer[0]) < 1e-5
+    program = block("python") + "\nprint(mask.shape, bgsub.__file__)"
+    answer = succeeds(environment / "python", "-I", "-c", program, cwd=tmp_path, **QUICK)
     place = next(Path(environment).parent.glob("lib/*/site-packages/bgsub/__init__.py"))
-    assert answer[1] == f"(16, 20) [18] {place}"
+    assert answer.strip() == f"(16, 20) {place}"
 
 
 @pytest.mark.parametrize("command", [["bgsub"], ["python", "-I", "-m", "bgsub"]])
@@ -123,5 +120,5 @@ def test_the_program_is_there(environment, tmp_path, command):
 
 
 def test_extras_are_found_in_what_is_installed(environment, tmp_path):
-    words = ["install", "--no-index", "--dry-run", "bgsub[all]"]  # as messages and README say; no index has bgsub
+    words = ["install", "--no-index", "--dry-run", "bgsub[all]"]  # as messages say; no index has bgsub
     assert "already satisfied: bgsub[all]" in succeeds(environment / "python", "-m", "pip", *words, cwd=tmp_path)

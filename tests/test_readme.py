@@ -2,15 +2,19 @@
 
 import re
 import shlex
-from pathlib import Path
 
 import numpy as np
 import pytest
-from readme import README, ROOT, block, write_video_of_100_seconds
+from readme import README, ROOT, block
 
-import bgsub
 from bgsub.cli import invoke
 from bgsub.cli.live import live
+
+
+def test_the_readme_is_short():
+    lines = README.splitlines()
+    assert len(lines) < 120
+    assert max(map(len, lines)) <= 160
 
 
 def test_the_two_commands_come_first_and_install_in_the_same_way():
@@ -24,7 +28,7 @@ def test_the_two_commands_come_first_and_install_in_the_same_way():
 
 def commands():
     main = block("main").split(" && ")[-1].removeprefix(".venv/bin/")
-    return [main, *block("commands").splitlines(), block("decompose")]
+    return [main, *block("commands").splitlines()]
 
 
 @pytest.mark.parametrize("command", commands())
@@ -43,38 +47,8 @@ def test_the_python_example_runs(monkeypatch):
     monkeypatch.chdir(ROOT)
     names = {}
     exec(compile(block("python"), "README.md", "exec"), names)
+    assert names["mask"].shape == names["frame"].image.shape[:2]
     assert set(np.unique(names["mask"])) <= {0, 127, 255}
-    assert names["background"].shape == names["frame"].image.shape
-
-
-def test_the_matrix_is_split(capsys):
-    exec(compile(block("matrix"), "README.md", "exec"), {})
-    assert float(capsys.readouterr().out) < 1e-5
-
-
-def test_the_loops_of_programs_run(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    write_video_of_100_seconds(Path("video.mp4"))
-    seen = []
-    names = {"bgsub": bgsub, "sink_or_function": lambda frame, _separation: seen.append(frame.index)}
-    exec(compile(block("programs"), "README.md", "exec"), names)
-    assert seen == [90, 92, 94, 96, 98]
-    assert isinstance(names["objects"], type(bgsub.find_objects(names["separation"])))
-
-
-def test_the_settings_hold(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("BGSUB_NO_CONFIG", raising=False)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
-    Path("bgsub.toml").write_text(block("toml"), encoding="utf-8")
-    assert invoke(["config", "run"]) == 0
-    shown = capsys.readouterr().out
-    assert re.search(r"^threshold = 0\.1 +# bgsub\.toml", shown, re.MULTILINE)
-    assert re.search(r'^save = \["mask", "panel\.mp4"\] +# bgsub\.toml', shown, re.MULTILINE)
-    for variable, command in (("BGSUB_THRESHOLD=0.2", "live"), ("BGSUB_RUN_SAVE=mask,panel.mp4", "run")):
-        monkeypatch.setenv(*variable.split("="))
-        assert invoke(["config", command]) == 0
-        assert variable.split("=")[0] in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("command", block("live").splitlines())
@@ -85,6 +59,34 @@ def test_the_live_commands_are_understood(command):
     assert context.params["cameras"] == (arguments[0],)
 
 
+def test_nothing_is_shown_that_is_not_run():
+    assert len(re.findall(r"^```\w+$", README, re.MULTILINE)) == len(
+        re.findall(r"^<!-- end -->$", README, re.MULTILINE)
+    )
+
+
 def test_the_pictures_and_files_it_names_exist():
-    for name in re.findall(r"\]\(([^)h][^)]*)\)", README) + re.findall(r"(scripts/[^` ]+\.py)", README):
+    for name in re.findall(r"\]\(([^)h][^)#]*)[^)]*\)", README):
         assert (ROOT / name).exists(), name
+
+
+def test_places_on_pages_exist():
+    for page, place in re.findall(r"\]\((docs/[\w-]+\.md)#([\w-]+)\)", README):
+        headings = re.findall(r"^#+ (.*)$", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE)
+        assert place in [heading.lower().replace(" ", "-") for heading in headings]
+
+
+def tables(text):
+    """The rows of the tables of a text, as lists of cells."""
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|")]
+
+
+def test_figures_are_those_of_the_page_of_measurements():
+    measured = tables((ROOT / "docs" / "measured.md").read_text(encoding="utf-8"))
+    speed = {(row[0].removesuffix(" colour"), row[1]): row for row in measured if row[0].endswith(" colour")}
+    for row in tables(README):
+        if "x" in row[0]:
+            frames, threads, ours, mog2, knn, ratio = row
+            assert speed[frames, threads][2:] == [ours, speed[frames, threads][3], mog2, knn, ratio]
+        elif row[0] not in {"frames", "---"}:
+            assert row in measured

@@ -13,7 +13,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cli_inputs import HEIGHT, PROGRAM, WIDTH, make_scene
-from readme import README
 from video_fakes import Writers, needs_pipes, read_video, write_video
 
 from bgsub._opencv import cv2
@@ -101,9 +100,8 @@ def test_boxes_and_privacy_go_through_a_pipe_too(cli, tmp_path, frames, folder):
 
 
 @needs_ffmpeg
-def test_the_pipe_of_the_readme(tmp_path, frames):
+def test_between_two_programs(tmp_path, frames):
     pytest.importorskip("av", reason="PyAV is not installed")
-    assert "`ffmpeg -i in.mp4 -f matroska - | bgsub run - -o - --save panel | ffplay -`" in README
     video = write_video(tmp_path / "in.avi", frames)
     with ffmpeg("-i", video, "-f", "matroska", "-c:v", "ffv1", "-", stdout=subprocess.PIPE) as sender:
         process = start(tmp_path, "run", "-", "-o", "-", "--save", "panel", *QUICK, stdin=sender.stdout)

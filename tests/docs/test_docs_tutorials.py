@@ -1,4 +1,4 @@
-"""The pictures of the tutorials are made of what their pages show."""
+"""The pictures of pages are made of what their pages show."""
 
 import importlib.util
 import re
@@ -9,8 +9,8 @@ from pages import DOCS, ROOT
 from bgsub._opencv import cv2
 
 PICTURES = DOCS / "pictures"
-TUTORIALS = ("files", "live", "python")
-SCREENS = {"files-summary", "live-page", "live-window"}
+PAGES = ("tutorial-files", "tutorial-live", "tutorial-python", "howto-matrices")
+SCREENS = {"tutorial-files-summary", "tutorial-live-page", "tutorial-live-window"}
 
 
 @pytest.fixture(scope="module")
@@ -21,25 +21,25 @@ def script():
     return module
 
 
-@pytest.mark.parametrize("page", TUTORIALS)
-def test_a_tutorial_shows_each_of_its_pictures(page):
-    shown = re.findall(r"\(pictures/(.*?)\)", (DOCS / f"tutorial-{page}.md").read_text(encoding="utf-8"))
-    assert sorted(shown) == sorted(path.name for path in PICTURES.glob(f"tutorial-{page}-*"))
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_shows_each_of_its_pictures(page):
+    shown = re.findall(r"\(pictures/(.*?)\)", (DOCS / f"{page}.md").read_text(encoding="utf-8"))
+    assert sorted(shown) == sorted(path.name for path in PICTURES.glob(f"{page}-*"))
     for name in shown:
         assert (PICTURES / name).stat().st_size < 150_000
         assert min(cv2.imread(str(PICTURES / name)).shape[:2]) >= 240
 
 
-@pytest.mark.parametrize("page", TUTORIALS)
+@pytest.mark.parametrize("page", PAGES)
 def test_the_pictures_are_made_anew(page, script, tmp_path, monkeypatch):
     """With short scenes, and without browser and window."""
     monkeypatch.setattr(script, "BROWSER", None)
     monkeypatch.setattr(script, "WINDOW_TOOLS", ("no-such-tool",))
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     left = script.make(page, tmp_path, length="10s")
-    made = {path.stem.removeprefix("tutorial-") for path in tmp_path.iterdir()}
+    made = {path.stem for path in tmp_path.iterdir()}
     assert {line.partition(":")[0] for line in left} == {name for name in SCREENS if name.startswith(page)}
-    assert made == {path.stem.removeprefix("tutorial-") for path in PICTURES.glob(f"tutorial-{page}-*")} - SCREENS
+    assert made == {path.stem for path in PICTURES.glob(f"{page}-*")} - SCREENS
 
 
 def test_what_a_picture_takes_is_named(script, monkeypatch):
