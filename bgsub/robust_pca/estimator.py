@@ -70,9 +70,10 @@ class RobustPCA(FittedSubspace):
         location; some rounds of reweighted least squares about it are the end. Without it the mean is one of the
         directions and loses digits: a mean of 1000 times what varies leaves an error of 4e-4 instead of 1e-7.
     scale : bool
-        Whether features are divided by their median absolute deviation, which changes neither rank nor outliers. Sizes
-        from 0.1 to 10 leave an error of 0.3 instead of 3e-7 without it. Where all features have the same noise it costs
-        a tenth more error. A feature of the same value in most samples is divided by the median of the others'.
+        Whether features are divided by their median absolute deviation, which changes neither rank nor outliers. With
+        sizes from 0.1 to 10, and noise of a tenth of each, the error is 0.1 without and 0.04 with it; without noise, at
+        a fifth of the full rank, 0.6 and 4e-7. Where all features have the same noise it costs a tenth more error. A
+        feature of the same value in most samples is divided by the median of the others' deviations.
     callback : callable, optional
         Called with a `Progress` after each step (half of an alternation); ends the fit if it returns True.
     verbose : int

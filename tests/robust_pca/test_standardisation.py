@@ -32,8 +32,22 @@ def gap(model, L, center, size):
 def test_means_and_sizes_do_not_matter(mean, decades, share, surrogate):
     X, *parts = spread(mean=mean, decades=decades, share=share)
     assert gap(RobustPCA(RANK, surrogate=surrogate, **BOTH).fit(X), *parts) < 2e-6
-    if decades:
-        assert gap(RobustPCA(RANK + bool(mean), surrogate=surrogate).fit(X), *parts) > 0.05
+
+
+@needs_compiler
+@pytest.mark.parametrize("share", [0.1, 0.3])
+def test_noise_in_proportion_to_the_sizes_needs_the_scale(share):
+    X, *parts = spread(mean=0, sigma=0.1, share=share)
+    plain, scaled = (gap(RobustPCA(RANK, scale=scale).fit(X), *parts) for scale in (False, True))
+    assert scaled < 0.06
+    assert plain > 1.3 * scaled
+
+
+@needs_compiler
+def test_a_large_mean_costs_digits_that_the_location_gives_back():
+    X, *parts = spread(mean=1e4, decades=0)
+    plain, centred = RobustPCA(RANK + 1).fit(X), RobustPCA(RANK, center=True).fit(X)
+    assert gap(centred, *parts) < 1e-2 * gap(plain, *parts)
 
 
 @needs_compiler
