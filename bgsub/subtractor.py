@@ -45,17 +45,17 @@ class BackgroundSubtractor(OpenCVNames):
     The first frames are served by a provisional model, their commonest colours; after `start_frames` frames a subspace
     is fitted to them by robust PCA and from then on tracked on the Grassmannian. The interface is that of OpenCV's
     BackgroundSubtractor, so that existing programs change their constructor only, which takes the arguments of MOG2's
-    and KNN's as well, see `bgsub.opencv_names`; it is no `cv2.BackgroundSubtractor` for `isinstance`. One instance
-    serves one stream and one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel for c channels
-    of uint8, 64 in colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the images of the
-    newest frame; during the start ``start_frames c + 16 c + 16`` besides.
+    and KNN's as well, see ``bgsub.opencv_names.OPENCV_NAMES``; it is no `cv2.BackgroundSubtractor` for `isinstance`.
+    One instance serves one stream and one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel
+    for c channels of uint8, 64 in colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the
+    images of the newest frame; during the start ``start_frames c + 16 c + 16`` besides.
 
     Parameters
     ----------
     rank : int, default 3
         Dimension k of the background subspace; a frame with fewer entries than that limits it.
     surrogate : {"atan", "log", "lp"}, default "atan"
-        l0-surrogate cost h.
+        l0-surrogate cost h, see `SubspaceTracker`.
     mu : float in [1e-12, 1e12], optional
         Smoothing of the cost, in its own unit; by default it flattens at three times a pixel's
         own noise, but between 0.02 and 0.06 of full scale.
@@ -65,20 +65,34 @@ class BackgroundSubtractor(OpenCVNames):
         Weight w of the newest frame.
     metric, line_search, gradient_carry, subset, random_state
         See `SubspaceTracker`.
-    threshold, noise_factor, median, neighbours, shadows, min_area
-        See `bgsub.scene.segmentation.Segmenter`.
+    threshold : float in [1e-6, 2], default 0.08
+        Least residual of a foreground pixel in colour, full scale is 1; of a grey one 0.58 times that.
+    noise_factor : float in [0, 100], default 2.5
+        The same in units of a pixel's own noise scale; a pixel needs both.
+    median : int in [1, 31], default 5
+        Side of the majority vote in pixels; even ones are made odd, 1 switches it off.
+    neighbours : int in [0, 5], default 1
+        Reach in pixels within which a moving background, such as leaves, is recognised; 0 switches it and its memory
+        off.
+    shadows : {"on", "off", "merged"} or bool, default "on"
+        Label of cast shadows: 127 ("on" or True), that of the background ("off") or of the foreground ("merged" or
+        False).
+    min_area : float in [0, 1], default 0.0002
+        Least area of a foreground region as a share of the frame.
     start_frames : int, default 50
         Frames n of the batch start, at least `rank`; at less than 2.5 frames per second only what 20 s hold, but 20.
     fps : float, default 25
         Frames per second of the stream; everything set in seconds refers to it.
     stabilise : bool, default True
-        Undo small movements of the camera; see `bgsub.scene.stabiliser`.
+        Undo small translations and rotations of the camera, up to a tenth of the frame's shorter side; masks are in the
+        coordinates of the frame.
     light : bool, default True
-        Explain sudden changes of the light; see `bgsub.scene.illumination`.
+        Explain sudden changes of the light by a gain field and a tone curve of the background.
     scene_changes : bool, default True
-        Recognise a covered lens and a cut to another scene; see `bgsub.scene.changes`.
+        Recognise a covered lens, and a cut to another scene or back, see `FrameEvent`.
     ghosts : bool, default True
-        Release the places that an object has left; see `bgsub.scene.standing_objects`.
+        Release the places that an object has left, after half a second, unless their background was seen for longer and
+        the edges are not clear.
     absorb_after : float, default 60
         Seconds until a standing object is background; inf for never.
     scale : float in [0.05, 1], default 1
@@ -91,14 +105,19 @@ class BackgroundSubtractor(OpenCVNames):
         12 bits in 16 wants 4095.
     on_change : {"error", "restart"}, default "error"
         What a frame of another size or type does: an error, or, as with OpenCV's, a new model that begins with it.
-    history : int, default 500
-        OpenCV's, in its place: sets `absorb_after`, in proportion.
-    varThreshold : float, default 16
-        MOG2's, in its place: sets `noise_factor`, in proportion to the square root.
-    detectShadows : bool, default True
+    history : int, optional
+        OpenCV's, in its place, 500 there: sets `absorb_after`, in proportion.
+    varThreshold : float, optional
+        MOG2's, in its place, 16 there: sets `noise_factor`, in proportion to the square root.
+    detectShadows : bool, optional
         OpenCV's, in its place: as `shadows`.
-    dist2Threshold : float, default 400
-        KNN's: sets `threshold`, in proportion to the square root.
+    dist2Threshold : float, optional
+        KNN's, 400 there: sets `threshold`, in proportion to the square root.
+
+    Raises
+    ------
+    ParameterError
+        For an unknown parameter, a value outside its range, a rank above `start_frames`, and what two names would set.
 
     Examples
     --------

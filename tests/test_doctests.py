@@ -15,7 +15,14 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 COMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") == "0"
 # What separates frames, or fits: as Python, that takes minutes.
 HEAVY = (
-    *("process_video", "separate(", "run_job", ".run(", ".process(", ".fit(", "fit(", "evaluate(", "compare("),
+    "process_video",
+    "separate(",
+    "run_job",
+    ".run(",
+    ".process(",
+    "fit(",
+    "evaluate(",
+    "compare(",
     "decomposition(",
 )
 

@@ -37,11 +37,12 @@ class RobustPCA(FittedSubspace):
     rank : int, optional
         Dimension k of the subspace, from 1 to ``min(n_samples, n_features)``; it may be above the true one. Default: 3,
         or a quarter of ``min(n_samples, n_features)`` if that is less, at least 1.
-    surrogate : {"log", "lp", "atan"}
-        Cost of the residual, see `bgsub.numerics.surrogates`.
-    p : float in [0.001, 0.999]
+    surrogate : {"log", "lp", "atan"}, default "log"
+        Cost h of the residual r: ``(mu/2) log(1 + r^2/mu)``, ``(mu/p) (1 + r^2/mu)^(p/2)`` or
+        ``(mu^2/2) atan(r/mu)^2``, each with curvature one at zero.
+    p : float in [0.001, 0.999], default 0.5
         Exponent of ``lp``.
-    quality : {"balanced", "fast", "best", "paper"}
+    quality : {"balanced", "fast", "best", "paper"}, default "balanced"
         How patiently mu falls, see Notes. "fast" is enough away from the limits of recovery, with all or most entries
         observed; "best" is slower by a factor of 2 to 3, and always repeats the fit with other strengths of the ridge
         unless nothing but outliers is left ("balanced" does so only if it finds no end); "paper" is algorithms 1 to 4
@@ -57,26 +58,26 @@ class RobustPCA(FittedSubspace):
         The fit ends when the residual of the inliers falls below this share of the data (default 5e-7; at least some
         units of rounding). For "paper", a half ends early when a step lowers the objective by less than this share of
         it (default 1e-7).
-    inner_iterations : int
+    inner_iterations : int, default 5
         Largest number of steps in each half of an alternation of "paper".
-    conjugate : {"hestenes-stiefel", "fletcher-reeves"}
+    conjugate : {"hestenes-stiefel", "fletcher-reeves"}, default "hestenes-stiefel"
         Formula for the conjugate direction.
-    forgetting : float in [0, 1)
-        For `partial_fit`: share of its weight that the past loses with each new sample. 0, the default, remembers all
+    forgetting : float in [0, 1), default 0
+        For `partial_fit`: share of its weight that the past loses with each new sample. 0 remembers all
         samples alike, for a subspace that does not move.
-    center : bool
+    center : bool, default False
         Whether a location is found, too, and the subspace is that about it. The medians of the features, which outliers
         bend, are taken off first, then the fit has one direction more, and the mean of its low-rank part is the
         location; some rounds of reweighted least squares about it are the end. Without it the mean is one of the
         directions and loses digits: a mean of 1000 times what varies leaves an error of 4e-4 instead of 1e-7.
-    scale : bool
+    scale : bool, default False
         Whether features are divided by their median absolute deviation, which changes neither rank nor outliers. With
         sizes from 0.1 to 10, and noise of a tenth of each, the error is 0.1 without and 0.04 with it; without noise, at
         a fifth of the full rank, 0.6 and 4e-7. Where all features have the same noise it costs a tenth more error. A
         feature of the same value in most samples is divided by the median of the others' deviations.
     callback : callable, optional
         Called with a `Progress` after each step (half of an alternation); ends the fit if it returns True.
-    verbose : int
+    verbose : int, default 0
         Log every so many-th step to the logger ``bgsub`` at level INFO; 0 for none.
     random_state : int, Generator or None
         Seed of the random start and of the entries that the scale of the residual is taken from. None means 0: fits are
@@ -115,12 +116,13 @@ class RobustPCA(FittedSubspace):
     Notes
     -----
     The paper alternates between subspace and coefficients for a fixed sequence of mu. Here both factors of ``L = A B'``
-    move at once, by conjugate gradients in a scaled metric (`bgsub.robust_pca.factors`), and mu follows the residual of
-    the inliers as far as the fit has settled (`bgsub.robust_pca.schedule`). Where the residual no longer follows mu, it
-    is noise, and mu goes back to where the two met. A ridge that fades with mu keeps out of the fit, while mu is large,
-    what does not stand above the outliers (`bgsub.robust_pca.graduated`); it makes the difference near the limits of
-    recovery (`scripts/paper/README.md` has the phase diagrams), and shows a bound above the rank: directions that stay
-    empty while all others stand out are left out, if the fit without them leaves nothing of low rank.
+    move at once, by conjugate gradients in a scaled metric (``bgsub/robust_pca/factors.py``), and mu follows the
+    residual of the inliers as far as the fit has settled (``bgsub/robust_pca/schedule.py``). Where the residual no
+    longer follows mu, it is noise, and mu goes back to where the two met. A ridge that fades with mu keeps out of the
+    fit, while mu is large, what does not stand above the outliers (``bgsub/robust_pca/graduated.py``); it makes the
+    difference near the limits of recovery (``scripts/paper/README.md`` has the phase diagrams), and shows a bound above
+    the rank: directions that stay empty while all others stand out are left out, if the fit without them leaves nothing
+    of low rank.
 
     Where one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted
     first, which gives the factor of the short side; the whole then takes a few steps.
@@ -140,6 +142,7 @@ class RobustPCA(FittedSubspace):
     Examples
     --------
     >>> import numpy as np
+    >>> from bgsub import RobustPCA
     >>> rng = np.random.default_rng(0)
     >>> low_rank = rng.standard_normal((60, 2)) @ rng.standard_normal((2, 80))
     >>> X = low_rank + (rng.random((60, 80)) < 0.1) * rng.uniform(-5, 5, (60, 80))
@@ -212,6 +215,7 @@ class RobustPCA(FittedSubspace):
         Examples
         --------
         >>> import numpy as np
+        >>> from bgsub import RobustPCA
         >>> X = np.outer([1.0, 2.0, 3.0, 4.0], [1.0, 1.0, 2.0, 3.0, 5.0])
         >>> X[1, 2], X[3, 0] = 90.0, np.nan
         >>> model = RobustPCA(rank=1).fit(X)
@@ -274,6 +278,7 @@ class RobustPCA(FittedSubspace):
         Examples
         --------
         >>> import numpy as np
+        >>> from bgsub import RobustPCA
         >>> from bgsub.synthetic import low_rank_plus_sparse
         >>> X, L, S, _ = low_rank_plus_sparse(200, 40, 2, 0.1, seed=0)
         >>> model = RobustPCA(rank=2)
@@ -308,6 +313,7 @@ class RobustPCA(FittedSubspace):
         Examples
         --------
         >>> import numpy as np
+        >>> from bgsub import RobustPCA
         >>> X = np.outer([1.0, 2.0, 3.0], [2.0, 2.0, 1.0])
         >>> RobustPCA(rank=1).fit_transform(X).round(3)
         array([[3.],

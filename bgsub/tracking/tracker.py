@@ -37,7 +37,8 @@ class SubspaceTracker:
         Dimension k of the subspace; "auto" takes directions up and drops them as the stream demands, from one in a
         cold start and from `max_rank` after `fit`. It needs `mu` or `forgetting` to be left to the tracker.
     surrogate : {"atan", "log", "lp"}, default "atan"
-        Cost h of the residual.
+        Cost h of the residual r: ``(mu^2/2) atan(r/mu)^2``, ``(mu/2) log(1 + r^2/mu)`` or
+        ``(mu/p) (1 + r^2/mu)^(p/2)``, each with curvature one at zero.
     mu : float in [1e-12, 1e12], optional
         Smoothing parameter in the surrogate's unit. By default the cost of every entry has a scale of its own: it
         flattens at four times the median of that entry's residual.

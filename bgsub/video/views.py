@@ -143,7 +143,7 @@ VIEWS: dict[str, Callable[[Separation], np.ndarray]] = {
 """The views by name, each a function of a `Separation`.
 
 ``mask`` (h, w) uint8; ``input``, ``background`` and ``foreground`` in shape and dtype of the frame; ``residual`` (h, w)
-uint8, `RESIDUAL_GAIN` times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, in
+uint8, 4 times the residual of full scale 1.0, saturating at 255; ``probability`` (h, w) uint8, in
 255ths; ``cutout`` (h, w, 4) uint8, the frame with the foreground as alpha channel (0 or 255); ``overlay`` (foreground
 tinted) and ``contours`` (outlined) (h, w, 3) uint8; ``panel`` (2h, 2w, 3) uint8; ``boxes`` the frame with what was
 found in it, (h, w, 3) uint8. These last four show boxes, and are larger where the frame is small, if the separation

@@ -31,10 +31,10 @@ def test_shapes_and_types(shape, dtype):
     views = {name: view(separation) for name, view in VIEWS.items()}
     height, width = shape[:2]
     names = ["mask", "background", "foreground", "residual", "probability", "cutout", "overlay", "contours"]
-    assert list(views) == [*names, "panel", "boxes"]
+    assert list(views) == [*names, "panel", "boxes", "input"]
     expected = {
         **dict.fromkeys(("mask", "residual", "probability"), ((height, width), np.uint8)),
-        **dict.fromkeys(("background", "foreground"), (shape, dtype)),
+        **dict.fromkeys(("background", "foreground", "input"), (shape, dtype)),
         "cutout": ((height, width, 4), np.uint8),
         **dict.fromkeys(("overlay", "contours", "boxes"), ((height, width, 3), np.uint8)),
         "panel": ((2 * height, 2 * width, 3), np.uint8),
@@ -160,6 +160,6 @@ def test_full_scale(image, expected):
 def test_other_types_and_views_are_refused():
     with says(ParameterError, "an image must be uint8, uint16 or floating, got int32"):
         to_bgr8(np.zeros((2, 2), np.int32))
-    allowed = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes"
+    allowed = "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes, input"
     with says(ParameterError, f"view must be one of {allowed}, got 'maks'"):
         get_view("maks")
