@@ -24,7 +24,6 @@ extensions = [
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["_extensions"]
 nitpicky = False  # types in docstrings are words
-suppress_warnings = ["toc.not_readable"]  # pages of the contents that are still to be written
 
 myst_enable_extensions = ["dollarmath", "amsmath", "deflist", "fieldlist", "colon_fence", "attrs_block"]
 myst_heading_anchors = 3
