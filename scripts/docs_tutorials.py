@@ -1,8 +1,8 @@
 """Make the pictures of the tutorials and of some how-tos: run what their pages show, and draw what comes of it.
 
 python scripts/docs_tutorials.py writes docs/pictures/tutorial-*.webp and howto-matrices-*.webp. Those of a page in a
-browser take playwright and chromium, that of a window Xvfb, xdotool and ImageMagick. What cannot be had is said, and left
-as it is.
+browser take playwright and chromium, that of a window Xvfb, xdotool and ImageMagick. What cannot be had is said, and
+left as it is.
 """
 
 from __future__ import annotations

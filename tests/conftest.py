@@ -20,6 +20,8 @@ ROOT = Path(__file__).parent
 STREAMS = (
     "attacks",
     "cli",
+    "docs/test_docs_tutorials.py",
+    "docs/test_pages.py",
     "jobs/batch",
     "jobs/test_jobs.py",
     "live",
