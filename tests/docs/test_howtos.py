@@ -90,8 +90,12 @@ def tuning():
 def test_each_parameter_of_the_page_on_tuning_has_its_picture(tuning):
     page = read("tuning.md")
     for name, case in tuning.CASES.items():
-        (values,) = re.findall(rf"^## {name}$.*?^!\[{name} ([^\]]+)\]\(pictures/tuning-{name}\.jpg\)$", page, re.M | re.S)
-        told = [{"off": "False", "on": "True"}.get(word, word) for word in re.findall(r"[\w.]+", values) if word != "and"]
+        (values,) = re.findall(
+            rf"^## {name}$.*?^!\[{name} ([^\]]+)\]\(pictures/tuning-{name}\.jpg\)$", page, re.M | re.S
+        )
+        told = [
+            {"off": "False", "on": "True"}.get(word, word) for word in re.findall(r"[\w.]+", values) if word != "and"
+        ]
         if name != "shadows":
             assert told == [f"{value:g}" if isinstance(value, float) else str(value) for value in case.values]
         assert SUBTRACTOR[name].default in case.values
