@@ -59,7 +59,6 @@ CASES = {
     "stabilise": Case((False, True), "street", {"lamps": False, "shake": 2.0}),
     "light": Case((False, True), "lobby"),
     "scale": Case((0.25, 0.5, 1.0), "street", {"lamps": False}),
-    "start_frames": Case((5, 50, 200), "lobby", {"lamps": False, "walkers": 8, "empty_start": 0}, scored=6),
 }
 
 

@@ -110,6 +110,15 @@ class FittedSubspace(Estimator):
         unit = np.broadcast_to(np.log(self.scale_, dtype=np.float64), observed.shape)[observed].mean()
         return log_likelihood(residual, least_residual(standard, observed, U.shape[1])) - float(unit)
 
+    def _held_back_cost(self, X: np.ndarray) -> float:
+        """Return the mean cost, above that of 0, of entries of samples that are predicted from the others.
+
+        It is in the unit of the cost, so that two fits can be told apart by its ratio, which `score` cannot.
+        """
+        standard, observed, U, surrogate, first = self._regression(X, None, None)
+        cost = surrogate.value(held_back_residual(standard, observed, U, surrogate, first))
+        return float(np.mean(cost, dtype=np.float64) - surrogate.value(np.zeros(1))[0])
+
     def inverse_transform(self, Y: np.ndarray) -> np.ndarray:
         """Return the low-rank samples for coefficients.
 

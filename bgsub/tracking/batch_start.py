@@ -159,7 +159,7 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
     What a swaying tree or a flickering lamp does in one half of the time, it does in the other; the directions of an
     object that passes, or stands there for a while, explain that and nothing else. Both halves are cross-validated
     against each other: the cost of entries that their frame's coefficients were found without, see
-    `RobustPCA.score`. At most four fifths of the cost without them must be left, both ways: of an object that
+    `RobustPCA._held_back_cost`. At most four fifths of the cost without them must be left, both ways: of an object that
     stands there in one half only, that half tells enough to explain the other, but not the other way round. Where
     there is too little to find that out, they are taken for earned.
 
@@ -175,7 +175,7 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
     with one_blas_thread():
         for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
             fits = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS) for k in (1, rank))
-            still, moving = (-model.score(other) for model in fits)
+            still, moving = (model._held_back_cost(other) for model in fits)
             if moving >= _EARNED * still:
                 return False
     return True
