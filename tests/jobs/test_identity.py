@@ -74,6 +74,13 @@ def test_it_survives_json_and_names_what_differs(folder):
         identity(replace(job, parameters={"musk": 1}), folder)
 
 
+def test_what_never_happens_within_a_source_tells_no_jobs_apart(folder):
+    job = Job(str(folder), Path("out"))
+    restarting = replace(job, parameters={"on_change": "restart"})
+    assert identity(job, folder) == identity(restarting, folder)
+    assert identity(job, folder) != identity(replace(job, parameters={"rank": 2}), folder)
+
+
 def test_the_fingerprint_tells_options_apart_and_not_files(tmp_path):
     model = tmp_path / "m.npz"
     model.write_bytes(b"1")
