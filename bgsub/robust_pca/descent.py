@@ -65,11 +65,16 @@ class Descent:
         self._problem = FactorProblem(task.cost, np.concatenate(balanced(A, B)), 0.0)
         self._search = ConjugateGradients(self._problem, task.settings.rule, probing=False)
         self._residual = self._scale.of_residual(A, B)
-        self._checked = np.inf
+        self._checked = np.inf if task.bound else 0.0
         self._floor = NoiseFloor()
         self._waited = self._rests = 0
+        self._value = np.inf
         self.ending: Ending | None = None  # also of a fit that was cut short
         self.mu = np.inf  # so far, that of ``log``
+
+    def take_over(self, mu: float, ending: Ending) -> None:
+        """Have come to `ending` at `mu` already."""
+        self.mu, self.ending = mu, ending
 
     def run(self) -> Iterator[Step]:
         """Yield each step down to the last width, the noise, or nothing left but outliers."""

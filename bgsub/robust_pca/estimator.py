@@ -44,9 +44,9 @@ class RobustPCA(FittedSubspace):
         Exponent of ``lp``.
     quality : {"balanced", "fast", "best", "paper"}, default "balanced"
         How patiently mu falls, see Notes. "fast" is enough away from the limits of recovery, with all or most entries
-        observed; "best" is slower by a factor of 2 to 3, and always repeats the fit with other strengths of the ridge
-        unless nothing but outliers is left ("balanced" does so only if it finds no end); "paper" is algorithms 1 to 4
-        as printed.
+        observed; "balanced" does the same, and repeats the fit more patiently if it finds no end; "best" is slower by a
+        factor of 2 to 3, and always repeats the fit with other strengths of the ridge unless nothing but outliers is
+        left; "paper" is algorithms 1 to 4 as printed.
     mu_start, mu_end : float, optional
         First and last smoothing parameter, in the unit of the surrogate (intensity squared; ``atan``: intensity).
         Default: from the data; mu ends where the residual of the inliers is noise, or has vanished. For "paper", made
@@ -125,12 +125,14 @@ class RobustPCA(FittedSubspace):
     of low rank.
 
     Where one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted
-    first, which gives the factor of the short side; the whole then takes a few steps.
+    first, which gives the factor of the short side; the whole then takes a few steps. Samples and features with far
+    less weight than most at the end are regressed once more from nothing (`bgsub.robust_pca.stragglers`).
 
     The path is followed with ``log``; another surrogate takes over at the last mu. The error that is left is of the
     order of mu for ``log`` and ``atan`` and mu^(1 - p/2) for ``lp``, so that the floor is the rounding.
 
-    float32 samples are computed in float32, all others in float64. One step costs about ``6 m n k`` multiplications in
+    float32 samples are computed in float32, all others in float64, "fast" and "balanced" in float32 until its rounding
+    is reached. One step costs about ``6 m n k`` multiplications in
     BLAS, one pass of a compiled kernel over the matrix and O((m + n) k^2 + k^3). Memory: X, two more matrices of its
     size, which become `low_rank_` and `sparse_`, and a mask of one byte per entry; another copy of X if it has missing
     entries or another type, and one if it is centred or scaled.

@@ -10,7 +10,7 @@ large, only what stands above the outliers is let in; it fades with mu, and so d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -18,8 +18,8 @@ import numpy as np
 from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.descent import Descent, Ending, Step
 from bgsub.robust_pca.progress import Progress
-from bgsub.robust_pca.scale import clipped
-from bgsub.robust_pca.schedule import COMPLETION, PACES, Task
+from bgsub.robust_pca.scale import clipped, scale_of_data
+from bgsub.robust_pca.schedule import COMPLETION, PACES, Pace, Task
 from bgsub.robust_pca.settings import Settings
 from bgsub.robust_pca.subsampling import part_of
 from bgsub.robust_pca.svd import fill_missing, random_svd
@@ -66,8 +66,15 @@ def _numbered(half: str, steps: Iterator[Step], taken: int) -> Iterator[Progress
 
 
 def _from_the_start(task: Task, rank: int) -> Iterator[Step]:
-    U, Y = random_svd(_cut(task.cost), rank, task.settings.rng)
-    return _graduate(task, Y.T, U)
+    unit = _unit(task)
+    U, Y = random_svd((_cut(task.cost) / unit).astype(np.float32), rank, task.settings.rng)
+    real = task.cost.X.dtype
+    return _graduate(task, unit * Y.T.astype(real), U.astype(real))
+
+
+def _unit(task: Task) -> float:
+    """Return the scale of the data, in which they are rounded."""
+    return scale_of_data(task.cost.X, task.cost.observed) or 1.0
 
 
 def _cut(cost: RobustCost) -> np.ndarray:
@@ -85,13 +92,55 @@ def _graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
         yield Step(A, B, task.cost.surrogate.mu, value, value)
 
 
+def _fit(task: Task, pace: Pace, A: np.ndarray, B: np.ndarray) -> Generator[Step, None, Descent]:
+    """Yield the steps of one fit and return it; most of the way it goes in single precision, unless it doubts."""
+    if not task.bound or pace.doubts or A.dtype == np.float32:
+        descent = Descent(task, pace, A, B)
+        yield from descent.run()
+        return descent
+    rough, mu, ending = yield from _rounded_fit(task, pace, A, B)
+    if not np.isinf(mu):
+        task = replace(task, first=float(np.sqrt(mu)), bound=False)
+    descent = Descent(task, pace, rough.A, rough.B)
+    if ending is Ending.NOISE:
+        descent.take_over(mu, ending)
+    else:
+        yield from descent.run()
+    return descent
+
+
+def _rounded_fit(
+    task: Task, pace: Pace, A: np.ndarray, B: np.ndarray
+) -> Generator[Step, None, tuple[Step, float, Ending | None]]:
+    """Yield the steps of a fit in single precision and in units of the data; return the last one, mu and the ending."""
+    unit, cost = _unit(task), task.cost
+    tolerance = max(task.tolerance, task.settings.tolerance_in(np.dtype(np.float32)))
+    rounded = replace(
+        task,
+        cost=RobustCost((cost.X / unit).astype(np.float32), cost.observed, cost.surrogate),
+        first=task.first and task.first / unit,
+        last=task.last and max(task.last / unit, tolerance),
+        tolerance=tolerance,
+    )
+    descent = Descent(rounded, pace, (A / unit).astype(np.float32), B.astype(np.float32))
+    last = Step(A, B, np.inf, np.inf, np.inf)
+    for step in descent.run():
+        last = _in_units(step, unit)
+        yield last
+    return last, descent.mu * unit**2, descent.ending
+
+
+def _in_units(step: Step, unit: float) -> Step:
+    A, B = (factor.astype(np.float64) for factor in (step.A, step.B))
+    return Step(unit * A, B, *(unit**2 * value for value in step[2:]))
+
+
 def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
     """Yield the steps of each fit and what is left to do with the best of them."""
     final = task.cost.surrogate
     best: Descent | None = None
     for pace in task.paces:
-        descent = Descent(task, pace, A, B)
-        yield from descent.run()
+        descent = yield from _fit(task, pace, A, B)
         if best is None or (descent.ending is not None and descent.beats(best)):
             best = descent
         if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not pace.doubts):

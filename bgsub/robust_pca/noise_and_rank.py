@@ -60,8 +60,8 @@ def is_noise(E: np.ndarray, rng: np.random.Generator) -> bool:
     D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA via random signs, 2020.
     """
     norm = _spectral_norm(E, rng)
-    for row in E:
-        row *= 1 - 2 * rng.integers(0, 2, len(row), np.int8)
+    for i in range(len(E)):
+        E[i] *= 1 - 2 * rng.integers(0, 2, E.shape[1], np.int8)
     return norm <= _EDGE * _spectral_norm(E, rng)
 
 

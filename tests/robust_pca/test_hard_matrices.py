@@ -1,0 +1,69 @@
+"""Named hard matrices with fixed seeds: a bound above the rank on short sides, huge entries, rows left behind."""
+
+import numpy as np
+import pytest
+from rpca_planted import error, needs_compiler, planted, some
+
+from bgsub import RobustPCA
+from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.noise_and_rank import is_noise
+from bgsub.robust_pca.stragglers import mended
+
+
+def wrong_lines(model, L, axis):
+    """Return how many rows (axis 1) or columns (axis 0) have a relative error above a thousandth."""
+    return np.count_nonzero(np.linalg.norm(model.low_rank_ - L, axis=axis) > 1e-3 * np.linalg.norm(L, axis=axis))
+
+
+@needs_compiler
+@pytest.mark.parametrize("sigma", [0.0, 0.05])
+@pytest.mark.parametrize(("shape", "rank", "bound"), [((5000, 30), 3, 10), ((30, 5000), 3, 6), ((1000, 50), 3, 9)])
+def test_a_bound_above_the_rank_on_a_short_side(shape, rank, bound, sigma):
+    X, L, _ = planted(seed=1, shape=shape, rank=rank)
+    X = X + sigma * np.random.default_rng(2).standard_normal(shape)
+    assert error(RobustPCA(bound).fit(X), L) < (1e-4 if sigma == 0 else 0.03)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("shape", "rank", "bound"), [((100, 100), 3, 9), ((50, 50), 2, 6)])
+def test_a_bound_above_the_rank_of_a_small_matrix(shape, rank, bound):
+    X, L, _ = planted(seed=0, shape=shape, rank=rank)
+    assert error(RobustPCA(bound).fit(X), L) < 1e-5
+
+
+@needs_compiler
+@pytest.mark.parametrize(("shape", "axis", "size"), [((60, 20000), 0, 1e3), ((20000, 60), 1, 1e6)])
+def test_huge_entries_in_an_elongated_matrix_spoil_no_line(shape, axis, size):
+    rng = np.random.default_rng(0)
+    L = rng.standard_normal((shape[0], 5)) @ rng.standard_normal((5, shape[1])) / np.sqrt(5)
+    X = np.where(rng.random(shape) < 0.1, size * rng.standard_normal(shape), L)
+    assert wrong_lines(RobustPCA(5).fit(X), L, axis) == 0
+
+
+def test_lines_left_in_a_wrong_minimum_are_regressed_and_no_other_one_moves():
+    X, mask, U, Y = some(40, 12, 3)
+    point = np.concatenate([Y.T, U])
+    X = np.where(mask, Y.T @ U.T, 0.0)
+    X[2, :8] += 50.0
+    lost = point.copy()
+    lost[2] = 30.0
+    lost[12 + 5] = -7.0
+    cost = RobustCost(X, mask, Surrogate("log", 1e-6))
+    found = mended(cost, lost, np.array([2, 4]), cost.surrogate, 1.0, 0.0)
+    np.testing.assert_array_equal(np.delete(found, 2, axis=0), np.delete(lost, 2, axis=0))
+    lost[12 + 5] = point[12 + 5]
+    np.testing.assert_allclose(mended(cost, lost, np.array([2]), cost.surrogate, 1.0, 0.0)[:12], Y.T, atol=1e-6)
+    lost[2], lost[12 + 5] = point[2], -7.0
+    np.testing.assert_allclose(mended(cost, lost, np.array([17]), cost.surrogate, 1.0, 0.0), point, atol=1e-4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_uneven_sparse_entries_are_noise_and_a_weak_direction_is_not(seed):
+    rng = np.random.default_rng(seed)
+    E = np.where(rng.random((60, 80)) < 0.1, rng.standard_normal((60, 80)), 0.0)
+    E[:5] *= 2
+    assert is_noise(E.copy(), rng)
+    u, v = rng.standard_normal(60), rng.standard_normal(80)
+    weak = E + 1.6 * np.linalg.norm(E, 2) / np.sqrt(60 * 80) * np.outer(u, v)
+    assert not is_noise(weak, rng)
