@@ -44,7 +44,7 @@ class RobustPCA(FittedSubspace):
         Exponent of ``lp``.
     quality : {"balanced", "fast", "best", "paper"}, default "balanced"
         How patiently mu falls, see Notes. "fast" is enough away from the limits of recovery, with all or most entries
-        observed; "balanced" does the same, and repeats the fit more patiently if it finds no end; "best" is slower by a
+        observed; "balanced" does that first, and repeats it patiently if it finds no end; "best" is slower by a
         factor of 2 to 3, and always repeats the fit with other strengths of the ridge unless nothing but outliers is
         left; "paper" is algorithms 1 to 4 as printed.
     mu_start, mu_end : float, optional

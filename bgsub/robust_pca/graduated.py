@@ -19,7 +19,7 @@ from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.descent import Descent, Ending, Step
 from bgsub.robust_pca.progress import Progress
 from bgsub.robust_pca.scale import clipped, scale_of_data
-from bgsub.robust_pca.schedule import COMPLETION, PACES, Pace, Task
+from bgsub.robust_pca.schedule import COMPLETION, Pace, Task, paces_of
 from bgsub.robust_pca.settings import Settings
 from bgsub.robust_pca.subsampling import part_of
 from bgsub.robust_pca.svd import fill_missing, random_svd
@@ -50,7 +50,7 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
     return Task(
         settings=settings,
         cost=cost,
-        paces=PACES[settings.quality],
+        paces=paces_of(settings.quality, complete=bool(cost.observed.all())),
         first=width(settings.first),
         last=width(settings.last),
         tolerance=settings.tolerance_in(cost.X.dtype),

@@ -38,6 +38,11 @@ PACES = {  # of the fits of a quality, one after another until one leaves nothin
 COMPLETION = (Pace(0.6, 0.05, 3e-3, 1, 1e-4, 1.2),)  # where one factor is known already
 
 
+def paces_of(quality: str, *, complete: bool) -> tuple[Pace, ...]:
+    """Return the paces of a quality; with entries missing, where a fast fit may end wrong, without that."""
+    return PACES[quality] if complete or quality != "balanced" else PACES[quality][1:]
+
+
 @dataclass(frozen=True)
 class Task:
     """The data, the cost and the limits of a fit."""
