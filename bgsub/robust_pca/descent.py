@@ -68,7 +68,7 @@ class Descent:
         self._checked = np.inf if task.bound else 0.0
         self._floor = NoiseFloor()
         self._waited = self._rests = 0
-        self._value = np.inf
+        self._value = self._pending = np.inf
         self.ending: Ending | None = None  # also of a fit that was cut short
         self.mu = np.inf  # so far, that of ``log``
 
@@ -116,8 +116,9 @@ class Descent:
 
     def _stragglers(self) -> np.ndarray:
         """Return the rows of the point with far less weight per entry than most: they fit some outliers.  O(m n)."""
-        r, e = self._cost.X - self._cost.low_rank, self._cost.influence
-        lost = np.concatenate([np.einsum(to, r, e, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
+        lost = self._cost.X - self._cost.low_rank
+        lost *= self._cost.influence
+        lost = np.concatenate([part @ np.ones(part.shape[1], part.dtype) for part in (lost, lost.T)])
         weight = 1 - lost / (self.mu * self._counts)
         return np.flatnonzero(weight < _FEW * np.median(weight))
 
@@ -263,7 +264,7 @@ class Descent:
 
     @property
     def _settled(self) -> bool:
-        return bool(np.all(self._search.decrements() <= self._pace.rest * self.mu * self._counts))
+        return self._pending <= self._pace.rest * self.mu
 
     def _at_rest(self, step: Step) -> bool:
         return step.before - step.after < self._pace.idle * self.mu * self._entries
@@ -291,6 +292,7 @@ class Descent:
     def _step(self) -> Step | None:
         before = self._value
         after = self._search.step(before)
+        self._pending = float(np.max(self._search.decrements() / self._counts))
         if after is None:
             self._value = self._problem.evaluate(self._problem.point)  # the trial evaluated last was refused
             return None

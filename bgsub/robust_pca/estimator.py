@@ -231,7 +231,7 @@ class RobustPCA(FittedSubspace):
         samples, observed = check_samples(X, observed)
         standardisation = Standardisation.of(samples, observed, self.center, self.scale)
         standard = standardisation.standard(samples, observed)
-        check_scale(standard, observed)
+        size = check_scale(standard, observed)
         check_widths(settings, samples.dtype)
         rank = default_rank(samples.shape) if self.rank is None else self.rank
         if rank > min(samples.shape):
@@ -239,7 +239,7 @@ class RobustPCA(FittedSubspace):
                 f"rank must be in 1..{min(samples.shape)} for n_samples={samples.shape[0]} and "
                 f"n_features={samples.shape[1]}, got {rank}"
             )
-        cost = RobustCost(clipped(standard, observed), observed, settings.surrogate)
+        cost = RobustCost(clipped(standard, observed, scale=size), observed, settings.surrogate)
         fit = alternation if self.quality == PAPER else graduation
         more = int(self.center and rank < min(samples.shape))  # the location: what the medians are wrong by
         steps = fit(settings, cost, rank + more)

@@ -38,7 +38,7 @@ def graduation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Prog
     task = _task(settings, some)
     for progress in _numbered("part", _from_the_start(task, rank), 0):
         yield progress
-    A, B = part.completed(_cut(cost), progress.coefficients, progress.components.T)
+    A, B = part.completed(_cut(cost, task.unit), progress.coefficients, progress.components.T)
     rest = replace(task, cost=cost, paces=COMPLETION, first=None, last=some.surrogate.scale, bound=False)
     yield from _numbered("both", _graduate(rest, A, B), progress.iteration)
 
@@ -50,6 +50,7 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
     return Task(
         settings=settings,
         cost=cost,
+        unit=scale_of_data(cost.X, cost.observed) or 1.0,
         paces=paces_of(settings.quality, complete=bool(cost.observed.all())),
         first=width(settings.first),
         last=width(settings.last),
@@ -66,20 +67,15 @@ def _numbered(half: str, steps: Iterator[Step], taken: int) -> Iterator[Progress
 
 
 def _from_the_start(task: Task, rank: int) -> Iterator[Step]:
-    unit = _unit(task)
-    U, Y = random_svd((_cut(task.cost) / unit).astype(np.float32), rank, task.settings.rng)
+    unit = task.unit
+    U, Y = random_svd((_cut(task.cost, unit) / unit).astype(np.float32), rank, task.settings.rng)
     real = task.cost.X.dtype
     return _graduate(task, unit * Y.T.astype(real), U.astype(real))
 
 
-def _unit(task: Task) -> float:
-    """Return the scale of the data, in which they are rounded."""
-    return scale_of_data(task.cost.X, task.cost.observed) or 1.0
-
-
-def _cut(cost: RobustCost) -> np.ndarray:
+def _cut(cost: RobustCost, unit: float) -> np.ndarray:
     """Return the samples without gaps, and without entries so large that the start would be made of them."""
-    return clipped(fill_missing(cost.X, cost.observed), cost.observed, _START_LARGEST)
+    return clipped(fill_missing(cost.X, cost.observed), cost.observed, _START_LARGEST, unit)
 
 
 def _graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
@@ -113,7 +109,7 @@ def _rounded_fit(
     task: Task, pace: Pace, A: np.ndarray, B: np.ndarray
 ) -> Generator[Step, None, tuple[Step, float, Ending | None]]:
     """Yield the steps of a fit in single precision and in units of the data; return the last one, mu and the ending."""
-    unit, cost = _unit(task), task.cost
+    unit, cost = task.unit, task.cost
     tolerance = max(task.tolerance, task.settings.tolerance_in(np.dtype(np.float32)))
     rounded = replace(
         task,

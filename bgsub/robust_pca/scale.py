@@ -62,12 +62,12 @@ def scale_of_data(X: np.ndarray, observed: np.ndarray) -> float:
     return ResidualScale(X, observed, 0, np.random.default_rng(0)).of_data()
 
 
-def clipped(X: np.ndarray, observed: np.ndarray, most: float = _LARGEST) -> np.ndarray:
+def clipped(X: np.ndarray, observed: np.ndarray, most: float = _LARGEST, scale: float | None = None) -> np.ndarray:
     """Return X, (n, m), with its entries cut at `most` scales of the data; X itself where none is larger.
 
-    Entries so large that their squares would drown all others are cut by default.
+    Entries so large that their squares would drown all others are cut by default. The `scale` is given where known.
     """
-    limit = most * scale_of_data(X, observed)
+    limit = most * (scale_of_data(X, observed) if scale is None else scale)
     if not 0 < limit < max(X.max(), -X.min()):
         return X
     return np.clip(X, -limit, limit).astype(X.dtype, copy=False)
@@ -78,6 +78,8 @@ def _live(X: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
     The others, like the black border of a film, are fitted exactly from the start and tell nothing about the rest.
     """
+    if X[0].all() and X[:, 0].all():
+        return np.arange(X.shape[0]), np.arange(X.shape[1])
     rows, columns = (np.flatnonzero(X.any(axis=axis)) for axis in (1, 0))
     return (rows, columns) if len(rows) else (np.arange(X.shape[0]), np.arange(X.shape[1]))
 

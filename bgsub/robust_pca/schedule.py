@@ -49,6 +49,7 @@ class Task:
 
     settings: Settings  # rule and generator are taken from them
     cost: RobustCost  # data and mask; its surrogate is the one of the result
+    unit: float  # the scale of the data, in which they are rounded
     paces: tuple[Pace, ...]  # of the fits, see `PACES`
     first: float | None  # widths (`Surrogate.scale`) to begin and to end with; None takes them from the data
     last: float | None

@@ -47,8 +47,8 @@ def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarra
     return X if mask.all() else np.where(mask, X, X.dtype.type(0)), mask
 
 
-def check_scale(X: np.ndarray, observed: np.ndarray, small: bool = False) -> None:
-    """Raise ParameterError for samples so small or large that squares of their entries do not fit into their type.
+def check_scale(X: np.ndarray, observed: np.ndarray, small: bool = False) -> float:
+    """Return the scale of samples; ParameterError for one so small or large that squares do not fit into their type.
 
     Those that are to be explained by a fit may be as `small` as they are.
     """
@@ -59,6 +59,7 @@ def check_scale(X: np.ndarray, observed: np.ndarray, small: bool = False) -> Non
         raise ParameterError(
             f"X must have a scale between {1 / most:g} and {most:g} in {X.dtype}, got {scale:.2g}: take another unit"
         )
+    return scale
 
 
 def check_widths(settings: Settings, dtype: np.dtype) -> None:
