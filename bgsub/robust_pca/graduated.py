@@ -25,6 +25,7 @@ from bgsub.robust_pca.subsampling import part_of
 from bgsub.robust_pca.svd import fill_missing, random_svd
 
 _STEPS = 5000
+_WIDEST = 1e6  # scales of the data: a wider cost is not for single precision
 _START_LARGEST = 10.0  # scales of the data up to which an entry counts for the start
 
 
@@ -90,7 +91,8 @@ def _graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
 
 def _fit(task: Task, pace: Pace, A: np.ndarray, B: np.ndarray) -> Generator[Step, None, Descent]:
     """Yield the steps of one fit and return it; most of the way it goes in single precision, unless it doubts."""
-    if not task.bound or pace.doubts or A.dtype == np.float32:
+    too_wide = max(task.first or 0.0, task.last or 0.0) > _WIDEST * task.unit
+    if not task.bound or pace.doubts or A.dtype == np.float32 or too_wide:
         descent = Descent(task, pace, A, B)
         yield from descent.run()
         return descent
