@@ -199,6 +199,23 @@ def test_a_frame_of_another_kind_restarts_as_with_opencv(other):
     np.testing.assert_array_equal(fresh.apply(other), mask)
 
 
+def test_an_interrupted_restart_leaves_nothing_of_before(monkeypatch, tmp_path):
+    subtractor = BackgroundSubtractor(on_change="restart")
+    subtractor.apply(FRAME)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bgsub.subtractor.Scenes.view", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            subtractor.apply(FRAME[:10])
+    assert subtractor.getBackgroundImage() is None
+    subtractor.save(tmp_path / "model.npz")
+    for one in (subtractor, BackgroundSubtractor.load(tmp_path / "model.npz")):
+        assert one.apply(FRAME[:10]).shape == (10, 30)
+
+
 def test_a_restart_keeps_the_parameters_and_goes_into_a_file(tmp_path):
     subtractor = BackgroundSubtractor(on_change="restart", rank=2)
     subtractor.apply(FRAME)
