@@ -289,7 +289,8 @@ class BackgroundSubtractor(OpenCVNames):
 
     def _checked_output(self, fgmask: Any, frames: FrameFormat) -> np.ndarray | None:
         """Return the array that takes the mask; None for one of before a restart, which OpenCV leaves alone as well."""
-        if self._parameters.on_change == "restart" and as_array(fgmask).shape != frames.shape[:2]:
+        is_array = isinstance(fgmask, np.ndarray)
+        if self._parameters.on_change == "restart" and is_array and fgmask.shape != frames.shape[:2]:
             return None
         return check_like("fgmask", fgmask, frames.shape[:2], "uint8")
 

@@ -243,6 +243,12 @@ def test_arguments_in_the_order_of_opencvs_other_apply_are_named():
         BackgroundSubtractor().apply(FRAME, known, known)
 
 
+@pytest.mark.parametrize("on_change", ["error", "restart"])
+def test_a_rate_in_the_place_of_the_mask_is_named(on_change):
+    with pytest.raises(ParameterError, match="fgmask must be uint8 of shape .*, got float"):
+        BackgroundSubtractor(on_change=on_change).apply(FRAME, 0.01)
+
+
 def test_every_setter_says_what_it_sets():
     for row in CONVERTED:
         setter = getattr(BackgroundSubtractor, f"set{capital(row.name)}")
