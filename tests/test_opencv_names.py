@@ -72,6 +72,22 @@ def test_never_is_the_longest_history():
     assert BackgroundSubtractor(history=subtractor.getHistory()).get_params()["absorb_after"] > 1e8
 
 
+@pytest.mark.parametrize("kind", [int, np.int64, np.bool_])
+def test_shadows_are_asked_for_by_0_and_1_too(kind):
+    for value in (0, 1):
+        cv2.createBackgroundSubtractorMOG2(500, 16, kind(value))  # it takes that
+        subtractor = BackgroundSubtractor(500, 16, kind(value))
+        assert subtractor.getDetectShadows() == bool(value)
+        subtractor.setDetectShadows(kind(1 - value))
+        assert subtractor.getDetectShadows() != bool(value)
+
+
+@pytest.mark.parametrize("value", [1, [127], "127", None])
+def test_another_label_of_shadows_is_named(value):
+    with pytest.raises(ParameterError, match=r"shadowValue must be 127 or 0 \(the label of the background\), got "):
+        BackgroundSubtractor().setShadowValue(value)
+
+
 def test_shadows_are_labelled_as_opencv_does_it():
     subtractor = BackgroundSubtractor()
     assert (subtractor.getDetectShadows(), subtractor.getShadowValue()) == (True, 127)
@@ -123,7 +139,7 @@ def test_other_names_are_not_there():
         ((0,), {}, r"history must be an integer in \[1, 1e\+09\], got 0"),
         ((500, "16"), {}, r"varThreshold must be a number in \[1e-06, 25600\], got '16'"),
         ((), {"dist2Threshold": -1}, r"dist2Threshold must be a number in \[1e-06, 250000\], got -1"),
-        ((), {"detectShadows": 1}, "detectShadows must be true or false, got 1"),
+        ((), {"detectShadows": 1.0}, r"detectShadows must be true or false, got 1\.0"),
         ((), {"shadowValue": 0}, "shadowValue has no equivalent here: 127 is 'on', 0 is 'off'"),
         ((), {"Histroy": 300}, "unknown parameter 'Histroy'; allowed are rank, "),
     ],
