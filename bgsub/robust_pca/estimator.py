@@ -196,7 +196,7 @@ class RobustPCA(FittedSubspace):
         Parameters
         ----------
         X : array_like, (n_samples, n_features)
-            Samples as rows; NaN means missing.
+            Samples as rows; NaN means missing, and so does what a masked array hides.
         y : None
             Not used; it is there for scikit-learn.
         observed : array_like of bool, (n_samples, n_features), optional

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -102,6 +103,13 @@ def test_other_names_are_refused(library, X, names, message):
     for use in (model.transform, model.score, model.partial_fit):
         with pytest.raises(ParameterError, match=message):
             use(frame(library, X, names))
+
+
+def test_dates_among_numbers_are_refused(library, X):
+    data = library.DataFrame({"a": [datetime(2024, 3, day) for day in (1, 2, 3)], "b": [1.0, 2.0, 3.0]})
+    for use in (RobustPCA(1).fit, RobustPCA(2).fit(X).inverse_transform):
+        with pytest.raises(ParameterError, match=r"must be a real array, got (datetime|Datetime).* in column 'a'"):
+            use(data)
 
 
 def test_words_in_a_frame_are_refused(library, X):
