@@ -261,7 +261,7 @@ def test_arguments_in_the_order_of_opencvs_other_apply_are_named():
 
 @pytest.mark.parametrize("on_change", ["error", "restart"])
 def test_a_rate_in_the_place_of_the_mask_is_named(on_change):
-    with pytest.raises(ParameterError, match="fgmask must be uint8 of shape .*, got float"):
+    with pytest.raises(ParameterError, match=r"fgmask must be uint8 of shape .*, got float"):
         BackgroundSubtractor(on_change=on_change).apply(FRAME, 0.01)
 
 
