@@ -299,9 +299,7 @@ class BackgroundSubtractor(OpenCVNames):
         rate, known = checked_rate(rate), None if known is None else frames.check_known(known)
         scenes = self._scenes
         if scenes is None or rate == 1 or frames is not self.format:
-            self._view = self._background = (
-                None  # of the model before, which an interrupt here would leave beside this one
-            )
+            self._view = self._background = None  # which an interrupt would leave beside a model of another size
             scenes = self._scenes = Scenes(self._begin(frames), self._parameters)
         seen = frames.to_seen(frame)
         if self._reduction is not None:
