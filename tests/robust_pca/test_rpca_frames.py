@@ -118,10 +118,13 @@ def test_words_in_a_frame_are_refused(library, X):
         RobustPCA(2).fit(data)
 
 
-def test_names_of_two_kinds_are_refused(X):
+def test_names_of_two_kinds_are_refused_before_the_fit(X):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    model = RobustPCA(2)
     with pytest.raises(ParameterError, match="must be all strings or none, got types int, str: X"):
-        RobustPCA(2).fit(pandas.DataFrame(X, columns=[*NAMES[:-1], 5]))
+        model.fit(pandas.DataFrame(X, columns=[*NAMES[:-1], 5]))
+    assert not model.__sklearn_is_fitted__()
+    assert not hasattr(model, "components_")
 
 
 def test_another_container_is_refused():
