@@ -161,6 +161,8 @@ def _converted(name: str, value: Any) -> dict[str, Any]:
     row = _BY_NAME[name]
     if name not in _ARGUMENTS:
         row.refuse(name)
+    if _ARGUMENTS[name].kind is bool and isinstance(value, (numbers.Integral, np.bool_)):
+        value = bool(value)  # as OpenCV takes it, and scripts write it: 0 and 1
     return row.to_ours(_ARGUMENTS[name].check(name, value))
 
 
@@ -211,7 +213,7 @@ class OpenCVNames(ABC):
     def setDetectShadows(self, detectShadows: bool) -> None:
         """Make `shadows` "merged" for False; for True "on", or "off" where it is that already."""
         changed = _converted("detectShadows", detectShadows)
-        if detectShadows != self.getDetectShadows():
+        if changed["shadows"] != self.getDetectShadows():
             self.tune(**changed)
 
     def getDetectShadows(self) -> bool:
@@ -220,7 +222,7 @@ class OpenCVNames(ABC):
 
     def setShadowValue(self, value: int) -> None:
         """Make `shadows` "on" for 127 and "off" for 0; as with OpenCV's, no change where they are not detected."""
-        if value not in _SHADOW_VALUES:
+        if not isinstance(value, numbers.Integral) or value not in _SHADOW_VALUES:
             raise ParameterError(f"shadowValue must be 127 or 0 (the label of the background), got {value!r}")
         if self.getDetectShadows():
             self.tune(shadows=_SHADOW_VALUES[value])

@@ -289,7 +289,8 @@ class BackgroundSubtractor(OpenCVNames):
 
     def _checked_output(self, fgmask: Any, frames: FrameFormat) -> np.ndarray | None:
         """Return the array that takes the mask; None for one of before a restart, which OpenCV leaves alone as well."""
-        if self._parameters.on_change == "restart" and as_array(fgmask).shape != frames.shape[:2]:
+        is_array = isinstance(fgmask, np.ndarray)
+        if self._parameters.on_change == "restart" and is_array and fgmask.shape != frames.shape[:2]:
             return None
         return check_like("fgmask", fgmask, frames.shape[:2], "uint8")
 
@@ -298,6 +299,7 @@ class BackgroundSubtractor(OpenCVNames):
         rate, known = checked_rate(rate), None if known is None else frames.check_known(known)
         scenes = self._scenes
         if scenes is None or rate == 1 or frames is not self.format:
+            self._view = self._background = None  # which an interrupt would leave beside a model of another size
             scenes = self._scenes = Scenes(self._begin(frames), self._parameters)
         seen = frames.to_seen(frame)
         if self._reduction is not None:

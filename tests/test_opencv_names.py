@@ -72,6 +72,22 @@ def test_never_is_the_longest_history():
     assert BackgroundSubtractor(history=subtractor.getHistory()).get_params()["absorb_after"] > 1e8
 
 
+@pytest.mark.parametrize("kind", [int, np.int64, np.bool_])
+def test_shadows_are_asked_for_by_0_and_1_too(kind):
+    for value in (0, 1):
+        cv2.createBackgroundSubtractorMOG2(500, 16, kind(value))  # it takes that
+        subtractor = BackgroundSubtractor(500, 16, kind(value))
+        assert subtractor.getDetectShadows() == bool(value)
+        subtractor.setDetectShadows(kind(1 - value))
+        assert subtractor.getDetectShadows() != bool(value)
+
+
+@pytest.mark.parametrize("value", [1, [127], "127", None])
+def test_another_label_of_shadows_is_named(value):
+    with pytest.raises(ParameterError, match=r"shadowValue must be 127 or 0 \(the label of the background\), got "):
+        BackgroundSubtractor().setShadowValue(value)
+
+
 def test_shadows_are_labelled_as_opencv_does_it():
     subtractor = BackgroundSubtractor()
     assert (subtractor.getDetectShadows(), subtractor.getShadowValue()) == (True, 127)
@@ -123,7 +139,7 @@ def test_other_names_are_not_there():
         ((0,), {}, r"history must be an integer in \[1, 1e\+09\], got 0"),
         ((500, "16"), {}, r"varThreshold must be a number in \[1e-06, 25600\], got '16'"),
         ((), {"dist2Threshold": -1}, r"dist2Threshold must be a number in \[1e-06, 250000\], got -1"),
-        ((), {"detectShadows": 1}, "detectShadows must be true or false, got 1"),
+        ((), {"detectShadows": 1.0}, r"detectShadows must be true or false, got 1\.0"),
         ((), {"shadowValue": 0}, "shadowValue has no equivalent here: 127 is 'on', 0 is 'off'"),
         ((), {"Histroy": 300}, "unknown parameter 'Histroy'; allowed are rank, "),
     ],
@@ -199,6 +215,23 @@ def test_a_frame_of_another_kind_restarts_as_with_opencv(other):
     np.testing.assert_array_equal(fresh.apply(other), mask)
 
 
+def test_an_interrupted_restart_leaves_nothing_of_before(monkeypatch, tmp_path):
+    subtractor = BackgroundSubtractor(on_change="restart")
+    subtractor.apply(FRAME)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("bgsub.subtractor.Scenes.view", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            subtractor.apply(FRAME[:10])
+    assert subtractor.getBackgroundImage() is None
+    subtractor.save(tmp_path / "model.npz")
+    for one in (subtractor, BackgroundSubtractor.load(tmp_path / "model.npz")):
+        assert one.apply(FRAME[:10]).shape == (10, 30)
+
+
 def test_a_restart_keeps_the_parameters_and_goes_into_a_file(tmp_path):
     subtractor = BackgroundSubtractor(on_change="restart", rank=2)
     subtractor.apply(FRAME)
@@ -224,6 +257,12 @@ def test_arguments_in_the_order_of_opencvs_other_apply_are_named():
     known = np.zeros((20, 30), np.uint8)
     with pytest.raises(ParameterError, match=r"learningRate must be a number .* got an array of shape \(20, 30\)"):
         BackgroundSubtractor().apply(FRAME, known, known)
+
+
+@pytest.mark.parametrize("on_change", ["error", "restart"])
+def test_a_rate_in_the_place_of_the_mask_is_named(on_change):
+    with pytest.raises(ParameterError, match=r"fgmask must be uint8 of shape .*, got float"):
+        BackgroundSubtractor(on_change=on_change).apply(FRAME, 0.01)
 
 
 def test_every_setter_says_what_it_sets():

@@ -333,12 +333,17 @@ def test_refused_arguments_leave_no_trace():
     frame = np.zeros((4, 5), np.uint8)
     with pytest.raises(ParameterError, match="fgmask must be uint8 of shape"):
         subtractor.apply(frame, [[0]])
-    with pytest.raises(ParameterError, match="knownForegroundMask must have shape"):
-        subtractor.apply(frame, knownForegroundMask=np.zeros(3))
+    with pytest.raises(ParameterError, match="fgmask must be an array that can be written to"):
+        subtractor.apply(frame, np.broadcast_to(np.uint8(0), (4, 5)))
+    for known in (np.zeros(3), [[0], [0, 1]]):
+        with pytest.raises(ParameterError, match="knownForegroundMask must have shape"):
+            subtractor.apply(frame, knownForegroundMask=known)
     assert subtractor.empty()
     subtractor.apply(frame)
     with pytest.raises(ParameterError, match=r"backgroundImage must be uint8 of shape \(4, 5\)"):
         subtractor.getBackgroundImage(np.zeros((4, 5)))
+    with pytest.raises(ParameterError, match="backgroundImage must be an array that can be written to"):
+        subtractor.getBackgroundImage(np.broadcast_to(np.uint8(0), (4, 5)))
 
 
 @pytest.mark.large

@@ -35,7 +35,7 @@ def verdict(error: BaseException) -> tuple[str, int]:
         message, code = stopped_by(name_of(cause)), code_of(name_of(cause))
     else:
         message, code = _verdict(error)
-    return " ".join(message.splitlines()), code
+    return " ".join(line.strip() for line in message.splitlines()), code
 
 
 def _verdict(error: BaseException) -> tuple[str, int]:

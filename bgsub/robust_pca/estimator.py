@@ -12,6 +12,7 @@ from bgsub.errors import ParameterError
 from bgsub.robust_pca.alternating import alternation
 from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.fitted import FittedSubspace
+from bgsub.robust_pca.frames import feature_names
 from bgsub.robust_pca.graduated import graduation
 from bgsub.robust_pca.irls import Past
 from bgsub.robust_pca.location import about_mean, refined
@@ -196,7 +197,7 @@ class RobustPCA(FittedSubspace):
         Parameters
         ----------
         X : array_like, (n_samples, n_features)
-            Samples as rows; NaN means missing.
+            Samples as rows; NaN means missing, and so does what a masked array hides.
         y : None
             Not used; it is there for scikit-learn.
         observed : array_like of bool, (n_samples, n_features), optional
@@ -228,6 +229,7 @@ class RobustPCA(FittedSubspace):
         """
         settings = checked(self)
         refuse_mask(X, y)
+        names = feature_names(X)
         samples, observed = check_samples(X, observed)
         standardisation = Standardisation.of(samples, observed, self.center, self.scale)
         standard = standardisation.standard(samples, observed)
@@ -244,7 +246,7 @@ class RobustPCA(FittedSubspace):
         more = int(self.center and rank < min(samples.shape))  # the location: what the medians are wrong by
         steps = fit(settings, cost, rank + more)
         self._keep(samples, standardisation, cost, steps, rank, center=self.center)
-        self._keep_features(X, samples.shape[1])
+        self._keep_features(names, samples.shape[1])
         self.n_samples_seen_ = len(samples)
         return self
 

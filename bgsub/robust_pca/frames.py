@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Any
 
@@ -12,10 +13,14 @@ from bgsub.numerics.arrays import as_array
 
 DEFAULT = "default"
 CONTAINERS = (DEFAULT, "pandas", "polars")
+_TIMES = re.compile("date|time|duration", re.IGNORECASE)  # types of columns as both packages call them
 
 
 def as_matrix(X: Any) -> np.ndarray:
-    """Return the array that X is, or holds; missing values of a frame of pandas, of whatever kind, are NaN."""
+    """Return the array that X is, or holds; what a masked array hides, or a frame of pandas lacks, is NaN."""
+    if isinstance(X, np.ma.MaskedArray):
+        return np.ma.filled(X.astype(np.float64) if X.dtype.kind in "biu" else X, np.nan)
+    _refuse_times(X)
     array = as_array(X)
     if array.dtype == object and hasattr(X, "isna") and hasattr(X, "to_numpy"):
         try:
@@ -23,6 +28,14 @@ def as_matrix(X: Any) -> np.ndarray:
         except (TypeError, ValueError):  # no numbers
             return array
     return array
+
+
+def _refuse_times(X: Any) -> None:
+    """Raise ParameterError for dates and times in a frame, of which both packages make nanoseconds beside numbers."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):
+        for name, kind in zip(X.columns, X.dtypes, strict=True):
+            if _TIMES.match(str(kind)):
+                raise ParameterError(f"a data frame must be a real array, got {kind} in column {name!r}")
 
 
 def feature_names(X: Any) -> np.ndarray | None:

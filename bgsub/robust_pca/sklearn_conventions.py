@@ -149,10 +149,9 @@ class Estimator:
         if not self.__sklearn_is_fitted__():
             raise _not_fitted(f"{type(self).__name__} must be fitted before it is used; call fit first")
 
-    def _keep_features(self, X: Any, n_features: int) -> None:
-        """Remember number and names of the features that a fit begins with."""
+    def _keep_features(self, names: np.ndarray | None, n_features: int) -> None:
+        """Remember number of the features of a fit, and their names if they have some."""
         self.n_features_in_ = n_features
-        names = feature_names(X)
         if names is not None:
             self.feature_names_in_ = names
         elif hasattr(self, "feature_names_in_"):

@@ -20,7 +20,7 @@ def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarra
     Parameters
     ----------
     X : array_like, (n_samples, n_features)
-        Samples as rows; NaN means missing. float32 stays float32, everything else becomes float64.
+        Samples as rows; NaN, or hidden by a masked array, means missing. float32 stays, all else becomes float64.
     observed : array_like of bool, (n_samples, n_features), optional
         False marks a further entry as missing.
 

@@ -173,7 +173,7 @@ class FrameFormat:
 
     def check_known(self, known: np.ndarray) -> np.ndarray:
         """Return which pixels of a frame are known to be foreground, (h, w) bool, where `known` is not zero."""
-        known = np.asarray(known)
+        known = as_array(known)
         if known.shape != self.shape[:2]:
             raise ParameterError(f"knownForegroundMask must have shape {self.shape[:2]}, got {known.shape}")
         return known != 0
@@ -233,10 +233,12 @@ def in_type(x: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def check_like(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Return an array that has the shape and the type, or raise ParameterError."""
+    """Return an array to be written to that has the shape and the type, or raise ParameterError."""
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")
+    if not array.flags.writeable:
+        raise ParameterError(f"{name} must be an array that can be written to, got one that is read-only")
     return array
 
 

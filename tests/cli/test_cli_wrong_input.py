@@ -173,6 +173,11 @@ def test_a_wrong_option(cli, place, words, message):
         ),
         (["bench", "frames", "more"], "Got unexpected extra argument", "see bgsub bench --help"),
         (["evaluate"], "Missing argument 'DIR...'", "see bgsub evaluate --help"),
+        (
+            ["completion"],
+            "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish;",
+            "see bgsub completion --help",
+        ),
         (["run", "--fps", "10"], "No such option '--fps'; the frame rate is --rate in all commands", RUN_HELP),
         (["live", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub live --help"),
         (["demo", "--frames", "9"], "No such option '--frames'; the length is --duration", "see bgsub demo --help"),

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -104,16 +105,26 @@ def test_other_names_are_refused(library, X, names, message):
             use(frame(library, X, names))
 
 
+def test_dates_among_numbers_are_refused(library, X):
+    data = library.DataFrame({"a": [datetime(2024, 3, day) for day in (1, 2, 3)], "b": [1.0, 2.0, 3.0]})
+    for use in (RobustPCA(1).fit, RobustPCA(2).fit(X).inverse_transform):
+        with pytest.raises(ParameterError, match=r"must be a real array, got (datetime|Datetime).* in column 'a'"):
+            use(data)
+
+
 def test_words_in_a_frame_are_refused(library, X):
     data = frame(library, [["x"] * 6] * 9)
     with pytest.raises(ParameterError, match="X must be a real array"):
         RobustPCA(2).fit(data)
 
 
-def test_names_of_two_kinds_are_refused(X):
+def test_names_of_two_kinds_are_refused_before_the_fit(X):
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    model = RobustPCA(2)
     with pytest.raises(ParameterError, match="must be all strings or none, got types int, str: X"):
-        RobustPCA(2).fit(pandas.DataFrame(X, columns=[*NAMES[:-1], 5]))
+        model.fit(pandas.DataFrame(X, columns=[*NAMES[:-1], 5]))
+    assert not model.__sklearn_is_fitted__()
+    assert not hasattr(model, "components_")
 
 
 def test_another_container_is_refused():

@@ -36,6 +36,19 @@ def test_a_fitted_model_can_be_pickled():
     np.testing.assert_array_equal(copy.partial_fit(X).components_, model.partial_fit(X).components_)
 
 
+@pytest.mark.parametrize("dtype", [int, np.float32])
+def test_what_a_masked_array_hides_is_missing(dtype):
+    X = np.outer(np.arange(1, 10), np.arange(1, 7)).astype(dtype)
+    hidden = np.random.default_rng(0).random(X.shape) < 0.1
+    expected = RobustPCA(1).fit(X, observed=~hidden)
+    masked = np.ma.masked_array(np.where(hidden, dtype(99), X), hidden)
+    model = RobustPCA(1).fit(masked)
+    np.testing.assert_array_equal(model.low_rank_, expected.low_rank_)
+    np.testing.assert_array_equal(model.transform(masked), expected.transform(X, observed=~hidden))
+    assert model.low_rank_.dtype == expected.low_rank_.dtype
+    assert masked.max() == X[~hidden].max()
+
+
 @pytest.mark.parametrize(("shape", "rank"), [((1, 50), 1), ((7, 50), 1), ((8, 50), 2), ((50, 11), 2), ((99, 99), 3)])
 def test_the_default_rank(shape, rank):
     assert default_rank(shape) == rank
