@@ -10,6 +10,8 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -47,6 +49,10 @@ def desk(tmp_path, videos, monkeypatch):
         (tmp_path / video.name).symlink_to(video)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
+    module = ModuleType("IPython.display")  # where a notebook would show things
+    module.display = Mock()
+    monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
+    monkeypatch.setitem(sys.modules, "IPython.display", module)
     return tmp_path
 
 
