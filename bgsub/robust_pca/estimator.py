@@ -135,8 +135,9 @@ class RobustPCA(FittedSubspace):
     float32 samples are computed in float32, all others in float64, "fast" and "balanced" in float32 until its rounding
     is reached. One step costs about ``6 m n k`` multiplications in
     BLAS, one pass of a compiled kernel over the matrix and O((m + n) k^2 + k^3). Memory: X, two more matrices of its
-    size, which become `low_rank_` and `sparse_`, and a mask of one byte per entry; another copy of X if it has missing
-    entries or another type, and one if it is centred or scaled.
+    size, which become `low_rank_` and `sparse_`, three of half the bytes while a fit is in single precision, and a mask
+    of one byte per entry; another copy of X if it has missing entries or another type, and up to 1.5 if it is centred
+    or scaled.
 
     References
     ----------
@@ -346,6 +347,7 @@ class RobustPCA(FittedSubspace):
             standardisation = standardisation.moved(mean)
             standard = clipped(standardisation.standard(X, cost.observed), cost.observed)
             A, B = refined(standard, cost.observed, A, B, replace(cost.surrogate, mu=self.mu_))
+            del standard  # as large as the samples
             standardisation, A = standardisation.moved(B @ A.mean(axis=0)), A - A.mean(axis=0)
         self.location_, self.scale_ = standardisation.location, standardisation.scale
         U, Y, energy = principal_axes(B, A.T, past)

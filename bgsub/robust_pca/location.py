@@ -27,12 +27,16 @@ def refined(
     Both are fitted in turns by reweighted least squares, for samples X, (n, m), about their location: what the
     direction left out held of the noise is no part of them afterwards.  O(m n k^2) for each round.
     """
-    L = A @ B.T
     for _ in range(_MOST_ROUNDS):
-        before = L
+        before = A, B
         A = reweighted(X, observed, A, B, surrogate)
         B = reweighted(X.T, observed.T, B, A, surrogate)
-        L = A @ B.T
-        if np.linalg.norm(L - before) <= _AT_REST * np.linalg.norm(L):
+        change = np.hstack([A, -before[0]]), np.hstack([B, before[1]])  # the factors of it, as matrices would be large
+        if _size(*change) <= _AT_REST * _size(A, B):
             break
     return A, B
+
+
+def _size(A: np.ndarray, B: np.ndarray) -> float:
+    """Return the Frobenius norm of ``A B'``."""
+    return float(np.linalg.norm(factor_svd(A, B)[1]))

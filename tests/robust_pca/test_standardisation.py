@@ -1,5 +1,7 @@
 """Columns of different location and scale: found, taken off, and put back."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from rpca_planted import COMPILED, RANK, SURROGATES, angle, needs_compiler, planted
@@ -155,3 +157,16 @@ def test_a_unit_that_would_be_refused_is_scaled_away(size):
     X = planted(shape=(60, 50) if COMPILED else (20, 16), rank=2)[0].astype(np.float32)
     one, other = (RobustPCA(2, iterations=30, **BOTH).fit(factor * X) for factor in (np.float32(1), np.float32(size)))
     np.testing.assert_allclose(other.low_rank_ / size, one.low_rank_, atol=1e-2)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("options", "most"), [({}, 3.9), ({"scale": True}, 5.4), ({"center": True}, 5.4)])
+def test_a_fit_takes_the_memory_that_it_says(options, most):
+    X = np.random.default_rng(0).standard_normal((1500, 1500)) + 5
+    model = RobustPCA(2, iterations=3, quality="fast", **options).fit(X[:60, :60])  # with it come the kernels
+    tracemalloc.start()
+    try:
+        model.fit(X)
+        assert tracemalloc.get_traced_memory()[1] < most * X.nbytes
+    finally:
+        tracemalloc.stop()
