@@ -74,7 +74,7 @@ def _usage(error: click.UsageError) -> str:
     assert context is not None
     if isinstance(error, click.NoSuchOption):
         return f"No such option {error.option_name!r}{_option_hint(error.option_name, context)}"
-    message = " ".join(error.format_message().split()).rstrip(".").partition(". Did you mean")[0]
+    message = error.format_message().rstrip(".").partition(". Did you mean")[0]
     if isinstance(error, click.BadParameter) and error.param is not None:
         return message + choice_hint(error.message, error.param)
     if isinstance(context.command, click.Group) and message.startswith("No such command"):
