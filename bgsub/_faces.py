@@ -12,6 +12,8 @@ from typing import Any
 
 import lazy_loader
 
+from bgsub.errors import did_you_mean
+
 _MOVED = {
     "bgsub.batch": "bgsub.jobs.batch",
     "bgsub.decomposition": "bgsub.jobs.decomposition",
@@ -85,6 +87,9 @@ def face(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], li
         """Import the file that defines `name`, and return what it means."""
         if f"{package}.{name}" in _MOVED:
             raise ImportError(_line(f"{package}.{name}"))  # of an AttributeError, "from ... import" keeps no word
+        if name not in public:
+            near = "" if name.startswith("_") else did_you_mean(name, public)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
         return find(name)
 
     return get, names, public

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.parameters import SUBTRACTOR, SubtractorArguments, table_of
+from bgsub.parameters import SUBTRACTOR, SubtractorArguments, check_names, table_of
 
 _WITHOUT_NAME = ("history", "varThreshold", "detectShadows")  # in MOG2's order
 _OF_KNN = 200  # as large is the second argument of KNN, whose default is 400
@@ -147,6 +147,7 @@ def in_our_words(without_name: Sequence[Any], named: Mapping[str, Any]) -> dict[
             f"write dist2Threshold={second!r} for KNN's, or varThreshold={second!r}"
         )
     ours = {name: value for name, value in named.items() if name not in _BY_NAME}
+    check_names(ours, SUBTRACTOR, also=_BY_NAME)
     for name, value in [*theirs.items(), *((name, named[name]) for name in named if name in _BY_NAME)]:
         if value is None:
             continue

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from functools import cache
 from inspect import Signature, signature
 from types import NoneType, UnionType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, did_you_mean
 
 SurrogateName = Literal["lp", "log", "atan"]
 Metric = Literal["scaled", "canonical"]
@@ -124,10 +124,7 @@ class _Parameters:
         ParameterError
             For an unknown name or a value outside its range.
         """
-        table = table_of(cls)
-        for name in values:
-            if name not in table:
-                raise ParameterError(RENAMED.get(name, f"unknown parameter {name!r}; allowed are {', '.join(table)}"))
+        check_names(values, table_of(cls))
         return cls(**values)
 
     def as_dict(self) -> dict[str, Any]:
@@ -293,6 +290,15 @@ TRACKER = table_of(TrackerParameters)
 SUBTRACTOR = table_of(SubtractorParameters)
 
 
+def check_names(names: Iterable[str], table: Mapping[str, Parameter], also: Iterable[str] = ()) -> None:
+    """Raise ParameterError for a name that is not in `table`, with the nearest of those there and of `also`."""
+    for name in names:
+        if name not in table:
+            near = did_you_mean(name, (*table, *also))
+            unknown = f"unknown parameter {name!r}; allowed are {', '.join(table)}{near}"
+            raise ParameterError(RENAMED.get(name, unknown))
+
+
 def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters of the subtractor that may change while it runs, checked.
 
@@ -305,7 +311,8 @@ def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
     for name in values:
         if name not in allowed:
             what = f"{name} cannot" if name in SUBTRACTOR else f"an unknown parameter {name!r} cannot"
-            what = f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}"
+            near = "" if name in SUBTRACTOR else did_you_mean(name, allowed)
+            what = f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}{near}"
             raise ParameterError(RENAMED.get(name, what))
     return {name: SUBTRACTOR[name].check(name, value) for name, value in values.items()}
 

@@ -141,7 +141,8 @@ def test_other_names_are_not_there():
         ((), {"dist2Threshold": -1}, r"dist2Threshold must be a number in \[1e-06, 250000\], got -1"),
         ((), {"detectShadows": 1.0}, r"detectShadows must be true or false, got 1\.0"),
         ((), {"shadowValue": 0}, "shadowValue has no equivalent here: 127 is 'on', 0 is 'off'"),
-        ((), {"Histroy": 300}, "unknown parameter 'Histroy'; allowed are rank, "),
+        ((), {"Histroy": 300}, "unknown parameter 'Histroy'; allowed are rank, .*; did you mean 'history'"),
+        ((), {"var_threshold": 25}, "unknown parameter 'var_threshold'; .*; did you mean 'varThreshold'"),
     ],
 )
 def test_wrong_arguments_are_named(values, named, message):

@@ -9,6 +9,7 @@ from enum import Enum
 import pytest
 from public_names import PACKAGES, callables, parameters, sections, told
 
+import bgsub
 from bgsub import _faces
 
 CALLABLES = callables()
@@ -121,3 +122,10 @@ def test_the_inner_packages_of_video_have_no_names_of_their_own():
         from bgsub.video.sinks import VideoSink  # noqa: F401, PLC0415
     with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'bgsub\.video\.sources'"):
         from bgsub.video.sources import Nothing  # noqa: F401, PLC0415
+
+
+@pytest.mark.parametrize("name", ["createBackgroundSubtractorMOG2", "BackgroundSubstractor"])
+def test_a_name_that_is_not_there_is_refused_with_the_nearest(name):
+    with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean 'BackgroundSubtractor'"):
+        getattr(bgsub, name)
+    assert not hasattr(bgsub, "nothing_like_it")

@@ -20,7 +20,7 @@ from bgsub.cli.job_options import name_option
 from bgsub.cli.live_options import Screen, VirtualCamera, screen_options, virtual_camera_options
 from bgsub.cli.logs import Reporting, logger, report_options
 from bgsub.cli.model_options import model_option, save_model_option
-from bgsub.cli.options import MethodCommand, check_model, given, save_option
+from bgsub.cli.options import MethodCommand, check_model, check_no_file, given, save_option
 from bgsub.cli.pipeline import Telling, check_whole, run_pipeline
 from bgsub.cli.record_options import Clips, motion_options
 from bgsub.cli.settings_files import FILE_NAME
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
     "--output",
     group=OUTPUT,
     type=PATH,
+    callback=check_no_file,
     help="Folder for recordings of the --save views, or - for standard output.",
 )
 @save_option

@@ -17,7 +17,7 @@ from bgsub.cli.origins import called
 from bgsub.cli.settings import METHOD_PARAMETERS, Command
 from bgsub.errors import ParameterError, did_you_mean
 from bgsub.parameters import SUBTRACTOR, Parameter, SubspaceParameters, table_of
-from bgsub.video.output_names import STILL, VIEWS, allowed_endings, parse_outputs
+from bgsub.video.output_names import ENDINGS, STILL, VIEWS, allowed_endings, parse_outputs
 
 if TYPE_CHECKING:
     from bgsub.subtractor import BackgroundSubtractor
@@ -167,10 +167,17 @@ save_option = option(
 """``--save`` (`views`: list of str such as "mask" and "panel.mp4", or None where it was not given)."""
 
 
-def check_folder(context: click.Context, option: click.Parameter, value: Path) -> Path:
+def check_folder(context: click.Context, option: click.Parameter, value: Path) -> Path | None:
     """Return the path; ParameterError if it stands for standard output."""
     if str(value) == "-":
         raise ParameterError(f"{called(context, option)} takes a folder here; bgsub run writes to standard output")
+    return check_no_file(context, option, value)
+
+
+def check_no_file(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
+    """Return the path; ParameterError if it has the name of a file, as with programs that write a single one."""
+    if value is not None and value.suffix.lower() in ENDINGS and not value.is_dir():
+        raise ParameterError(f"{called(context, option)} takes a folder, got the name of a file, '{value}'")
     return value
 
 

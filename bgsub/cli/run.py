@@ -12,7 +12,7 @@ from bgsub.cli.help import OUTPUT, RUNNING, Example
 from bgsub.cli.job_options import common_options, job_options, make_job
 from bgsub.cli.logs import report_options
 from bgsub.cli.model_options import save_model_option
-from bgsub.cli.options import MethodCommand
+from bgsub.cli.options import MethodCommand, check_no_file
 from bgsub.cli.pipeline import Telling, run_and_tell
 from bgsub.cli.record_options import Clips, motion_options
 from bgsub.cli.source_options import BEGINNINGS, raw_option, reconnect_option
@@ -34,6 +34,7 @@ def _options_of_one(options: Decorator, place: str = "Folder for the results") -
             "--output",
             group=OUTPUT,
             type=PATH,
+            callback=check_no_file,
             help=f"{place}; --record, --webhook and the like alone need none.",
         ),
         options,

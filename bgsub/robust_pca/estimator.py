@@ -36,8 +36,9 @@ class RobustPCA(FittedSubspace):
     Parameters
     ----------
     rank : int, optional
-        Dimension k of the subspace, from 1 to ``min(n_samples, n_features)``; it may be above the true one. Default: 3,
-        or a quarter of ``min(n_samples, n_features)`` if that is less, at least 1.
+        Dimension k of the subspace, `n_components` of scikit-learn's PCA: from 1 to ``min(n_samples, n_features)``; it
+        may be above the true one. Default: 3, or a quarter of ``min(n_samples, n_features)`` if that is less, at least
+        1.
     surrogate : {"log", "lp", "atan"}, default "log"
         Cost h of the residual r: ``(mu/2) log(1 + r^2/mu)``, ``(mu/p) (1 + r^2/mu)^(p/2)`` or
         ``(mu^2/2) atan(r/mu)^2``, each with curvature one at zero.
@@ -79,7 +80,8 @@ class RobustPCA(FittedSubspace):
     callback : callable, optional
         Called with a `Progress` after each step (half of an alternation); ends the fit if it returns True.
     verbose : int, default 0
-        Log every so many-th step to the logger ``bgsub`` at level INFO; 0 for none.
+        Log every so many-th step to the logger ``bgsub`` at level INFO, which ``logging.basicConfig(level="INFO")``
+        shows; 0 for none.
     random_state : int, Generator or None
         Seed of the random start and of the entries that the scale of the residual is taken from. None means 0: fits are
         repeatable.

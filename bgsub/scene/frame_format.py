@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.jit import constant
+
+logger = logging.getLogger("bgsub")
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
 _SCALES = {"u": (1.0, 2.0**32), "f": (1e-300, 1e300)}  # that full scale may have, by the kind of type
@@ -63,6 +66,8 @@ class FrameFormat:
         least, most = _SCALES[frame.dtype.kind]
         if not least <= full <= most:
             raise ParameterError(f"max_value must be in [{least:g}, {most:g}] for {name} frames, got {full!r}")
+        if name == "uint16" and max_value is None:
+            _tell_of_depth(int(frame.max()))
         return cls(frame.shape, name, full)
 
     def as_dict(self) -> dict[str, Any]:
@@ -154,9 +159,10 @@ class FrameFormat:
             return frame  # nothing else to find out, which costs more than the rest
         frame = _some(frame)
         if not self.describes(frame):
+            begins = "; on_change='restart' begins anew with it" if self.origin == FrameFormat.origin else ""
             raise ParameterError(
                 f"every frame must be like {self.origin}, {self.dtype} of shape {self.shape}, "
-                f"got {_type_of(frame)} of shape {frame.shape}"
+                f"got {_type_of(frame)} of shape {frame.shape}{begins}"
             )
         frame = np.ascontiguousarray(frame, dtype=self.dtype)
         if not frame.flags.carray:  # kernels are compiled for arrays that could be written
@@ -167,7 +173,8 @@ class FrameFormat:
                 raise ParameterError("a frame must be finite, got NaN or infinity")
             if largest > 2 * self.max_value:
                 raise ParameterError(
-                    f"a floating-point frame must lie in [0, {self.max_value:g}] (set max_value), got {largest:g}"
+                    f"a floating-point frame must lie in [0, {self.max_value:g}], got {largest:g}; "
+                    "max_value says what full scale is, as 255.0"
                 )
         return frame
 
@@ -250,3 +257,13 @@ def plain(frame: np.ndarray) -> np.ndarray:
 def lanes_of(frame: np.ndarray) -> tuple[int, ...]:
     """Return the number of channels of a frame, (..., c), as a `constant` of kernels."""
     return constant(frame.shape[-1])
+
+
+def _tell_of_depth(largest: int) -> None:
+    """Warn where a frame of 16 bits seems to hold 10, 12 or 14, of which a mask finds little."""
+    full = next((2**bits - 1 for bits in (10, 12, 14) if largest < 2**bits), None)
+    if full is not None:
+        logger.warning(
+            "16 bits per pixel, but the first frame reaches %d only: max_value is %d if it holds %d bits",
+            largest, full, full.bit_length(),
+        )  # fmt: skip

@@ -38,7 +38,7 @@ def place(tmp_path, monkeypatch):
         ("text.mp4", "'text.mp4' is not a video that can be read, or it is damaged"),
         ("void.mp4", "video 'void.mp4' is empty"),
         ("empty", "no images in folder 'empty'"),
-        ("words", "no images in folder 'words'"),
+        ("words", "no images in folder 'words'; bgsub batch takes folders of videos"),
         ("frames/*.jpg", "no image matches 'frames/*.jpg'"),
         ("img_%04d.png", "no image matches 'img_%04d.png'"),
         ("97", "camera 97 cannot be opened: it is not there, in use or not permitted"),
@@ -70,6 +70,9 @@ TAKEN = "'taken' is a file, and a folder is wanted there"
     [
         (["run", "frames", "-o", "taken"], "cannot write into folder 'taken': " + TAKEN),
         (["run", "frames", "-o", "taken/below"], "cannot write into folder 'taken/below': " + TAKEN),
+        (["run", "frames", "-o", "out.mp4"], "-o takes a folder, got the name of a file, 'out.mp4'"),
+        (["batch", "frames", "-o", "out.npz"], "-o takes a folder, got the name of a file, 'out.npz'"),
+        (["live", "0", "-o", "out.mkv"], "-o takes a folder, got the name of a file, 'out.mkv'"),
         (["demo", "--duration", 1, "-o", "taken"], "cannot write into folder 'taken': " + TAKEN),
         (["bench", "missing.mp4"], "no such file or folder: 'missing.mp4'"),
         (["bench", "--duration", "long"], f"--duration must be {SYNTAX}, got 'long'"),

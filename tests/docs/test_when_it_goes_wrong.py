@@ -165,12 +165,13 @@ def test_a_stream_for_which_the_memory_does_not_suffice(monkeypatch):
         (
             [np.zeros((120, 160, 3), np.uint8), np.zeros((240, 320, 3), np.uint8)],
             {},
-            "every frame must be like the first one, uint8 of shape (120, 160, 3), got uint8 of shape (240, 320, 3)",
+            "every frame must be like the first one, uint8 of shape (120, 160, 3), got uint8 of shape (240, 320, 3); "
+            "on_change='restart' begins anew with it",
         ),
         (
             [np.full((12, 16), 200, np.float32)],
             {},
-            "a floating-point frame must lie in [0, 1] (set max_value), got 200",
+            "a floating-point frame must lie in [0, 1], got 200; max_value says what full scale is, as 255.0",
         ),
         ([np.zeros((12, 16, 3), np.int32)], {}, "a frame must be of type uint8, uint16 or floating point, got int32"),
     ],

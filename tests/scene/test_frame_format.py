@@ -90,12 +90,29 @@ def test_a_background_beyond_the_type_of_the_frames_is_cut():
     np.testing.assert_array_equal(image, np.array([[most, -most]]))
 
 
+@pytest.mark.parametrize(
+    ("largest", "max_value", "told"),
+    [
+        (
+            4000,
+            None,
+            [" reaches 4000 only: max_value is 4095 if it holds 12 bits"],
+        ),
+        (40000, None, []),
+        (4000, 4095, []),
+    ],
+)
+def test_few_bits_in_frames_of_16_are_told(largest, max_value, told, caplog):
+    FrameFormat.of(np.full((4, 5), largest, np.uint16), max_value)
+    assert [message.partition("frame")[2] for message in caplog.messages] == told
+
+
 def test_a_frame_unlike_the_first_is_named_with_both():
     frames = FrameFormat.of(np.zeros((4, 5, 3), np.uint8))
-    message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\)"
+    message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\); on_change='restart' begins anew"
     with pytest.raises(ParameterError, match=message):
         frames.check(np.zeros((4, 5), np.uint16))
-    with pytest.raises(ParameterError, match=r"must lie in \[0, 1\] \(set max_value\), got 200"):
+    with pytest.raises(ParameterError, match=r"must lie in \[0, 1\], got 200; max_value says"):
         FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), 200.0))
     with pytest.raises(ParameterError, match=r"must be an array or a cv2\.UMat, got list"):
         frames.check([[1], [2, 3]])

@@ -363,7 +363,7 @@ ALLOWED = "rtsp://, rtsps://, rtmp://, rtp://, http://, https://, udp://, tcp://
     [
         (Path("0"), "no such file or folder: '0'"),
         ("empty", "no images in folder 'empty'"),
-        ("texts", "no images in folder 'texts'"),
+        ("texts", "no images in folder 'texts'; bgsub batch takes folders of videos"),
         ("*.jpg", "no image matches '*.jpg'"),
         ("img_%04d.png", "no image matches 'img_%04d.png'"),
         ("no/folder/img_%04d.png", "no image matches 'no/folder/img_%04d.png'"),

@@ -54,6 +54,7 @@ def find_images(spec: str | os.PathLike[str]) -> list[Path]:
     if path.is_dir():
         try:
             found, message = sorted(path.iterdir(), key=natural_key), f"no images in folder '{text}'"
+            message += "; bgsub batch takes folders of videos" if found else ""
         except OSError as error:
             raise SourceError(f"folder '{text}' cannot be read: {error.strerror or error}") from None
     elif is_pattern(text):
