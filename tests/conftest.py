@@ -21,7 +21,7 @@ STREAMS = (
     "attacks",
     "cli",
     "docs/test_docs_tutorials.py",
-    "docs/test_pages.py",
+    "docs/test_blocks.py",
     "jobs/batch",
     "jobs/test_jobs.py",
     "live",

@@ -1,6 +1,6 @@
 """The pages of the documentation as their readers meet them: blocks of code, in order, with what is said of them.
 
-A block is run by `test_pages.py` unless a comment before it says otherwise::
+A block is run by `test_blocks.py` unless a comment before it says otherwise::
 
     <!-- not run: needs a camera -->
 

@@ -272,8 +272,9 @@ def test_ctrl_c_frees_the_workers_of_a_cluster(tmp_path, videos):
             until(lambda: not any(client.run(eval, _BUSY).values()), seconds=15)
             threads = client.run(eval, "__import__('cv2').getNumThreads()")
             helpers = client.run(eval, "__import__('bgsub.numerics.threads', fromlist=['_pool'])._pool._idle")
-    assert set(threads.values()) == {max(cores() // 2, 1)}
-    assert set(helpers.values()) == {max(cores() // 2, 1) - 1}
+    share = max(cores() // 2, 1)
+    # On a busy machine one worker may have taken both files, and the other none.
+    assert (share, share - 1) in {(threads[worker], helpers[worker]) for worker in threads}
     assert (names(result.done), result.left, result.stopped) == (["v0.avi"], 1, "SIGINT")
     assert visible(output) == ["v0"]
 
