@@ -47,7 +47,7 @@ def mended(
             some = rows[begin : begin + _BLOCK]
             x, seen = np.ascontiguousarray(X[some]), observed[some]
             new = robust_coefficients(x, seen, other, surrogate, first)
-            objective = (_objective(x, seen, rows, other, surrogate, ridge) for rows in (new, F[some]))
+            objective = (_objective(x, seen, either, other, surrogate, ridge) for either in (new, F[some]))
             better = np.less(*objective)
             if not better.any():
                 break
