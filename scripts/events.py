@@ -98,7 +98,7 @@ def judged(name: str, frames: int, seed: int) -> Counts:
     """Return what became of the movers of a scene."""
     place, options = name.split(maxsplit=1)[0], SCENES[name]
     scene = synthetic.scene(place, length=frames, seed=seed, **options)
-    subtractor, linker = BackgroundSubtractor(fps=float(scene.rate)), ObjectLinker(float(scene.rate))
+    subtractor, linker = BackgroundSubtractor(fps=float(scene.fps)), ObjectLinker(float(scene.fps))
     judge, movers = Referee(), []
     for index, (image, _) in enumerate(scene):
         movers.append(scene.movers(index))
@@ -109,8 +109,8 @@ def judged(name: str, frames: int, seed: int) -> Counts:
 def counted(source: str, frames: int | None) -> tuple[int, int]:
     """Return the number of objects in a source, and of those that began in the start phase."""
     with open_source(source) as opened:
-        rate = frames_per_second(opened)
-        subtractor, linker = BackgroundSubtractor(fps=rate), ObjectLinker(rate)
+        fps = frames_per_second(opened)
+        subtractor, linker = BackgroundSubtractor(fps=fps), ObjectLinker(fps)
         starting, events = -1, []
         for frame in islice(opened, frames):
             separation = subtractor.process(frame.image)

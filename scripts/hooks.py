@@ -114,11 +114,11 @@ def run(address: str, case: str, seconds: float) -> tuple[Watch, int, TimedSink 
 @click.command(help=__doc__)
 @click.option("--seconds", type=float, default=10.0, show_default=True, help="Of each case and round.")
 @click.option("--rounds", type=int, default=3, show_default=True)
-@click.option("--rate", type=float, default=25.0, show_default=True)
+@click.option("--fps", type=float, default=25.0, show_default=True)
 @click.option("--size", default="320x240", show_default=True, metavar="WxH")
-def main(seconds: float, rounds: int, rate: float, size: str) -> None:
+def main(seconds: float, rounds: int, fps: float, size: str) -> None:
     logging.disable(logging.WARNING)
-    command = [sys.executable, "-u", "-m", "bgsub", "camera", "--scene", "street", "--size", size, "--rate", str(rate)]
+    command = [sys.executable, "-u", "-m", "bgsub", "camera", "--scene", "street", "--size", size, "--fps", str(fps)]
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as camera:
         try:
             address = camera.stdout.readline().split(" at ")[1].split()[0]

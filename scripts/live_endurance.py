@@ -62,26 +62,26 @@ def memory() -> float:
 @click.command(help=__doc__)
 @click.option("--seconds", type=float, default=600.0, show_default=True)
 @click.option("--cut-every", type=float, default=20.0, show_default=True, metavar="SECONDS")
-@click.option("--rate", type=float, default=25.0, show_default=True)
+@click.option("--fps", type=float, default=25.0, show_default=True)
 @click.option("--size", default="320x240", show_default=True, metavar="WxH")
-def main(seconds: float, cut_every: float, rate: float, size: str) -> None:
+def main(seconds: float, cut_every: float, fps: float, size: str) -> None:
     logging.basicConfig(format="%(asctime)s %(message)s", level=logging.WARNING)
     command = [sys.executable, "-u", "-m", "bgsub", "camera", "--stamp", "--size", size]
-    command += ["--rate", str(rate), "--cut-every", str(cut_every)]
+    command += ["--fps", str(fps), "--cut-every", str(cut_every)]
     with subprocess.Popen(command, text=True, stdout=subprocess.PIPE) as camera:
         try:
             address = camera.stdout.readline().split(" at ")[1].split()[0]
-            good = watch(address, seconds, cut_every, rate)
+            good = watch(address, seconds, cut_every, fps)
         finally:
             camera.terminate()
     sys.exit(0 if good else 1)
 
 
-def watch(address: str, seconds: float, cut_every: float, rate: float) -> bool:
+def watch(address: str, seconds: float, cut_every: float, fps: float) -> bool:
     controls = Controls()
     source = CameraSource(address)
     watcher = Watch(seconds, controls, min(10.0, seconds / 4))
-    summary = Pipeline(source, BackgroundSubtractor(fps=rate), progress=watcher, controls=controls).run()
+    summary = Pipeline(source, BackgroundSubtractor(fps=fps), progress=watcher, controls=controls).run()
     ages, growth = np.array(watcher.ages), memory() - watcher.first_memory
     median, late, latest = 1e3 * np.quantile(ages, [0.5, 0.99, 1.0])
     cuts = int(summary.seconds / cut_every)

@@ -39,7 +39,7 @@ COLOURS = {"bgsub": "tab:blue", "mog2": "tab:orange"}
 
 
 class Point(NamedTuple):
-    """One measurement; `milliseconds` and `p99` are those of a frame of one stream, `rate` is that of all streams."""
+    """One measurement; `milliseconds` and `p99` are those of a frame of one stream, `fps` is that of all streams."""
 
     panel: str
     method: str
@@ -51,7 +51,7 @@ class Point(NamedTuple):
     threads: int
     milliseconds: float
     p99: float
-    rate: float
+    fps: float
 
 
 class Stream(NamedTuple):
@@ -176,13 +176,13 @@ def curve(axes: Axes, points: list[Point], places: list[int], name: str, solid: 
     if points:
         method, style = points[0].method, "o-" if solid else "s--"
         label = f"{'MOG2' if method == 'mog2' else method}, {name}"
-        axes.plot(places, [p.rate for p in points], style, color=COLOURS[method], markersize=4, label=label)
+        axes.plot(places, [p.fps for p in points], style, color=COLOURS[method], markersize=4, label=label)
 
 
 def advice(points: list[Point]) -> str:
     """Return what many cameras need, from the most streams that ran in processes of their own."""
     most = max((p for p in points if (p.method, p.kind) == ("bgsub", "processes")), key=lambda p: p.streams)
-    needed, each = CAMERAS * RATE, most.rate / min(cores(), most.streams)
+    needed, each = CAMERAS * RATE, most.fps / min(cores(), most.streams)
     return (
         f"{CAMERAS} cameras of {most.width}x{most.height} at {RATE} frames/s are {needed} frames/s; at {each:.0f} per "
         f"core ({most.streams} streams on {cores()}) that is {needed / each:.1f} cores, decoding not counted"
@@ -217,7 +217,7 @@ def main(video: str | None, output: Path, sizes: str, ranks: str, streams: str, 
         table.writerows([f"{value:.4g}" if isinstance(value, float) else value for value in p] for p in points)
     for p in points:
         what = f"{p.width}x{p.height}, rank {p.rank}, {p.streams} streams ({p.kind}, {p.threads} each)"
-        click.echo(f"{p.panel:10s} {p.method:6s} {what:55s} {p.milliseconds:8.2f} ms {p.rate:8.1f} frames/s")
+        click.echo(f"{p.panel:10s} {p.method:6s} {what:55s} {p.milliseconds:8.2f} ms {p.fps:8.1f} frames/s")
     draw(points, output.with_suffix(".png"))
     click.echo(advice(points))
 

@@ -30,6 +30,8 @@ STREAMS = (
     "test_readme.py",
 )
 WHOLE_FRAMES = [ROOT / name for name in STREAMS]
+MARKED = {"attacks": "hostile", "docs": "docs", "paper": "slow"}
+"""The marker of all tests of a folder."""
 THREADED = [ROOT / "jobs", ROOT / "live", ROOT / "video"]
 # What streams need, and what only these tests do: no two processes compile the same.
 COMPILE = """
@@ -66,7 +68,6 @@ def no_thread_left(request):
 
 
 def pytest_configure(config):
-    config.addinivalue_line("markers", "large: too large for kernels in plain Python (NUMBA_DISABLE_JIT=1)")
     # Processes that a test starts import the package that the test imports, not the working folder's.
     os.environ["PYTHONSAFEPATH"] = "1"
     # Workers share the cores: threads of the BLAS that wait for one another would take them all.
@@ -88,7 +89,12 @@ def pytest_runtestloop(session):
         pytest.exit("the kernels cannot be compiled", compiling.returncode)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    for item in items:
+        folder = item.path.relative_to(ROOT).parts[0]
+        if folder in MARKED:
+            item.add_marker(MARKED[folder])
     if not config.DISABLE_JIT:
         return
     skip = pytest.mark.skip(reason="too large for kernels in plain Python; run without NUMBA_DISABLE_JIT")

@@ -17,9 +17,9 @@ def block(name):
     return found[1].strip()
 
 
-def write_video_of_100_seconds(path, rate=1):
-    """Write frames of 32x24 at `rate` per second, each of its second as grey level."""
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), rate, (32, 24))
-    for second in np.arange(0, 100, 1 / rate):
+def write_video_of_100_seconds(path, fps=1):
+    """Write frames of 32x24 at `fps` per second, each of its second as grey level."""
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"mp4v"), fps, (32, 24))
+    for second in np.arange(0, 100, 1 / fps):
         writer.write(np.full((24, 32, 3), second, np.uint8))
     writer.release()

@@ -69,8 +69,8 @@ def play(dtype, channels):
     known[20:40, 20:40] = True
     whole, reduced = BackgroundSubtractor(), BackgroundSubtractor(scale=0.5, start_frames=10)
     for i, frame in enumerate(frames):
-        rate = {70: 0, 80: 0.3}.get(i, -1)
-        whole.process(frame, rate, known if i % 10 == 9 else None)
+        fps = {70: 0, 80: 0.3}.get(i, -1)
+        whole.process(frame, fps, known if i % 10 == 9 else None)
     searched = BackgroundSubtractor(start_frames=10, line_search="sample")
     for frame in frames[:20]:
         reduced.apply(frame)

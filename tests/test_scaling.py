@@ -35,7 +35,7 @@ def test_speed_against_size_rank_and_streams(script, tmp_path, capsys):
         for kind in ("processes", "threads"):
             assert {("streams", method, "640", "3", n, kind, "1") for n in ("1", "2")} <= cells
     assert len(cells) == len(rows) == 4 * len(threads) + 4 + 8
-    assert all(float(row["rate"]) > 0 and float(row["p99"]) >= float(row["milliseconds"]) > 0 for row in rows)
+    assert all(float(row["fps"]) > 0 and float(row["p99"]) >= float(row["milliseconds"]) > 0 for row in rows)
     assert cv2.imread(str(tmp_path / "speed.png")).shape[1] == 1440
     assert capsys.readouterr().out.splitlines()[-1].startswith("64 cameras of 640x480")
 
@@ -55,8 +55,8 @@ def test_cameras_are_counted_from_the_most_streams(script, monkeypatch):
     scaling = script("scaling")
     monkeypatch.setattr(scaling, "cores", lambda: 4)
     points = [
-        scaling.Point("streams", method, 640, 480, 3, count, kind, 1, 5.0, 6.0, rate)
-        for method, count, kind, rate in [
+        scaling.Point("streams", method, 640, 480, 3, count, kind, 1, 5.0, 6.0, fps)
+        for method, count, kind, fps in [
             ("bgsub", 2, "processes", 500.0),
             ("bgsub", 8, "processes", 800.0),
             ("bgsub", 8, "threads", 700.0),

@@ -298,8 +298,8 @@ def test_a_failed_start_begins_anew(monkeypatch):
 
 def test_a_start_of_one_frozen_frame_goes_on():
     subtractor = BackgroundSubtractor(start_frames=1, rank=1)
-    for rate in (0, 0, -1, -1):
-        subtractor.apply(np.full((3, 4), 90, np.uint8), learningRate=rate)
+    for fps in (0, 0, -1, -1):
+        subtractor.apply(np.full((3, 4), 90, np.uint8), learningRate=fps)
     assert subtractor.phase == "tracking"
 
 

@@ -44,8 +44,8 @@ def scene(count, first=0):
     return frames
 
 
-def run(subtractor, frames, rate=-1):
-    return [subtractor.apply(frame, learningRate=rate) for frame in frames]
+def run(subtractor, frames, fps=-1):
+    return [subtractor.apply(frame, learningRate=fps) for frame in frames]
 
 
 @pytest.fixture

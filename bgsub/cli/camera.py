@@ -32,7 +32,7 @@ def _parse_size(context: click.Context, option: click.Parameter, value: str) -> 
     short_help="Serve a synthetic scene as a network camera, to try live runs.",
     examples=(
         Example("bgsub camera --serve 8554", "A scene; then, elsewhere: bgsub live http://127.0.0.1:8554"),
-        Example("bgsub camera video.mp4 --rate 10", "A video, again and again"),
+        Example("bgsub camera video.mp4 --fps 10", "A video, again and again"),
     ),
 )
 @click.argument("source", required=False, shell_complete=one_of_files())
@@ -47,7 +47,7 @@ def _parse_size(context: click.Context, option: click.Parameter, value: str) -> 
     help="Width and height of a scene.",
 )
 @option(
-    "--rate",
+    "--fps",
     group=INPUT,
     type=click.FloatRange(0, min_open=True),
     default=25.0,
@@ -76,7 +76,7 @@ def camera(
     scene: str,
     source: str | None,
     size: tuple[int, int],
-    rate: float,
+    fps: float,
     serve: tuple[str, int],
     cut_every: float | None,
     stamp: bool,
@@ -87,10 +87,10 @@ def camera(
     """
     with suppress(KeyboardInterrupt), nullcontext(scene) if source is None else video.open_source(source) as pictures:
         host, port = serve
-        served = live.LoopbackCamera(pictures, rate, port, host, size=size, stamped=stamp)
+        served = live.LoopbackCamera(pictures, fps, port, host, size=size, stamped=stamp)
         try:
             with served:
-                click.echo(f"a camera sends {rate:g} frames per second at {served.address} until Ctrl-C")
+                click.echo(f"a camera sends {fps:g} frames per second at {served.address} until Ctrl-C")
                 _keep_going(served, cut_every)
         finally:
             click.echo(f"sent {served.produced} frames")

@@ -14,10 +14,9 @@ from bgsub.cli.blocks import option
 from bgsub.cli.help import OUTPUT, RUNNING, Example
 from bgsub.cli.options import MethodCommand, MethodParameter
 from bgsub.cli.origins import Setting, setting_of
-from bgsub.cli.settings import Command, CommandOfItself, apply, commands, files, load, long_names
+from bgsub.cli.settings import METHOD_PARAMETERS, Command, CommandOfItself, apply, commands, files, load, long_names
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
 from bgsub.errors import SinkError, did_you_mean
-from bgsub.parameters import SUBTRACTOR
 from bgsub.storage.atomic import telling
 from bgsub.storage.lasting import sync_file, sync_folder
 
@@ -102,7 +101,7 @@ def _tables(wanted: list[Command], settings: Settings | None) -> dict[str, list[
 
     Without `settings` the rows show the defaults.
     """
-    method = [row for row in _rows(MethodCommand(METHOD), settings) if row.key.replace("-", "_") in SUBTRACTOR]
+    method = [row for row in _rows(MethodCommand(METHOD), settings) if row.key.replace("-", "_") in METHOD_PARAMETERS]
     tables = {command.name or "": [row for row in _rows(command, settings) if row not in method] for command in wanted}
     return {**tables, METHOD: method} if any(isinstance(command, MethodCommand) for command in wanted) else tables
 

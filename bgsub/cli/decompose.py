@@ -22,7 +22,7 @@ from bgsub.errors import ParameterError
 from bgsub.jobs import decomposition
 
 _ESTIMATOR = ("surrogate", "p", "mu_start", "mu_end", "iterations", "quality")
-_SOURCE = ("start", "end", "duration", "every", "backend", "on_error", "rate")
+_SOURCE = ("start", "end", "duration", "every", "backend", "on_error", "fps")
 _FOR_FRAMES = (*_SOURCE, "factor", "grey", "kind", "sparse_picture")
 _FOR_MATRICES = ("key", "columns", "float32")
 _OBSERVED = ("observed", "observed_key")

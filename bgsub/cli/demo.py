@@ -52,12 +52,12 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -
 
     strip = output / "strip.png"
     prepare_folder(output)  # before the work of making the scene
-    made = synthetic.scene(scene, size=_SIZE, length=duration.in_frames(synthetic.Scene.rate) or 1, seed=seed)
+    made = synthetic.scene(scene, size=_SIZE, length=duration.in_frames(synthetic.Scene.fps) or 1, seed=seed)
     referee = Referee(made)
     with referee.source as source:
         source.name = f"scene '{scene}'"
         outputs = video.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source)
-        subtractor = bgsub.BackgroundSubtractor(fps=float(made.rate))
+        subtractor = bgsub.BackgroundSubtractor(fps=float(made.fps))
         result = run_pipeline(source, subtractor, outputs, Telling(quiet, observer=referee))
     check_whole(result, ends=True)
     picture = referee.strip()

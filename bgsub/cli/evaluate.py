@@ -30,7 +30,7 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     cls=MethodCommand,
     short_help="Score the masks on sequences with known ones.",
     common=(
-        *("rate", "against", "results", "masks", "csv", "sheet", "overwrite", "json"),
+        *("fps", "against", "results", "masks", "csv", "sheet", "overwrite", "json"),
         *("threshold", "min-area", "scale", "shadows", "absorb-after"),
     ),
     examples=(
@@ -88,7 +88,7 @@ def evaluate(
     sheet_file: Path | None,
     worst: int,
     overwrite: bool,
-    rate: float | None,
+    fps: float | None,
     **options: Any,
 ) -> None:
     """Run the method on sequences with known masks and score its own.
@@ -109,7 +109,7 @@ def evaluate(
     if results is not None and (peers or masks or given(options)):
         raise click.UsageError("--results scores masks as they are, without --against, --masks and method parameters")
     if results is None:
-        makers, parameters = _methods(peers, {**options, "fps": rate})
+        makers, parameters = _methods(peers, {**options, "fps": fps})
     else:
         makers, parameters = {}, {results.resolve().name: {"results": str(results)}}
     sheet = None if sheet_file is None else evaluation.Sheet(sheet_file)

@@ -130,7 +130,7 @@ def live(
             options["model"],
             options["save_model"],
             partial(outputs.sinks, folder=folder),
-            {name: options[name] for name in ("on_error", "rate", "raw", "reconnect")},
+            {name: options[name] for name in ("on_error", "fps", "raw", "reconnect")},
             screen.fast,
             options["roi"],
             options["privacy"],
@@ -207,7 +207,7 @@ class _Outputs:
         try:
             if self.virtual.virtual_camera:
                 backdrop, device = self.virtual.backdrop or "blur", self.virtual.virtual_device
-                sinks.append(sessions.VirtualCameraSink(backdrop, source.rate, device, source.size))
+                sinks.append(sessions.VirtualCameraSink(backdrop, source.fps, device, source.size))
             sinks += self._files(source, feed, folder)
         except BaseException:
             for sink in sinks:

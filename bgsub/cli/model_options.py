@@ -11,6 +11,7 @@ import click
 from bgsub.cli.blocks import PATH, option
 from bgsub.cli.help import METHOD
 from bgsub.cli.origins import called, setting_of
+from bgsub.cli.settings import METHOD_PARAMETERS
 from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR
 
@@ -46,19 +47,19 @@ def reconcile(context: click.Context) -> None:
     kept = model is not None and saved is not None and model.resolve() == saved.resolve()
     if model is not None and kept and not model.exists():
         context.params["model"] = model = None
-    given = [option for option in context.command.params if option.name in SUBTRACTOR]
+    given = [option for option in context.command.params if option.name in METHOD_PARAMETERS]
     given = [option for option in given if context.params[option.name or ""] is not None]
     others = {option.name or "": setting for option in given if (setting := setting_of(context, option)) or kept}
-    rate = context.params.get("rate")
-    if model is None or not (others or rate):
+    fps = context.params.get("fps")
+    if model is None or not (others or fps):
         return
     from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
 
     stored = read_parameters(model)
-    own_rate = stored.get("fps", rate) * context.params.get("every", 1)
-    if rate and not math.isclose(rate, own_rate):
-        what = "keeps its seconds, of %g frames: --rate %g holds for times and outputs only"
-        logger.warning(f"the model %s {what}", model, own_rate, rate)
+    own_fps = stored.get("fps", fps) * context.params.get("every", 1)
+    if fps and not math.isclose(fps, own_fps):
+        what = "keeps its seconds, of %g frames: --fps %g holds for times and outputs only"
+        logger.warning(f"the model %s {what}", model, own_fps, fps)
     for name, setting in others.items():
         value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
         if value != own and setting is None:

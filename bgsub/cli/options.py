@@ -16,7 +16,7 @@ from bgsub.cli.model_options import reconcile
 from bgsub.cli.origins import called
 from bgsub.cli.settings import METHOD_PARAMETERS, Command
 from bgsub.errors import ParameterError, did_you_mean
-from bgsub.parameters import SUBTRACTOR, Parameter, SubspaceParameters, table_of
+from bgsub.parameters import Parameter, SubspaceParameters, table_of
 from bgsub.video.output_names import ENDINGS, STILL, VIEWS, allowed_endings, parse_outputs
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _help(parameter: Parameter) -> str:
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
     """Return the method parameters among `options` that were given on the command line."""
-    return {name: value for name, value in options.items() if name in SUBTRACTOR and value is not None}
+    return {name: value for name, value in options.items() if name in METHOD_PARAMETERS and value is not None}
 
 
 def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:

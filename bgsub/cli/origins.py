@@ -15,7 +15,6 @@ from bgsub.parameters import RENAMED
 
 _GONE = RENAMED | {
     "format": "the ending of --save chooses: --save mask.mkv for a video, --save mask.png for images",
-    "fps": "the frame rate is --rate in all commands",
     "frames": "the length is --duration in all commands, here as frames (250) or seconds (10s)",
     "hardware": "it is --backend hardware",
     "host": "where the camera is served is --serve [HOST:]PORT",

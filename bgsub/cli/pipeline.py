@@ -56,7 +56,7 @@ class Telling:
         @contextmanager
         def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
             with progress_bar(source.name, source.length, self.quiet, source.live) as meter:
-                frames, begin, step = 0, None, 1 / float(source.rate or math.inf)
+                frames, begin, step = 0, None, 1 / float(source.fps or math.inf)
 
                 def after(frame: Frame, separation: Separation) -> None:
                     nonlocal frames, begin

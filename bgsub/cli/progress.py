@@ -45,11 +45,11 @@ class Lines:
         self._told_at += passed
         self._told_count = self._count
 
-    def _line(self, rate: float) -> str:
-        pace = f"{rate:.0f} {self._unit}/s" if rate >= 10 else f"{rate:.2g} {self._unit}/s"
+    def _line(self, fps: float) -> str:
+        pace = f"{fps:.0f} {self._unit}/s" if fps >= 10 else f"{fps:.2g} {self._unit}/s"
         if self._length is None:
             return f"{self._name}: {self._count} {self._unit}, {pace}"
-        left = max(self._length - self._count, 0) / rate
+        left = max(self._length - self._count, 0) / fps
         return f"{self._name}: {self._count} of {self._length} {self._unit}, {pace}, {_duration(left)} left"
 
 

@@ -19,7 +19,7 @@ from bgsub.cli.source_options import BEGINNINGS, raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FILES
 
 _COMMON = (
-    *("output", "overwrite", "start", "duration", "rate", "event-files", "roi", "record", "motion"),
+    *("output", "overwrite", "start", "duration", "fps", "event-files", "roi", "record", "motion"),
     *("threshold", "min-area", "scale", "shadows", "absorb-after"),
 )
 _completed = one_of_files(*BEGINNINGS)
@@ -77,7 +77,7 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
     common=("save", *_COMMON),
     examples=(
         Example("bgsub run video.mp4 -o out --save mask,panel", "Masks, and a video to look at"),
-        Example("bgsub run frames -o results --rate 25 --event-files csv,html", "Images; what happens, as a list"),
+        Example("bgsub run frames -o results --fps 25 --event-files csv,html", "Images; what happens, as a list"),
         Example("bgsub run cam-*.mp4 --record clips --motion 0.01", "Clips of motion from the files of one camera"),
     ),
 )

@@ -25,7 +25,7 @@ _OF_THE_PROGRAM = ("BGSUB_CONFIG", "BGSUB_NO_CONFIG")
 _TRUTH = "true or false"
 
 METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name not in ("fps", "on_change")}
-"""What the commands offer of the parameters of the method; the frame rate is that of the source, ``--rate``.
+"""What the commands offer of the parameters of the method; the frame rate is that of the source, ``--fps``.
 
 The frames of a source are all of one size and type, so `on_change` is for Python.
 """

@@ -95,7 +95,7 @@ on_error_option = option(
     help="What to do at a frame that cannot be read; it is named either way.  [default: skip for cameras, else stop]",
 )
 rate_option = option(
-    "--rate",
+    "--fps",
     group=INPUT,
     type=click.FloatRange(0, min_open=True),
     metavar="X",

@@ -30,7 +30,7 @@ class Referee:
 
     def __init__(self, scene: Scene) -> None:
         frames, self._truths = (np.stack(part) for part in zip(*scene, strict=True))
-        self.source = ArraySource(frames, rate=scene.rate)
+        self.source = ArraySource(frames, fps=scene.fps)
         self._total = Confusion()
         self._best: tuple[int, Separation] | None = None
 

@@ -51,7 +51,7 @@ def load_frames(source: str | None, duration: Timecode | int) -> list[np.ndarray
         When the source cannot be opened or has no frames.
     """
     if source is None:
-        length = Timecode.parse(duration).in_frames(synthetic.Scene.rate) or 1
+        length = Timecode.parse(duration).in_frames(synthetic.Scene.fps) or 1
         return [frame for frame, _ in synthetic.scene("street", size=_SCENE_SIZE, length=length)]
     with open_source(source, duration=duration) as opened:
         frames = [frame.image for frame in opened]

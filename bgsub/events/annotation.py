@@ -179,7 +179,7 @@ class AnnotatingSink(Sink):
     >>> import bgsub
     >>> from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
     >>> from bgsub.video import VideoSink
-    >>> feed = EventFeed(ObjectLinker(rate=25))
+    >>> feed = EventFeed(ObjectLinker(fps=25))
     >>> summary = bgsub.process_video("video.mp4", AnnotatingSink(VideoSink("boxes.mp4", "boxes", 25), feed))
     """
 

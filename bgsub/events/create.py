@@ -20,7 +20,7 @@ from bgsub.video.sources.base import FrameSource
 
 def make_feed(source: FrameSource, rules: MotionRules | None = None, regions: Regions | None = None) -> EventFeed:
     """Return the one feed of events for all outputs of a source, at its rate."""
-    return EventFeed(ObjectLinker(None if source.rate is None else float(source.rate), regions=regions), rules)
+    return EventFeed(ObjectLinker(None if source.fps is None else float(source.fps), regions=regions), rules)
 
 
 def create_event_sinks(

@@ -107,7 +107,7 @@ class EventFeed:
     --------
     >>> import bgsub
     >>> from bgsub.events import EventFeed, MotionRules, ObjectLinker
-    >>> feed, moments = EventFeed(ObjectLinker(rate=25), MotionRules(min_duration=0.1)), []
+    >>> feed, moments = EventFeed(ObjectLinker(fps=25), MotionRules(min_duration=0.1)), []
     >>> for frame, separation in bgsub.separate("video.mp4"):
     ...     moments += feed.step(frame, separation).motion.begun
     >>> moments[0].kind == "motion", moments[0].start_frame > 0

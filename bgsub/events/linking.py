@@ -61,7 +61,7 @@ class ObjectLinker:
 
     Parameters
     ----------
-    rate : float, optional
+    fps : float, optional
         Frames per second where frames have no time. If that is missing, too, 25 is assumed within, but times
         remain None.
     max_gap : float, default 0.5
@@ -96,7 +96,7 @@ class ObjectLinker:
     --------
     >>> import bgsub
     >>> from bgsub.events import ObjectLinker
-    >>> linker = ObjectLinker(rate=25)
+    >>> linker = ObjectLinker(fps=25)
     >>> for frame, separation in bgsub.separate("video.mp4"):
     ...     boxes = {one.id: one.box for one in linker.update(frame, separation)}
     >>> objects = linker.finish()
@@ -106,7 +106,7 @@ class ObjectLinker:
 
     def __init__(
         self,
-        rate: float | None = None,
+        fps: float | None = None,
         *,
         max_gap: float = 0.5,
         min_duration: float = 0.2,
@@ -118,13 +118,13 @@ class ObjectLinker:
         for name, value in (("max_gap", max_gap), ("min_duration", min_duration), ("max_hidden", max_hidden)):
             if not 0 <= value < math.inf:
                 raise ParameterError(f"{name} must be a finite number of seconds, 0 or more, got {value!r}")
-        if rate is not None and not 0 < rate < math.inf:
-            raise ParameterError(f"rate must be a positive number of frames per second, got {rate!r}")
+        if fps is not None and not 0 < fps < math.inf:
+            raise ParameterError(f"fps must be a positive number of frames per second, got {fps!r}")
         if min_area is not None and min_area < 1:
             raise ParameterError(f"min_area must be 1 or more, got {min_area!r}")
         if join is not None and join < 0:
             raise ParameterError(f"join must be 0 or more, got {join!r}")
-        self._rate = None if rate is None else float(rate)
+        self._fps = None if fps is None else float(fps)
         self._max_gap, self._min_duration, self._max_hidden = max_gap, min_duration, max_hidden
         self._min_area, self._join, self._regions = min_area, join, regions
         self._masks: dict[str, np.ndarray] = {}
@@ -137,7 +137,7 @@ class ObjectLinker:
         self._clock: float | None = None
         self._settled_at = -math.inf
         self._gap_before: float | None = None
-        self.gap = self.interval = 1 / (self._rate or DEFAULT_RATE)
+        self.gap = self.interval = 1 / (self._fps or DEFAULT_RATE)
 
     @property
     def clock(self) -> float:
@@ -158,7 +158,7 @@ class ObjectLinker:
         """Return the time of a frame in seconds; None where neither the frame nor the rate tells."""
         if frame.time is not None:
             return frame.time
-        return None if self._rate is None else frame.index / self._rate
+        return None if self._fps is None else frame.index / self._fps
 
     def update(self, frame: Frame, separation: Separation) -> list[ObjectInFrame]:
         """Take the next frame; return the objects that are in it.
@@ -246,7 +246,7 @@ class ObjectLinker:
 
     def _tick(self, frame: Frame) -> float:
         """Return the seconds of a frame, always later than those before."""
-        usual = 1 / (self._rate or DEFAULT_RATE)
+        usual = 1 / (self._fps or DEFAULT_RATE)
         time = self.time(frame)
         clock = frame.index * usual if time is None else time
         if self._clock is not None:

@@ -38,7 +38,7 @@ class EventSink(Sink):
         At least one.
     source : str
         What COCO calls the video.
-    rate : float, optional
+    fps : float, optional
         Frames per second where frames have no time.
     regions : Regions, optional
         Where to count.
@@ -70,7 +70,7 @@ class EventSink(Sink):
         formats: Sequence[str] = FORMATS,
         *,
         source: str = "video",
-        rate: float | None = None,
+        fps: float | None = None,
         regions: Regions | None = None,
         feed: EventFeed | None = None,
         locate: Callable[[str], Path] | None = None,
@@ -81,7 +81,7 @@ class EventSink(Sink):
             right = "; SummarySink writes the page" if "html" in wrong[:1] else ""
             raise ParameterError(f"formats of events must be of {', '.join(FORMATS)}, got {came}{right}")
         self.folder = Path(folder)
-        self._feed = feed or EventFeed(ObjectLinker(rate, regions=regions))
+        self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
         locate = locate or self.folder.joinpath
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):

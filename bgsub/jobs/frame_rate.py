@@ -14,11 +14,11 @@ _UNIT = 1000  # frames per second from which on a rate is none, but the unit of 
 
 def frames_per_second(source: FrameSource) -> float:
     """Return the frame rate of a source; that of a new subtractor, with a word in the log, where it tells none."""
-    rate, usual = source.rate, float(SUBTRACTOR["fps"].default)
-    if rate is not None and 0 < rate < _UNIT:
-        return float(rate)
-    if rate:
-        logger.warning("%s tells of %g frames per second, taken for %g; --rate says better", source.name, rate, usual)
+    fps, usual = source.fps, float(SUBTRACTOR["fps"].default)
+    if fps is not None and 0 < fps < _UNIT:
+        return float(fps)
+    if fps:
+        logger.warning("%s tells of %g frames per second, taken for %g; --fps says better", source.name, fps, usual)
     else:
-        logger.info("%s tells no frame rate, %g frames per second are assumed; --rate says better", source.name, usual)
+        logger.info("%s tells no frame rate, %g frames per second are assumed; --fps says better", source.name, usual)
     return usual

@@ -63,7 +63,7 @@ class Job:
         Seconds for which a camera that was lost is tried again, see `CameraSource`.
     on_error : {"stop", "skip"}, optional
         What a frame that cannot be read does, see `open_source`.
-    rate : float, optional
+    fps : float, optional
         Frames per second, where the source does not know or is wrong.
     model, save_model : Path, optional
         Model file to start from; file to write the model to at the end.
@@ -107,7 +107,7 @@ class Job:
     snapshots: Path | None = None
     reconnect: float | None = None
     on_error: str | None = None
-    rate: float | None = None
+    fps: float | None = None
     model: Path | None = None
     save_model: Path | None = None
     parameters: dict[str, Any] = field(default_factory=dict)

@@ -119,7 +119,7 @@ def _recorder(folder: Path, job: Job, source: FrameSource, feed: EventFeed) -> R
         rules,
         feed=feed,
         source=label,
-        rate=source.rate,
+        fps=source.fps,
         files=source.files,
         copy=source.is_copyable,
         audio_from=source.path if source.has_audio and not source.is_retimed else None,

@@ -89,7 +89,7 @@ class Pipeline:
     >>> from bgsub.jobs import Pipeline
     >>> from bgsub.video import ArraySink
     >>> source = bgsub.open_source("video.mp4")
-    >>> subtractor = bgsub.BackgroundSubtractor(fps=float(source.rate))
+    >>> subtractor = bgsub.BackgroundSubtractor(fps=float(source.fps))
     >>> Pipeline(source, subtractor, [ArraySink("masks.npz")]).run().frames
     60
     """
@@ -222,8 +222,8 @@ class Pipeline:
             for frame in self._frames:
                 begin, self._busy_since = working_time(), time.monotonic()
                 self._controls.tune_subtractor(self._subtractor)
-                rate = self._controls.take_learning_rate()
-                separation = self._separate(frame, rate)
+                fps = self._controls.take_learning_rate()
+                separation = self._separate(frame, fps)
                 snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)
                 self._seconds["track"] += working_time() - begin
                 self._busy_since = None
@@ -234,9 +234,9 @@ class Pipeline:
         else:
             self._results.close()
 
-    def _separate(self, frame: Frame, rate: float) -> Separation:
+    def _separate(self, frame: Frame, fps: float) -> Separation:
         try:
-            return self._subtractor.process(frame.image, learningRate=rate)
+            return self._subtractor.process(frame.image, learningRate=fps)
         except ParameterError as error:
             raise ParameterError(f"frame {frame.name}: {error}") from error
 

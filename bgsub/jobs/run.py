@@ -129,7 +129,7 @@ def _open(job: Job) -> FrameSource:
     source = video.open_source(
         job.source,
         on_error=job.on_error,
-        rate=job.rate,
+        fps=job.fps,
         backend=job.backend,
         raw=job.raw,
         start=job.start,

@@ -118,7 +118,7 @@ class LiveStatistics:
             return {
                 "frames": self._frames,
                 "dropped": self._dropped,
-                "frames_per_second": round(self._rate(now - (waited() - self._waited)), 2),
+                "frames_per_second": round(self._fps(now - (waited() - self._waited)), 2),
                 "latency_ms": round(1000 * sum(delays) / len(delays), 1) if delays else None,
                 "foreground": 0.0 if self._share is None else round(self._share, 6),
                 "width": 0 if separation is None else separation.mask.shape[1],
@@ -137,7 +137,7 @@ class LiveStatistics:
         """Seconds between two of the last frames; 0 if there are none."""
         return (self._times[-1][0] - self._times[0][0]) / (len(self._times) - 1) if len(self._times) > 1 else 0.0
 
-    def _rate(self, now: float) -> float:
+    def _fps(self, now: float) -> float:
         if len(self._times) < 2:
             return 0.0
         # A camera that falls silent counts down to nothing.

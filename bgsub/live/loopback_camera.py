@@ -37,7 +37,7 @@ class LoopbackCamera:
     frames : str or iterable of ndarray or Frame
         A scene of `bgsub.synthetic.SCENES`, without end; or pictures, such as a `FrameSource`, which are sent again and
         again.
-    rate : float
+    fps : float
         Frames per second.
     port : int
         Port to listen at; 0 for any free one.
@@ -68,7 +68,7 @@ class LoopbackCamera:
     --------
     >>> from bgsub.live import LoopbackCamera
     >>> from bgsub.video import CameraSource
-    >>> with LoopbackCamera("street", rate=50, size=(64, 48)) as camera, CameraSource(camera.address) as source:
+    >>> with LoopbackCamera("street", fps=50, size=(64, 48)) as camera, CameraSource(camera.address) as source:
     ...     print(source.size)
     (64, 48)
     """
@@ -76,17 +76,17 @@ class LoopbackCamera:
     def __init__(
         self,
         frames: str | Iterable[np.ndarray | Frame] = "lobby",
-        rate: float = 25.0,
+        fps: float = 25.0,
         port: int = 0,
         host: str = "127.0.0.1",
         *,
         size: tuple[int, int] = (320, 240),
         stamped: bool = False,
     ) -> None:
-        if not 0 < rate < 1e4:
-            raise ParameterError(f"rate must be a positive number of frames per second, got {rate!r}")
+        if not 0 < fps < 1e4:
+            raise ParameterError(f"fps must be a positive number of frames per second, got {fps!r}")
         self._pictures = _scene(frames, size) if isinstance(frames, str) else _again_and_again(frames)
-        self._rate, self._stamped = rate, stamped
+        self._fps, self._stamped = fps, stamped
         self._latest = LatestFrame()
         self._stopping = threading.Event()
         self.silent_until = 0.0
@@ -158,7 +158,7 @@ class LoopbackCamera:
     def _produce_in_time(self) -> None:
         due = time.monotonic()
         for number, picture in enumerate(self._pictures):
-            due = max(due + 1 / self._rate, time.monotonic() - 1)  # what is late for long is not made up for
+            due = max(due + 1 / self._fps, time.monotonic() - 1)  # what is late for long is not made up for
             now = time.monotonic()
             if self._stopping.wait(max(0.0, due - now, self.silent_until - now)):
                 return

@@ -33,7 +33,7 @@ class VirtualCameraSink(Sink):
     ----------
     backdrop : str or path
         What replaces the background: ``"blur"``, a colour such as ``"#00b140"``, or an image file.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Pictures per second; 25 if unknown.
     device : str, optional
         Such as ``/dev/video2``; by default the first virtual camera.
@@ -64,18 +64,18 @@ class VirtualCameraSink(Sink):
     def __init__(
         self,
         backdrop: str | os.PathLike[str] = "blur",
-        rate: float | Fraction | None = None,
+        fps: float | Fraction | None = None,
         device: str | None = None,
         size: tuple[int, int] | None = None,
     ) -> None:
-        if rate is not None and not 0 < rate < math.inf:
-            raise ParameterError(f"rate must be a positive number of pictures per second, got {rate!r}")
+        if fps is not None and not 0 < fps < math.inf:
+            raise ParameterError(f"fps must be a positive number of pictures per second, got {fps!r}")
         self.device = device
         self._backdrop = make_backdrop(backdrop)
         self._package = import_optional(
             "pyvirtualcam", "a virtual camera needs the package pyvirtualcam: pip install 'bgsub[virtual-camera]'"
         )
-        self._period = 1 / float(rate or 25)
+        self._period = 1 / float(fps or 25)
         self._camera: Any = None
         self._last: np.ndarray | None = None
         self._due = -math.inf

@@ -102,7 +102,7 @@ class Scene:
         Name of the scene.
     size : (int, int)
         Width and height in pixels.
-    rate : Fraction
+    fps : Fraction
         Frames per second.
 
     Examples
@@ -113,7 +113,7 @@ class Scene:
     (10, (10, 48, 64, 3), (10, 48, 64))
     """
 
-    rate = Fraction(25)
+    fps = Fraction(25)
 
     def __init__(self, settings: SceneSettings, stage: Stage) -> None:
         self.name, self.size = settings.name, settings.size

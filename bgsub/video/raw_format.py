@@ -22,7 +22,7 @@ class RawFormat:
     width: int
     height: int
     pixels: str  # one of `PIXELS`
-    rate: Fraction | None = None
+    fps: Fraction | None = None
 
     @classmethod
     def parse(cls, text: str) -> RawFormat:
@@ -45,12 +45,12 @@ class RawFormat:
         if not (0 < width <= _LARGEST and 0 < height <= _LARGEST):
             raise ParameterError(f"raw frames have sides of 1 to {_LARGEST} pixels, got {width}x{height}")
         try:
-            rate = None if match["rate"] is None else Fraction(match["rate"])
+            fps = None if match["rate"] is None else Fraction(match["rate"])
         except (ValueError, ZeroDivisionError):
-            rate = Fraction(0)
-        if rate == 0:
+            fps = Fraction(0)
+        if fps == 0:
             raise ParameterError(f"raw frames have a rate such as 25, 29.97 or 30000/1001, got '{match['rate']}'")
-        return cls(width, height, match["pixels"], rate)
+        return cls(width, height, match["pixels"], fps)
 
     @property
     def frame_bytes(self) -> int:

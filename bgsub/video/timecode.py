@@ -68,11 +68,11 @@ class Timecode:
         """Frames or seconds as a number."""
         return self.seconds if self.seconds is not None else Fraction(self.frame or 0)
 
-    def in_frames(self, rate: Fraction | None) -> int | None:
+    def in_frames(self, fps: Fraction | None) -> int | None:
         """Return the number of the first frame at or after the place at that rate; None where it takes a rate."""
         if self.frame is not None:
             return self.frame
-        return None if rate is None else math.ceil(self.amount * rate)
+        return None if fps is None else math.ceil(self.amount * fps)
 
     def __str__(self) -> str:
         if self.frame is not None:

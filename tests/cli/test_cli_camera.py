@@ -32,7 +32,7 @@ def served():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_scene_is_separated_live(cli, tmp_path, served, number):
-    process, address, line = served("--size", "64x48", "--rate", 50, "--cut-every", 0.4)
+    process, address, line = served("--size", "64x48", "--fps", 50, "--cut-every", 0.4)
     assert line == f"a camera sends 50 frames per second at {address} until Ctrl-C\n"
     out = tmp_path / "out"
     answer = cli("live", address, "--no-window", "-o", out, "--duration", 12, "--start-frames", 5).ok()
@@ -45,7 +45,7 @@ def test_a_scene_is_separated_live(cli, tmp_path, served, number):
 
 
 def test_a_file_is_served(cli, tmp_path, served, folder):
-    _, address, _ = served(folder, "--rate", 100, "--stamp")
+    _, address, _ = served(folder, "--fps", 100, "--stamp")
     answer = cli("live", address, "--no-window", "-o", tmp_path / "out", "--duration", 3).ok()
     assert "3 frames of 48x32" in answer.out
 

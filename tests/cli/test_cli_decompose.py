@@ -136,7 +136,7 @@ def test_names_that_come_twice(cli, place):
 
 def test_a_video(cli, place):
     frames, scene = make_pictures(height=28, width=36)
-    write_video(place / "v.avi", frames, rate=10)
+    write_video(place / "v.avi", frames, fps=10)
     said = done(cli("decompose", "v.avi", "-o", "out", "--rank", 1, "--save-arrays"))
     assert said.startswith("video 'v.avi': 24 frames of 36x28x3; rank 1, outliers ")
     assert files() == ["decomposition.npz", "low_rank.mp4", "sparse.mp4"]

@@ -43,7 +43,7 @@ def test_a_tree_gives_videos_categories_overall_and_all_files(cli, dataset):
 
 
 def test_json_is_printed_in_the_place_of_the_table(cli, dataset):
-    words = ("evaluate", dataset, *START, "--against", "mog2", "--rate", 10, "--csv", "o.csv")
+    words = ("evaluate", dataset, *START, "--against", "mog2", "--fps", 10, "--csv", "o.csv")
     content = json.loads(cli(*words, "--json").clean().out)
     assert set(content["parameters"]["bgsub"]) == set(SUBTRACTOR)
     assert content["parameters"]["bgsub"]["fps"] == 10

@@ -178,7 +178,7 @@ def place(tmp_path, monkeypatch):
     Path("highway").symlink_to(sample)
     (tmp_path / "dataset" / "baseline").mkdir(parents=True)
     Path("dataset/baseline/lobby").symlink_to(sample)
-    write_video(tmp_path / "video.avi", np.array(images), rate=25).rename("video.mp4")
+    write_video(tmp_path / "video.avi", np.array(images), fps=25).rename("video.mp4")
     Path("recordings").mkdir()
     for name in ("cam-1.mp4", "cam-2.mp4", "recordings/a.mp4"):
         shutil.copy("video.mp4", name)

@@ -56,7 +56,7 @@ def test_a_stream_is_recorded_for_some_frames(cli, tmp_path, endless_stream):
 
 
 def test_some_seconds_of_a_file_at_its_rate(cli, tmp_path, folder):
-    words = ("--no-window", "--fast", "--rate", 10, "--duration", "1.5s", "--save-model", tmp_path / "m.npz", *QUICK)
+    words = ("--no-window", "--fast", "--fps", 10, "--duration", "1.5s", "--save-model", tmp_path / "m.npz", *QUICK)
     answer = cli("live", folder, "-o", tmp_path / "out", *words).clean()
     assert ": 15 frames of 48x32; " in answer.out
     assert "stopped" not in answer.out

@@ -100,11 +100,11 @@ def test_a_model_that_is_typed_goes_before_parameters_of_a_file(cli, day, place)
 
 
 def test_a_rate_beside_a_model_of_another_one_is_told(cli, day, place):
-    assert day(*QUICK, "--rate", 10, "--every", 2).clean()
-    for words in (["--rate", 10, "--every", 2], ["--rate", 5], []):
+    assert day(*QUICK, "--fps", 10, "--every", 2).clean()
+    for words in (["--fps", 10, "--every", 2], ["--fps", 5], []):
         cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", *words).clean()
-    answer = cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", "--rate", 25).ok()
-    told = "keeps its seconds, of 5 frames: --rate 25 holds for times and outputs only"
+    answer = cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", "--fps", 25).ok()
+    told = "keeps its seconds, of 5 frames: --fps 25 holds for times and outputs only"
     assert answer.err == f"bgsub: the model m.npz {told}\n"
 
 

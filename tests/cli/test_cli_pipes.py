@@ -58,7 +58,7 @@ def written(tmp_path):
 
 
 def masks_of(cli, folder, tmp_path):
-    cli("run", folder, "-o", tmp_path / "expected", "--rate", 25, *QUICK).ok()
+    cli("run", folder, "-o", tmp_path / "expected", "--fps", 25, *QUICK).ok()
     return [cv2.imread(str(path), 0) for path in sorted((tmp_path / "expected" / "mask").glob("*.png"))]
 
 
@@ -86,7 +86,7 @@ def test_raw_frames_from_one_program_through_bgsub_to_another(cli, tmp_path, fra
 def test_boxes_and_privacy_go_through_a_pipe_too(cli, tmp_path, frames, folder):
     (tmp_path / "frames.raw").write_bytes(frames.tobytes())
     hidden = ("--privacy", "0,0,48,4", *QUICK)
-    cli("run", folder, "-o", tmp_path / "expected", "--rate", 25, "--save", "boxes.png", *hidden).ok()
+    cli("run", folder, "-o", tmp_path / "expected", "--fps", 25, "--save", "boxes.png", *hidden).ok()
     expected = [cv2.imread(str(path)) for path in sorted((tmp_path / "expected" / "boxes").iterdir())]
     with (tmp_path / "frames.raw").open("rb") as raw:
         code, out, err = finish(

@@ -42,7 +42,7 @@ def scene(spans, first=0, count=200):
 def write(path, spans, first=0, count=200, **options):
     stamps = [1000 * index // RATE for index in range(count)]
     options = {"g": str(GROUP), "sc_threshold": "0", **options}
-    return write_av(path, scene(spans, first, count), stamps, rate=RATE, **options)
+    return write_av(path, scene(spans, first, count), stamps, fps=RATE, **options)
 
 
 SPANS = ((6, 8), (12, 14), (16.5, 17.5))
@@ -142,7 +142,7 @@ def test_other_containers(cli, place, ending):
 def test_a_variable_rate(cli, place):
     stamps = np.cumsum(np.random.default_rng(5).integers(60, 160, 200))
     stamps -= stamps[0]
-    path = write_av(place / "in.mp4", scene(((8, 12),)), stamps.tolist(), rate=RATE, g=str(GROUP), sc_threshold="0")
+    path = write_av(place / "in.mp4", scene(((8, 12),)), stamps.tolist(), fps=RATE, g=str(GROUP), sc_threshold="0")
     cli("run", path, "--record", "clips", *TIGHT, *QUICK).clean()
     ((start, end),) = spans_of("clips")
     seconds = stamps / 1000

@@ -168,7 +168,7 @@ def test_every_parameter_reaches_the_method(cli, tmp_path, folder):
 
 
 def _flag(name):
-    return "--rate" if name == "fps" else f"--{name.replace('_', '-')}"
+    return "--fps" if name == "fps" else f"--{name.replace('_', '-')}"
 
 
 def _another(parameter):
@@ -214,7 +214,7 @@ def test_any_other_failure_is_told_in_one_line(cli, tmp_path, folder, monkeypatc
 
     monkeypatch.setattr("bgsub.subtractor.BackgroundSubtractor.process", process)
     cli("run", folder, "-o", tmp_path / "out").refused(told, code=1)
-    answer = cli("--verbose", "run", folder, "-o", tmp_path / "out", "--rate", 25)  # a folder tells none
+    answer = cli("--verbose", "run", folder, "-o", tmp_path / "out", "--fps", 25)  # a folder tells none
     assert answer.code == 1
     assert answer.err.startswith("Traceback")
     assert answer.err.endswith(f"\nbgsub: error: {told}\n")

@@ -106,8 +106,8 @@ def test_bench_prints_a_table(cli, sequence, own):
     assert [row.split()[0] for row in rows] == ["bgsub", "mog2", "knn"]
     mog2 = float(rows[1].split()[1])
     for row in rows:
-        median, p99, rate, ratio, first, longest = map(float, row.split()[1:])
+        median, p99, fps, ratio, first, longest = map(float, row.split()[1:])
         assert 0 < median <= p99 <= max(first, longest) + 0.1
         # The printed numbers are rounded to two digits.
-        assert rate == pytest.approx(1000 / median, abs=0.5 + 5 / (median * (median - 0.005)) + 1e-9)
+        assert fps == pytest.approx(1000 / median, abs=0.5 + 5 / (median * (median - 0.005)) + 1e-9)
         assert ratio == pytest.approx(median / mog2, rel=0.006 / (median - 0.005) + 0.006 / (mog2 - 0.005), abs=0.01)

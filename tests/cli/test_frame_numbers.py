@@ -46,7 +46,7 @@ def numbers_of_a_run(out):
 
 @pytest.mark.parametrize("start", [FIRST, "1.0s"])
 def test_of_a_video(cli, tmp_path, pictures, start):
-    video = write_video(tmp_path / "clip.avi", pictures, rate=10)
+    video = write_video(tmp_path / "clip.avi", pictures, fps=10)
     words = ["--start", start, *WORDS[2:]]
     cli("run", video, "-o", tmp_path / "out", *words).ok()
     first, come, times, first_image, come_image, coco = numbers_of_a_run(tmp_path / "out")
@@ -82,6 +82,6 @@ def test_images_of_one_name_in_several_folders_are_told_apart(cli, tmp_path, pic
 
 
 def test_a_start_behind_the_last_frame_names_its_number(cli, tmp_path, pictures):
-    video = write_video(tmp_path / "clip.avi", pictures, rate=10)
+    video = write_video(tmp_path / "clip.avi", pictures, fps=10)
     answer = cli("track", video, "-o", tmp_path / "out", "--start", 60)
     answer.refused_with("nothing between frame 60 and the end", "(frame 59)\n")

@@ -71,8 +71,8 @@ def test_later_files_win(write):
         ("start_frame = 1", "bgsub.toml: unknown key 'start_frame'; did you mean 'start_frames'?"),
         ("start-frame = 1", "bgsub.toml: unknown key 'start-frame'; did you mean 'start-frames'?"),
         ("[method]\nRank = 1", "bgsub.toml: unknown key 'Rank' in [method]; did you mean 'rank'?"),
-        ("fps = 1", "bgsub.toml: unknown key 'fps'; the frame rate is --rate in all commands"),
-        ("[method]\nfps = 1", "bgsub.toml: unknown key 'fps' in [method]; the frame rate is --rate in all commands"),
+        ("fps = 1", "bgsub.toml: unknown key 'fps'; the frame rate is --fps in all commands"),
+        ("[method]\nfps = 1", "bgsub.toml: unknown key 'fps' in [method]; the frame rate is --fps in all commands"),
         (
             "[run]\nplot = 1",
             "bgsub.toml: unknown key 'plot' in [run]; run, track, live and batch draw the timeline on "

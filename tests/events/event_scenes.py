@@ -18,8 +18,8 @@ def mask_of(boxes, shape=SHAPE) -> np.ndarray:
     return mask
 
 
-def frame_of(index: int, rate: float | None = RATE, shape=SHAPE) -> Frame:
-    return Frame(index, number_name(index), None if rate is None else index / rate, np.zeros(shape, np.uint8))
+def frame_of(index: int, fps: float | None = RATE, shape=SHAPE) -> Frame:
+    return Frame(index, number_name(index), None if fps is None else index / fps, np.zeros(shape, np.uint8))
 
 
 def separated(mask: np.ndarray, event: str | None = None, y=()) -> Separation:
@@ -28,12 +28,12 @@ def separated(mask: np.ndarray, event: str | None = None, y=()) -> Separation:
     return Separation(empty, mask, empty, residual, np.array(y, float), "tracking" if len(y) else "start", event)
 
 
-def pairs(frames, rate: float | None = RATE, events=None, shape=SHAPE):
+def pairs(frames, fps: float | None = RATE, events=None, shape=SHAPE):
     """Frame and separation for each list of boxes; `events` maps indices to events of the whole frame."""
     events = events or {}
     for index, boxes in enumerate(frames):
         y = (float(index), np.sin(index)) if index > 3 else ()
-        yield frame_of(index, rate, shape), separated(mask_of(boxes, shape), events.get(index), y)
+        yield frame_of(index, fps, shape), separated(mask_of(boxes, shape), events.get(index), y)
 
 
 def write(stream, *sinks):
@@ -48,10 +48,10 @@ def close(sinks):
         sink.close()
 
 
-def linked(linker, frames, rate: float | None = RATE, events=None):
+def linked(linker, frames, fps: float | None = RATE, events=None):
     """All events and all objects that a linker finds."""
     done, objects = [], []
-    for frame, separation in pairs(frames, rate, events):
+    for frame, separation in pairs(frames, fps, events):
         objects += linker.update(frame, separation)
         done += linker.take_finished()
     return done + linker.finish(), objects

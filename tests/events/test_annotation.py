@@ -20,12 +20,12 @@ from bgsub.video.views import VIEWS
 GREY = 100
 
 
-def steps(frames, shape, events=None, rate=25.0):
+def steps(frames, shape, events=None, fps=25.0):
     """What a feed makes of lists of boxes."""
-    feed = EventFeed(ObjectLinker(rate))
+    feed = EventFeed(ObjectLinker(fps))
     for index, boxes in enumerate(frames):
         separation = separated(mask_of(boxes, shape), (events or {}).get(index), (0.0,))
-        yield feed.step(frame_of(index, rate, shape), separation)
+        yield feed.step(frame_of(index, fps, shape), separation)
 
 
 def last(frames, shape, **options):
@@ -178,7 +178,7 @@ def test_motion_is_named_once_it_is_certain():
 
 
 def test_frames_without_time_show_their_names():
-    step = last([[]], (240, 320), rate=None)
+    step = last([[]], (240, 320), fps=None)
     assert step.time is None
     assert changed(annotate(step, [], plain(240, 320))).any()
 

@@ -22,9 +22,9 @@ def table(path):
         return list(csv.DictReader(file))
 
 
-def run(folder, frames, rate=RATE, events=None, **options):
+def run(folder, frames, fps=RATE, events=None, **options):
     with EventSink(folder, **options) as sink:
-        write(pairs(frames, rate, events), sink)
+        write(pairs(frames, fps, events), sink)
     return folder
 
 
@@ -110,13 +110,13 @@ def test_regions_are_counted(tmp_path):
     assert float(right["mean_share"]) == pytest.approx(np.mean(inside), abs=1e-6)
 
 
-@pytest.mark.parametrize("rate", [0.1, 1 / 3, 1, 5, 25])
-def test_entries_are_the_same_at_every_rate(tmp_path, rate):
+@pytest.mark.parametrize("fps", [0.1, 1 / 3, 1, 5, 25])
+def test_entries_are_the_same_at_every_rate(tmp_path, fps):
     back_and_forth = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
-    run(tmp_path, together(back_and_forth), rate=rate, regions=Regions(["left=0,0,30,48"]))
+    run(tmp_path, together(back_and_forth), fps=fps, regions=Regions(["left=0,0,30,48"]))
     (row,) = table(tmp_path / "regions.csv")
     assert (row["events"], row["entries"]) == ("1", "2")
-    assert float(row["occupied_seconds"]) == pytest.approx(int(row["occupied_frames"]) / rate, rel=0.06)
+    assert float(row["occupied_seconds"]) == pytest.approx(int(row["occupied_frames"]) / fps, rel=0.06)
 
 
 def test_two_objects_at_a_time_that_become_known_later_count_as_two(tmp_path):
@@ -139,7 +139,7 @@ def test_a_run_without_frames_or_objects_gives_valid_files(tmp_path):
 
 
 def test_frames_without_time_leave_times_empty(tmp_path):
-    run(tmp_path, together(walk((0, 10), (3, 0), 20)), rate=None, regions=Regions(["all=0,0,100%,100%"]))
+    run(tmp_path, together(walk((0, 10), (3, 0), 20)), fps=None, regions=Regions(["all=0,0,100%,100%"]))
     (row,) = table(tmp_path / "events.csv")
     assert (row["start_time"], row["end_time"], row["start_frame"], row["end_frame"]) == ("", "", "0", "19")
     assert json.loads((tmp_path / "events.jsonl").read_text())["end_time"] is None

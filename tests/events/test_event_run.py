@@ -26,7 +26,7 @@ class Threshold:
 
 
 def source():
-    return ArraySource(np.stack([mask_of(boxes) for boxes in busy()]), rate=25)
+    return ArraySource(np.stack([mask_of(boxes) for boxes in busy()]), fps=25)
 
 
 def test_a_run_within_a_region_writes_events_of_that_region_only(tmp_path):
@@ -69,7 +69,7 @@ def test_what_is_asked_for_is_created(tmp_path):
     assert [type(sink) for sink in sinks] == [EventSink, SummarySink]
     assert sinks[0].paths == [tmp_path / "x-events.csv"]
     assert sinks[1].path == tmp_path / "x-summary.html"
-    write(pairs(together(walk((0, 10), (3, 0), 12)), rate=None), *sinks)
+    write(pairs(together(walk((0, 10), (3, 0), 12)), fps=None), *sinks)
     close(sinks)
     assert (tmp_path / "x-events.csv").read_text().splitlines()[1].startswith("object,1,0,11,,")
 

@@ -74,11 +74,11 @@ def test_whoever_still_stands_there_when_the_start_is_over_was_there_all_the_tim
     assert (event.start_frame, event.frames, len(objects)) == (0, 30, 30)
 
 
-@pytest.mark.parametrize("rate", [25, 2, 1 / 3])
-def test_leaves_are_none_at_any_rate(rate):
+@pytest.mark.parametrize("fps", [25, 2, 1 / 3])
+def test_leaves_are_none_at_any_rate(fps):
     linker, events = ObjectLinker(), 0
     for index, mask in enumerate(leaves(np.random.default_rng(1))):
-        linker.update(frame_of(index, rate, SHAPE), separated(mask, y=(0.0,) if index >= 50 else ()))
+        linker.update(frame_of(index, fps, SHAPE), separated(mask, y=(0.0,) if index >= 50 else ()))
         events += len(linker.take_finished())
     assert events + len(linker.finish()) <= 6
 

@@ -16,8 +16,8 @@ from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
 
 
-def link(frames, rate=RATE, events=None, **options):
-    return linked(ObjectLinker(RATE, **options), frames, rate, events)
+def link(frames, fps=RATE, events=None, **options):
+    return linked(ObjectLinker(RATE, **options), frames, fps, events)
 
 
 def test_an_object_at_constant_speed_is_one_event():
@@ -78,8 +78,8 @@ def test_gaps_up_to_half_a_second_are_bridged(gap, count):
 def test_gaps_are_of_source_time_not_of_frames():
     boxes = walk((5, 10), (1, 0), 30)
     frames = together(boxes[:10] + [None] * 3 + boxes[13:])
-    assert len(link(frames, rate=25)[0]) == 1
-    assert len(link(frames, rate=5)[0]) == 2
+    assert len(link(frames, fps=25)[0]) == 1
+    assert len(link(frames, fps=5)[0]) == 2
 
 
 def test_what_is_too_short_or_too_small_is_no_event():
@@ -185,10 +185,10 @@ def test_a_region_smaller_than_the_object_counts_when_it_is_filled():
 
 
 def test_frames_without_time_have_events_without_times():
-    events, objects = linked(ObjectLinker(), together(walk((0, 10), (2, 0), 20)), rate=None)
+    events, objects = linked(ObjectLinker(), together(walk((0, 10), (2, 0), 20)), fps=None)
     assert [(event.start_time, event.end_time) for event in events] == [(None, None)]
     assert {one.time for one in objects} == {None}
-    timed, _ = linked(ObjectLinker(10), together(walk((0, 10), (2, 0), 20)), rate=None)
+    timed, _ = linked(ObjectLinker(10), together(walk((0, 10), (2, 0), 20)), fps=None)
     assert (timed[0].start_time, timed[0].end_time) == (0.0, 1.9)
 
 
@@ -202,7 +202,7 @@ def test_times_that_stand_still_are_survived():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"rate": 0.0}, {"max_gap": -1}, {"min_duration": float("nan")}, {"min_area": 0}, {"join": -1}, {"max_hidden": -2}],
+    [{"fps": 0.0}, {"max_gap": -1}, {"min_duration": float("nan")}, {"min_area": 0}, {"join": -1}, {"max_hidden": -2}],
 )
 def test_wrong_numbers_are_named(wrong):
     with pytest.raises(ParameterError, match=f"^{next(iter(wrong))} must be"):
@@ -289,18 +289,18 @@ def test_exact_masks_of_a_street_give_as_many_events_as_there_are_movers():
     assert len(events + linker.finish()) == 2
 
 
-@pytest.mark.parametrize("rate", [1 / 3, 0.1, 1, 4.9, 25, 60])
-def test_whoever_stays_is_one_object_at_every_rate(rate):
+@pytest.mark.parametrize("fps", [1 / 3, 0.1, 1, 4.9, 25, 60])
+def test_whoever_stays_is_one_object_at_every_rate(fps):
     boxes = walk((5, 10), (2, 0), 30)
-    events, objects = link(together([None] * 3 + boxes), rate=rate)
+    events, objects = link(together([None] * 3 + boxes), fps=fps)
     assert len(events) == 1
     assert len(objects) == len(boxes)
-    assert events[0].end_time - events[0].start_time == pytest.approx(29 / rate)
+    assert events[0].end_time - events[0].start_time == pytest.approx(29 / fps)
 
 
 def test_at_one_frame_in_three_seconds_one_sight_is_enough():
     once = [[]] * 4 + [[(20, 10, 8, 12)]] + [[]] * 3
-    assert [len(link(once, rate=rate)[0]) for rate in (1 / 3, 25)] == [1, 0]
+    assert [len(link(once, fps=fps)[0]) for fps in (1 / 3, 25)] == [1, 0]
 
 
 def timed(times, frames, **options):
@@ -319,10 +319,10 @@ def test_a_gap_in_the_stream_is_no_time_for_which_an_object_was_seen():
     assert [event.end_frame for event in timed(times, stays)] == [19]
 
 
-@pytest.mark.parametrize(("rate", "frames"), [(25, 25), (1, 2), (1 / 3, 2)])
-def test_left_overs_of_light_are_no_objects(rate, frames):
+@pytest.mark.parametrize(("fps", "frames"), [(25, 25), (1, 2), (1 / 3, 2)])
+def test_left_overs_of_light_are_no_objects(fps, frames):
     left = [[]] * 3 + [[(20, 10, 8, 12)]] * frames + [[]] * 20
-    events, _ = linked(ObjectLinker(), left, rate, {3: "light-change"})
+    events, _ = linked(ObjectLinker(), left, fps, {3: "light-change"})
     assert events == []
     stays = [[]] * 3 + [[(20, 10, 8, 12)]] * 3 * frames
-    assert len(linked(ObjectLinker(), stays, rate, {3: "light-change"})[0]) == 1
+    assert len(linked(ObjectLinker(), stays, fps, {3: "light-change"})[0]) == 1

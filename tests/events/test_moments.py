@@ -14,11 +14,11 @@ from bgsub.separation import Separation
 RATE = 10.0
 
 
-def gate(rules, moving, rate=RATE):
+def gate(rules, moving, fps=RATE):
     """Return (since, last) of each moment that the indices with motion make, by a gate over 100 frames."""
     one, moments = MotionGate(rules), []
     for index in range(100):
-        if one.update(index / rate, index in moving):
+        if one.update(index / fps, index in moving):
             moments.append([one.since, one.last])
         elif one.certain:
             moments[-1][1] = one.last

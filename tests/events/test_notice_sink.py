@@ -46,20 +46,20 @@ def boxes_of(index, moving=range(100, 140)):
     return [(10 + (index - moving[0]), 10, 20 if index == 120 else 12, 12)] if index in moving else []
 
 
-def stream(count=COUNT, rate=RATE, received=None, events=None, boxes=boxes_of):
+def stream(count=COUNT, fps=RATE, received=None, events=None, boxes=boxes_of):
     """Frames whose grey level is their index, and their separations."""
     for index in range(count):
-        frame = frame_of(index, rate)
+        frame = frame_of(index, fps)
         if received is not None:
             frame = replace(frame, received=received + index / RATE)
         one = separated(mask_of(boxes(index)), (events or {}).get(index), (1.0, 2.0))
         yield frame, replace(one, frame=np.full(one.mask.shape, index % 256, np.uint8))
 
 
-def run(pairs, end="close", rate=RATE, regions=None, **options):
+def run(pairs, end="close", fps=RATE, regions=None, **options):
     """The notices of a stream, and what the sink counted."""
     memory = Memory()
-    sink = NoticeSink(EventFeed(ObjectLinker(rate, regions=regions)), [memory], source="gate", **options)
+    sink = NoticeSink(EventFeed(ObjectLinker(fps, regions=regions)), [memory], source="gate", **options)
     for pair in pairs:
         sink.write(*pair)
     getattr(sink, end)()
@@ -153,7 +153,7 @@ def test_a_live_source_tells_the_time_of_day():
 
 
 def test_without_times_there_are_frames():
-    start, end = run(stream(rate=None), rate=None)
+    start, end = run(stream(fps=None), fps=None)
     assert (start.seconds, start.duration, start.frame, end.frame) == (None, None, 100, 139)
 
 

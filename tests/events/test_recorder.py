@@ -57,7 +57,7 @@ class Factory:
     def __init__(self) -> None:
         self.sinks: list[ListSink] = []
 
-    def __call__(self, _path, view, _rate):
+    def __call__(self, _path, view, _fps):
         assert view in ("mask", "background")
         self.sinks.append(ListSink())
         return self.sinks[-1]
@@ -395,7 +395,7 @@ def test_clips_are_merged_into_one_film(tmp_path):
     pytest.importorskip("av")
     rules = {"min_duration": 0, "pre_roll": 0.2, "post_roll": 0.2, "max_gap": 0, "merge": True}
     for film in ("a-all.mp4", "a-all-2.mp4"):  # that of an earlier run stays
-        with recorder(tmp_path, rules, source="a", rate=RATE) as sink:
+        with recorder(tmp_path, rules, source="a", fps=RATE) as sink:
             for index in range(60):
                 sink.write(frame(index), separation(4 * index, 0.1 if index in (10, 40) else 0.0))
         with open_source(tmp_path / film) as frames:

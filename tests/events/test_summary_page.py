@@ -270,7 +270,7 @@ def test_many_moments_leave_a_page_of_bounded_size(tmp_path):
 def test_the_page_is_the_same_after_a_kill(tmp_path, cut):
     regions = Regions(["left=0,0,50%,100%"])
     stream = list(pairs(two_moments(), RATE, {60: "light-change", 70: "covered"}))
-    source = ArraySource(np.zeros((1, 8, 8), np.uint8), rate=RATE)
+    source = ArraySource(np.zeros((1, 8, 8), np.uint8), fps=RATE)
 
     def make(folder):
         feed = make_feed(source, SHORT, regions)

@@ -169,7 +169,7 @@ def test_the_rate_begins_anew_after_kernels_were_waited_for(monkeypatch):
         clock.now += 0.1
         statistics.update(Frame(index, "a", None, image), separation)
         rates.append(statistics.as_dict()["frames_per_second"])
-    assert {rate for index, rate in enumerate(rates) if index not in (0, 31)} == {10}
+    assert {fps for index, fps in enumerate(rates) if index not in (0, 31)} == {10}
 
 
 def test_an_event_can_be_read_for_some_seconds():

@@ -36,14 +36,14 @@ def test_leaving_early_closes_the_source(subtractor):
 
 
 def test_the_default_subtractor_learns_the_rate(frames):
-    source = bgsub.open_source(frames, rate=10)
+    source = bgsub.open_source(frames, fps=10)
     frame, separation = next(bgsub.separate(source))
     assert separation.mask.shape == frame.image.shape[:2]
     assert default_subtractor(source).get_params()["fps"] == 10
 
 
 @pytest.mark.parametrize(
-    ("rate", "every", "told", "level"),
+    ("fps", "every", "told", "level"),
     [
         (None, 1, 25, "INFO"),
         (30, 1, 30, None),
@@ -53,12 +53,12 @@ def test_the_default_subtractor_learns_the_rate(frames):
         (90000, 1, 25, "WARNING"),
     ],
 )
-def test_what_a_subtractor_is_told_of_the_rate(frames, caplog, rate, every, told, level):
+def test_what_a_subtractor_is_told_of_the_rate(frames, caplog, fps, every, told, level):
     caplog.set_level("INFO", "bgsub")
-    source = bgsub.open_source(frames, rate=rate, every=every)
+    source = bgsub.open_source(frames, fps=fps, every=every)
     assert make_subtractor({}, None, source).get_params()["fps"] == pytest.approx(told)
     assert [record.levelname for record in caplog.records] == ([] if level is None else [level])
-    assert all(re.search(r" 25\b.*; --(rate|fps) says better$", message) for message in caplog.messages)
+    assert all(re.search(r" 25\b.*; --fps says better$", message) for message in caplog.messages)
     caplog.clear()
     assert make_subtractor({"fps": 7}, None, source).get_params()["fps"] == 7
     assert not caplog.messages

@@ -44,7 +44,7 @@ def folder(tmp_path, pictures):
 
 @pytest.fixture
 def job(folder, tmp_path):
-    return Job(str(folder), tmp_path / "out", rate=25, parameters=QUICK)
+    return Job(str(folder), tmp_path / "out", fps=25, parameters=QUICK)
 
 
 def test_everything_at_once(job):
@@ -106,9 +106,9 @@ def test_results_are_not_replaced_unasked(job, wanted):
     run_job(replace(job, **wanted))
     before = content(job.output)
     with pytest.raises(SinkError, match=r"exists already; --overwrite replaces it$"):
-        run_job(replace(job, rate=10, **wanted))
+        run_job(replace(job, fps=10, **wanted))
     assert content(job.output) == before
-    run_job(replace(job, rate=10, overwrite=True, **wanted))
+    run_job(replace(job, fps=10, overwrite=True, **wanted))
     assert content(job.output) != before
 
 

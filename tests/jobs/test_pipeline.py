@@ -250,7 +250,7 @@ def test_two_do_not_write_one_file(subtractor, frames, tmp_path):
 
 def test_video_in_and_out(subtractor, tmp_path, frames):
     path, masks = write_video(tmp_path / "in.avi", frames, 10), []
-    sink = VideoSink(tmp_path / "mask.mkv", rate=10)
+    sink = VideoSink(tmp_path / "mask.mkv", fps=10)
     summary = process_video(path, [sink, lambda _, separation: masks.append(separation.mask)], subtractor=subtractor)
     assert summary.frames == COUNT
     with open_source(tmp_path / "mask.mkv", backend="opencv") as result:

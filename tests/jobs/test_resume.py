@@ -267,7 +267,7 @@ def test_a_part_of_the_outputs_is_not_gone_on_with(tmp_path):
     [
         ({"parameters": {**PARAMETERS, "rank": 5}}, r"by other options \(--rank 3, now 5\)"),
         ({"save": ("mask", "panel")}, r"--save mask overlay background-image, now mask panel"),
-        ({"rate": 10.0}, r"--rate not given, now 10"),
+        ({"fps": 10.0}, r"--fps not given, now 10"),
     ],
 )
 def test_other_options_are_refused(inputs, tmp_path, fields, message):

@@ -280,7 +280,7 @@ def test_pictures_that_come_once_end_the_stream(caplog):
 
 
 def test_wrong_cameras():
-    with says(ParameterError, "rate must be a positive number of frames per second, got 0"):
+    with says(ParameterError, "fps must be a positive number of frames per second, got 0"):
         LoopbackCamera("lobby", 0)
     with says(ParameterError, "scene must be one of lobby, street, got 'beach'"):
         LoopbackCamera("beach")

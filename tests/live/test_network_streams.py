@@ -18,7 +18,7 @@ from bgsub.video import CameraSource
 
 pytestmark = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the program ffmpeg is missing")
 
-PICTURES = ("-re", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=25", "-g", "5")
+PICTURES = ("-re", "-f", "lavfi", "-i", "testsrc=size=64x48:fps=25", "-g", "5")
 
 
 class Sender:

@@ -108,8 +108,8 @@ def test_page_shows_and_commands_the_run(monkeypatch):
         number = page.locator("[data-number='foreground']")
         share = 100 * 60 * 60 / (320 * 240)
         sync_api.expect(number).to_have_text(f"{share:.1f} %")
-        rate = page.locator("[data-number='frames/s']")
-        wait_for(page, lambda: float(rate.inner_text()) > 5)
+        fps = page.locator("[data-number='frames/s']")
+        wait_for(page, lambda: float(fps.inner_text()) > 5)
         picture(page, "desktop")
 
         page.get_by_label("View").select_option("contours")

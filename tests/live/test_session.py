@@ -294,7 +294,7 @@ def test_programs_are_told_of_a_snapshot_that_somebody_asked_for(cameras, tmp_pa
 
 @pytest.mark.parametrize("fast", [False, True])
 def test_files_come_in_real_time_unless_fast(tmp_path, fast):
-    path = write_video(tmp_path / "video.avi", make_frames(11), rate=4)
+    path = write_video(tmp_path / "video.avi", make_frames(11), fps=4)
     described = LiveCamera(str(path), parameters={"start_frames": 3}, fast=fast)
     with LiveSession([replace(described, fast=True)], window=False) as session:
         session.run()  # kernels are compiled
@@ -305,7 +305,7 @@ def test_files_come_in_real_time_unless_fast(tmp_path, fast):
 
 
 def test_quit_does_not_wait_for_the_next_frame_of_a_slow_file(tmp_path):
-    path = write_video(tmp_path / "video.avi", make_frames(3), rate=0.02)
+    path = write_video(tmp_path / "video.avi", make_frames(3), fps=0.02)
     counter = Counter(lambda count: session.quit())
     with LiveSession([camera(str(path), counter)], window=False) as session:
         (outcome,) = session.run()

@@ -125,7 +125,7 @@ def test_grey_frames_are_sent_too(backend):
 
 def test_the_pace_is_kept_without_waiting(backend, monkeypatch):
     clock = Clock(monkeypatch)
-    sink = VirtualCameraSink("#000000", rate=10, size=(WIDTH, HEIGHT))
+    sink = VirtualCameraSink("#000000", fps=10, size=(WIDTH, HEIGHT))
     sent = backend.made[0].sent
     for _ in range(30):  # three times too fast, for a second
         sink.write(frame(), separation())
@@ -146,7 +146,7 @@ def test_the_pace_is_kept_without_waiting(backend, monkeypatch):
 
 def test_frames_at_the_pace_with_jitter_are_all_sent(backend, monkeypatch):
     clock = Clock(monkeypatch)
-    sink = VirtualCameraSink("#000000", rate=25, size=(WIDTH, HEIGHT))
+    sink = VirtualCameraSink("#000000", fps=25, size=(WIDTH, HEIGHT))
     jitter = np.random.default_rng(1).uniform(-0.01, 0.01, 100)
     for index in range(100):
         clock.now = 200 + index / 25 + jitter[index]
@@ -169,7 +169,7 @@ def test_nothing_is_sent_before_the_first_frame_or_after_the_end(backend):
 def test_a_whole_run(backend):
     from video_fakes import ThresholdSubtractor  # noqa: PLC0415
 
-    sink = VirtualCameraSink("#0000ff", rate=1000)
+    sink = VirtualCameraSink("#0000ff", fps=1000)
     process_video(ArraySource(make_frames(10)), sink, subtractor=ThresholdSubtractor())
     assert backend.made[0].sent
     assert backend.made[0].closed == 1
@@ -207,5 +207,5 @@ def test_no_package(monkeypatch):
 def test_wrong_backdrops_and_rates(spec):
     with says(ParameterError, f"a backdrop is 'blur', a colour such as '#00b140' or an image file, got '{spec}'"):
         make_backdrop(spec)
-    with says(ParameterError, "rate must be a positive number of pictures per second, got 0"):
-        VirtualCameraSink(rate=0)
+    with says(ParameterError, "fps must be a positive number of pictures per second, got 0"):
+        VirtualCameraSink(fps=0)

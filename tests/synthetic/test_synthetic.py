@@ -38,7 +38,7 @@ def test_shapes_and_attributes(name):
     made = scene(name, size=SMALL, length=7)
     frame, mask = made[3]
     assert (frame.dtype, mask.dtype) == (np.uint8, np.uint8)
-    assert (len(made), made.size, made.rate) == (7, SMALL, Fraction(25))
+    assert (len(made), made.size, made.fps) == (7, SMALL, Fraction(25))
     assert made.frames().shape == (7, 64, 80, 3)
     assert made.masks().shape == (7, 64, 80)
     assert scene(name, size=SMALL, length=2, channels=1).frames().shape == (2, 64, 80)

@@ -17,7 +17,7 @@ def write_av(
     pix_fmt: str = "yuv420p",
     rotation: int | None = None,
     sound: float = 0,
-    rate: Fraction | int = 25,
+    fps: Fraction | int = 25,
     ticks: int = 1000,
     **options: str,
 ) -> Path:
@@ -27,7 +27,7 @@ def write_av(
     """
     stamps = [ticks * index // 25 for index in range(len(frames))] if stamps is None else stamps
     with av.open(str(path), "w") as file:
-        stream = file.add_stream(codec, rate=rate, options=options)
+        stream = file.add_stream(codec, rate=fps, options=options)
         stream.height, stream.width = frames.shape[1:3]
         stream.pix_fmt = pix_fmt
         stream.time_base = stream.codec_context.time_base = Fraction(1, ticks)

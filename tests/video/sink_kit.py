@@ -17,9 +17,9 @@ from bgsub.video import ArraySink, AvVideoSink, Frame, ImageSequenceSink, StillS
 from bgsub.video.sinks.stream import EncodedStreamSink, Outlet, RawStreamSink
 
 
-def feed(sink, images, first=0, rate=None):
+def feed(sink, images, first=0, fps=None):
     for index, image in enumerate(images, first):
-        time = None if rate is None else float(index / rate)
+        time = None if fps is None else float(index / fps)
         sink.write(Frame(index, f"in{index + 1:06d}", time, image), separate(image))
 
 

@@ -48,7 +48,7 @@ def test_times_of_a_variable_rate_are_those_written(tmp_path, suffix):
     with AvSource(write_av(tmp_path / f"clip.{suffix}", film(len(STAMPS)), STAMPS)) as source:
         assert [frame.time for frame in source] == [stamp / 1000 for stamp in STAMPS]
         assert source.is_variable_rate
-        assert isinstance(source.rate, Fraction)
+        assert isinstance(source.fps, Fraction)
 
 
 def test_times_start_at_the_first_frame(tmp_path):
@@ -59,10 +59,10 @@ def test_times_start_at_the_first_frame(tmp_path):
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])
 def test_rounded_stamps_of_a_fixed_rate_do_not_vary(tmp_path, suffix):
     stamps = [round(index * 1001 / 30) for index in range(100)]
-    rate = Fraction(30000, 1001)
-    with AvSource(write_av(tmp_path / f"clip.{suffix}", film(100), stamps, rate=rate)) as source:
+    fps = Fraction(30000, 1001)
+    with AvSource(write_av(tmp_path / f"clip.{suffix}", film(100), stamps, fps=fps)) as source:
         assert not source.is_variable_rate
-        assert float(source.rate) == pytest.approx(float(rate), rel=1e-3)
+        assert float(source.fps) == pytest.approx(float(fps), rel=1e-3)
 
 
 def test_a_rate_that_changes_late_is_seen_within_300_frames(tmp_path):
@@ -73,15 +73,15 @@ def test_a_rate_that_changes_late_is_seen_within_300_frames(tmp_path):
 
 def test_a_given_rate_overrides_the_stamps(tmp_path):
     path = write_av(tmp_path / "clip.mp4", film(len(STAMPS)), STAMPS)
-    with AvSource(path, rate=10) as source:
+    with AvSource(path, fps=10) as source:
         assert [frame.time for frame in source] == [index / 10 for index in range(len(STAMPS))]
-        assert (source.rate, source.is_variable_rate) == (10, False)
+        assert (source.fps, source.is_variable_rate) == (10, False)
         assert source.duration == pytest.approx(len(STAMPS) / 10)
 
 
 def test_what_the_header_tells(tmp_path):
     with AvSource(write_av(tmp_path / "clip.mp4", film(50), sound=True)) as source:
-        assert (source.size, source.rate, source.length) == ((64, 48), 25, 50)
+        assert (source.size, source.fps, source.length) == ((64, 48), 25, 50)
         assert source.duration == pytest.approx(2.0)
         assert source.has_audio
     with AvSource(write_av(tmp_path / "mute.mkv", film(50))) as source:
@@ -141,7 +141,7 @@ def test_pixels_and_times_are_those_of_opencv(tmp_path, pix_fmt):
         pytest.skip("OpenCV 4 brings an FFmpeg that rounds other than PyAV's")
     path = write_av(tmp_path / "clip.mp4", film(30), pix_fmt=pix_fmt)
     with AvSource(path) as source, VideoFileSource(path) as other:
-        assert (source.rate, source.length) == (other.rate, other.length)
+        assert (source.fps, source.length) == (other.fps, other.length)
         for frame, expected in zip(source, other, strict=True):
             np.testing.assert_array_equal(frame.image, expected.image)
             assert (frame.index, frame.name) == (expected.index, expected.name)

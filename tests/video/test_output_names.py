@@ -152,7 +152,7 @@ def test_a_source_never_leads_out_of_the_folder(source):
 
 @pytest.fixture
 def numbered(tmp_path, frames):
-    return open_source(write_images(tmp_path / "input", frames), rate=10)
+    return open_source(write_images(tmp_path / "input", frames), fps=10)
 
 
 def numbers(stem, ending=".png", first=1):
@@ -170,7 +170,7 @@ def test_video_for_others(tmp_path, frames, kind):
     run(create_sinks(tmp_path / "out", ["mask", "panel", "residual"], source), source)
     assert files(tmp_path / "out") == ["mask.mkv", "panel.mp4", "residual.mp4"]
     with open_source(tmp_path / "out" / "mask.mkv") as result:
-        assert result.rate == (25 if kind == "fake" else 10)
+        assert result.fps == (25 if kind == "fake" else 10)
         assert len(list(result)) == COUNT
 
 
@@ -310,7 +310,7 @@ def test_wrong_view_and_name(tmp_path):
 def test_grey_and_deep_frames(tmp_path):
     images = (np.random.default_rng(0).random((3, 20, 30)) * 65535).astype(np.uint16)
     names = ["mask.mkv", "panel.mp4", "cutout.png", "background.png", "background.npz", "background-image.tif"]
-    with ArraySource(images, rate=5) as source:
+    with ArraySource(images, fps=5) as source:
         sinks = create_sinks(tmp_path, names, source)
         for sink in sinks:
             feed(sink, images)
@@ -323,7 +323,7 @@ def test_a_container_without_times_says_so(tmp_path, frames, caplog):
     class Varying(ArraySource):
         is_variable_rate = True
 
-    source = Varying(frames, rate=10)
+    source = Varying(frames, fps=10)
     with caplog.at_level("WARNING", "bgsub"):
         sinks = create_sinks(tmp_path, ["mask.avi", "panel.npz"], source)
     assert caplog.messages == [f"'{tmp_path / 'mask.avi'}' is at a constant rate, unlike array"]

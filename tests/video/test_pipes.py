@@ -41,7 +41,7 @@ def test_every_pixel_format_comes_as_it_was(written, frames, pixels):
     expected = {"gray": sent["gray"], "gray16le": sent["gray16le"]}.get(pixels, frames)
     with open_source(written(sent.get(pixels, frames).tobytes()), raw=f"{WIDTH}x{HEIGHT}:{pixels}") as source:
         got = [frame.image for frame in source]
-        assert source.rate is None
+        assert source.fps is None
     assert got[0].dtype == expected.dtype
     np.testing.assert_array_equal(got, expected)
 

@@ -16,7 +16,7 @@ from bgsub.video.sources.part import Part, Selection
 @pytest.mark.parametrize("channels", [(), (3,)])
 def test_regions_are_black_and_nothing_else_changes(dtype, channels):
     frames = np.ones((3, 20, 30, *channels), dtype)
-    with PrivateSource(ArraySource(frames, rate=25), ["10,5,4,3", "door=20,10;29,10;25,19"]) as source:
+    with PrivateSource(ArraySource(frames, fps=25), ["10,5,4,3", "door=20,10;29,10;25,19"]) as source:
         got = list(source)
         assert len(list(source)) == 3  # again
     assert (frames == 1).all()
@@ -46,7 +46,7 @@ def test_nothing_is_copied_out_of_its_files():
 
 
 def test_a_part_of_it_is_black_too():
-    source = PrivateSource(ArraySource(np.ones((9, 20, 30), np.uint8), rate=25), ["0,0,50%,100%"])
+    source = PrivateSource(ArraySource(np.ones((9, 20, 30), np.uint8), fps=25), ["0,0,50%,100%"])
     got = list(source.take(Part(Selection.parse(2, 5, None, 1), source.name)))
     assert [frame.index for frame in got] == [2, 3, 4]
     assert all(not frame.image[:, :15].any() and frame.image[:, 15:].all() for frame in got)

@@ -30,7 +30,7 @@ def test_frames_and_times_go_on_from_file_to_file(paths, backend):
     if backend == "pyav":
         pytest.importorskip("av")
     with open_source(paths, backend=backend) as source:
-        assert (source.size, source.rate, source.length, source.is_variable_rate) == ((48, 32), 10, 39, False)
+        assert (source.size, source.fps, source.length, source.is_variable_rate) == ((48, 32), 10, 39, False)
         assert source.duration == pytest.approx(3.9)
         assert source.name == f"3 videos '{paths[0]}' to 'cam-11.avi'"
         assert label_of(source) == "cam"
@@ -133,7 +133,7 @@ def test_what_was_encoded_alike_can_be_copied(tmp_path):
         ((one, same), {}, True),
         ((one, silent), {}, False),
         ((one, other), {}, False),
-        ((one, same), {"rate": 5}, 0),
+        ((one, same), {"fps": 5}, 0),
     ]
     for files, options, copyable in cases:
         with open_source(files, **options) as source:

@@ -28,7 +28,7 @@ def indices(source):
 
 def numbers(count=100):
     """A source whose frames tell their index."""
-    return ArraySource(np.arange(count, dtype=np.uint8).reshape(-1, 1, 1), rate=RATE)
+    return ArraySource(np.arange(count, dtype=np.uint8).reshape(-1, 1, 1), fps=RATE)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_frames_of_the_part(options, expected):
         assert [frame.time for frame in frames] == [index / RATE for index in expected]
         assert [frame.name for frame in frames] == [number_name(index) for index in expected]
         assert source.length == len(expected)
-        assert source.rate == Fraction(RATE, options.get("every", 1))
+        assert source.fps == Fraction(RATE, options.get("every", 1))
         assert indices(source) == list(expected)  # once more
 
 
@@ -283,7 +283,7 @@ def test_behind_the_end_of_a_video(long_video):
 
 def test_a_given_rate_moves_the_part(long_video):
     _, path, frames = long_video
-    with open_source(path, backend="pyav", rate=10, start="13.0", duration="0.2") as source:
+    with open_source(path, backend="pyav", fps=10, start="13.0", duration="0.2") as source:
         part = list(source)
     assert [(frame.index, frame.time) for frame in part] == [(130, 13.0), (131, 13.1)]
     np.testing.assert_array_equal([frame.image for frame in part], [frame.image for frame in frames[130:132]])

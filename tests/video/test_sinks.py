@@ -76,11 +76,11 @@ def test_colours_come_back_about(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", ["mkv", "avi", "mp4", "mov"])
-@pytest.mark.parametrize("rate", [None, 10, 29.97, Fraction(30000, 1001), Fraction(1, 2)])
-def test_rate_is_kept(tmp_path, frames, suffix, rate):
-    sink = fed(VideoSink(tmp_path / f"mask.{suffix}", rate=rate), frames)
+@pytest.mark.parametrize("fps", [None, 10, 29.97, Fraction(30000, 1001), Fraction(1, 2)])
+def test_rate_is_kept(tmp_path, frames, suffix, fps):
+    sink = fed(VideoSink(tmp_path / f"mask.{suffix}", fps=fps), frames)
     with open_source(sink.path) as source:
-        assert float(source.rate) == pytest.approx(float(rate or 25), rel=1e-4)
+        assert float(source.fps) == pytest.approx(float(fps or 25), rel=1e-4)
 
 
 def test_frames_that_change_their_size(tmp_path, frames):

@@ -130,19 +130,19 @@ def test_sound_that_is_encoded_anew_is_heard_to_its_end(tmp_path, target):
     assert end >= (samples - 1) / SAMPLES - 0.001
 
 
-@pytest.mark.parametrize(("rate", "written"), [(192_000, 96_000), (5_000, 7_350)])
-def test_a_sample_rate_that_the_encoder_does_not_know(tmp_path, rate, written):
+@pytest.mark.parametrize(("fps", "written"), [(192_000, 96_000), (5_000, 7_350)])
+def test_a_sample_rate_that_the_encoder_does_not_know(tmp_path, fps, written):
     path = tmp_path / "in.avi"
     with av.open(str(path), "w") as container:
-        video, audio = container.add_stream("mpeg4", rate=RATE), container.add_stream("pcm_s16le", rate=rate)
+        video, audio = container.add_stream("mpeg4", rate=RATE), container.add_stream("pcm_s16le", rate=fps)
         video.width, video.height, video.pix_fmt = 48, 32, "yuv420p"
         audio.codec_context.layout, audio.codec_context.format = "mono", "s16"
         for index in range(RATE):
             frame = av.VideoFrame.from_ndarray(np.zeros((32, 48, 3), np.uint8), format="bgr24")
             frame.pts, frame.time_base = index, Fraction(1, RATE)
             container.mux(video.encode(frame))
-            sound = av.AudioFrame.from_ndarray(np.zeros((1, rate // RATE), np.int16), format="s16", layout="mono")
-            sound.sample_rate, sound.pts, sound.time_base = rate, index * (rate // RATE), Fraction(1, rate)
+            sound = av.AudioFrame.from_ndarray(np.zeros((1, fps // RATE), np.int16), format="s16", layout="mono")
+            sound.sample_rate, sound.pts, sound.time_base = fps, index * (fps // RATE), Fraction(1, fps)
             container.mux(audio.encode(sound))
         container.mux(video.encode(None))
     sink = AvVideoSink(tmp_path / "foreground.mp4", "foreground", RATE, audio_from=path)
@@ -215,10 +215,10 @@ def test_pictures_have_the_sound_and_masks_none(tmp_path):
     }
 
 
-@pytest.mark.parametrize(("rate", "kept"), [(RATE, True), (float(RATE), True), (RATE * 2, False)])
-def test_a_rate_that_the_file_has_not_takes_the_sound_away(tmp_path, caplog, rate, kept):
+@pytest.mark.parametrize(("fps", "kept"), [(RATE, True), (float(RATE), True), (RATE * 2, False)])
+def test_a_rate_that_the_file_has_not_takes_the_sound_away(tmp_path, caplog, fps, kept):
     path = write_flash(tmp_path / "in.mp4")
-    with open_source(path, rate=rate, start=2) as source:
+    with open_source(path, fps=fps, start=2) as source:
         sinks = create_sinks(tmp_path / "out", ["panel.mp4", "overlay.mov", "mask"], source)
         run(sinks, source)
     assert [sounds(sink.path) for sink in sinks] == [kept, kept, False]
@@ -228,7 +228,7 @@ def test_a_rate_that_the_file_has_not_takes_the_sound_away(tmp_path, caplog, rat
 
 def test_sources_without_sound(tmp_path, frames, caplog):
     write_images(tmp_path / "in", frames)
-    with open_source(tmp_path / "in", rate=10) as source:
+    with open_source(tmp_path / "in", fps=10) as source:
         for opened in (source, FakeSource()):
             for sink in create_sinks(tmp_path / "out", ["panel.mp4"], opened):
                 sink.write(Frame(0, "a", 0.0, frames[0]), separate(frames[0]))

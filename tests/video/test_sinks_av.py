@@ -92,16 +92,16 @@ def test_colours_come_back_about(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", ENDINGS)
-@pytest.mark.parametrize("rate", [10, 25, Fraction(30000, 1001), Fraction(24000, 1001), Fraction(1, 2), 12.34])
-def test_constant_rates(tmp_path, frames, suffix, rate):
+@pytest.mark.parametrize("fps", [10, 25, Fraction(30000, 1001), Fraction(24000, 1001), Fraction(1, 2), 12.34])
+def test_constant_rates(tmp_path, frames, suffix, fps):
     sink = fed(
-        AvVideoSink(tmp_path / f"panel.{suffix}", "panel", rate), frames, rate=Fraction(rate).limit_denominator(2000)
+        AvVideoSink(tmp_path / f"panel.{suffix}", "panel", fps), frames, fps=Fraction(fps).limit_denominator(2000)
     )
-    exact = [index / Fraction(rate).limit_denominator(2000) for index in range(len(frames))]
+    exact = [index / Fraction(fps).limit_denominator(2000) for index in range(len(frames))]
     error = max(abs(found - time) for found, time in zip(times(sink.path), exact, strict=True))
     assert error <= (Fraction(1, 2000) if suffix in ("mkv", "webm") else 0)
     with av.open(str(sink.path)) as container:
-        assert float(container.streams.video[0].average_rate) == pytest.approx(float(rate), rel=1e-3)
+        assert float(container.streams.video[0].average_rate) == pytest.approx(float(fps), rel=1e-3)
 
 
 def timed(sink, frames, moments):
@@ -117,7 +117,7 @@ UNEVEN = [5.0, 5.04, 5.0401, 5.3, 5.3, 5.2, 6.0, 16.0]
 
 @pytest.mark.parametrize(("suffix", "error"), [("mkv", 2e-3), ("webm", 2e-3), ("mp4", 1e-4), ("mov", 1e-4)])
 def test_variable_rates(tmp_path, frames, suffix, error):
-    sink = timed(AvVideoSink(tmp_path / f"mask.{suffix}", rate=25), frames, enumerate(UNEVEN))
+    sink = timed(AvVideoSink(tmp_path / f"mask.{suffix}", fps=25), frames, enumerate(UNEVEN))
     found = times(sink.path)
     assert all(before < after for before, after in itertools.pairwise(found))
     assert found[0] == 0
@@ -126,20 +126,20 @@ def test_variable_rates(tmp_path, frames, suffix, error):
 
 
 def test_avi_takes_the_nearest_frame_of_its_rate(tmp_path, frames):
-    sink = timed(AvVideoSink(tmp_path / "mask.avi", rate=10), frames, enumerate([0, 0.1, 0.33, 0.7]))
+    sink = timed(AvVideoSink(tmp_path / "mask.avi", fps=10), frames, enumerate([0, 0.1, 0.33, 0.7]))
     with av.open(str(sink.path)) as container:
         found = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
     assert [float(time) for time in found] == pytest.approx([0, 0.1, 0.3, 0.7])
 
 
 def test_frames_without_times_follow_their_index(tmp_path, frames):
-    sink = timed(AvVideoSink(tmp_path / "mask.mp4", rate=20), frames, [(4, None), (5, None), (9, None)])
+    sink = timed(AvVideoSink(tmp_path / "mask.mp4", fps=20), frames, [(4, None), (5, None), (9, None)])
     assert times(sink.path) == [0, Fraction(1, 20), Fraction(5, 20)]
 
 
 def test_segments_can_be_decoded_alone(tmp_path, frames):
     sink = fed(
-        AvVideoSink(tmp_path / "panel.mp4", "panel", 25), [frames[index % 12] for index in range(SEGMENT + 3)], rate=25
+        AvVideoSink(tmp_path / "panel.mp4", "panel", 25), [frames[index % 12] for index in range(SEGMENT + 3)], fps=25
     )
     with av.open(str(sink.path)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
@@ -243,7 +243,7 @@ def test_name_that_looks_like_an_address(tmp_path, frames, monkeypatch):
 
 
 def test_aborted_video_of_many_segments_can_be_played(tmp_path, frames):
-    sink = AvVideoSink(tmp_path / "mask.mp4", rate=30)
+    sink = AvVideoSink(tmp_path / "mask.mp4", fps=30)
     with pytest.raises(RuntimeError), sink:
         feed_and_raise(sink, [frames[index % 12] for index in range(SEGMENT + 5)], RuntimeError())
     assert len(read_video(sink.partial_path)) == SEGMENT + 5

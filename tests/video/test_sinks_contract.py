@@ -104,7 +104,7 @@ def test_without_frames_there_is_no_output(tmp_path, kind, frames):
 @pytest.mark.parametrize("other", [*AV, *OTHERS, *STREAMS])
 def test_equal_frames_give_equal_bytes(tmp_path, other, frames):
     for folder in ("a", "b"):
-        fed(make(other, tmp_path / folder), frames, rate=30)
+        fed(make(other, tmp_path / folder), frames, fps=30)
     assert content(tmp_path / "a") == content(tmp_path / "b")
 
 
@@ -118,7 +118,7 @@ def test_place_that_cannot_be_written(tmp_path, kind):
 
 
 def uninterrupted(kind, folder, images):
-    fed(make(kind, folder), images, rate=30)
+    fed(make(kind, folder), images, fps=30)
     return content(folder)
 
 
@@ -142,16 +142,16 @@ def test_a_resumed_output_is_the_same_byte_for_byte(tmp_path, kind, stops, lost,
         else:
             sink = make(kind, folder)
             sink.resume(state)
-        feed(sink, images[done:stop], done, rate=30)
+        feed(sink, images[done:stop], done, fps=30)
         state, done = json.loads(json.dumps(sink.checkpoint())), stop
         # What comes after the checkpoint is lost with the process, or worse, is half there.
-        feed(sink, images[:lost], done + 7, rate=30)
+        feed(sink, images[:lost], done + 7, fps=30)
         sink.abort()
         for path in folder.rglob("*.partial"):
             path.write_bytes(path.read_bytes() + b"garbage")
     sink = make(kind, folder)
     sink.resume(state)
-    feed(sink, images[done:], done, rate=30)
+    feed(sink, images[done:], done, fps=30)
     sink.close()
     found = content(folder)
     # Of a folder of images, later ones are removed by a sink that cleans.
@@ -164,12 +164,12 @@ def test_a_checkpoint_before_the_first_frame_changes_nothing(tmp_path, kind, fra
     expected = uninterrupted(kind, tmp_path / "whole", frames)
     sink = make(kind, tmp_path / "checked")
     state = sink.checkpoint()
-    feed(sink, frames, rate=30)
+    feed(sink, frames, fps=30)
     sink.close()
     assert content(tmp_path / "checked") == expected
     sink = make(kind, tmp_path / "resumed")
     sink.resume(json.loads(json.dumps(state)))
-    feed(sink, frames, rate=30)
+    feed(sink, frames, fps=30)
     sink.close()
     assert content(tmp_path / "resumed") == expected
 
@@ -227,7 +227,7 @@ def test_little_lies_beside_a_video_that_grows(tmp_path, short_segments):
     sink.checkpoint()
     images, largest = small_frames(10 * short_segments, 64, 64), 0
     for begin in range(0, len(images), 10):
-        feed(sink, images[begin : begin + 10], begin, rate=30)
+        feed(sink, images[begin : begin + 10], begin, fps=30)
         sink.checkpoint()
         largest = max(largest, sum(path.stat().st_size for path in tmp_path.glob("*.frames-*")))
     assert 0 < largest < 2.1 * short_segments * 64 * 64 * 1.5
@@ -258,10 +258,10 @@ def test_after_a_kill(tmp_path):
         images = small_frames({len(images)})
         for sink in sinks:
             sink.checkpoint()
-            feed(sink, images[:270], rate=30)
+            feed(sink, images[:270], fps=30)
         print(json.dumps([sink.checkpoint() for sink in sinks]), flush=True)
         for sink in sinks:
-            feed(sink, images[270:279], 270, rate=30)
+            feed(sink, images[270:279], 270, fps=30)
         print("written", flush=True)
         time.sleep(60)
     """
@@ -274,6 +274,6 @@ def test_after_a_kill(tmp_path):
     for kind, state in zip(kinds, states, strict=True):
         sink = make(kind, tmp_path / "killed")
         sink.resume(state)
-        feed(sink, images[270:], 270, rate=30)
+        feed(sink, images[270:], 270, fps=30)
         sink.close()
     assert content(tmp_path / "killed") == content(tmp_path / "whole")

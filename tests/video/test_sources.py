@@ -31,7 +31,7 @@ def names(source):
 
 
 @pytest.mark.parametrize(
-    ("value", "rate"),
+    ("value", "fps"),
     [
         (29.97, Fraction(30000, 1001)),
         (30000 / 1001, Fraction(30000, 1001)),
@@ -50,8 +50,8 @@ def names(source):
         (float("inf"), None),
     ],
 )
-def test_rate_as_fraction(value, rate):
-    assert rate_as_fraction(value) == rate
+def test_rate_as_fraction(value, fps):
+    assert rate_as_fraction(value) == fps
 
 
 @settings(deadline=None, max_examples=60)
@@ -63,7 +63,7 @@ def test_rate_as_fraction_is_close(value):
 @pytest.mark.parametrize("suffix", ["avi", "mkv"])
 def test_ntsc_rate_of_a_file(tmp_path, frames, suffix):
     with open_source(write_video(tmp_path / f"clip.{suffix}", frames, 30000 / 1001)) as source:
-        assert source.rate == Fraction(30000, 1001)
+        assert source.fps == Fraction(30000, 1001)
 
 
 # Image sequences
@@ -285,11 +285,11 @@ def test_a_colon_in_a_name_is_no_protocol(tmp_path, frames, monkeypatch, backend
 
 @pytest.mark.parametrize("spec", [2, "2", np.int64(2)])
 def test_camera_by_index(monkeypatch, frames, spec):
-    capture = FakeCapture(frames, rate=0.0)
+    capture = FakeCapture(frames, fps=0.0)
     monkeypatch.setattr(cv2, "VideoCapture", capture)
     with open_source(spec) as source:
         assert source.name == "camera 2"
-        assert source.rate is None
+        assert source.fps is None
     assert capture.device == 2
     assert capture.released
 

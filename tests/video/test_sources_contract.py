@@ -86,19 +86,19 @@ def test_yields_every_frame_in_order(source, kind, frames):
 
 def test_names_its_properties(source, kind):
     assert source.size == (WIDTH, HEIGHT)
-    assert source.rate is None or isinstance(source.rate, Fraction)
+    assert source.fps is None or isinstance(source.fps, Fraction)
     assert source.length == (COUNT if kind in FILES else None)
     assert source.live == (kind in LIVE)
     assert source.numbered == (kind in ("folder", "glob", "printf", "list"))
     assert source.skipped == 0
     assert source.name
     assert (source.is_variable_rate, source.has_audio) == (False, False)
-    assert source.duration == (float(source.length / source.rate) if source.length and source.rate else None)
+    assert source.duration == (float(source.length / source.fps) if source.length and source.fps else None)
 
 
 def test_times_follow_the_rate(source, kind):
     times = [frame.time for frame in source]
-    if source.rate is None:
+    if source.fps is None:
         assert times == [None] * COUNT
     else:
         assert times[0] == 0
@@ -129,7 +129,7 @@ def test_close_is_final_and_may_be_repeated(source):
 
 
 def test_given_rate_wins(kind, source):
-    assert source.rate == {**dict.fromkeys([*VIDEOS, "pipe", "raw pipe"], 25), "camera": 30, "stream": 25}.get(kind)
+    assert source.fps == {**dict.fromkeys([*VIDEOS, "pipe", "raw pipe"], 25), "camera": 30, "stream": 25}.get(kind)
 
 
 @pytest.mark.parametrize("kind", ["folder", "array", "opencv", "pyav", "camera"])
@@ -140,8 +140,8 @@ def test_rate_can_be_given(kind, tmp_path, frames, monkeypatch):
     if kind == "camera":
         monkeypatch.setattr(cv2, "VideoCapture", FakeCapture(frames))
     backend = kind if kind in VIDEOS else "auto"
-    with open_source(spec, rate=29.97, backend=backend) as source:
-        assert source.rate == Fraction(30000, 1001)
+    with open_source(spec, fps=29.97, backend=backend) as source:
+        assert source.fps == Fraction(30000, 1001)
         times = [frame.time for frame in source]
     if kind != "camera":
         np.testing.assert_allclose(times, np.arange(COUNT) * 1001 / 30000)
@@ -151,9 +151,9 @@ def test_rate_can_be_given(kind, tmp_path, frames, monkeypatch):
     ("options", "message"),
     [
         ({"on_error": "ignore"}, "on_error must be 'stop' or 'skip', got 'ignore'"),
-        ({"rate": 0}, "rate must be a positive number of frames per second, got 0"),
-        ({"rate": float("nan")}, "rate must be a positive number of frames per second, got nan"),
-        ({"rate": "25"}, "rate must be a positive number of frames per second, got '25'"),
+        ({"fps": 0}, "fps must be a positive number of frames per second, got 0"),
+        ({"fps": float("nan")}, "fps must be a positive number of frames per second, got nan"),
+        ({"fps": "25"}, "fps must be a positive number of frames per second, got '25'"),
     ],
 )
 def test_wrong_options(options, message, tmp_path, frames):

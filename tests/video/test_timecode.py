@@ -94,7 +94,7 @@ def test_any_text_is_a_place_or_one_line(text):
 
 
 @pytest.mark.parametrize(
-    ("place", "rate", "number"),
+    ("place", "fps", "number"),
     [
         (frame(7), None, 7),
         (frame(7), Fraction(25), 7),
@@ -104,8 +104,8 @@ def test_any_text_is_a_place_or_one_line(text):
         (seconds(2), None, None),
     ],
 )
-def test_in_frames(place, rate, number):
-    assert place.in_frames(rate) == number
+def test_in_frames(place, fps, number):
+    assert place.in_frames(fps) == number
 
 
 def test_as_text():

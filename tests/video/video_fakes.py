@@ -29,8 +29,8 @@ def make_frames(count: int = COUNT, height: int = HEIGHT, width: int = WIDTH) ->
     return frames
 
 
-def write_video(path: Path, frames: np.ndarray, rate: float = 25.0, codec: str = "FFV1") -> Path:
-    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*codec), rate, frames.shape[2:0:-1])
+def write_video(path: Path, frames: np.ndarray, fps: float = 25.0, codec: str = "FFV1") -> Path:
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*codec), fps, frames.shape[2:0:-1])
     assert writer.isOpened()
     for frame in frames:
         writer.write(frame)
@@ -179,8 +179,8 @@ class ListSink(Sink):
 class FakeCapture:
     """`cv2.VideoCapture` of a camera with a few frames; a None among them is a read that fails."""
 
-    def __init__(self, frames: list, rate: float = 30.0, opened: bool = True) -> None:
-        self.frames, self.rate, self.opened = list(frames), rate, opened
+    def __init__(self, frames: list, fps: float = 30.0, opened: bool = True) -> None:
+        self.frames, self.fps, self.opened = list(frames), fps, opened
         self.released = False
 
     def __call__(self, device, *_args):
@@ -194,7 +194,7 @@ class FakeCapture:
         return {
             cv2.CAP_PROP_FRAME_WIDTH: float(WIDTH),
             cv2.CAP_PROP_FRAME_HEIGHT: float(HEIGHT),
-            cv2.CAP_PROP_FPS: self.rate,
+            cv2.CAP_PROP_FPS: self.fps,
             cv2.CAP_PROP_FRAME_COUNT: -1.0,
         }.get(key, 0.0)
 

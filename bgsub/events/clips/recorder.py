@@ -47,7 +47,7 @@ class RecorderSink(Sink):
 
     What is motion, and how long a moment lasts, the feed of events says. Clips of files are copied out of them where
     that can be done: nothing is encoded then, sound comes along, and a clip begins at the keyframe before. Otherwise
-    they have the times of the source if PyAV is installed, and one frame after the other at `rate` without it. They
+    they have the times of the source if PyAV is installed, and one frame after the other at `fps` without it. They
     appear when they are complete, each with a picture of its peak as ``NAME.jpg``. ``clips.csv`` in the folder lists
     them: file, start and end in seconds of the source and as HH:MM:SS, peak share, date and time of a camera's clips,
     source file and the time in it, thumbnail. Clips that exist are never replaced: their numbers go on. `Event.clip`
@@ -68,7 +68,7 @@ class RecorderSink(Sink):
         ``{start}`` (whole seconds) and ``{number}``, which is appended where it is missing.
     source : str
         Name of the source in it.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, where the frames have no times; 25 if unknown.
     files : sequence of FilePart
         What the source reads, see `FrameSource.files`.
@@ -102,7 +102,7 @@ class RecorderSink(Sink):
     --------
     >>> import bgsub
     >>> from bgsub.events import ClipRules, RecorderSink
-    >>> recorder = RecorderSink("clips", ClipRules(pre_roll=0.5), rate=25)
+    >>> recorder = RecorderSink("clips", ClipRules(pre_roll=0.5), fps=25)
     >>> summary = bgsub.process_video("video.mp4", recorder)
     >>> open("clips/clips.csv").readline().split(",")[:2]
     ['file', 'start']
@@ -117,7 +117,7 @@ class RecorderSink(Sink):
         view: str = "input",
         name: str | None = None,
         source: str = "video",
-        rate: float | Fraction | None = None,
+        fps: float | Fraction | None = None,
         files: Sequence[FilePart] = (),
         copy: bool = False,
         audio_from: Path | None = None,
@@ -129,7 +129,7 @@ class RecorderSink(Sink):
         self._rules = rules or ClipRules()
         if self._rules.merge and not av_container.is_available():
             raise DependencyError("merging clips needs the package av: pip install 'bgsub[av]'")
-        self._feed = feed or EventFeed(ObjectLinker(None if rate is None else float(rate)), follow=False)
+        self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=False)
         self._view: Callable[[Separation], np.ndarray] = get_view(view)
         self._exact = view == "mask"
         ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
@@ -137,7 +137,7 @@ class RecorderSink(Sink):
         self._make_sink = make_sink or (self._copy_sink if self._copies else partial(video_sink, audio_from=audio_from))
         self._names = ClipNames(self.folder, name, source, ending or (".mkv" if self._exact else ".mp4"))
         self.claims = [self._names.claim]
-        self._rate = Fraction(rate).limit_denominator(1001) if rate else DEFAULT_RATE
+        self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_RATE
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
         self._held, self._warned = PreRoll(self._exact, memory), False
@@ -187,7 +187,7 @@ class RecorderSink(Sink):
     def checkpoint(self) -> dict[str, Any]:
         raise SinkError("recordings of motion cannot be continued")
 
-    def _copy_sink(self, path: Path, _view: str, _rate: Fraction) -> CopySink:
+    def _copy_sink(self, path: Path, _view: str, _fps: Fraction) -> CopySink:
         return CopySink(path, self._files)
 
     def _picture(self, separation: Separation) -> np.ndarray:
@@ -213,7 +213,7 @@ class RecorderSink(Sink):
         if self._clip is None:
             began = frame.arrived
             path = self._names.next(now, began)
-            sink = self._make_sink(path, "mask" if self._exact else "background", self._rate)
+            sink = self._make_sink(path, "mask" if self._exact else "background", self._fps)
             self._clip = _GrowingClip(path, sink, now, began)
         self._clip.sink.write(frame, as_separation(_NO_PICTURE if picture is None else picture))
         self._clip.end = now

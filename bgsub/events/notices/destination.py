@@ -41,7 +41,7 @@ class Destination(ABC):
     ...         self.kept.append(notice)
     ...     def cancel(self):
     ...         pass
-    >>> sink = NoticeSink(EventFeed(ObjectLinker(rate=25)), [Keep()])
+    >>> sink = NoticeSink(EventFeed(ObjectLinker(fps=25)), [Keep()])
     >>> summary = bgsub.process_video("video.mp4", sink)
     >>> sorted({notice.type for notice in Keep.kept})
     ['end', 'start']

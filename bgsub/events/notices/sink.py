@@ -82,7 +82,7 @@ class NoticeSink(Sink):
     --------
     >>> import bgsub
     >>> from bgsub.events import CommandNotifier, EventFeed, NoticeSink, ObjectLinker
-    >>> feed = EventFeed(ObjectLinker(rate=25))
+    >>> feed = EventFeed(ObjectLinker(fps=25))
     >>> summary = bgsub.process_video("video.mp4", NoticeSink(feed, [CommandNotifier("echo {event} {type}")]))
     """
 

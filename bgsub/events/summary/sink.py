@@ -32,7 +32,7 @@ class SummarySink(Sink):
 
     All is in the one file, which takes neither a server nor anything from elsewhere; 200 pictures, those of the
     moments with most motion, are the most it holds. Times are those of the source, of the day for cameras, or frames
-    where neither frames nor `rate` tell the time.
+    where neither frames nor `fps` tell the time.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class SummarySink(Sink):
         The file, ``.html``; its folder is created if missing.
     title : str
         What stands above, such as the name of the source.
-    rate : float, optional
+    fps : float, optional
         Frames per second where frames have no time.
     regions : Regions, optional
         Where to count.
@@ -68,14 +68,14 @@ class SummarySink(Sink):
         path: str | os.PathLike[str],
         title: str = "",
         *,
-        rate: float | None = None,
+        fps: float | None = None,
         regions: Regions | None = None,
         feed: EventFeed | None = None,
     ) -> None:
         self.path = Path(path)
         if self.path.suffix.lower() != ".html":
             raise ParameterError(f"a summary is a file .html, got '{self.path}'")
-        self._feed = feed or EventFeed(ObjectLinker(rate, regions=regions))
+        self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
         self._timeline = Timeline(title, () if regions is None else regions.names)
         self._counter = None if regions is None else RegionCounter(regions)
         self._course, self._cards, self._heat = Course(), Cards(), HeatMap()

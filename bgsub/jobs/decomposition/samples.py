@@ -84,7 +84,7 @@ class FrameSamples(Samples):
         What they look like in the source.
     frames : list of Frame
         Index, name and time of each; without the pixels.
-    rate : Fraction or None
+    fps : Fraction or None
         Frames per second.
     numbered : bool
         Whether they come from image files.
@@ -93,7 +93,7 @@ class FrameSamples(Samples):
     format: FrameFormat
     full: FrameFormat
     frames: list[Frame]
-    rate: Fraction | None = None
+    fps: Fraction | None = None
     numbered: bool = False
 
     @property

@@ -61,7 +61,7 @@ def read_frames(
         format=reader.format,
         full=reader.full,
         frames=reader.frames,
-        rate=source.rate,
+        fps=source.fps,
         numbered=source.numbered,
     )
 

@@ -117,7 +117,7 @@ def _of_part(write: Callable[..., None], part: str, sparse_picture: str) -> Writ
 
 
 def _write_video(path: Path, samples: FrameSamples, rows: np.ndarray, sparse_picture: str) -> None:
-    with video_sink(path, "background", samples.rate) as sink:
+    with video_sink(path, "background", samples.fps) as sink:
         for frame, row in zip(samples.frames, rows, strict=True):
             sink.write(frame, as_separation(picture(samples, row, sparse_picture)))
 

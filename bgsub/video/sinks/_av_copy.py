@@ -130,11 +130,11 @@ class PacketCopy:
             return
         with self._av.open(str(piece.path.absolute())) as source:
             stream = source.streams.audio[0]
-            rate = first_video(source).average_rate or 25
+            fps = first_video(source).average_rate or 25
             source.seek(max(int((start - 1) / stream.time_base), 0), stream=stream, backward=True)
             for packet in self._packets(source, stream):
                 at = packet.pts * packet.time_base
-                if piece.end is not None and at >= piece.end + 1 / rate:
+                if piece.end is not None and at >= piece.end + 1 / fps:
                     return
                 if at >= start - _TOLERANCE:
                     packet.dts = packet.pts if packet.dts is None else packet.dts

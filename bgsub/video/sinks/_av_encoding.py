@@ -66,18 +66,18 @@ class Encoding:
         tuned = {"tune": "zerolatency"} if self.codec == "libx264" else {}
         return replace(self, options=self.options | tuned)
 
-    def ticks(self, rate: Fraction) -> Fraction:
+    def ticks(self, fps: Fraction) -> Fraction:
         """Ticks per second, so fine that frames of a constant rate fall on them where the container allows it."""
         if self.clock is None:
-            return Fraction(rate.numerator * max(1, _MOST_TICKS // rate.numerator))
-        return Fraction(self.clock) if self.clock else rate
+            return Fraction(fps.numerator * max(1, _MOST_TICKS // fps.numerator))
+        return Fraction(self.clock) if self.clock else fps
 
-    def configure(self, context: Any, size: tuple[int, int], rate: Fraction) -> None:
+    def configure(self, context: Any, size: tuple[int, int], fps: Fraction) -> None:
         """Set up an encoder that is not open yet, for frames of `size` (width, height)."""
         context.width, context.height = size
         context.pix_fmt = self.pixels
-        context.framerate = rate
-        context.time_base = 1 / self.ticks(rate)
+        context.framerate = fps
+        context.time_base = 1 / self.ticks(fps)
         context.thread_count = _THREADS
         flags = "+bitexact" if self.clock == 0 else "+bitexact+global_header"
         options = {**self.options, "flags": flags + self.options.get("flags", "")}
@@ -144,13 +144,13 @@ def _has_encoder(name: str) -> bool:
 class SegmentEncoder:
     """Encodes frames that can be decoded without those before them; for one segment of the video."""
 
-    def __init__(self, encoding: Encoding, size: tuple[int, int], rate: Fraction) -> None:
+    def __init__(self, encoding: Encoding, size: tuple[int, int], fps: Fraction) -> None:
         self._av = import_av()
         self._encoding = encoding
         self._context = self._av.CodecContext.create(encoding.codec, "w")
-        encoding.configure(self._context, size, rate)
-        self.time_base = 1 / encoding.ticks(rate)
-        self._duration = max(1, round(encoding.ticks(rate) / rate))
+        encoding.configure(self._context, size, fps)
+        self.time_base = 1 / encoding.ticks(fps)
+        self._duration = max(1, round(encoding.ticks(fps) / fps))
 
     def encode(self, image: np.ndarray, ticks: int) -> list[Any]:
         """Return the packets that are complete after one more image, which is shown at `ticks`."""

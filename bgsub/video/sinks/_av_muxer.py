@@ -17,7 +17,7 @@ class Muxer:
     """Writes one video stream, and one of sound, into a file; the same packets always give the same bytes.
 
     What is no path is written to from front to back, as Matroska. The sound is that of the file `audio_from` from
-    `begin` on, the time of the first frame in it in seconds; `rate` stands in the header. Where the file cannot be
+    `begin` on, the time of the first frame in it in seconds; `fps` stands in the header. Where the file cannot be
     written, all methods raise FFmpegError or OSError.
     """
 
@@ -26,13 +26,13 @@ class Muxer:
         target: Path | io.RawIOBase,
         encoding: Encoding,
         size: tuple[int, int],
-        rate: Fraction,
+        fps: Fraction,
         audio_from: Path | None,
         begin: float,
     ) -> None:
         av = import_av()
         format = FORMATS[target.suffix.lower()] if isinstance(target, Path) else "matroska"
-        ticks = encoding.ticks(rate)
+        ticks = encoding.ticks(fps)
         options = {"fflags": "+bitexact"}
         if format in ("mp4", "mov"):
             options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
@@ -45,8 +45,8 @@ class Muxer:
         self._container = av.open(file, "w", format=format, options=options)
         self._audio = None
         try:
-            self._stream = self._container.add_stream(encoding.codec, rate=rate)
-            encoding.configure(self._stream.codec_context, size, rate)
+            self._stream = self._container.add_stream(encoding.codec, rate=fps)
+            encoding.configure(self._stream.codec_context, size, fps)
             self._stream.time_base = 1 / ticks
             self._audio = open_audio(audio_from, begin, self._container, format)
             self._container.start_encoding()

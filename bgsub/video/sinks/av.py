@@ -62,7 +62,7 @@ class AvVideoSink(Sink):
         The file; its ending chooses the container. Missing folders are created.
     view : str
         One of `VIEWS`.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, for frames without a time and in the header; 25 if unknown.
     audio_from : path, optional
         A file whose sound is taken along, from the first frame to the last; `Frame.time` is its time after the first
@@ -81,7 +81,7 @@ class AvVideoSink(Sink):
     --------
     >>> import bgsub
     >>> from bgsub.video import AvVideoSink
-    >>> summary = bgsub.process_video("video.mp4", AvVideoSink("panel.mp4", "panel", rate=25))
+    >>> summary = bgsub.process_video("video.mp4", AvVideoSink("panel.mp4", "panel", fps=25))
     >>> bgsub.open_source("panel.mp4").size  # input, background, foreground and mask
     (128, 96)
     """
@@ -90,7 +90,7 @@ class AvVideoSink(Sink):
         self,
         path: str | os.PathLike[str],
         view: str = "mask",
-        rate: float | Fraction | None = None,
+        fps: float | Fraction | None = None,
         *,
         audio_from: str | os.PathLike[str] | None = None,
     ) -> None:
@@ -103,9 +103,9 @@ class AvVideoSink(Sink):
             raise DependencyError(f"writing '{self.path}' by PyAV needs the package av: pip install 'bgsub[av]'")
         self._view = get_view(view)
         self._encoding = choose_encoding(view, ending)
-        self._rate = rate if isinstance(rate, Fraction) else rate_as_fraction(float(rate or 0)) or DEFAULT_RATE
+        self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or DEFAULT_RATE
         self._audio_from = None if audio_from is None else Path(audio_from)
-        self._clock = Clock(self._rate, self._encoding.ticks(self._rate))
+        self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
         self._shape: tuple[int, ...] = ()
         self._count = 0
         self._encoder: SegmentEncoder | None = None
@@ -194,7 +194,7 @@ class AvVideoSink(Sink):
             self._kept.resume(state["kept"])
             self._begin = state["bytes"]
             with self._failures():
-                self._encoder = SegmentEncoder(self._encoding, self._size, self._rate)
+                self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
                 for picture in self._kept.frames(self._size, self._encoder.time_base):
                     self._store(self._encoder.encode_frame(picture))
 
@@ -217,14 +217,14 @@ class AvVideoSink(Sink):
 
     def _new_muxer(self) -> Muxer:
         return Muxer(
-            self.partial_path, self._encoding, self._size, self._rate, self._audio_from, self._clock.first or 0.0
+            self.partial_path, self._encoding, self._size, self._fps, self._audio_from, self._clock.first or 0.0
         )
 
     def _begin_segment(self) -> SegmentEncoder:
         if self._kept is not None and self._journal is not None:
             self._begin = self._journal.size
             self._kept.begin()
-        return SegmentEncoder(self._encoding, self._size, self._rate)
+        return SegmentEncoder(self._encoding, self._size, self._fps)
 
     def _end_segment(self) -> None:
         """Take out of the encoder what is in it; the next frame begins anew."""
@@ -245,7 +245,7 @@ class AvVideoSink(Sink):
         muxer = self._new_muxer()
         try:
             for facts, data in journal.records():
-                muxer.write(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._rate)))
+                muxer.write(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
         except BaseException:
             with suppress(*_errors()):
                 muxer.close()
@@ -279,8 +279,8 @@ def _errors() -> tuple[type[Exception], ...]:
 class Clock:
     """Turns the times of frames into ticks that always increase, from 0 on."""
 
-    def __init__(self, rate: Fraction, ticks: Fraction) -> None:
-        self._rate, self._ticks = rate, ticks
+    def __init__(self, fps: Fraction, ticks: Fraction) -> None:
+        self._fps, self._ticks = fps, ticks
         self.first: float | None = None
         self._last = -1
 
@@ -296,11 +296,11 @@ class Clock:
     @property
     def end(self) -> Fraction:
         """When the last frame ends, in seconds after the first one."""
-        return self._last / self._ticks + 1 / self._rate
+        return self._last / self._ticks + 1 / self._fps
 
     def ticks_of(self, frame: Frame) -> int:
         """Return the ticks of the next frame."""
-        time = frame.time if frame.time is not None else float(frame.index / self._rate)
+        time = frame.time if frame.time is not None else float(frame.index / self._fps)
         if self.first is None:
             self.first = time
         self._last = max(round((time - self.first) * float(self._ticks)), self._last + 1)

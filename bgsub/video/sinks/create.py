@@ -225,4 +225,4 @@ def _sink(output: _Output, source: FrameSource, overwrite: bool, audio_from: Pat
         return ArraySink(target, spec.view)
     if spec.kind == "still":
         return StillSink(target)
-    return video_sink(target, spec.view, source.rate, audio_from if spec.view in _WITH_SOUND else None)
+    return video_sink(target, spec.view, source.fps, audio_from if spec.view in _WITH_SOUND else None)

@@ -65,8 +65,8 @@ class Outlet:
 class StreamSink(Sink):
     """What goes through a pipe: nothing of it can be taken back, replaced or resumed; subclasses write."""
 
-    def __init__(self, outlet: Outlet, view: str, rate: Fraction | None) -> None:
-        self._outlet, self._view, self._rate = outlet, get_view(view), rate or DEFAULT_RATE
+    def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
+        self._outlet, self._view, self._fps = outlet, get_view(view), fps or DEFAULT_RATE
         self._shape: tuple[int, ...] = ()
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class RawStreamSink(StreamSink):
         Where to; closed at the end.
     view : str
         One of `VIEWS`.
-    rate : Fraction, optional
+    fps : Fraction, optional
         Frames per second, for the line in the log that tells the next program what comes; 25 if unknown.
     """
 
@@ -100,7 +100,7 @@ class RawStreamSink(StreamSink):
         image = np.ascontiguousarray(to_uint8(self._view(separation)))
         if not self._shape:
             pixels, (height, width) = _PIXELS[image.shape[2] if image.ndim == 3 else 1], image.shape[:2]
-            told = f"-f rawvideo -pixel_format {pixels} -video_size {width}x{height} -framerate {self._rate}"
+            told = f"-f rawvideo -pixel_format {pixels} -video_size {width}x{height} -framerate {self._fps}"
             logger.info("on standard output are raw frames; ffmpeg and ffplay read them with %s -i -", told)
         self._check(frame, image)
         self._outlet.write(image.data.cast("B"))
@@ -112,10 +112,10 @@ class EncodedStreamSink(StreamSink):
     Parameters as those of `RawStreamSink`.
     """
 
-    def __init__(self, outlet: Outlet, view: str, rate: Fraction | None) -> None:
-        super().__init__(outlet, view, rate)
+    def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
+        super().__init__(outlet, view, fps)
         self._encoding = choose_encoding(view, ".mkv").without_delay()
-        self._clock = Clock(self._rate, self._encoding.ticks(self._rate))
+        self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
         self._buffer = _Buffer()
         self._encoder: SegmentEncoder | None = None
         self._muxer: Muxer | None = None
@@ -125,8 +125,8 @@ class EncodedStreamSink(StreamSink):
         self._check(frame, image)
         if self._encoder is None:
             size = image.shape[1], image.shape[0]
-            self._encoder = SegmentEncoder(self._encoding, size, self._rate)
-            self._muxer = Muxer(self._buffer, self._encoding, size, self._rate, None, 0.0)
+            self._encoder = SegmentEncoder(self._encoding, size, self._fps)
+            self._muxer = Muxer(self._buffer, self._encoding, size, self._fps, None, 0.0)
         self._send(self._encoder.encode(image, self._clock.ticks_of(frame)))
 
     def close(self) -> None:
@@ -181,7 +181,7 @@ def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[S
     kind = RawStreamSink if spec.ending == RAW_ENDING else EncodedStreamSink
     if os.isatty(1):
         raise SinkError("standard output is a terminal: frames go into a file or a program, as in '-o - | ffplay -'")
-    return kind(_take_standard_output(), spec.view, source.rate), spec.view
+    return kind(_take_standard_output(), spec.view, source.fps), spec.view
 
 
 def _only(outputs: Sequence[str]) -> OutputSpec:

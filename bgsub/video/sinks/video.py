@@ -46,7 +46,7 @@ class VideoSink(Sink):
         The file; its extension chooses the container. Missing folders are created.
     view : str
         One of `VIEWS`.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second; 25 if unknown.
 
     Raises
@@ -60,12 +60,12 @@ class VideoSink(Sink):
     --------
     >>> import bgsub
     >>> from bgsub.video import VideoSink
-    >>> summary = bgsub.process_video("video.mp4", VideoSink("overlay.mp4", "overlay", rate=25))
+    >>> summary = bgsub.process_video("video.mp4", VideoSink("overlay.mp4", "overlay", fps=25))
     >>> bgsub.open_source("overlay.mp4").size
     (64, 48)
     """
 
-    def __init__(self, path: str | os.PathLike[str], view: str = "mask", rate: float | Fraction | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str], view: str = "mask", fps: float | Fraction | None = None) -> None:
         self.path = Path(path)
         self.partial_path = playable_name(self.path)
         suffix = self.path.suffix.lower()
@@ -74,7 +74,7 @@ class VideoSink(Sink):
         lossless = view == "mask" and suffix in _LOSSLESS_SUFFIXES
         self._codec = _LOSSLESS if lossless else _CODECS[suffix]
         self._view = get_view(view)
-        self._rate = float(rate or DEFAULT_RATE)
+        self._fps = float(fps or DEFAULT_RATE)
         self._writer: Any = None
         self._shape: tuple[int, ...] = ()
         self._count = 0
@@ -120,14 +120,14 @@ class VideoSink(Sink):
             writer = cv2.VideoWriter(
                 str(self.partial_path.absolute()),
                 cv2.VideoWriter.fourcc(*self._codec),
-                self._rate,
+                self._fps,
                 (width, height),
                 image.ndim == 3,
             )
         if not writer.isOpened():
             raise SinkError(
                 f"'{self.path}' cannot be written: OpenCV opens no {self._codec} video of {width}x{height} "
-                f"at {self._rate:g} frames per second there"
+                f"at {self._fps:g} frames per second there"
             )
         self._writer, self._shape = writer, image.shape
 
@@ -145,7 +145,7 @@ class VideoSink(Sink):
             capture = cv2.VideoCapture(str(self.partial_path.absolute()))
             capture.set(cv2.CAP_PROP_POS_FRAMES, last)
             good = capture.read()[0]
-            reached = capture.get(cv2.CAP_PROP_POS_MSEC) / 1000 * self._rate
+            reached = capture.get(cv2.CAP_PROP_POS_MSEC) / 1000 * self._fps
             capture.release()
         return bool(good and reached >= 0.98 * last - 2)
 

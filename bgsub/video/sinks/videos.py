@@ -14,11 +14,11 @@ from bgsub.video.sinks.video import VideoSink
 from bgsub.video.sources import av_container
 
 
-def video_sink(path: Path, view: str, rate: Fraction | None, audio_from: Path | None = None) -> Sink:
+def video_sink(path: Path, view: str, fps: Fraction | None, audio_from: Path | None = None) -> Sink:
     """Return an `AvVideoSink`, or a `VideoSink`, which has no sound, where PyAV is missing."""
     if av_container.is_available():
-        return AvVideoSink(path, view, rate, audio_from=audio_from)
-    return VideoSink(path, view, rate)
+        return AvVideoSink(path, view, fps, audio_from=audio_from)
+    return VideoSink(path, view, fps)
 
 
 def as_separation(picture: np.ndarray) -> Separation:

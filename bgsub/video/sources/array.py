@@ -18,7 +18,7 @@ class ArraySource(FrameSource):
     ----------
     array : ndarray, (n, h, w) or (n, h, w, c) with c in {1, 3, 4}, uint8, uint16 or floating
         The frames; the alpha channel of four is dropped. Frames are views into it, not copies.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second.
 
     Raises
@@ -30,13 +30,13 @@ class ArraySource(FrameSource):
     --------
     >>> import numpy as np
     >>> from bgsub.video import ArraySource
-    >>> source = ArraySource(np.zeros((10, 48, 64, 3), np.uint8), rate=25)
+    >>> source = ArraySource(np.zeros((10, 48, 64, 3), np.uint8), fps=25)
     >>> [frame.time for frame in source][:3]
     [0.0, 0.04, 0.08]
     """
 
-    def __init__(self, array: np.ndarray, *, rate: float | Fraction | None = None) -> None:
-        super().__init__("array", rate=rate)
+    def __init__(self, array: np.ndarray, *, fps: float | Fraction | None = None) -> None:
+        super().__init__("array", fps=fps)
         array = np.asarray(array)
         layout = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3, 4))
         if not layout or array.size == 0:

@@ -38,7 +38,7 @@ class AvSource(FileSource):
         The file.
     on_error : {"stop", "skip"}
         What a frame that cannot be decoded does.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, if the file is wrong about it; times then follow it too.
     hardware : bool
         Decode on a hardware decoder, if one works; otherwise a warning is logged.
@@ -54,7 +54,7 @@ class AvSource(FileSource):
     --------
     >>> from bgsub.video import AvSource
     >>> with AvSource("video.mp4") as source:
-    ...     print(source.size, float(source.rate), source.length, source.has_audio)
+    ...     print(source.size, float(source.fps), source.length, source.has_audio)
     (64, 48) 25.0 60 False
     """
 
@@ -63,10 +63,10 @@ class AvSource(FileSource):
         path: str | os.PathLike[str],
         *,
         on_error: str = "stop",
-        rate: float | Fraction | None = None,
+        fps: float | Fraction | None = None,
         hardware: bool = False,
     ) -> None:
-        super().__init__(path, on_error, rate)
+        super().__init__(path, on_error, fps)
         self._container: Container | None = None
         self._first_stamp: int | None = None
         # A recording that begins within a group of pictures shows nothing for a while, which the header counts.
@@ -77,12 +77,12 @@ class AvSource(FileSource):
     @property
     def duration(self) -> float | None:
         """Seconds that the header announces; None if unknown."""
-        return self._seconds if self._given_rate is None else super().duration
+        return self._seconds if self._given_fps is None else super().duration
 
     @cached_property
     def is_variable_rate(self) -> bool:
         """Whether the first 300 time stamps, which are read when first asked for, follow no fixed rate."""
-        return self._given_rate is None and self._has_varying_stamps
+        return self._given_fps is None and self._has_varying_stamps
 
     @cached_property
     def _has_varying_stamps(self) -> bool:
@@ -91,7 +91,7 @@ class AvSource(FileSource):
     @property
     def is_retimed(self) -> bool:
         """Whether the given rate is not that of the file."""
-        return self._given_rate is not None and (self._given_rate != self._file_rate or self._has_varying_stamps)
+        return self._given_fps is not None and (self._given_fps != self._file_fps or self._has_varying_stamps)
 
     @property
     def has_audio(self) -> bool:
@@ -117,12 +117,12 @@ class AvSource(FileSource):
             self._time_base: Fraction = stream.time_base
             self._has_audio, self._has_stamps = container.has_audio, container.has_stamps
             self._size = (stream.codec_context.width, stream.codec_context.height)
-            self._file_rate = rate_as_fraction(float(stream.average_rate or stream.guessed_rate or 0))
+            self._file_fps = rate_as_fraction(float(stream.average_rate or stream.guessed_fps or 0))
             self._seconds = container.seconds
             self._length = stream.frames or None
-            if self._seconds and self._file_rate:
+            if self._seconds and self._file_fps:
                 # An edit list may leave out some of the frames that are there.
-                estimate = int(self._seconds * self._file_rate + Fraction(1, 2))
+                estimate = int(self._seconds * self._file_fps + Fraction(1, 2))
                 self._length = min(self._length or estimate, estimate)
             self._probe(container)
         finally:
@@ -162,7 +162,7 @@ class AvSource(FileSource):
                 self._unreadable(f"frame {index - failures} of {self.name} cannot be decoded", failures)
             failures, decoded = 0, True
             seconds = self._seconds_at(index, frame)
-            yield index, self._time(index) if self._given_rate is not None else seconds, frame
+            yield index, self._time(index) if self._given_fps is not None else seconds, frame
         if not decoded:
             raise SourceError(f"no frame of {self.name} can be decoded")
         self._check_end(index + 1 - failures, seconds + self._lead, damaged=failures > 0)
@@ -211,8 +211,8 @@ class AvSource(FileSource):
 
     def _shortcut(self, part: Part) -> Shortcut | None:
         start = part.start
-        if start is not None and self._given_rate is not None:
-            start = Timecode(frame=start.in_frames(self._given_rate))
+        if start is not None and self._given_fps is not None:
+            start = Timecode(frame=start.in_frames(self._given_fps))
         shortcut = None if start is None or not self._has_stamps else find_shortcut(self.path, start, self._time_base)
         return shortcut if shortcut is not None and shortcut.stamps[0] == self._first_stamp else None
 

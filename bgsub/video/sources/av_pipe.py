@@ -28,7 +28,7 @@ class AvPipeSource(PipeSource):
         Where the bytes come from; closed together with the source.
     on_error : {"stop", "skip"}
         What a frame that cannot be decoded does while later ones can.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, if the stream is wrong about it; times then follow it too.
 
     Raises
@@ -42,8 +42,8 @@ class AvPipeSource(PipeSource):
         Matroska and MPEG-TS just end there.
     """
 
-    def __init__(self, pipe: Pipe, *, on_error: str = "stop", rate: float | Fraction | None = None) -> None:
-        super().__init__(pipe, on_error, rate)
+    def __init__(self, pipe: Pipe, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
+        super().__init__(pipe, on_error, fps)
         if not av_container.is_available():
             raise DependencyError(
                 f"a video from {self.name} needs the package av: pip install 'bgsub[av]'; raw frames (--raw) do not"
@@ -57,7 +57,7 @@ class AvPipeSource(PipeSource):
             raise
         stream = self._container.stream
         self._time_base: Fraction = stream.time_base
-        self._stream_rate = rate_as_fraction(float(stream.average_rate or stream.guessed_rate or 0))
+        self._stream_fps = rate_as_fraction(float(stream.average_rate or stream.guessed_fps or 0))
         self._decoded = self._good_frames()
         try:
             first = next(self._decoded, None)
@@ -75,9 +75,9 @@ class AvPipeSource(PipeSource):
         return self._size
 
     @property
-    def rate(self) -> Fraction | None:
+    def fps(self) -> Fraction | None:
         """Frames per second that the stream tells; None if unknown."""
-        return self._given_rate or self._stream_rate
+        return self._given_fps or self._stream_fps
 
     def close(self) -> None:
         self._pipe.cancel()
@@ -112,6 +112,6 @@ class AvPipeSource(PipeSource):
             raise CutShortError(f"{self.name} breaks off within frame {index + 1}")
 
     def _seconds_at(self, index: int, frame: Any) -> float | None:
-        if self._given_rate is not None or frame.pts is None or self._first_stamp is None:
+        if self._given_fps is not None or frame.pts is None or self._first_stamp is None:
             return self._time(index)
         return float((frame.pts - self._first_stamp) * self._time_base)

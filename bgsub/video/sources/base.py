@@ -113,7 +113,7 @@ class FrameSource(ABC):
         What a message calls the source.
     on_error : {"stop", "skip"}
         What a frame that cannot be read does: raise `SourceError`, or be logged and counted in `skipped`.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, where the source does not know it or is wrong.
 
     Attributes
@@ -130,7 +130,7 @@ class FrameSource(ABC):
     Raises
     ------
     ParameterError
-        If `on_error` or `rate` is none of the allowed.
+        If `on_error` or `fps` is none of the allowed.
 
     Notes
     -----
@@ -146,7 +146,7 @@ class FrameSource(ABC):
     ...     def _frames(self):
     ...         for index in range(self.length):
     ...             yield Frame(index, str(index), self._time(index), np.full((48, 64), index, np.uint8))
-    >>> [frame.time for frame in Ramp("a ramp", rate=10)][:3]
+    >>> [frame.time for frame in Ramp("a ramp", fps=10)][:3]
     [0.0, 0.1, 0.2]
     """
 
@@ -154,15 +154,15 @@ class FrameSource(ABC):
     numbered: bool = False
     path: Path | None = None
 
-    def __init__(self, name: str, on_error: str = "stop", rate: float | Fraction | None = None) -> None:
+    def __init__(self, name: str, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         if on_error not in ("stop", "skip"):
             raise ParameterError(f"on_error must be 'stop' or 'skip', got {on_error!r}")
-        if rate is not None and not (isinstance(rate, (int, float, Fraction)) and 0 < rate < math.inf):
-            raise ParameterError(f"rate must be a positive number of frames per second, got {rate!r}")
+        if fps is not None and not (isinstance(fps, (int, float, Fraction)) and 0 < fps < math.inf):
+            raise ParameterError(f"fps must be a positive number of frames per second, got {fps!r}")
         self.name = name
         self.on_error = on_error
         self.skipped = 0
-        self._given_rate = rate_as_fraction(float(rate)) if rate is not None else None
+        self._given_fps = rate_as_fraction(float(fps)) if fps is not None else None
         self._closed = False
 
     @property
@@ -171,9 +171,9 @@ class FrameSource(ABC):
         """Width and height of the frames in pixels."""
 
     @property
-    def rate(self) -> Fraction | None:
+    def fps(self) -> Fraction | None:
         """Frames per second; None if unknown."""
-        return self._given_rate
+        return self._given_fps
 
     @property
     @abstractmethod
@@ -188,7 +188,7 @@ class FrameSource(ABC):
     @property
     def duration(self) -> float | None:
         """Seconds from the first frame to the end of the last, an estimate as `length` is; None if unknown."""
-        return None if self.length is None or not self.rate else float(self.length / self.rate)
+        return None if self.length is None or not self.fps else float(self.length / self.fps)
 
     @property
     def is_variable_rate(self) -> bool:
@@ -290,4 +290,4 @@ class FrameSource(ABC):
 
     def _time(self, index: int) -> float | None:
         """Seconds at which frame `index` falls by the rate."""
-        return None if self.rate is None else float(index / self.rate)
+        return None if self.fps is None else float(index / self.fps)

@@ -39,7 +39,7 @@ class CameraSource(FrameSource):
         driver (10 s on Linux).
     on_error : {"stop", "skip"}
         What a frame that cannot be read does while later ones can.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, if the camera is wrong about it.
     reconnect : bool or float, optional
         Whether to connect again when the camera is lost, or for how many seconds to try; also the first time, when it
@@ -75,7 +75,7 @@ class CameraSource(FrameSource):
     --------
     >>> from bgsub.live import LoopbackCamera  # in the place of a camera
     >>> from bgsub.video import CameraSource
-    >>> with LoopbackCamera() as camera, CameraSource(camera.address, rate=25) as source:
+    >>> with LoopbackCamera() as camera, CameraSource(camera.address, fps=25) as source:
     ...     frame = next(iter(source))
     >>> frame.image.shape, frame.arrived is not None
     ((240, 320, 3), True)
@@ -88,7 +88,7 @@ class CameraSource(FrameSource):
         open_timeout: float = 10.0,
         read_timeout: float = 10.0,
         on_error: str = "skip",
-        rate: float | Fraction | None = None,
+        fps: float | Fraction | None = None,
         reconnect: bool | float | None = None,
         max_wait: float = 30.0,
         threads: int = 1,
@@ -96,7 +96,7 @@ class CameraSource(FrameSource):
         device = parse_camera(camera)
         local = isinstance(device, int)
         name = f"camera {device}" if local else f"stream '{without_password(str(device))}'"
-        super().__init__(name, on_error, rate)
+        super().__init__(name, on_error, fps)
         for label, seconds in (("open_timeout", open_timeout), ("read_timeout", read_timeout), ("max_wait", max_wait)):
             if not 0 < seconds < 1e6:
                 raise ParameterError(f"{label} must be a positive number of seconds, got {seconds!r}")
@@ -110,7 +110,7 @@ class CameraSource(FrameSource):
         # Unless it was asked for, a wrong address should show at once.
         self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
         self._grabber: Grabber | None = None
-        self._size, self._camera_rate, self._length = _announced(self._capture, local)
+        self._size, self._camera_fps, self._length = _announced(self._capture, local)
         # A recorded video behind an address waits until it is read, and no frame of it needs to be dropped.
         self.live = self.length is None
 
@@ -119,9 +119,9 @@ class CameraSource(FrameSource):
         return self._size
 
     @property
-    def rate(self) -> Fraction | None:
+    def fps(self) -> Fraction | None:
         """Frames per second that the camera announces (FFmpeg guesses it for MJPEG); None if unknown."""
-        return self._given_rate or self._camera_rate
+        return self._given_fps or self._camera_fps
 
     @property
     def length(self) -> int | None:

@@ -18,11 +18,11 @@ _SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
 class FileSource(FrameSource):
     """A video file, with what its header announces; parameters as those of `VideoFileSource`."""
 
-    def __init__(self, path: str | os.PathLike[str], on_error: str, rate: float | Fraction | None) -> None:
-        super().__init__(f"video '{os.fspath(path)}'", on_error, rate)
+    def __init__(self, path: str | os.PathLike[str], on_error: str, fps: float | Fraction | None) -> None:
+        super().__init__(f"video '{os.fspath(path)}'", on_error, fps)
         self.path: Path = Path(path)
         self._size = (0, 0)
-        self._file_rate: Fraction | None = None
+        self._file_fps: Fraction | None = None
         self._length: int | None = None
         self._check_file()
 
@@ -32,9 +32,9 @@ class FileSource(FrameSource):
         return self._size
 
     @property
-    def rate(self) -> Fraction | None:
+    def fps(self) -> Fraction | None:
         """Frames per second that the header tells, which at a variable rate may be far off; None if unknown."""
-        return self._given_rate or self._file_rate
+        return self._given_fps or self._file_fps
 
     @property
     def length(self) -> int | None:
@@ -58,10 +58,10 @@ class FileSource(FrameSource):
 
     def _at_end(self, count: int, seconds: float) -> bool:
         """Whether `count` frames, the last at `seconds`, are about what the file announces."""
-        if self._length is None or self._file_rate is None:
+        if self._length is None or self._file_fps is None:
             return True
         # At a variable rate the count falls short by far, so that the clock has a say as well.
-        reached = max(count, seconds * float(self._file_rate) + 1)
+        reached = max(count, seconds * float(self._file_fps) + 1)
         return self._length - reached <= max(_SLACK_FRAMES, _SLACK_SHARE * self._length)
 
     def _check_end(self, count: int, seconds: float, damaged: bool = False) -> None:

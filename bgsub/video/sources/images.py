@@ -121,7 +121,7 @@ class ImageSequenceSource(FrameSource):
         order (in2 before in10); or a list of files, taken as it stands.
     on_error : {"stop", "skip"}
         What an image that cannot be read does.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second.
 
     Raises
@@ -140,13 +140,13 @@ class ImageSequenceSource(FrameSource):
 
     numbered = True
 
-    def __init__(self, paths: Paths, *, on_error: str = "stop", rate: float | Fraction | None = None) -> None:
+    def __init__(self, paths: Paths, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         if isinstance(paths, (str, os.PathLike)):
-            super().__init__(f"images '{os.fspath(paths)}'", on_error, rate)
+            super().__init__(f"images '{os.fspath(paths)}'", on_error, fps)
             self._paths = find_images(paths)
         else:
             self._paths = _as_paths(paths)
-            super().__init__(f"list of {len(self._paths)} images", on_error, rate)
+            super().__init__(f"list of {len(self._paths)} images", on_error, fps)
         self.path = self._paths[0].parent
         self._together = len({path.parent for path in self._paths}) == 1
         self._size: tuple[int, int] | None = None

@@ -36,7 +36,7 @@ def open_source(
     spec: SourceSpec,
     *,
     on_error: str | None = None,
-    rate: float | Fraction | None = None,
+    fps: float | Fraction | None = None,
     backend: str = "auto",
     start: Place | None = None,
     end: Place | None = None,
@@ -60,7 +60,7 @@ def open_source(
     on_error : {"stop", "skip"}, optional
         What a frame that cannot be read does: raise `SourceError`, the default, or be logged, counted and left out, the
         default of a camera.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, for image sequences and arrays, or where a video is wrong about it.
     backend : {"auto", "opencv", "pyav", "hardware"}
         What decodes video files; other sources have no choice. ``"auto"`` is PyAV where it is installed: it
@@ -100,7 +100,7 @@ def open_source(
     (64, 48) [(25, 1.0), (35, 1.4), (45, 1.8), (55, 2.2)]
     """
     selection = Selection.parse(start, end, duration, every)  # what is wrong shows before anything is opened
-    how = _Opening(on_error, rate, backend, raw, reconnect, open_timeout, read_timeout)
+    how = _Opening(on_error, fps, backend, raw, reconnect, open_timeout, read_timeout)
     source = how.open(spec)
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
@@ -117,7 +117,7 @@ class _Opening:
     """How a source is opened; fields as the parameters of `open_source`, of which the first is `on_error`."""
 
     camera_error: str | None
-    rate: float | Fraction | None
+    fps: float | Fraction | None
     backend: str
     raw: str | None
     reconnect: bool | float | None
@@ -139,7 +139,7 @@ class _Opening:
         if self.raw is not None and not named:
             raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")
         if isinstance(spec, np.ndarray):
-            return ArraySource(spec, rate=self.rate)
+            return ArraySource(spec, fps=self.fps)
         if isinstance(spec, (list, tuple)):
             return self._several(spec)
         if isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
@@ -170,7 +170,7 @@ class _Opening:
             open_timeout=self.open_timeout,
             read_timeout=self.read_timeout,
             on_error=self.camera_error or "skip",
-            rate=self.rate,
+            fps=self.fps,
             reconnect=self.reconnect,
         )
 
@@ -188,21 +188,21 @@ class _Opening:
         pipe = Pipe(spec)
         try:
             if self.raw is not None:
-                return RawSource(pipe, RawFormat.parse(self.raw), rate=self.rate)
+                return RawSource(pipe, RawFormat.parse(self.raw), fps=self.fps)
             # FFmpeg, which waits for the header, takes no Ctrl-C.
-            opening = partial(AvPipeSource, pipe, on_error=self.on_error, rate=self.rate)
+            opening = partial(AvPipeSource, pipe, on_error=self.on_error, fps=self.fps)
             return in_background(opening, FrameSource.close)
         except BaseException:
             pipe.cancel()
             raise
 
     def _images(self, paths: Paths) -> ImageSequenceSource:
-        return ImageSequenceSource(paths, on_error=self.on_error, rate=self.rate)
+        return ImageSequenceSource(paths, on_error=self.on_error, fps=self.fps)
 
     def _video(self, path: str | os.PathLike[str]) -> FileSource:
         if self.backend in ("pyav", "hardware") or (self.backend == "auto" and av_container.is_available()):
-            return AvSource(path, on_error=self.on_error, rate=self.rate, hardware=self.backend == "hardware")
-        return VideoFileSource(path, on_error=self.on_error, rate=self.rate)
+            return AvSource(path, on_error=self.on_error, fps=self.fps, hardware=self.backend == "hardware")
+        return VideoFileSource(path, on_error=self.on_error, fps=self.fps)
 
 
 def _is_video(path: Path) -> bool:

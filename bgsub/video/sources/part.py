@@ -61,21 +61,21 @@ class Selection:
         if (start.frame is None) == (self.end.frame is None) and self.end.amount <= start.amount:
             raise ParameterError(f"end must lie behind start ({start}), got {self.end}")
 
-    def count(self, rate: Fraction | None, length: int | None) -> int | None:
-        """Return how many frames it takes of a source of `length` frames at `rate`; None where it cannot be told."""
-        first = 0 if self.start is None else self.start.in_frames(rate)
+    def count(self, fps: Fraction | None, length: int | None) -> int | None:
+        """Return how many frames it takes of a source of `length` frames at `fps`; None where it cannot be told."""
+        first = 0 if self.start is None else self.start.in_frames(fps)
         if first is None:
             return None
-        ends = [length, self.end.in_frames(rate) if self.end else None]
+        ends = [length, self.end.in_frames(fps) if self.end else None]
         if self.duration is not None:
-            ends.append(self._end_by_duration(self.duration, first, rate))
+            ends.append(self._end_by_duration(self.duration, first, fps))
         known = [end for end in ends if end is not None]
         return -(-max(min(known) - first, 0) // self.every) if known else None
 
-    def _end_by_duration(self, duration: Timecode, first: int, rate: Fraction | None) -> int | None:
+    def _end_by_duration(self, duration: Timecode, first: int, fps: Fraction | None) -> int | None:
         if duration.seconds is not None and self.start is not None and self.start.seconds is not None:
-            return Timecode(seconds=self.start.seconds + duration.seconds).in_frames(rate)
-        count = duration.in_frames(rate)
+            return Timecode(seconds=self.start.seconds + duration.seconds).in_frames(fps)
+        count = duration.in_frames(fps)
         return None if count is None else first + count
 
 
@@ -144,5 +144,5 @@ class Part:
 
     def _known(self, time: float | None, place: Timecode) -> float:
         if time is None:
-            raise ParameterError(f"{self._name} has no frame rate: {place} takes one, or give a frame number")
+            raise ParameterError(f"{self._name} has no frame fps: {place} takes one, or give a frame number")
         return time

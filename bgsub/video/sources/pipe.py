@@ -116,8 +116,8 @@ class PipeSource(FrameSource):
     a camera. Where the stream breaks off within a frame, `CutShortError` follows the frames before it.
     """
 
-    def __init__(self, pipe: Pipe, on_error: str, rate: float | Fraction | None) -> None:
-        super().__init__(pipe.name, on_error, rate)
+    def __init__(self, pipe: Pipe, on_error: str, fps: float | Fraction | None) -> None:
+        super().__init__(pipe.name, on_error, fps)
         self._pipe, self._begun = pipe, False
 
     @property

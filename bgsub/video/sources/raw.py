@@ -24,7 +24,7 @@ class RawSource(PipeSource):
         Where the bytes come from; closed together with the source.
     format : RawFormat
         Size, pixel format and rate; nothing in the stream tells whether they are right.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, in the place of that of the format.
 
     Raises
@@ -35,8 +35,8 @@ class RawSource(PipeSource):
         After the last whole frame, if there are bytes left.
     """
 
-    def __init__(self, pipe: Pipe, format: RawFormat, *, rate: float | Fraction | None = None) -> None:
-        super().__init__(pipe, "stop", rate if rate is not None else format.rate)
+    def __init__(self, pipe: Pipe, format: RawFormat, *, fps: float | Fraction | None = None) -> None:
+        super().__init__(pipe, "stop", fps if fps is not None else format.fps)
         self._format = format
 
     @property

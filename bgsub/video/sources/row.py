@@ -54,9 +54,9 @@ class FileRow(FrameSource):
         return self._members[0].size
 
     @property
-    def rate(self) -> Fraction | None:
+    def fps(self) -> Fraction | None:
         """Frames per second of the first file; None if unknown."""
-        return self._members[0].rate
+        return self._members[0].fps
 
     @property
     def length(self) -> int | None:
@@ -70,7 +70,7 @@ class FileRow(FrameSource):
 
     @cached_property
     def is_variable_rate(self) -> bool:
-        return any(file.is_variable_rate or file.rate != self.rate for file in self._members)
+        return any(file.is_variable_rate or file.fps != self.fps for file in self._members)
 
     @property
     def has_audio(self) -> bool:
@@ -109,7 +109,7 @@ class FileRow(FrameSource):
         del self._files[1:]
         for number, member in enumerate(self._members):
             with self._open_file(member.path) as file:
-                begin, interval = (index, time), float(1 / file.rate) if file.rate else 0.0
+                begin, interval = (index, time), float(1 / file.fps) if file.fps else 0.0
                 if number:
                     self._files += [part._replace(begin=time) for part in file.files]
                 for frame in file:

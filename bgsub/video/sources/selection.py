@@ -59,15 +59,15 @@ class SelectedSource(FrameSource):
         return self._source.size
 
     @property
-    def rate(self) -> Fraction | None:
+    def fps(self) -> Fraction | None:
         """Frames per second that are left; None if unknown."""
-        rate = self._source.rate
-        return None if rate is None else rate / self._selection.every
+        fps = self._source.fps
+        return None if fps is None else fps / self._selection.every
 
     @property
     def length(self) -> int | None:
         """Number of frames, estimated from the length and the rate of the source; None if unknown."""
-        return self._selection.count(self._source.rate, self._source.length)
+        return self._selection.count(self._source.fps, self._source.length)
 
     @property
     def is_variable_rate(self) -> bool:

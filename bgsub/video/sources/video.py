@@ -33,7 +33,7 @@ class VideoFileSource(FileSource):
         The file.
     on_error : {"stop", "skip"}
         What a frame that cannot be decoded does.
-    rate : float or Fraction, optional
+    fps : float or Fraction, optional
         Frames per second, if the file is wrong about it; times then follow it too.
 
     Raises
@@ -45,21 +45,21 @@ class VideoFileSource(FileSource):
     --------
     >>> from bgsub.video import VideoFileSource
     >>> with VideoFileSource("video.mp4") as source:
-    ...     print(source.size, float(source.rate), sum(1 for frame in source))
+    ...     print(source.size, float(source.fps), sum(1 for frame in source))
     (64, 48) 25.0 60
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], *, on_error: str = "stop", rate: float | Fraction | None = None
+        self, path: str | os.PathLike[str], *, on_error: str = "stop", fps: float | Fraction | None = None
     ) -> None:
-        super().__init__(path, on_error, rate)
+        super().__init__(path, on_error, fps)
         self._capture = _open(self.path)
         self._fresh = True
         self._size = (
             int(self._capture.get(cv2.CAP_PROP_FRAME_WIDTH)),
             int(self._capture.get(cv2.CAP_PROP_FRAME_HEIGHT)),
         )
-        self._file_rate = rate_as_fraction(self._capture.get(cv2.CAP_PROP_FPS))
+        self._file_fps = rate_as_fraction(self._capture.get(cv2.CAP_PROP_FPS))
         count = self._capture.get(cv2.CAP_PROP_FRAME_COUNT)
         self._length = int(count) if 0 < count < 1e12 else None
 
@@ -76,7 +76,7 @@ class VideoFileSource(FileSource):
             self._capture = _open(self.path)
         self._fresh = False
         for index, seconds in self._decoded():
-            given = self._given_rate is not None or (index > 0 and seconds <= 0)
+            given = self._given_fps is not None or (index > 0 and seconds <= 0)
             time = self._time(index) if given else seconds
             wanted = part.wants(index, time)
             if wanted is None:

@@ -94,10 +94,10 @@ def test_too_little_memory_is_told_before_anything_is_read(tmp_path, monkeypatch
 def test_any_number_of_frames_may_come_whatever_is_announced(announced, monkeypatch):
     frames, _ = make_pictures()
     monkeypatch.setattr(ArraySource, "length", announced)
-    samples = read_frames(ArraySource(frames, rate=10))
+    samples = read_frames(ArraySource(frames, fps=10))
     np.testing.assert_allclose(samples.X, frames.reshape(24, -1) / 255, atol=1e-6)
     assert [frame.index for frame in samples.frames] == list(range(24))
-    assert samples.rate == 10
+    assert samples.fps == 10
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float16, np.float32, np.float64])
