@@ -23,8 +23,8 @@ import click
 import numpy as np
 
 from bgsub import BackgroundSubtractor
-from bgsub.events import CommandNotifier, EventFeed, MotionRules, NoticeSink, ObjectLinker, WebhookNotifier
-from bgsub.events.notices.tally import NONE
+from bgsub.events import CommandNotifier, EventFeed, MotionRules, NotificationSink, ObjectLinker, WebhookNotifier
+from bgsub.events.notifications.notification import DeliveryCounts
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.video import CameraSource
@@ -47,7 +47,7 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-class TimedSink(NoticeSink):
+class TimedSink(NotificationSink):
     """Adds up what it takes of the thread that it is called in."""
 
     seconds, frames = 0.0, 0
@@ -79,7 +79,7 @@ class Watch:
 
 @contextmanager
 def destinations(case: str):
-    """Yield where the notices of a case go."""
+    """Yield where the notifications of a case go."""
     with ExitStack() as stack:
         if case == "both work":
             server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))
@@ -125,7 +125,7 @@ def main(seconds: float, rounds: int, fps: float, size: str) -> None:
             found = [[run(address, case, seconds) for case in CASES] for _ in range(rounds)]
         finally:
             camera.terminate()
-    click.echo("case              frames/s  age ms: median    99 %    most  dropped  sink ms   end s  notices")
+    click.echo("case              frames/s  age ms: median    99 %    most  dropped  sink ms   end s  notifications")
     for number, case in enumerate(CASES):
         rows = [turn[number] for turn in found]
         ages = np.concatenate([watch.ages for watch, *_ in rows])
@@ -134,8 +134,8 @@ def main(seconds: float, rounds: int, fps: float, size: str) -> None:
         numbers = f"{len(ages) / (rounds * seconds):8.1f} {median:15.1f} {late:7.1f} {ages.max():7.1f} {dropped:8}"
         sinks = [row[2] for row in rows if row[2] is not None]
         mean = 1000 * sum(sink.seconds for sink in sinks) / max(sum(sink.frames for sink in sinks), 1)
-        tally = sum((sink.tally for sink in sinks), NONE)
-        words = f"{tally.delivered} delivered, {tally.lost} lost, {tally.retried} retried" if sinks else ""
+        counts = sum((sink.counts for sink in sinks), DeliveryCounts())
+        words = f"{counts.delivered} delivered, {counts.lost} lost, {counts.retried} retried" if sinks else ""
         click.echo(f"{case:16}  {numbers} {mean:8.2f} {end:7.2f}  {words}")
 
 

@@ -19,7 +19,7 @@ RESULTS = {
     "bgsub.evaluation.Score",
     "bgsub.events.Detections",
     "bgsub.events.Event",
-    "bgsub.events.Notice",
+    "bgsub.events.Notification",
     "bgsub.events.ObjectInFrame",
     "bgsub.events.Step",
     "bgsub.jobs.JobResult",

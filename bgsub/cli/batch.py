@@ -85,7 +85,7 @@ def batch(
     quiet: bool,
     **options: Any,
 ) -> int:
-    """Do what "bgsub run" does with any number of files, but for the notices to other programs.
+    """Do what "bgsub run" does with any number of files, but for the notifications to other programs.
 
     PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4" or
     "data/**" (videos and folders of images at any depth), or @FILE, a text file with one of these per line; what is

@@ -14,10 +14,10 @@ from typing import Any
 import click
 
 INPUT, SCREEN, OUTPUT = "Input", "Window, browser and video calls", "Output"
-EVENTS, CLIPS, NOTICES = "Events and regions", "Clips of motion", "Notices to other programs"
+EVENTS, CLIPS, NOTIFICATIONS = "Events and regions", "Clips of motion", "Notifications to other programs"
 METHOD, SCENE, RUNNING = "Method", "Light, shadows, camera and standing objects", "Running"
 SUBSPACE = "Subspace, with the symbols of the paper"
-GROUPS = (INPUT, SCREEN, OUTPUT, EVENTS, CLIPS, NOTICES, METHOD, SCENE, SUBSPACE, RUNNING)
+GROUPS = (INPUT, SCREEN, OUTPUT, EVENTS, CLIPS, NOTIFICATIONS, METHOD, SCENE, SUBSPACE, RUNNING)
 """The headings, in the order in which they come."""
 
 _ALL = f"{__name__}.all"  # in the context: whether every option is wanted

@@ -11,7 +11,7 @@ import click
 
 from bgsub.cli.blocks import FOLDER, Decorator, block, option, packed
 from bgsub.cli.help import CLIPS
-from bgsub.cli.notice_options import check_commands, notice_options
+from bgsub.cli.notification_options import check_commands, notification_options
 from bgsub.errors import ParameterError
 
 
@@ -108,5 +108,5 @@ _recording = block(
 
 record_options = packed("clips", Clips, _recording)
 """``--record`` and what goes with it; the command gets `clips`."""
-motion_options = packed("clips", Clips, _recording, notice_options)
+motion_options = packed("clips", Clips, _recording, notification_options)
 """The same and ``--on-event``, ``--webhook`` and ``--snapshots``."""

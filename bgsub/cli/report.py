@@ -70,10 +70,10 @@ def _remarks(result: JobResult) -> Iterator[str]:
         yield _counted(result.clips, "clip") if result.clips else "no motion, no clip"
     if summary.dropped:
         yield f"{_counted(summary.dropped, 'frame')} dropped"
-    if result.notices.delivered:
-        yield f"{_counted(result.notices.delivered, 'notice')} delivered"
-    if result.notices.lost:
-        yield f"{_counted(result.notices.lost, 'notice')} lost"
+    if result.notifications.delivered:
+        yield f"{_counted(result.notifications.delivered, 'notification')} delivered"
+    if result.notifications.lost:
+        yield f"{_counted(result.notifications.lost, 'notification')} lost"
     if summary.skipped:
         yield f"{_counted(summary.skipped, 'frame')} skipped as unreadable"
 

@@ -9,11 +9,11 @@ from .feed import EventFeed as EventFeed
 from .feed import Step as Step
 from .linking import ObjectLinker as ObjectLinker
 from .motion import MotionRules as MotionRules
-from .notices.command import CommandNotifier as CommandNotifier
-from .notices.destination import DeliveryError as DeliveryError
-from .notices.destination import Destination as Destination
-from .notices.notice import Notice as Notice
-from .notices.sink import NoticeSink as NoticeSink
-from .notices.webhook import WebhookNotifier as WebhookNotifier
+from .notifications.command import CommandNotifier as CommandNotifier
+from .notifications.notification import DeliveryError as DeliveryError
+from .notifications.notification import Destination as Destination
+from .notifications.notification import Notification as Notification
+from .notifications.sink import NotificationSink as NotificationSink
+from .notifications.webhook import WebhookNotifier as WebhookNotifier
 from .sink import EventSink as EventSink
 from .summary.sink import SummarySink as SummarySink

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bgsub.events.notices.tally import NONE, Tally
+from bgsub.events.notifications.notification import DeliveryCounts
 
 if TYPE_CHECKING:
     from bgsub.jobs.summary import Summary
@@ -58,7 +58,7 @@ class Job:
     webhook : tuple of str
         Web addresses that are told the same, see `bgsub.events.WebhookNotifier`.
     snapshots : Path, optional
-        Folder of a picture of each moment with motion, see `bgsub.events.NoticeSink`.
+        Folder of a picture of each moment with motion, see `bgsub.events.NotificationSink`.
     reconnect : float, optional
         Seconds for which a camera that was lost is tried again, see `CameraSource`.
     on_error : {"stop", "skip"}, optional
@@ -174,8 +174,8 @@ class JobResult:
         Of the frames.
     outputs : list of Path
         Files and folders that were made.
-    notices : Tally
-        What became of the notices to other programs.
+    notifications : DeliveryCounts
+        What became of the notifications to other programs.
     already_done : bool
         Whether they were there before, so that nothing was left to do.
     clips : int or None
@@ -187,7 +187,7 @@ class JobResult:
     summary: Summary
     statistics: Statistics
     outputs: list[Path]
-    notices: Tally = NONE
+    notifications: DeliveryCounts = field(default_factory=DeliveryCounts)
     already_done: bool = False
     clips: int | None = None
 
@@ -209,7 +209,7 @@ class JobResult:
             "events": dict(statistics.events),
             "stopped": summary.stopped,
             "outputs": [str(path) for path in self.outputs],
-            "notices": asdict(self.notices),
+            "notifications": asdict(self.notifications),
             "resumed": summary.resumed,
             "already_done": self.already_done,
             **({} if self.clips is None else {"clips": self.clips}),

@@ -15,7 +15,7 @@ from bgsub.events.clips.rules import ClipRules
 from bgsub.events.create import create_event_sinks, make_feed
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
-from bgsub.events.notices.create import make_notices
+from bgsub.events.notifications.sink import make_notifications
 from bgsub.jobs.job import Job
 from bgsub.storage.file_lock import Claims
 from bgsub.video.output_names import ANNOTATED, expand_name
@@ -80,7 +80,9 @@ def make_sinks(
             sinks.append(_recorder(job.record, job, source, feed))
         sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks, claim)
         if job.on_event or job.webhook or job.snapshots is not None:
-            sinks.append(make_notices(job.on_event, job.webhook, job.snapshots, feed, label_of(source), job.record))
+            sinks.append(
+                make_notifications(job.on_event, job.webhook, job.snapshots, feed, label_of(source), job.record)
+            )
         _check_model(job, source, sinks, overwrite, claim)
     except BaseException:
         for sink in sinks:

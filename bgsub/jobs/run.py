@@ -12,8 +12,8 @@ from typing import Any
 from bgsub import video
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
 from bgsub.events.clips.recorder import RecorderSink
-from bgsub.events.notices.sink import NoticeSink
-from bgsub.events.notices.tally import NONE
+from bgsub.events.notifications.notification import DeliveryCounts
+from bgsub.events.notifications.sink import NotificationSink
 from bgsub.jobs import outputs
 from bgsub.jobs.checkpoints import Checkpoints, safe_frames
 from bgsub.jobs.controls import Controls
@@ -202,9 +202,11 @@ def execute(
             raise
         except SinkError as error:
             raise OutputError(str(error)) from error
-    notices = sum((sink.tally for sink in sinks if isinstance(sink, NoticeSink)), NONE)
+    notifications = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
     clips = next((len(sink.clips) for sink in sinks if isinstance(sink, RecorderSink)), None)
-    result = JobResult(source.name, source.live, summary, statistics, _outputs(sinks, save_model), notices, clips=clips)
+    result = JobResult(
+        source.name, source.live, summary, statistics, _outputs(sinks, save_model), notifications, clips=clips
+    )
     if broken is not None:
         broken.result = result
         raise broken

@@ -14,7 +14,7 @@ from bgsub.events.annotation import AnnotatingSink
 from bgsub.events.create import make_feed
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
-from bgsub.events.notices.sink import NoticeSink
+from bgsub.events.notifications.sink import NotificationSink
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing, name_of
@@ -245,7 +245,9 @@ class LiveSession:
             # Without a screen the outputs know by themselves what is to be followed.
             shared = feed if screens else None
             sinks = list(camera.make_sinks(source, shared) if camera.make_sinks is not None else ())
-            controls.on_snapshot = next((sink.tell_picture for sink in sinks if isinstance(sink, NoticeSink)), None)
+            controls.on_snapshot = next(
+                (sink.tell_picture for sink in sinks if isinstance(sink, NotificationSink)), None
+            )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor
             return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)

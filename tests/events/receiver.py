@@ -32,13 +32,13 @@ class Receiver(ThreadingHTTPServer):
     def address(self) -> str:
         return f"http://127.0.0.1:{self.server_address[1]}"
 
-    def notice(self) -> dict[str, Any]:
+    def notification(self) -> dict[str, Any]:
         """The JSON of the next request, which is waited for."""
         return json.loads(self.requests.get(timeout=60)[2])
 
-    def notices(self) -> list[dict[str, Any]]:
+    def notifications(self) -> list[dict[str, Any]]:
         """The JSON of all requests that have come."""
-        return [self.notice() for _ in range(self.requests.qsize())]
+        return [self.notification() for _ in range(self.requests.qsize())]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing: the other side may go away."""

@@ -17,8 +17,8 @@ from bgsub.errors import ParameterError, SourceError, StoppedError
 from bgsub.events.annotation import COLOURS
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.notices.destination import Destination
-from bgsub.events.notices.sink import NoticeSink
+from bgsub.events.notifications.notification import Destination
+from bgsub.events.notifications.sink import NotificationSink
 from bgsub.live.session import LiveCamera, LiveSession
 from bgsub.video import Sink
 from bgsub.video.sources.camera_address import file_name
@@ -268,10 +268,10 @@ def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):
 
 def test_programs_are_told_of_a_snapshot_that_somebody_asked_for(cameras, tmp_path):
     class Memory(Destination):
-        name, notices = "memory", []
+        name, notifications = "memory", []
 
-        def send(self, notice):
-            self.notices.append(notice)
+        def send(self, notification):
+            self.notifications.append(notification)
 
         def cancel(self):
             pass
@@ -282,14 +282,14 @@ def test_programs_are_told_of_a_snapshot_that_somebody_asked_for(cameras, tmp_pa
         if count == 10:
             session.quit()
 
-    sink = NoticeSink(EventFeed(ObjectLinker()), [Memory()], source="gate")
+    sink = NotificationSink(EventFeed(ObjectLinker()), [Memory()], source="gate")
     described = [camera("0", sink, Counter(after))]
     with LiveSession(described, window=False, page={"port": 0}, snapshot_folder=tmp_path) as session:
         (outcome,) = session.run()
-    (told,) = [one for one in Memory.notices if one.event == "request"]
+    (told,) = [one for one in Memory.notifications if one.event == "request"]
     assert (told.type, told.number, told.source) == ("snapshot", 1, "gate")
     assert told.snapshot in tmp_path.glob("snapshot-*-panel.png")
-    assert outcome.result.notices.delivered == len(Memory.notices)
+    assert outcome.result.notifications.delivered == len(Memory.notifications)
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from bgsub.cli.blocks import FOLDER, block, option
-from bgsub.cli.help import NOTICES
+from bgsub.cli.help import NOTIFICATIONS
 from bgsub.cli.options import passed_through
 
 
 def check_commands(texts: tuple[str, ...], missing: Collection[str] = ()) -> tuple[str, ...]:
     """Return the commands; ParameterError as of `CommandNotifier`."""
     if texts:
-        from bgsub.events.notices.command import CommandNotifier  # noqa: PLC0415 - most runs tell nobody
+        from bgsub.events.notifications.command import CommandNotifier  # noqa: PLC0415 - most runs tell nobody
 
         for text in texts:
             CommandNotifier(text, missing=missing)
@@ -21,17 +21,17 @@ def check_commands(texts: tuple[str, ...], missing: Collection[str] = ()) -> tup
 
 def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
     if texts:
-        from bgsub.events.notices.webhook import WebhookNotifier  # noqa: PLC0415 - as above
+        from bgsub.events.notifications.webhook import WebhookNotifier  # noqa: PLC0415 - as above
 
         for text in texts:
             WebhookNotifier(text)
     return texts
 
 
-notice_options = block(
+notification_options = block(
     option(
         "--on-event",
-        group=NOTICES,
+        group=NOTIFICATIONS,
         multiple=True,
         callback=passed_through(check_commands),
         metavar="[start:|end:|snapshot:|clip:]COMMAND",
@@ -41,7 +41,7 @@ notice_options = block(
     ),
     option(
         "--webhook",
-        group=NOTICES,
+        group=NOTIFICATIONS,
         multiple=True,
         callback=passed_through(_addresses),
         metavar="URL",
@@ -50,7 +50,7 @@ notice_options = block(
     ),
     option(
         "--snapshots",
-        group=NOTICES,
+        group=NOTIFICATIONS,
         type=FOLDER,
         metavar="FOLDER",
         help="Store a picture of each moment with motion in this folder.",

@@ -13,9 +13,8 @@ from bgsub.errors import SinkError
 from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.notices.destination import Destination
-from bgsub.events.notices.sink import NoticeSink
-from bgsub.events.notices.tally import Tally
+from bgsub.events.notifications.notification import DeliveryCounts, Destination
+from bgsub.events.notifications.sink import NotificationSink
 from bgsub.video.regions import Regions
 
 COUNT = 250
@@ -23,19 +22,19 @@ GAP = 3.0  # seconds without motion after which it has ended
 
 
 class Memory(Destination):
-    """Keeps the notices."""
+    """Keeps the notifications."""
 
     name = "memory"
 
     def __init__(self):
-        self.notices, self.asked = [], []
+        self.notifications, self.asked = [], []
 
-    def wants(self, notice):
-        self.asked.append(notice)  # in the thread of the stream
+    def wants(self, notification):
+        self.asked.append(notification)  # in the thread of the stream
         return True
 
-    def send(self, notice):
-        self.notices.append(notice)
+    def send(self, notification):
+        self.notifications.append(notification)
 
     def cancel(self):
         pass
@@ -57,18 +56,18 @@ def stream(count=COUNT, fps=RATE, received=None, events=None, boxes=boxes_of):
 
 
 def run(pairs, end="close", fps=RATE, regions=None, **options):
-    """The notices of a stream, and what the sink counted."""
+    """The notifications of a stream, and what the sink counted."""
     memory = Memory()
-    sink = NoticeSink(EventFeed(ObjectLinker(fps, regions=regions)), [memory], source="gate", **options)
+    sink = NotificationSink(EventFeed(ObjectLinker(fps, regions=regions)), [memory], source="gate", **options)
     for pair in pairs:
         sink.write(*pair)
     getattr(sink, end)()
-    assert sink.tally == Tally(len(memory.notices), 0, 0)
-    return memory.notices
+    assert sink.counts == DeliveryCounts(len(memory.notifications), 0, 0)
+    return memory.notifications
 
 
-def brief(notices):
-    return [(one.type, one.event, one.number, one.frame) for one in notices]
+def brief(notifications):
+    return [(one.type, one.event, one.number, one.frame) for one in notifications]
 
 
 def test_motion_begins_and_ends():
@@ -84,7 +83,7 @@ def test_motion_begins_and_ends():
 
 def test_the_start_is_told_while_it_moves_and_the_end_once_it_is_sure():
     memory = Memory()
-    sink = NoticeSink(EventFeed(ObjectLinker(RATE)), [memory])
+    sink = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
     told = {}
     for frame, separation in stream():
         sink.write(frame, separation)
@@ -111,45 +110,45 @@ def test_the_clip_is_told_once_it_is_complete(tmp_path):
         folder, memory = tmp_path / str(count), Memory()
         feed = EventFeed(ObjectLinker(RATE))
         with RecorderSink(folder, feed=feed, source="gate") as recorder:
-            sink = NoticeSink(feed, [memory], clips=True)
+            sink = NotificationSink(feed, [memory], clips=True)
             for pair in stream(count, boxes=lambda index: boxes_of(index) or boxes_of(index, range(300, 340))):
                 recorder.write(*pair)
                 sink.write(*pair)
         sink.close()
         first, second = (100, 139), (300, 339)
         whole = [(kind, moment[kind != "start"]) for moment in (first, second) for kind in ("start", "end", "clip")]
-        assert [(one.type, one.frame) for one in memory.notices] == whole[:expected]
-        told = [one.clip for one in memory.notices if one.type == "clip"]
+        assert [(one.type, one.frame) for one in memory.notifications] == whole[:expected]
+        told = [one.clip for one in memory.notifications if one.type == "clip"]
         assert told == [clip.path for clip in recorder.clips]
         assert all(path.exists() for path in told)
 
 
 def test_what_lasts_at_the_end_ends_with_it(tmp_path):
     for end in ("close", "abort"):
-        notices = run(stream(count=125), end, snapshots=tmp_path)
-        assert brief(notices) == [
+        notifications = run(stream(count=125), end, snapshots=tmp_path)
+        assert brief(notifications) == [
             ("start", "motion", 1, 100), ("snapshot", "motion", 1, 120), ("end", "motion", 1, 124),
         ]  # fmt: skip
 
 
 def test_events_of_the_whole_frame_have_numbers_of_their_own():
     events = {30: "light-change", 200: "covered", 201: "covered", 202: "scene-change"}
-    notices = run(stream(events=events))
-    whole = [one for one in notices if one.event != "motion"]
+    notifications = run(stream(events=events))
+    whole = [one for one in notifications if one.event != "motion"]
     assert brief(whole) == [
         ("start", "light-change", 1, 30), ("end", "light-change", 1, 30),
         ("start", "covered", 2, 200), ("end", "covered", 2, 201),
         ("start", "scene-change", 3, 202), ("end", "scene-change", 3, 202),
     ]  # fmt: skip
-    assert [one.number for one in notices if one.event == "motion"] == [1, 1]
+    assert [one.number for one in notifications if one.event == "motion"] == [1, 1]
 
 
 def test_a_live_source_tells_the_time_of_day():
     begin, received = datetime.now(UTC), time.monotonic()
     start, end = run(stream(received=received))
-    for notice, seconds in ((start, 4.0), (end, 5.56)):
-        assert notice.time.utcoffset() is not None
-        assert abs(notice.time - begin - timedelta(seconds=seconds)) < timedelta(seconds=1)
+    for notification, seconds in ((start, 4.0), (end, 5.56)):
+        assert notification.time.utcoffset() is not None
+        assert abs(notification.time - begin - timedelta(seconds=seconds)) < timedelta(seconds=1)
 
 
 def test_without_times_there_are_frames():
@@ -167,7 +166,7 @@ def test_a_disk_that_is_full_costs_the_snapshot_only(tmp_path, monkeypatch, capl
     def fail(path, _image):
         raise SinkError(f"'{path}' cannot be written: No space left on device")
 
-    monkeypatch.setattr("bgsub.events.notices.sink.write_image", fail)
+    monkeypatch.setattr("bgsub.events.notifications.sink.write_image", fail)
     assert [one.type for one in run(stream(), snapshots=tmp_path)] == ["start", "end"]
     assert caplog.messages == [
         f"no snapshot: '{tmp_path}/gate-snapshot-0001.jpg' cannot be written: No space left on device"
@@ -177,23 +176,23 @@ def test_a_disk_that_is_full_costs_the_snapshot_only(tmp_path, monkeypatch, capl
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SinkError, match=f"^cannot write into folder '{tmp_path}/file/x': "):
-        NoticeSink(EventFeed(ObjectLinker()), [], snapshots=tmp_path / "file" / "x")
+        NotificationSink(EventFeed(ObjectLinker()), [], snapshots=tmp_path / "file" / "x")
 
 
 def test_a_run_goes_on_where_it_was():
     pairs, whole = list(stream(events={30: "covered", 240: "covered"})), []
     memory = Memory()
-    first = NoticeSink(EventFeed(ObjectLinker(RATE)), [memory])
+    first = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
     for pair in pairs[:120]:
         first.write(*pair)
     state = first.checkpoint()
     first.abort()
-    second = NoticeSink(EventFeed(ObjectLinker(RATE)), [memory])
+    second = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
     second.resume(state)
     for pair in pairs[120:]:
         second.write(*pair)
     second.close()
-    whole = brief(memory.notices)
+    whole = brief(memory.notifications)
     assert whole[:4] == [
         ("start", "covered", 1, 30), ("end", "covered", 1, 30), ("start", "motion", 1, 100), ("end", "motion", 1, 119),
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Notices as commands that are run."""
+"""Notifications as commands that are run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from bgsub.errors import ParameterError, did_you_mean
-from bgsub.events.notices.destination import DeliveryError, Destination
-from bgsub.events.notices.notice import PLACEHOLDERS, TYPES, Notice
+from bgsub.events.notifications.notification import PLACEHOLDERS, TYPES, DeliveryError, Destination, Notification
 
 LIMIT = 30.0
 """Seconds after which a command is killed."""
@@ -31,7 +30,7 @@ _TICK = 0.1  # seconds
 
 
 class CommandNotifier(Destination):
-    """Runs a command for each notice: the JSON on its standard input, placeholders replaced in its words.
+    """Runs a command for each notification: the JSON on its standard input, placeholders replaced in its words.
 
     There is no shell in between: the words are split as a shell does it, and what replaces a placeholder stays within
     its word. A command fails where its exit code is not 0, or after `timeout` seconds, when it is killed with what it
@@ -40,8 +39,8 @@ class CommandNotifier(Destination):
     Parameters
     ----------
     command : str
-        Program and arguments, with the fields of `Notice` as placeholders: ``notify-send {event} {source}``.
-        ``start:``, ``end:``, ``snapshot:`` or ``clip:`` before it restrict it to these notices.
+        Program and arguments, with the fields of `Notification` as placeholders: ``notify-send {event} {source}``.
+        ``start:``, ``end:``, ``snapshot:`` or ``clip:`` before it restrict it to these notifications.
     missing : collection of {"snapshot", "clip"}
         The files that there will be none of.
     timeout : float
@@ -55,9 +54,9 @@ class CommandNotifier(Destination):
 
     Examples
     --------
-    >>> from bgsub.events import CommandNotifier, EventFeed, NoticeSink, ObjectLinker
+    >>> from bgsub.events import CommandNotifier, EventFeed, NotificationSink, ObjectLinker
     >>> notifier = CommandNotifier("start: echo {event} in {source}")
-    >>> sink = NoticeSink(EventFeed(ObjectLinker()), [notifier], source="gate")
+    >>> sink = NotificationSink(EventFeed(ObjectLinker()), [notifier], source="gate")
     """
 
     def __init__(self, command: str, *, missing: Collection[str] = (), timeout: float = LIMIT) -> None:
@@ -74,13 +73,13 @@ class CommandNotifier(Destination):
                     f"a command for {file}s needs a folder of them ({_FOLDERS[file]}), got '{command}'"
                 )
 
-    def wants(self, notice: Notice) -> bool:
-        return self._type in (None, notice.type)
+    def wants(self, notification: Notification) -> bool:
+        return self._type in (None, notification.type)
 
-    def send(self, notice: Notice) -> None:
-        words = [_PLACEHOLDER.sub(lambda found: notice.word(found[1]), word) for word in self._words]
+    def send(self, notification: Notification) -> None:
+        words = [_PLACEHOLDER.sub(lambda found: notification.word(found[1]), word) for word in self._words]
         with TemporaryFile() as given, TemporaryFile() as said:  # unlike pipes, they never make anybody wait
-            given.write(notice.to_json())
+            given.write(notification.to_json())
             given.seek(0)
             try:
                 # A session of its own: Ctrl-C is not for it, and all that it starts can be killed with it.

@@ -13,7 +13,7 @@ from video_fakes import write_video
 from bgsub._opencv import cv2
 from bgsub.cli import invoke, settings_limits
 from bgsub.errors import ParameterError
-from bgsub.events.notices.notice import PLACEHOLDERS, Notice
+from bgsub.events.notifications.notification import PLACEHOLDERS, Notification
 from bgsub.live.access import Access
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -68,18 +68,18 @@ def test_the_webhook_of_home_assistant_is_called(camera, tmp_path, monkeypatch):
     with receiving() as server:
         run(command, camera, server.address)
         paths = {path for path, _, _ in server.requests.queue}
-        notices = [json.loads(body) for _, _, body in server.requests.queue]
+        notifications = [json.loads(body) for _, _, body in server.requests.queue]
     assert paths == {f"/api/webhook/{re.search('webhook_id: (.*)', PAGE)[1]}"}
     # What the templates of the page look at.
-    assert [one["type"] for one in notices if one["event"] == "motion"] == ["start", "end"]
-    assert all(one["source"] for one in notices)
+    assert [one["type"] for one in notifications if one["event"] == "motion"] == ["start", "end"]
+    assert all(one["source"] for one in notifications)
 
 
 def test_mqtt_gets_the_json(camera, notes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (command,) = (line for line in blocks("sh") if "mosquitto_pub" in line)
     run(command, camera, "")
-    got = [(words, notice["type"]) for words, notice in notes() if notice["event"] == "motion"]
+    got = [(words, notification["type"]) for words, notification in notes() if notification["event"] == "motion"]
     topic = re.search("state_topic: (.*)", PAGE)[1]
     assert sorted(kind for _, kind in got) == ["end", "start"]
     assert all(words == ["mosquitto_pub", "-h", "broker", "-t", topic, "-s"] for words, _ in got)
@@ -89,10 +89,10 @@ def test_the_phone_gets_a_picture(camera, notes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (command,) = (line for line in blocks("sh") if "curl" in line)
     run(command, camera, "")
-    ((words, notice),) = notes()
+    ((words, notification),) = notes()
     assert words[:2] == ["curl", "-sfT"]
     assert words[3:] == ["-H", "Title: gate", "https://ntfy.sh/gate-4f1c9b"]
-    assert words[2] == notice["snapshot"]
+    assert words[2] == notification["snapshot"]
     assert cv2.imread(words[2]).shape == (32, 48, 3)
 
 
@@ -105,16 +105,16 @@ def test_the_settings_hold(camera, notes, tmp_path, monkeypatch, capsys):
         (tmp_path / "bgsub").mkdir()
         (tmp_path / "bgsub" / "config.toml").write_text(settings.replace(WEBHOOK, server.address))
         run("bgsub live rtsp://camera/stream --json", camera, "")
-        assert json.loads(capsys.readouterr().out)["notices"]["lost"] == 0
+        assert json.loads(capsys.readouterr().out)["notifications"]["lost"] == 0
         assert {json.loads(body)["type"] for _, _, body in server.requests.queue} == {"start", "snapshot", "end"}
     assert {words[0] for words, _ in notes()} == {"mosquitto_pub", "logger"}
 
 
-def test_the_json_has_the_fields_of_a_notice():
+def test_the_json_has_the_fields_of_a_notification():
     (example,) = blocks("json")
     shown = json.loads(example)
     assert tuple(shown) == ("version", *PLACEHOLDERS, "objects")
-    sent = json.loads(Notice("end", "motion", 3, "camera 0", None, None, 1, None).to_json())
+    sent = json.loads(Notification("end", "motion", 3, "camera 0", None, None, 1, None).to_json())
     assert tuple(sent) == tuple(shown)
 
 

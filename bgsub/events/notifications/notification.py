@@ -1,8 +1,9 @@
-"""What other programs are told: one notice, as JSON and as words in a command."""
+"""What other programs are told: one notification, as JSON and as words in a command."""
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
@@ -10,8 +11,8 @@ from typing import Any, Literal, get_args
 
 from bgsub.events.event import ObjectInFrame
 
-NoticeType = Literal["start", "end", "snapshot", "clip"]
-TYPES: tuple[NoticeType, ...] = get_args(NoticeType)
+NotificationType = Literal["start", "end", "snapshot", "clip"]
+TYPES: tuple[NotificationType, ...] = get_args(NotificationType)
 REQUEST = "request"
 """The event of a picture that somebody has asked for, by a key or on the page."""
 VERSION = 1
@@ -19,7 +20,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Notice:
+class Notification:
     """Something has begun or ended, or a picture or a clip of it was stored.
 
     As JSON it has these fields under these names, and ``version``; what is not known is null. The fields but `objects`
@@ -34,7 +35,8 @@ class Notice:
         "motion", or what befalls the whole frame: "light-change", "covered", "scene-change", "scene-return"; "request"
         for a snapshot that somebody has asked for, by a key or on the page.
     number : int
-        Of the event, from 1 in each run, motion, requests and the others apart; the same in all notices of one event.
+        Number of the event, the same in all its notifications. Motion, requests and other events are counted
+        separately, from 1 in each run.
     source : str
         Name of the camera or the file.
     time : datetime or None
@@ -46,7 +48,7 @@ class Notice:
     duration : float or None
         Seconds from the first frame of the event to this one.
     regions : tuple of str
-        Regions in which objects were seen from the start to this notice, in the order of the first visit.
+        Regions in which objects were seen from the start to this notification, in the order of the first visit.
     snapshot : Path or None
         File of the picture, once there is one.
     clip : Path or None
@@ -57,7 +59,7 @@ class Notice:
         (pixels) and ``regions``.
     """
 
-    type: NoticeType
+    type: NotificationType
     event: str
     number: int
     source: str
@@ -71,7 +73,7 @@ class Notice:
     objects: tuple[ObjectInFrame, ...] = ()
 
     def to_json(self) -> bytes:
-        """Return the notice as one line of JSON in UTF-8."""
+        """Return the notification as one line of JSON in UTF-8."""
         values = {name: _plain(getattr(self, name)) for name in (*PLACEHOLDERS, "objects")}
         return json.dumps({"version": VERSION, **values}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
@@ -81,7 +83,7 @@ class Notice:
         return "" if value is None else ",".join(value) if isinstance(value, list) else str(value)
 
 
-PLACEHOLDERS = tuple(field.name for field in fields(Notice) if field.name != "objects")
+PLACEHOLDERS = tuple(field.name for field in fields(Notification) if field.name != "objects")
 
 
 def _plain(value: Any) -> Any:
@@ -95,3 +97,78 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Path):
         return str(value.absolute())
     return round(value, 3) if isinstance(value, float) else value
+
+
+class DeliveryError(Exception):
+    """A notification did not arrive.
+
+    Parameters
+    ----------
+    message : str
+        Why, in one line.
+    final : bool
+        Whether the same notification would fail again; an attribute as well.
+    """
+
+    def __init__(self, message: str, final: bool = False) -> None:
+        super().__init__(message)
+        self.final = final
+
+
+class Destination(ABC):
+    """Takes notifications, one at a time, in a thread that may wait for it.
+
+    Attributes
+    ----------
+    name : str
+        What messages call it; without anything secret.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.events import Destination, EventFeed, NotificationSink, ObjectLinker
+    >>> class Keep(Destination):
+    ...     name, kept = "a list", []
+    ...     def send(self, notification):
+    ...         self.kept.append(notification)
+    ...     def cancel(self):
+    ...         pass
+    >>> sink = NotificationSink(EventFeed(ObjectLinker(fps=25)), [Keep()])
+    >>> summary = bgsub.process_video("video.mp4", sink)
+    >>> sorted({notification.type for notification in Keep.kept})
+    ['end', 'start']
+    """
+
+    name: str
+
+    def wants(self, notification: Notification) -> bool:
+        """Whether a notification is for it."""
+        return True
+
+    @abstractmethod
+    def send(self, notification: Notification) -> None:
+        """Bring a notification there, in a limited time; DeliveryError where it did not arrive."""
+
+    @abstractmethod
+    def cancel(self) -> None:
+        """End a `send` that is under way in another thread."""
+
+
+@dataclass(frozen=True)
+class DeliveryCounts:
+    """What became of the notifications of a run; each counts once for each destination.
+
+    Attributes
+    ----------
+    delivered, lost : int
+        How many arrived, and how many did not.
+    retried : int
+        How often one was tried again.
+    """
+
+    delivered: int = 0
+    lost: int = 0
+    retried: int = 0
+
+    def __add__(self, other: DeliveryCounts) -> DeliveryCounts:
+        return DeliveryCounts(self.delivered + other.delivered, self.lost + other.lost, self.retried + other.retried)

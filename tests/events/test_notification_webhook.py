@@ -1,4 +1,4 @@
-"""Notices to a real web server, which answers or does not."""
+"""Notifications to a real web server, which answers or does not."""
 
 import base64
 import json
@@ -11,24 +11,23 @@ from receiver import HANG, MIDWAY, TRICKLE, address_of_nobody, receiving
 from saying import says
 
 from bgsub.errors import ParameterError
-from bgsub.events.notices.destination import DeliveryError
-from bgsub.events.notices.notice import Notice
-from bgsub.events.notices.webhook import WebhookNotifier
+from bgsub.events.notifications.notification import DeliveryError, Notification
+from bgsub.events.notifications.webhook import WebhookNotifier
 
-NOTICE = Notice("start", "motion", 1, "camera 0", None, 1.25, 12, 0.0)
+NOTIFICATION = Notification("start", "motion", 1, "camera 0", None, 1.25, 12, 0.0)
 
 
 def failure_of(address, **options):
-    """How the notice fails, and in which time."""
+    """How the notification fails, and in which time."""
     begin = time.monotonic()
     with pytest.raises(DeliveryError) as failed:
-        WebhookNotifier(address, **options).send(NOTICE)
+        WebhookNotifier(address, **options).send(NOTIFICATION)
     return str(failed.value), failed.value.final, time.monotonic() - begin
 
 
 def test_a_notice_is_posted_as_json():
     with receiving() as server:
-        WebhookNotifier(f"{server.address}/api/webhook/gate?x=1&name=Küche 1").send(NOTICE)
+        WebhookNotifier(f"{server.address}/api/webhook/gate?x=1&name=Küche 1").send(NOTIFICATION)
         path, headers, body = server.requests.get(timeout=60)
     assert path == "/api/webhook/gate?x=1&name=K%C3%BCche%201"
     assert headers["Content-Type"] == "application/json"
@@ -43,7 +42,7 @@ def test_the_password_goes_into_the_header_and_no_message():
     with receiving([404]) as server:
         webhook = WebhookNotifier(server.address.replace("://", "://me:s%20cret@") + "/hook-secret")
         with pytest.raises(DeliveryError) as failed:
-            webhook.send(NOTICE)
+            webhook.send(NOTIFICATION)
         path, headers, _ = server.requests.get(timeout=60)
     assert path == "/hook-secret"
     assert base64.b64decode(headers["Authorization"].removeprefix("Basic ")) == b"me:s cret"
@@ -118,7 +117,7 @@ def test_what_is_no_web_server():
         thread = threading.Thread(target=answer)
         thread.start()
         with pytest.raises(DeliveryError, match=r"^no answer: 220 mail ready"):
-            webhook.send(NOTICE)
+            webhook.send(NOTIFICATION)
         thread.join()
 
 

@@ -64,10 +64,10 @@ def test_run_tells_commands_and_addresses(cli, video, tmp_path):
             "--on-event", f"{noting(got)} {{type}} {{event}} {{source}}",
             "--on-event", f"snapshot: {noting(got)} {{snapshot}}",
         ).ok()  # fmt: skip
-        notices = server.notices()
-    assert json.loads(answer.out)["notices"] == {"delivered": 7, "lost": 0, "retried": 1}
+        notifications = server.notifications()
+    assert json.loads(answer.out)["notifications"] == {"delivered": 7, "lost": 0, "retried": 1}
     picture = pictures / "video-snapshot-0001.jpg"
-    assert [(one["type"], one["snapshot"]) for one in notices] == [
+    assert [(one["type"], one["snapshot"]) for one in notifications] == [
         ("start", None), ("start", None), ("snapshot", str(picture)), ("end", str(picture)),
     ]  # fmt: skip
     assert sorted(got.read_text().splitlines()) == sorted(
@@ -75,8 +75,8 @@ def test_run_tells_commands_and_addresses(cli, video, tmp_path):
     )
     assert picture.read_bytes()[:2] == b"\xff\xd8"
     assert answer.err == (
-        f"bgsub: webhook {server.address}: answers 500 Internal Server Error; notices are tried again for 60 s\n"
-        f"bgsub: webhook {server.address} works again; notices lost meanwhile: 0\n"
+        f"bgsub: webhook {server.address}: answers 500 Internal Server Error; notifications are tried again for 60 s\n"
+        f"bgsub: webhook {server.address} works again; notifications lost meanwhile: 0\n"
     )
 
 
@@ -85,25 +85,25 @@ def test_track_does_so_too(cli, video, tmp_path):
         answer = cli(
             "track", video, "-o", tmp_path / "out", *QUICK, "--event-files", "csv", "--webhook", server.address
         ).clean()
-        assert [one["type"] for one in server.notices()] == ["start", "end"]
-    assert "; 2 notices delivered; wrote " in answer.out
+        assert [one["type"] for one in server.notifications()] == ["start", "end"]
+    assert "; 2 notifications delivered; wrote " in answer.out
 
 
 def test_live_does_so_without_any_other_output(cli, visited, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with receiving() as server:
         cli("live", visited, *QUICK, "--no-window", "--duration", 200, "--webhook", server.address).ok()
-        notices = [one for one in server.notices() if one["event"] == "motion"]
-    assert [one["type"] for one in notices] == ["start", "end"]
-    assert {one["source"] for one in notices} == {visited.removeprefix("http://")}
-    assert all(one["time"].startswith("20") and one["time"][-6] in "+-" for one in notices)
+        notifications = [one for one in server.notifications() if one["event"] == "motion"]
+    assert [one["type"] for one in notifications] == ["start", "end"]
+    assert {one["source"] for one in notifications} == {visited.removeprefix("http://")}
+    assert all(one["time"].startswith("20") and one["time"][-6] in "+-" for one in notifications)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_hooks_alone_need_no_folder_and_clips_are_told(cli, video, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("run", video, *QUICK, "--record", "clips", "--on-event", f"clip: {noting('got')} {{clip}}")
-    assert "; 1 notice delivered; wrote " in cli(*words).clean().out
+    assert "; 1 notification delivered; wrote " in cli(*words).clean().out
     (clip,) = (tmp_path / "clips").glob("video-0001.m*")
     assert (tmp_path / "got").read_text() == f"{clip}\n"
     cli("run", video, *QUICK, "--on-event", "end: true").clean()
@@ -112,12 +112,12 @@ def test_hooks_alone_need_no_folder_and_clips_are_told(cli, video, tmp_path, mon
 
 
 def test_what_was_lost_is_said(cli, video, tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.events.notices.sink.finish_all.__defaults__", (0.2,))
+    monkeypatch.setattr("bgsub.events.notifications.sink.finish_all.__defaults__", (0.2,))
     nobody = address_of_nobody()
     answer = cli("run", video, "-o", tmp_path / "out", *QUICK, "--webhook", nobody, "--on-event", "start: true").ok()
-    assert "; 1 notice delivered; 2 notices lost; wrote " in answer.out
+    assert "; 1 notification delivered; 2 notifications lost; wrote " in answer.out
     name = f"webhook {nobody}"
-    assert answer.err == f"bgsub: {name}: no answer: Connection refused; notices are tried again for 60 s\n"
+    assert answer.err == f"bgsub: {name}: no answer: Connection refused; notifications are tried again for 60 s\n"
 
 
 def test_a_server_that_hangs_holds_nothing_up(cli, visited, tmp_path):
@@ -129,8 +129,8 @@ def test_a_server_that_hangs_holds_nothing_up(cli, visited, tmp_path):
         seconds = time.monotonic() - begin
     told = json.loads(answer.out)
     assert told["frames"] == 300
-    assert told["notices"]["delivered"] == 0
-    assert told["notices"]["lost"] >= 4
+    assert told["notifications"]["delivered"] == 0
+    assert told["notifications"]["lost"] >= 4
     # The run waited for the two together, after its last frame.
     assert seconds - told["seconds"] < 60
 

@@ -1,4 +1,4 @@
-"""Notices on their way: nobody waits, what fails is tried again, counted and said, and the end comes in time."""
+"""Notifications on their way: nobody waits, what fails is tried again, counted and said, and the end comes in time."""
 
 import logging
 import threading
@@ -7,16 +7,14 @@ import time
 import pytest
 from receiver import HANG, MIDWAY, address_of_nobody, receiving
 
-from bgsub.events.notices.command import CommandNotifier
-from bgsub.events.notices.delivery import Delivery, finish_all
-from bgsub.events.notices.destination import DeliveryError, Destination
-from bgsub.events.notices.notice import Notice
-from bgsub.events.notices.tally import NONE, Tally
-from bgsub.events.notices.webhook import WebhookNotifier
+from bgsub.events.notifications.command import CommandNotifier
+from bgsub.events.notifications.delivery import Delivery, finish_all
+from bgsub.events.notifications.notification import DeliveryCounts, DeliveryError, Destination, Notification
+from bgsub.events.notifications.webhook import WebhookNotifier
 
 
-def notice(number=1):
-    return Notice("start", "motion", number, "camera 0", None, None, number, None)
+def notification(number=1):
+    return Notification("start", "motion", number, "camera 0", None, None, number, None)
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +25,7 @@ def no_thread_is_left():
 
 
 class Answering(Destination):
-    """Fails as it is told, then takes everything; holds a notice back until `open` is set."""
+    """Fails as it is told, then takes everything; holds a notification back until `open` is set."""
 
     name = "destination"
 
@@ -35,86 +33,86 @@ class Answering(Destination):
         self.failures, self.got, self.open, self.came = list(failures), [], threading.Event(), threading.Event()
         self.open.set()
 
-    def send(self, notice):
+    def send(self, notification):
         self.came.set()
         assert self.open.wait(60)
         if self.failures and (failure := self.failures.pop(0)) is not None:
             raise failure
-        self.got.append(notice.number)
+        self.got.append(notification.number)
 
     def cancel(self):
         self.open.set()
 
 
 def deliver(destination, count=1, linger=60, **options):
-    """Bring notices there; return what became of them."""
+    """Bring notifications there; return what became of them."""
     delivery = Delivery(destination, **{"pause": 0.001, **options})
     for number in range(count):
-        delivery.put(notice(number))
+        delivery.put(notification(number))
     finish_all([delivery], linger)
-    return delivery.tally
+    return delivery.counts
 
 
 def test_notices_arrive_in_their_order():
     destination = Answering()
-    assert deliver(destination, 20) == Tally(20, 0, 0)
+    assert deliver(destination, 20) == DeliveryCounts(20, 0, 0)
     assert destination.got == list(range(20))
 
 
 def test_what_fails_is_tried_again_and_said_once(caplog):
     destination = Answering(None, DeliveryError("is away"), DeliveryError("is away"), OSError("no files left"))
-    assert deliver(destination, 3) == Tally(3, 0, 3)
+    assert deliver(destination, 3) == DeliveryCounts(3, 0, 3)
     assert destination.got == [0, 1, 2]
     assert caplog.messages == [
-        "destination: is away; notices are tried again for 60 s",
-        "destination works again; notices lost meanwhile: 0",
+        "destination: is away; notifications are tried again for 60 s",
+        "destination works again; notifications lost meanwhile: 0",
     ]
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
 def test_what_would_fail_again_is_lost_at_once(caplog):
     destination = Answering(DeliveryError("answers 404 Not Found", final=True), None, DeliveryError("off", final=True))
-    assert deliver(destination, 4) == Tally(2, 2, 0)
+    assert deliver(destination, 4) == DeliveryCounts(2, 2, 0)
     assert destination.got == [1, 3]
     assert caplog.messages == [
-        "destination: answers 404 Not Found; a notice is lost",
-        "destination works again; notices lost meanwhile: 1",
-        "destination: off; a notice is lost",
-        "destination works again; notices lost meanwhile: 1",
+        "destination: answers 404 Not Found; a notification is lost",
+        "destination works again; notifications lost meanwhile: 1",
+        "destination: off; a notification is lost",
+        "destination works again; notifications lost meanwhile: 1",
     ]
 
 
 def test_patience_ends():
     destination = Answering(*[DeliveryError("is away")] * 1000)
-    tally = deliver(destination, 1, patience=0.05)
-    assert (tally.delivered, tally.lost) == (0, 1)
-    assert tally.retried > 1
+    counts = deliver(destination, 1, patience=0.05)
+    assert (counts.delivered, counts.lost) == (0, 1)
+    assert counts.retried > 1
 
 
 def test_a_flood_loses_the_oldest_and_never_waits(caplog):
     destination = Answering(DeliveryError("is away"))
     destination.open.clear()
     delivery = Delivery(destination, pause=0.001)
-    delivery.put(notice(0))
+    delivery.put(notification(0))
     assert destination.came.wait(60)
     for number in range(1, 1001):
-        delivery.put(notice(number))
+        delivery.put(notification(number))
     destination.open.set()
     finish_all([delivery], 60)
     assert destination.got == [0, *range(1001 - 64, 1001)]
-    assert delivery.tally == Tally(65, 936, 1)
-    assert caplog.messages[-1] == "destination works again; notices lost meanwhile: 936"
+    assert delivery.counts == DeliveryCounts(65, 936, 1)
+    assert caplog.messages[-1] == "destination works again; notifications lost meanwhile: 936"
 
 
 def test_only_what_is_wanted_counts():
     destination = CommandNotifier("end: false")
-    assert deliver(destination, 3) == NONE
+    assert deliver(destination, 3) == DeliveryCounts()
 
 
 def test_500_then_200():
     with receiving([500, MIDWAY, 503]) as server:
-        assert deliver(WebhookNotifier(server.address), 2) == Tally(2, 0, 3)
-        assert [one["number"] for one in server.notices()] == [0, 0, 0, 0, 1]
+        assert deliver(WebhookNotifier(server.address), 2) == DeliveryCounts(2, 0, 3)
+        assert [one["number"] for one in server.notifications()] == [0, 0, 0, 0, 1]
 
 
 def test_the_end_does_not_wait_for_a_server_that_hangs(caplog):
@@ -124,24 +122,25 @@ def test_the_end_does_not_wait_for_a_server_that_hangs(caplog):
         deliveries = [Delivery(webhook) for webhook in webhooks]
         for number in range(10):
             for delivery in deliveries:
-                delivery.put(notice(number))
+                delivery.put(notification(number))
         for _ in webhooks:
-            server.notice()
+            server.notification()
         taken = time.monotonic() - begin
         begin = time.monotonic()
         finish_all(deliveries, 0.5)
         # All three together: half a second, and as long as a busy machine takes to end three threads.
         assert 0.5 <= time.monotonic() - begin < 30
     assert taken < 30
-    assert [delivery.tally for delivery in deliveries] == [Tally(0, 10, 0)] * 3
+    assert [delivery.counts for delivery in deliveries] == [DeliveryCounts(0, 10, 0)] * 3
     assert (
-        caplog.messages == [f"webhook {server.address}: the end of the run came before an answer; a notice is lost"] * 3
+        caplog.messages
+        == [f"webhook {server.address}: the end of the run came before an answer; a notification is lost"] * 3
     )
 
 
 def test_the_end_does_not_wait_for_a_command_that_hangs():
     begin = time.monotonic()
-    assert deliver(CommandNotifier("sleep 1000"), 5, linger=0.5) == Tally(0, 5, 0)
+    assert deliver(CommandNotifier("sleep 1000"), 5, linger=0.5) == DeliveryCounts(0, 5, 0)
     assert time.monotonic() - begin < 20
 
 
@@ -152,6 +151,6 @@ def test_the_end_does_not_wait_for_a_pause():
 def test_after_the_end_nothing_is_taken():
     delivery = Delivery(Answering())
     finish_all([delivery])
-    delivery.put(notice())
+    delivery.put(notification())
     finish_all([delivery])
-    assert delivery.tally == NONE
+    assert delivery.counts == DeliveryCounts()

@@ -15,10 +15,16 @@ from bgsub.errors import SinkError
 from bgsub.events.clips.files import ClipNames
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import EventFeed, Step
-from bgsub.events.notices.delivery import Delivery, finish_all
-from bgsub.events.notices.destination import Destination
-from bgsub.events.notices.notice import REQUEST, Notice, NoticeType
-from bgsub.events.notices.tally import NONE, Tally
+from bgsub.events.notifications.command import CommandNotifier
+from bgsub.events.notifications.delivery import Delivery, finish_all
+from bgsub.events.notifications.notification import (
+    REQUEST,
+    DeliveryCounts,
+    Destination,
+    Notification,
+    NotificationType,
+)
+from bgsub.events.notifications.webhook import WebhookNotifier
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import write_image
@@ -51,21 +57,21 @@ class _Lasting:
                 self.picture = (step.frame, step.time, image)
 
 
-class NoticeSink(Sink):
+class NotificationSink(Sink):
     """Tells other programs when motion begins and ends, and when something befalls the whole frame.
 
-    Notices go out at the start and at the end, once the snapshot of a motion is stored, the frame with the most
+    Notifications go out at the start and at the end, once the snapshot of a motion is stored, the frame with the most
     foreground of its first two seconds, and once its clip is complete. What still lasts at the end of the run ends
-    with it. A snapshot that cannot be stored is logged. Nobody waits for a destination: notices are sent by a
-    thread, tried again for a minute, and lost where more than 64 wait. After `resume`, notices since the checkpoint
-    come again.
+    with it. A snapshot that cannot be stored is logged. A thread for each destination sends the notifications, tries
+    again for a minute, and drops the oldest if more than 64 wait. After `resume`, notifications since the checkpoint
+    are sent again.
 
     Parameters
     ----------
     feed : EventFeed
         Shared with the other outputs of the run; a recorder among them must come first, so that its clips are known.
     destinations : sequence of Destination
-        Where notices go, such as a `CommandNotifier` or a `WebhookNotifier`.
+        Where notifications go, such as a `CommandNotifier` or a `WebhookNotifier`.
     source : str
         Name of the source.
     snapshots : Path, optional
@@ -81,9 +87,9 @@ class NoticeSink(Sink):
     Examples
     --------
     >>> import bgsub
-    >>> from bgsub.events import CommandNotifier, EventFeed, NoticeSink, ObjectLinker
+    >>> from bgsub.events import CommandNotifier, EventFeed, NotificationSink, ObjectLinker
     >>> feed = EventFeed(ObjectLinker(fps=25))
-    >>> summary = bgsub.process_video("video.mp4", NoticeSink(feed, [CommandNotifier("echo {event} {type}")]))
+    >>> summary = bgsub.process_video("video.mp4", NotificationSink(feed, [CommandNotifier("echo {event} {type}")]))
     """
 
     def __init__(
@@ -108,9 +114,9 @@ class NoticeSink(Sink):
         self._done = False
 
     @property
-    def tally(self) -> Tally:
-        """What became of the notices."""
-        return sum((delivery.tally for delivery in self._deliveries), NONE)
+    def counts(self) -> DeliveryCounts:
+        """What became of the notifications."""
+        return sum((delivery.counts for delivery in self._deliveries), DeliveryCounts())
 
     def write(self, frame: Frame, separation: Separation) -> None:
         step = self._feed.step(frame, separation)
@@ -139,7 +145,7 @@ class NoticeSink(Sink):
         """Tell of a picture that somebody has asked for; from any thread."""
         self._requests += 1
         place = (self._source, frame.arrived, frame.time, frame.index)
-        self._send(Notice("snapshot", REQUEST, self._requests, *place, None, snapshot=path))
+        self._send(Notification("snapshot", REQUEST, self._requests, *place, None, snapshot=path))
 
     def checkpoint(self) -> dict[str, Any]:
         return {"feed": self._feed.checkpoint(self), "count": self._count}
@@ -195,7 +201,7 @@ class NoticeSink(Sink):
 
     def _tell(
         self,
-        kind: NoticeType,
+        kind: NotificationType,
         lasting: _Lasting,
         frame: int,
         seconds: float | None,
@@ -203,7 +209,7 @@ class NoticeSink(Sink):
     ) -> None:
         event = lasting.event
         duration = None if seconds is None or event.start_time is None else seconds - event.start_time
-        notice = Notice(
+        notification = Notification(
             kind,
             str(event.kind),
             lasting.number,
@@ -217,11 +223,11 @@ class NoticeSink(Sink):
             None if event.clip is None else Path(event.clip),
             objects,
         )
-        self._send(notice)
+        self._send(notification)
 
-    def _send(self, notice: Notice) -> None:
+    def _send(self, notification: Notification) -> None:
         for delivery in self._deliveries:
-            delivery.put(notice)
+            delivery.put(notification)
 
     def _date(self, seconds: float | None) -> datetime | None:
         """Return the date and time of a frame of the source by its seconds, where the source is live."""
@@ -229,3 +235,23 @@ class NoticeSink(Sink):
         if seconds is None or newest is None or date is None:
             return date
         return date - timedelta(seconds=newest - seconds)
+
+
+def make_notifications(
+    commands: Sequence[str],
+    webhooks: Sequence[str],
+    snapshots: Path | None,
+    feed: EventFeed,
+    source: str,
+    clips: Path | None = None,
+) -> NotificationSink:
+    """Return what tells the events of a feed to commands and web addresses; errors are those of the three classes.
+
+    `snapshots` and `clips` are the folders of what is recorded.
+    """
+    missing = [name for name, folder in (("snapshot", snapshots), ("clip", clips)) if folder is None]
+    destinations = [
+        *(CommandNotifier(command, missing=missing) for command in commands),
+        *(WebhookNotifier(address) for address in webhooks),
+    ]
+    return NotificationSink(feed, destinations, source=source, snapshots=snapshots, clips=clips is not None)

@@ -1,4 +1,4 @@
-"""Notices as commands: what they get, how they fail, and what is no command."""
+"""Notifications as commands: what they get, how they fail, and what is no command."""
 
 import json
 import os
@@ -15,13 +15,12 @@ from saying import says
 
 from bgsub.errors import ParameterError
 from bgsub.events.event import ObjectInFrame
-from bgsub.events.notices import command as notice_command
-from bgsub.events.notices.command import CommandNotifier
-from bgsub.events.notices.destination import DeliveryError
-from bgsub.events.notices.notice import Notice
+from bgsub.events.notifications import command as command_module
+from bgsub.events.notifications.command import CommandNotifier
+from bgsub.events.notifications.notification import DeliveryError, Notification
 
 ONE = ObjectInFrame(7, 12, 1.25, (1, 2, 3, 4), (2.0, 3.0), 9, np.ones((4, 3), bool), ("gate",))
-NOTICE = Notice(
+NOTIFICATION = Notification(
     "snapshot", "motion", 3, "front door", datetime(2026, 1, 31, 12, 0, 0, 5000, UTC), 1.25, 12, 0.4567,
     ("gate", "way"), Path("/tmp/a picture.jpg"), None, (ONE,),
 )  # fmt: skip
@@ -33,7 +32,7 @@ def python(code):
 
 
 def send(command, **options):
-    CommandNotifier(command, **options).send(NOTICE)
+    CommandNotifier(command, **options).send(NOTIFICATION)
 
 
 def failure_of(command, **options):
@@ -73,7 +72,7 @@ def test_a_shell_is_there_for_those_who_ask(tmp_path):
 
 @pytest.mark.parametrize(("kind", "wanted"), [("start:", False), ("end: ", False), (" snapshot: ", True), ("", True)])
 def test_a_command_may_be_for_one_type(kind, wanted):
-    assert CommandNotifier(f"{kind}true {{event}}").wants(NOTICE) is wanted
+    assert CommandNotifier(f"{kind}true {{event}}").wants(NOTIFICATION) is wanted
 
 
 def test_a_command_that_fails_says_its_last_words():
@@ -110,13 +109,13 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="pr
 
 @needs_proc  # where files may have holes, too
 def test_a_command_that_floods_for_long_fills_no_disk(monkeypatch):
-    last_line, sizes = notice_command._last_line, []
+    last_line, sizes = command_module._last_line, []
 
     def look(said):
         sizes.append(os.fstat(said.fileno()))
         return last_line(said)
 
-    monkeypatch.setattr(notice_command, "_last_line", look)
+    monkeypatch.setattr(command_module, "_last_line", look)
     flood = "import os, time; os.write(2, b'x' * 20_000_000); time.sleep(3); os.write(2, b'the end'); os._exit(3)"
     assert failure_of(python(flood)) == "ended with exit code 3: the end"
     assert sizes[0].st_size > 20_000_000 > 100 * 512 * sizes[0].st_blocks
@@ -140,7 +139,7 @@ def test_a_command_is_cancelled_from_another_thread(tmp_path):
 
     def work():
         try:
-            command.send(NOTICE)
+            command.send(NOTIFICATION)
         except DeliveryError as error:
             failures.append(str(error))
 
@@ -160,7 +159,7 @@ def test_a_program_that_cannot_be_started_any_more(tmp_path):
     command = CommandNotifier(f"{program} {{type}}")
     os.unlink(program)
     with pytest.raises(DeliveryError, match=r"^cannot be started: No such file or directory$"):
-        command.send(NOTICE)
+        command.send(NOTIFICATION)
 
 
 ALLOWED = "{type}, {event}, {number}, {source}, {time}, {seconds}, {frame}, {duration}, {regions}, {snapshot}, {clip}"

@@ -1,4 +1,4 @@
-"""Notices as calls of a web address."""
+"""Notifications as calls of a web address."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from urllib.parse import quote, unquote, urlsplit
 
 from bgsub._version import __version__
 from bgsub.errors import ParameterError
-from bgsub.events.notices.destination import DeliveryError, Destination
-from bgsub.events.notices.notice import Notice
+from bgsub.events.notifications.notification import DeliveryError, Destination, Notification
 from bgsub.video.sources.camera_address import without_password
 
 LIMIT = 10.0
@@ -23,10 +22,10 @@ _PASSING = {408, 425, 429}  # of the answers from 400 to 499: they ask for patie
 
 
 class WebhookNotifier(Destination):
-    """Sends each notice to a web address: POST with the JSON as ``application/json``.
+    """Sends each notification to a web address: POST with the JSON as ``application/json``.
 
-    Any answer from 200 to 299 is a success. Redirections are not followed: what a notice says, and the password in the
-    address, are for this address only. Certificates are checked against those of the system.
+    Any answer from 200 to 299 is a success. Redirects are not followed, because the notification and the password in
+    the address are for this address only. Certificates are checked against those of the system.
 
     Parameters
     ----------
@@ -42,9 +41,9 @@ class WebhookNotifier(Destination):
 
     Examples
     --------
-    >>> from bgsub.events import EventFeed, NoticeSink, ObjectLinker, WebhookNotifier
+    >>> from bgsub.events import EventFeed, NotificationSink, ObjectLinker, WebhookNotifier
     >>> notifier = WebhookNotifier("http://homeassistant.local:8123/api/webhook/gate", timeout=5)
-    >>> sink = NoticeSink(EventFeed(ObjectLinker()), [notifier], source="gate")
+    >>> sink = NotificationSink(EventFeed(ObjectLinker()), [notifier], source="gate")
     """
 
     def __init__(self, address: str, *, timeout: float = LIMIT) -> None:
@@ -69,7 +68,7 @@ class WebhookNotifier(Destination):
         # The path of a webhook is its password as often as not.
         self.name = f"webhook {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
-    def send(self, notice: Notice) -> None:
+    def send(self, notification: Notification) -> None:
         connection = self._connection = self._kind(self._host, self._port, timeout=self._timeout)
         end = time.monotonic() + self._timeout
         # The limit of the connection is that of each step; a server that sends byte by byte has many.
@@ -77,7 +76,7 @@ class WebhookNotifier(Destination):
         timer.name = "bgsub-webhook-limit"
         timer.start()
         try:
-            connection.request("POST", self._path, notice.to_json(), self._headers)
+            connection.request("POST", self._path, notification.to_json(), self._headers)
             answer = connection.getresponse()
             status, reason = answer.status, answer.reason
             if time.monotonic() >= end:  # the rest of it was cut off

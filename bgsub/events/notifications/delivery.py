@@ -1,4 +1,4 @@
-"""Notices on their way: a queue and a thread for each destination, so that nobody waits for it."""
+"""Notifications on their way: a queue and a thread for each destination, so that nobody waits for it."""
 
 from __future__ import annotations
 
@@ -7,58 +7,56 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 
-from bgsub.events.notices.destination import DeliveryError, Destination
-from bgsub.events.notices.notice import Notice
-from bgsub.events.notices.tally import Tally
+from bgsub.events.notifications.notification import DeliveryCounts, DeliveryError, Destination, Notification
 from bgsub.video.channel import Channel
 
 logger = logging.getLogger("bgsub")
 
 PATIENCE = 60.0
-"""Seconds for which a notice is tried again."""
+"""Seconds for which a notification is tried again."""
 PAUSE = 1.0
 """Seconds before it is tried again for the first time."""
 LINGER = 5.0
-"""Seconds that the end of a run waits for notices under way."""
+"""Seconds that the end of a run waits for notifications under way."""
 
-_WAITING = 64  # notices at most; the oldest one is lost for the next
+_WAITING = 64  # notifications at most; the oldest one is lost for the next
 _LONGEST_PAUSE = 15.0  # seconds between two trials
 _GRACE = 1.0  # seconds for a thread to see that it is over
 
 
 class Delivery:
-    """Brings notices to one destination, in their order, in a thread of its own.
+    """Send notifications to one destination, in order, in a separate thread.
 
-    What does not arrive is tried again, with pauses that grow from `pause` to 15 s, for `patience` seconds. Meanwhile
-    64 notices wait; for more, the oldest are lost. The log tells once when a destination begins to fail, and once when
-    it works again.
+    A failed notification is sent again for `patience` seconds, with pauses that grow from `pause` to 15 s. Up to 64
+    notifications wait; if there are more, the oldest are lost. The log has one line when a destination begins to fail
+    and one when it works again.
     """
 
     def __init__(self, destination: Destination, *, patience: float = PATIENCE, pause: float = PAUSE) -> None:
         self._destination, self._patience, self._pause = destination, patience, pause
-        self._queue: Channel[Notice] = Channel(_WAITING, drop_oldest=True)
+        self._queue: Channel[Notification] = Channel(_WAITING, drop_oldest=True)
         self._lock = threading.Lock()  # of those who put
         self._over = threading.Event()  # nothing is tried any more
         self._taken = self._delivered = self._given_up = self._retried = 0
         self._told = 0  # of the lost ones
         self._fails = False
-        self._thread = threading.Thread(target=self._work, name="bgsub-notices", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="bgsub-notifications", daemon=True)
         self._thread.start()
 
-    def put(self, notice: Notice) -> None:
-        """Take a notice if it is for this destination; never waits."""
+    def put(self, notification: Notification) -> None:
+        """Take a notification if it is for this destination; never waits."""
         with self._lock:
-            if self._destination.wants(notice) and self._queue.put(notice):
+            if self._destination.wants(notification) and self._queue.put(notification):
                 self._taken += 1
 
     @property
-    def tally(self) -> Tally:
-        """What became of the notices so far; after the end all that did not arrive are lost."""
+    def counts(self) -> DeliveryCounts:
+        """What became of the notifications so far; after the end all that did not arrive are lost."""
         lost = self._given_up + self._queue.dropped if self._thread.is_alive() else self._taken - self._delivered
-        return Tally(self._delivered, lost, self._retried)
+        return DeliveryCounts(self._delivered, lost, self._retried)
 
     def finish(self) -> None:
-        """Take no more notices; those under way still have time."""
+        """Take no more notifications; those under way still have time."""
         self._queue.close()
 
     def join(self, until: float) -> None:
@@ -73,15 +71,15 @@ class Delivery:
             self._destination.cancel()
 
     def _work(self) -> None:
-        for notice in self._queue:
-            self._bring(notice)
+        for notification in self._queue:
+            self._bring(notification)
 
-    def _bring(self, notice: Notice) -> None:
+    def _bring(self, notification: Notification) -> None:
         begin = time.monotonic()
         for pause in _pauses(self._pause):
             try:
-                self._destination.send(notice)
-            except Exception as error:  # whatever it is: the next notice may arrive
+                self._destination.send(notification)
+            except Exception as error:  # whatever it is: the next notification may arrive
                 late = time.monotonic() + pause - begin > self._patience
                 final = late or self._over.is_set() or (isinstance(error, DeliveryError) and error.final)
                 self._note_failure(error, final)
@@ -97,14 +95,16 @@ class Delivery:
     def _note_failure(self, error: Exception, final: bool) -> None:
         if not self._fails:
             what = "the end of the run came before an answer" if self._over.is_set() else error
-            becomes = "a notice is lost" if final else f"notices are tried again for {self._patience:g} s"
+            becomes = "a notification is lost" if final else f"notifications are tried again for {self._patience:g} s"
             logger.warning("%s: %s; %s", self._destination.name, what, becomes)
         self._fails = True
 
     def _note_success(self) -> None:
         if self._fails:
             lost = self._given_up + self._queue.dropped
-            logger.warning("%s works again; notices lost meanwhile: %d", self._destination.name, lost - self._told)
+            logger.warning(
+                "%s works again; notifications lost meanwhile: %d", self._destination.name, lost - self._told
+            )
             self._told = lost
         self._fails = False
 

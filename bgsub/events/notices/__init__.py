@@ -1,1 +1,0 @@
-"""Notices to other programs of what begins and ends: commands that are run, web addresses that are called."""
