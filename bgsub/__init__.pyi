@@ -13,6 +13,6 @@ from .jobs import separate as separate
 from .robust_pca import RobustPCA as RobustPCA
 from .separation import FrameEvent as FrameEvent
 from .separation import Separation as Separation
-from .subtractor import BackgroundSubtractor as BackgroundSubtractor
+from .subtractor.subtractor import BackgroundSubtractor as BackgroundSubtractor
 from .tracking import SubspaceTracker as SubspaceTracker
 from .video import open_source as open_source

@@ -277,7 +277,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
 
 @dataclass(frozen=True)
 class SubtractorArguments(SubtractorParameters):
-    """What the constructor of `BackgroundSubtractor` takes: OpenCV's words as well, see `bgsub.opencv_names`."""
+    """Parameters of the constructor of `BackgroundSubtractor`, OpenCV's names included."""
 
     history: int | None = _parameter(None, "OpenCV's for absorb_after", 1, 10**9)
     varThreshold: float | None = _parameter(None, "OpenCV's for noise_factor", 1e-6, 25600)

@@ -19,7 +19,7 @@ import numpy as np
 from numba import types
 from numba.core.dispatcher import Dispatcher
 
-import bgsub.subtractor
+import bgsub.subtractor.subtractor
 from bgsub import BackgroundSubtractor
 from bgsub.numerics.surrogates import CODES
 from bgsub.scene import kernel_table
@@ -134,7 +134,7 @@ def _common(colour, grey):
 
 def main(dtype, channels):
     """Print what the table lacks, what nobody calls, and what is compiled for frames that lie otherwise."""
-    bgsub.subtractor.prepare = lambda frames: None
+    bgsub.subtractor.subtractor.prepare = lambda frames: None
     frames = Frames(dtype, channels, CODES["atan"], is_reduced=True)
     play(dtype, channels)
     table, first = in_table(frames), called()

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from saying import says
 
-from bgsub import memory
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.memory import available_memory, check_memory, in_words, is_lack_of_memory
+from bgsub.numerics import memory
+from bgsub.numerics.memory import available_memory, check_memory, in_words, is_lack_of_memory
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from bgsub import BackgroundSubtractor, ParameterError
-from bgsub.opencv_names import OPENCV_NAMES
 from bgsub.parameters import SUBTRACTOR, SubtractorArguments, table_of
+from bgsub.subtractor.opencv_names import OPENCV_NAMES
 
 CONVERTED = [row for row in OPENCV_NAMES if row.default is not None]
 REFUSED = [row for row in OPENCV_NAMES if row.default is None]
@@ -224,7 +224,7 @@ def test_an_interrupted_restart_leaves_nothing_of_before(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bgsub.subtractor.Scenes.view", interrupt)
+        patch.setattr("bgsub.subtractor.subtractor.Scenes.view", interrupt)
         with pytest.raises(KeyboardInterrupt):
             subtractor.apply(FRAME[:10])
     assert subtractor.getBackgroundImage() is None

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from bgsub.events.feed import EventFeed
     from bgsub.live.worker import Outcome
     from bgsub.storage.file_lock import Claims
-    from bgsub.subtractor import BackgroundSubtractor
+    from bgsub.subtractor.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import FrameSource
     from bgsub.video.timecode import Timecode

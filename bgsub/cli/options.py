@@ -20,7 +20,7 @@ from bgsub.parameters import Parameter, SubspaceParameters, table_of
 from bgsub.video.output_names import ENDINGS, STILL, VIEWS, allowed_endings, parse_outputs
 
 if TYPE_CHECKING:
-    from bgsub.subtractor import BackgroundSubtractor
+    from bgsub.subtractor.subtractor import BackgroundSubtractor
 
 _TRUTH = {"true": True, "false": False}
 _GROUPS = {

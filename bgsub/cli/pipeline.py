@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bgsub.jobs.run import Watch
     from bgsub.separation import Separation
     from bgsub.storage.file_lock import Claims
-    from bgsub.subtractor import BackgroundSubtractor
+    from bgsub.subtractor.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
     from bgsub.video.sources.base import Frame, FrameSource
 

@@ -17,7 +17,7 @@ from bgsub.errors import (
     did_you_mean,
 )
 from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
-from bgsub.memory import is_lack_of_memory
+from bgsub.numerics.memory import is_lack_of_memory
 from bgsub.storage.atomic import DISK_FAILURES
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2

@@ -29,7 +29,7 @@ from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.memory import check_stream_memory
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
-from bgsub.subtractor import BackgroundSubtractor
+from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.regions import Regions, absolute_region
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource

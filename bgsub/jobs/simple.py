@@ -86,7 +86,7 @@ def _check_callable(callbacks: Sequence[object]) -> None:
 
 def default_subtractor(source: FrameSource) -> Subtractor:
     """Return a new subtractor with the defaults, told the frame rate of the source."""
-    from bgsub.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
+    from bgsub.subtractor.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
 
     return BackgroundSubtractor(fps=frames_per_second(source))
 

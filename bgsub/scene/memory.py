@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from bgsub.memory import available_memory, check_memory
+from bgsub.numerics.memory import available_memory, check_memory
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat
 

@@ -312,7 +312,7 @@ def test_without_matplotlib(cli, place, monkeypatch):
 
 def test_too_little_memory(cli, place, monkeypatch):
     write_images(place / "frames", make_pictures()[0])
-    monkeypatch.setattr("bgsub.memory.available_memory", lambda: 1_000_000)
+    monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 1_000_000)
     refuse(
         cli("decompose", "frames", "-o", "out"),
         "images 'frames', 24 frames of 35x27x3, needs about 2 MB of memory, 1 MB are available; "

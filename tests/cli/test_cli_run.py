@@ -212,7 +212,7 @@ def test_any_other_failure_is_told_in_one_line(cli, tmp_path, folder, monkeypatc
     def process(self, image, learningRate=-1):
         raise error
 
-    monkeypatch.setattr("bgsub.subtractor.BackgroundSubtractor.process", process)
+    monkeypatch.setattr("bgsub.subtractor.subtractor.BackgroundSubtractor.process", process)
     cli("run", folder, "-o", tmp_path / "out").refused(told, code=1)
     answer = cli("--verbose", "run", folder, "-o", tmp_path / "out", "--fps", 25)  # a folder tells none
     assert answer.code == 1

@@ -9,8 +9,8 @@ from pages import DOCS
 
 from bgsub import BackgroundSubtractor, RobustPCA, Separation
 from bgsub.cli import program
-from bgsub.opencv_names import OPENCV_NAMES
 from bgsub.parameters import SUBTRACTOR
+from bgsub.subtractor.opencv_names import OPENCV_NAMES
 
 PAGE = (DOCS / "from-other-tools.md").read_text(encoding="utf-8")
 SECTIONS = {part.partition("\n")[0].partition(":")[0]: part for part in PAGE.split("\n## ")[1:]}

@@ -152,7 +152,7 @@ def test_a_key_that_nobody_knows(tmp_path, monkeypatch, capsys):
 
 def test_a_stream_for_which_the_memory_does_not_suffice(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: int(3.1e9))
-    monkeypatch.setattr("bgsub.memory.available_memory", lambda: int(3.1e9))
+    monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: int(3.1e9))
     frames = FrameFormat((4320, 7680, 3), "uint8", 255.0)
     with pytest.raises(ParameterError) as caught:
         memory.check_stream_memory(frames, bgsub.parameters.SubtractorParameters())

@@ -24,7 +24,7 @@ from bgsub.evaluation.methods import METHODS, Method, make_method
 from bgsub.evaluation.run import Score, evaluate
 from bgsub.evaluation.sequences import Labelled, Sequence
 from bgsub.parameters import SUBTRACTOR
-from bgsub.subtractor import BackgroundSubtractor
+from bgsub.subtractor.subtractor import BackgroundSubtractor
 
 _SCENE_LENGTH = 500
 

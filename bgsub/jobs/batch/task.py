@@ -32,7 +32,7 @@ from bgsub.jobs.identity import JobIdentity
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.resumption import ANEW, FOLDER, kept_frames
 from bgsub.jobs.run import run_job
-from bgsub.memory import is_lack_of_memory
+from bgsub.numerics.memory import is_lack_of_memory
 from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
 from bgsub.storage.atomic import telling, write_whole

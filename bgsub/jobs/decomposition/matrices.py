@@ -12,7 +12,7 @@ import numpy as np
 from bgsub.errors import ParameterError, SourceError, did_you_mean
 from bgsub.jobs.decomposition.memory import Tell, needed_memory, tell_memory
 from bgsub.jobs.decomposition.samples import MatrixSamples
-from bgsub.memory import check_memory
+from bgsub.numerics.memory import check_memory
 from bgsub.video.sources.base import logger
 
 MATRIX_ENDINGS = (".npy", ".npz", ".mat")

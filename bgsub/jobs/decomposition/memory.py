@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from bgsub.memory import available_memory, in_words
+from bgsub.numerics.memory import available_memory, in_words
 from bgsub.robust_pca.parameters import default_rank
 
 Tell = Callable[[str], None]

@@ -10,7 +10,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.decomposition.memory import Tell, needed_memory, tell_memory
 from bgsub.jobs.decomposition.samples import FrameSamples, describe_frames
-from bgsub.memory import check_memory
+from bgsub.numerics.memory import check_memory
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.video.sources.base import Frame, FrameSource, logger
 

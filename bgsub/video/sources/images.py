@@ -13,7 +13,7 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.memory import is_lack_of_memory
+from bgsub.numerics.memory import is_lack_of_memory
 from bgsub.video._quiet import quiet
 from bgsub.video.sources.base import Frame, FrameSource, without_alpha
 from bgsub.video.sources.image_size import announced_size, check_image_memory

@@ -78,7 +78,7 @@ def test_the_memory_that_is_announced_is_about_what_is_taken(dtype, missing):
 
 
 def test_too_little_memory_is_told_before_anything_is_read(tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.memory.available_memory", lambda: 2_000_000)
+    monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 2_000_000)
     frames = np.zeros((30, 64, 48, 3), np.uint8)
     told = "array, 30 frames of 48x64x3, needs about 8 MB of memory, 2 MB are available"
     with says(ParameterError, f"{told}; less takes --scale, --grey, --every or --duration"):

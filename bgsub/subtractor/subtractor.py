@@ -15,7 +15,6 @@ from bgsub.numerics.arrays import as_array
 from bgsub.numerics.state import FINITE, State, array_of, part_of
 from bgsub.numerics.surrogates import CODES
 from bgsub.numerics.threads import copied
-from bgsub.opencv_names import OpenCVNames, checked_rate, in_our_words
 from bgsub.parameters import (
     SUBTRACTOR,
     SubspaceParameters,
@@ -33,6 +32,7 @@ from bgsub.scene.reduction import Reduction
 from bgsub.scene.view import View
 from bgsub.separation import FOREGROUND, Phase, Separation
 from bgsub.storage import model_file
+from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
 from bgsub.tracking.tracker import SubspaceTracker
 
 Image = TypeVar("Image", np.ndarray, cv2.UMat)
@@ -45,7 +45,7 @@ class BackgroundSubtractor(OpenCVNames):
     The first frames are served by a provisional model, their commonest colours; after `start_frames` frames a subspace
     is fitted to them by robust PCA and from then on tracked on the Grassmannian. The interface is that of OpenCV's
     BackgroundSubtractor, so that existing programs change their constructor only, which takes the arguments of MOG2's
-    and KNN's as well, see ``bgsub.opencv_names.OPENCV_NAMES``; it is no `cv2.BackgroundSubtractor` for `isinstance`.
+    and KNN's as well, see `bgsub.subtractor.opencv_names`; it is no `cv2.BackgroundSubtractor` for `isinstance`.
     One instance serves one stream and one thread at a time. Its model takes ``4 c (k + 1) + c + 13`` bytes per pixel
     for c channels of uint8, 64 in colour at rank 3, ``16 c`` more where the background is restless, and some 25 for the
     images of the newest frame; during the start ``start_frames c + 16 c + 16`` besides.

@@ -1,0 +1,1 @@
+from .subtractor import BackgroundSubtractor as BackgroundSubtractor
