@@ -4,6 +4,6 @@ The public names are imported when they are first used, so that ``import bgsub``
 at once.
 """
 
-from bgsub._faces import face
+from bgsub._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

@@ -28,7 +28,6 @@ T = TypeVar("T", bound="_Parameters")
 _LONGEST_START, _LEAST_START = 20.0, 20  # seconds; frames, however long they last
 _SMOOTHINGS = 1e-12, 1e12  # float32 holds their squares, and the squares of vectors in units of them
 EXPONENTS = 0.001, 0.999  # of lp, in whose unit its cost is
-RENAMED = {"events": "the parameter events is called scene_changes now"}
 
 
 @dataclass(frozen=True)
@@ -295,8 +294,7 @@ def check_names(names: Iterable[str], table: Mapping[str, Parameter], also: Iter
     for name in names:
         if name not in table:
             near = did_you_mean(name, (*table, *also))
-            unknown = f"unknown parameter {name!r}; allowed are {', '.join(table)}{near}"
-            raise ParameterError(RENAMED.get(name, unknown))
+            raise ParameterError(f"unknown parameter {name!r}; allowed are {', '.join(table)}{near}")
 
 
 def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -312,8 +310,7 @@ def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
         if name not in allowed:
             what = f"{name} cannot" if name in SUBTRACTOR else f"an unknown parameter {name!r} cannot"
             near = "" if name in SUBTRACTOR else did_you_mean(name, allowed)
-            what = f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}{near}"
-            raise ParameterError(RENAMED.get(name, what))
+            raise ParameterError(f"{what} change while the subtractor runs; allowed are {', '.join(allowed)}{near}")
     return {name: SUBTRACTOR[name].check(name, value) for name, value in values.items()}
 
 

@@ -101,12 +101,6 @@ def test_parameters_are_frozen():
         replace(parameters, threshold=3)
 
 
-def test_a_renamed_parameter_names_the_new_one():
-    for take in (SubtractorParameters.of, check_live):
-        with pytest.raises(ParameterError, match="events is called scene_changes now"):
-            take({"events": False})
-
-
 def test_repr_shows_what_was_set():
     assert repr(BackgroundSubtractor()) == "BackgroundSubtractor()"
     shown = repr(BackgroundSubtractor(threshold=0.1, shadows="off"))

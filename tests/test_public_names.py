@@ -1,4 +1,4 @@
-"""Whoever looks a public name up finds what it takes, what it returns and an example; old names say where they are."""
+"""Whoever looks a public name up finds what it takes, what it returns and an example."""
 
 import ast
 import importlib
@@ -10,7 +10,6 @@ import pytest
 from public_names import PACKAGES, callables, parameters, sections, told
 
 import bgsub
-from bgsub import _faces
 
 CALLABLES = callables()
 # What users are given and never make: their attributes are told, and the examples are with what gives them.
@@ -104,24 +103,6 @@ def test_a_docstring_without_sections_is_found():
 def test_results_are_public():
     assert set(CALLABLES) >= RESULTS
     assert {"bgsub", "bgsub.video", "bgsub.events", "bgsub.jobs.batch"} < set(PACKAGES)
-
-
-@pytest.mark.parametrize("old", _faces._MOVED)
-def test_a_name_that_moved_says_where_it_is(old):
-    package, _, name = old.rpartition(".")
-    with pytest.raises(ImportError, match=re.escape(f"{old} has moved: it is {_faces._MOVED[old]} now")):
-        exec(f"from {package} import {name}" if name[0].isupper() or package != "bgsub" else f"import {old}")
-    home, _, name = _faces._MOVED[old].rpartition(".")
-    exec(f"from {home} import {name}")
-
-
-def test_the_inner_packages_of_video_have_no_names_of_their_own():
-    with pytest.raises(
-        ImportError, match=r"bgsub\.video\.sinks\.VideoSink has moved: it is bgsub\.video\.VideoSink now"
-    ):
-        from bgsub.video.sinks import VideoSink  # noqa: F401, PLC0415
-    with pytest.raises(ImportError, match=r"cannot import name 'Nothing' from 'bgsub\.video\.sources'"):
-        from bgsub.video.sources import Nothing  # noqa: F401, PLC0415
 
 
 @pytest.mark.parametrize("name", ["createBackgroundSubtractorMOG2", "BackgroundSubstractor"])

@@ -7,8 +7,6 @@ from pathlib import Path
 import pytest
 
 from bgsub import __version__
-from bgsub.cli.origins import _GONE
-from bgsub.parameters import RENAMED
 
 ROOT = Path(__file__).resolve().parent.parent
 CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -27,11 +25,6 @@ def test_the_newest_version_comes_first():
     assert numbers == sorted(numbers, reverse=True)
     assert len(VERSIONS) == len(re.findall("^## ", CHANGES, re.MULTILINE))
     assert [day for _, day in VERSIONS] == sorted((day for _, day in VERSIONS), reverse=True)
-
-
-@pytest.mark.parametrize("name", [*_GONE, *RENAMED])
-def test_what_is_gone_stands_among_the_changes(name):
-    assert f"--{name.replace('_none', ' none').replace('_', '-')}" in CHANGES
 
 
 def test_the_citation_is_one():

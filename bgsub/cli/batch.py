@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     cls=MethodCommand,
     short_help="Separate any number of files, in parallel or on many machines.",
     common=(
-        *("output", "save", "overwrite", "duration", "fps", "event-files", "roi", "record"),
+        *("output", "save", "overwrite", "duration", "fps", "event-formats", "roi", "record"),
         *("threshold", "min-area", "scale", "shadows", "absorb-after", "workers", "scheduler"),
     ),
     examples=(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bgsub.cli.blocks import block, list_of, one_of_files, option
 from bgsub.cli.help import EVENTS, OUTPUT
 from bgsub.cli.options import names_from, passed_through
-from bgsub.video.output_names import EVENT_FILES
+from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 
 
@@ -24,11 +24,11 @@ boxes_option = option(
 
 event_options = block(
     option(
-        "--event-files",
+        "--event-formats",
         group=EVENTS,
         default="",
-        callback=names_from(tuple(EVENT_FILES), optional=True),
-        shell_complete=list_of(lambda _begun: EVENT_FILES),
+        callback=names_from(tuple(EVENT_FORMATS), optional=True),
+        shell_complete=list_of(lambda _begun: EVENT_FORMATS),
         metavar="FORMAT,...",
         help="Follow the objects and write what happens: csv, jsonl (with tracks), coco (every object in every "
         "frame), html (all at a glance).",
@@ -53,4 +53,4 @@ event_options = block(
         help="Make this region black before anything looks at the frames; written as --roi, and as often.",
     ),
 )
-"""The command gets `event_files` (list of str), `roi` and `privacy` (tuple of str)."""
+"""The command gets `event_formats` (list of str), `roi` and `privacy` (tuple of str)."""

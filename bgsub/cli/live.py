@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     cls=MethodCommand,
     short_help="Separate cameras' pictures in windows, a browser, files.",
     common=(
-        *("view", "no-window", "serve", "virtual-camera", "backdrop", "output", "save", "event-files", "roi"),
+        *("view", "no-window", "serve", "virtual-camera", "backdrop", "output", "save", "event-formats", "roi"),
         *("record", "webhook", "threshold", "min-area", "shadows", "absorb-after"),
     ),
     examples=(
@@ -225,7 +225,7 @@ class _Outputs:
             save=() if output is None else clips.views(self.options["views"]),
             name=self.options["name"],
             boxes=self.options["boxes"],
-            event_files=tuple(self.options["event_files"]),
+            event_formats=tuple(self.options["event_formats"]),
             model=self.options["model"],
             save_model=self.options["save_model"],
             **clips.of_job,
@@ -247,8 +247,8 @@ def _check(cameras: tuple[str, ...], screen: Screen, outputs: _Outputs) -> None:
         raise click.UsageError(f"--no-window needs {others}, or nothing would be seen of the result")
     if screen.token is not None and screen.serve is None:
         raise ParameterError("--token needs --serve")
-    if outputs.options["event_files"] and folder is None:
-        raise ParameterError("--event-files needs --output")
+    if outputs.options["event_formats"] and folder is None:
+        raise ParameterError("--event-formats needs --output")
     if _is_standard(folder) and len(cameras) > 1:
         raise ParameterError("standard output takes one camera, got several")
     if virtual.virtual_camera and len(cameras) > 1:

@@ -3,27 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 from click.core import ParameterSource
-
-from bgsub.errors import did_you_mean
-from bgsub.parameters import RENAMED
-
-_GONE = RENAMED | {
-    "format": "the ending of --save chooses: --save mask.mkv for a video, --save mask.png for images",
-    "frames": "the length is --duration in all commands, here as frames (250) or seconds (10s)",
-    "hardware": "it is --backend hardware",
-    "host": "where the camera is served is --serve [HOST:]PORT",
-    "keep_model": "--model and --save-model with the same file go on with it from run to run",
-    "plot": "run, track, live and batch draw the timeline on a page with --event-files html",
-    "port": "where the camera is served is --serve [HOST:]PORT",
-    "progress_none": "-q tells neither progress nor summary",
-    "source": "a source is named without an option",
-}
 
 
 @dataclass(frozen=True)
@@ -64,16 +48,3 @@ def called(context: click.Context | None, option: click.Parameter) -> str:
     """Return how messages call the value of an option: by its place, or by the option if it was typed."""
     setting = None if context is None else setting_of(context, option)
     return option.opts[0] if setting is None else setting.name
-
-
-def hint(name: str, names: Iterable[str]) -> str:
-    """Return the end of a message about an unknown option, key or variable: its new name, or the nearest one."""
-    return gone(name) or did_you_mean(name, names)
-
-
-def gone(name: str) -> str:
-    """Return the end of a message about an option, key or variable that was there once: what there is now."""
-    word = name.removeprefix("--").removeprefix("BGSUB_").lower().replace("-", "_")
-    of_one = word.partition("_")[2] if name.startswith("BGSUB_") else ""  # BGSUB_RUN_FPS
-    now = _GONE.get(word) or _GONE.get(of_one)
-    return f"; {now}" if now else ""

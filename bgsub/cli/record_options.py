@@ -20,7 +20,7 @@ class Clips:
     """What happens on motion; what was not given is None, and needs what it is for."""
 
     record: Path | None
-    motion: float | None
+    motion_threshold: float | None
     min_event_length: float | None
     event_gap: float | None
     pre_roll: float | None
@@ -37,7 +37,7 @@ class Clips:
         for name in ("pre_roll", "post_roll", "max_clip_length", "merge_clips"):
             if self.record is None and getattr(self, name) not in (None, False):
                 raise ParameterError(f"--{name.replace('_', '-')} needs --record")
-        for name in ("motion", "min_event_length", "event_gap"):
+        for name in ("motion_threshold", "min_event_length", "event_gap"):
             if not self.is_wanted and getattr(self, name) is not None:
                 others = "--record, --on-event, --webhook or --snapshots"
                 raise ParameterError(f"--{name.replace('_', '-')} needs {others}")
@@ -60,7 +60,7 @@ class Clips:
     @property
     def of_job(self) -> dict[str, Any]:
         """The fields of a `Job`."""
-        motion = {"min_share": self.motion, "min_duration": self.min_event_length, "max_gap": self.event_gap}
+        motion = {"min_share": self.motion_threshold, "min_duration": self.min_event_length, "max_gap": self.event_gap}
         rolls = {"pre_roll": self.pre_roll, "post_roll": self.post_roll, "max_duration": self.max_clip_length}
         recording = {**rolls, "merge": self.merge_clips or None}
         told = {name: getattr(self, name) for name in ("record", "on_event", "webhook", "snapshots")}
@@ -85,7 +85,7 @@ _recording = block(
         "made only if asked for.",
     ),
     option(
-        "--motion",
+        "--motion-threshold",
         group=CLIPS,
         type=click.FloatRange(0, 1),
         metavar="SHARE",

@@ -16,10 +16,10 @@ from bgsub.cli.options import MethodCommand, check_no_file
 from bgsub.cli.pipeline import Telling, run_and_tell
 from bgsub.cli.record_options import Clips, motion_options
 from bgsub.cli.source_options import BEGINNINGS, raw_option, reconnect_option
-from bgsub.video.output_names import EVENT_FILES
+from bgsub.video.output_names import EVENT_FORMATS
 
 _COMMON = (
-    *("output", "overwrite", "start", "duration", "fps", "event-files", "roi", "record", "motion"),
+    *("output", "overwrite", "start", "duration", "fps", "event-formats", "roi", "record", "motion-threshold"),
     *("threshold", "min-area", "scale", "shadows", "absorb-after"),
 )
 _completed = one_of_files(*BEGINNINGS)
@@ -64,7 +64,7 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
     if output is None and clips.is_wanted:
         options["views"] = options["views"] or ()  # the masks, which are written otherwise, need a folder
     job = make_job(source, output or Path(), clips=clips, **options)
-    if output is None and (not clips.is_wanted or job.save or job.event_files):
+    if output is None and (not clips.is_wanted or job.save or job.event_formats):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)
@@ -77,8 +77,10 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
     common=("save", *_COMMON),
     examples=(
         Example("bgsub run video.mp4 -o out --save mask,panel", "Masks, and a video to look at"),
-        Example("bgsub run frames -o results --fps 25 --event-files csv,html", "Images; what happens, as a list"),
-        Example("bgsub run cam-*.mp4 --record clips --motion 0.01", "Clips of motion from the files of one camera"),
+        Example("bgsub run frames -o results --fps 25 --event-formats csv,html", "Images; what happens, as a list"),
+        Example(
+            "bgsub run cam-*.mp4 --record clips --motion-threshold 0.01", "Clips of motion from the files of one camera"
+        ),
     ),
 )
 @_options_of_one(job_options, "Folder for the results, or - for standard output")
@@ -93,7 +95,7 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
     Matroska stream, or as bytes alone with --save mask.raw and where PyAV is missing.
 
-    --event-files writes events.csv, events.jsonl, objects.json and summary.html; beside --roi, csv means regions.csv
+    --event-formats writes events.csv, events.jsonl, objects.json and summary.html; beside --roi, csv means regions.csv
     as well. What of a region sticks out of the frame is cut off.
 
     Ctrl-C finishes the outputs as they are; the exit code is 130 then, and 143 after SIGTERM, but 0 where a camera
@@ -108,16 +110,18 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     common=_COMMON,
     examples=(
         Example("bgsub track video.mp4 -o events", "When and where something moved, and a page of it all"),
-        Example('bgsub track video.mp4 -o door --event-files csv --roi "door=0,0,40%,100%"', "In one region, by name"),
+        Example(
+            'bgsub track video.mp4 -o door --event-formats csv --roi "door=0,0,40%,100%"', "In one region, by name"
+        ),
     ),
 )
 @_options_of_one(common_options)
-def track(*, sources: tuple[str, ...], output: Path | None, event_files: list[str], **options: Any) -> None:
+def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[str], **options: Any) -> None:
     """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json and summary.html.
 
     Connected pieces of foreground are linked from frame to frame. This is no tracker of identities: people who
     touch are one object, and somebody who comes back is a new one. What flickers in place, such as leaves, is no
     object, nor is what rests while the model starts. Frames count from 0; objects.json calls an image by its file,
-    and frame 123 of a video clip.mp4#123. --event-files chooses among the files.
+    and frame 123 of a video clip.mp4#123. --event-formats chooses among the files.
     """
-    _run(sources, output, views=[], event_files=event_files or list(EVENT_FILES), **options)
+    _run(sources, output, views=[], event_formats=event_formats or list(EVENT_FORMATS), **options)

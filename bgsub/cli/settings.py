@@ -14,10 +14,10 @@ import click
 
 from bgsub.cli.help import HelpfulCommand
 from bgsub.cli.logs import Reporting, logged, logger, shared_options
-from bgsub.cli.origins import Setting, hint, remember, setting_of
+from bgsub.cli.origins import Setting, remember, setting_of
 from bgsub.cli.progress import compilation_told
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings, canonical, find_files, read_settings
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, did_you_mean
 from bgsub.parameters import SUBTRACTOR
 
 _PREFIX = "BGSUB_"
@@ -166,4 +166,4 @@ def _variable(key: str) -> str:
 def _check_variables(known: list[str]) -> None:
     for variable in sorted(os.environ):
         if variable.startswith(_PREFIX) and os.environ[variable] and variable not in known:
-            raise ParameterError(f"environment: unknown variable {variable!r}{hint(variable, known)}")
+            raise ParameterError(f"environment: unknown variable {variable!r}{did_you_mean(variable, known)}")

@@ -17,7 +17,7 @@ from typing import Any
 
 import click
 
-from bgsub.cli.origins import Setting, gone, hint, inside
+from bgsub.cli.origins import Setting, inside
 from bgsub.cli.settings_limits import check_found
 from bgsub.errors import ParameterError, SourceError, did_you_mean
 
@@ -145,10 +145,8 @@ def _holders(table: str, option: str, options: Options) -> list[str]:
 
 
 def _hint(key: str, allowed: Collection[str], options: Options) -> str:
-    """Return what there is now, the commands that have the option, or the nearest name in the spelling of `key`."""
-    if now := gone(key):
-        return now
+    """Return the commands that have the option, or the nearest name in the spelling of `key`."""
     others = [f"[{command}]" for command, names in options.items() if canonical(key) in names]
     if others:
         return f"; it belongs to {' or '.join(others)}"
-    return hint(key, (name.replace("-", "_") if "_" in key else name for name in allowed))
+    return did_you_mean(key, (name.replace("-", "_") if "_" in key else name for name in allowed))

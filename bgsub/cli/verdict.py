@@ -6,7 +6,7 @@ import signal
 
 import click
 
-from bgsub.cli.origins import gone, hint, setting_of
+from bgsub.cli.origins import setting_of
 from bgsub.errors import (
     BgsubError,
     BrokenSourceError,
@@ -84,7 +84,7 @@ def _usage(error: click.UsageError) -> str:
 
 def _option_hint(name: str, context: click.Context) -> str:
     flags = [flag for option in context.command.get_params(context) for flag in (*option.opts, *option.secondary_opts)]
-    nearest = hint(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
+    nearest = did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
     program = context.find_root()
     if context is not program and any(name in option.opts for option in program.command.params):
         return f"; it stands before the command: {program.command_path} {name}"
@@ -96,4 +96,4 @@ def choice_hint(message: str, option: click.Parameter) -> str:
     if not isinstance(option.type, click.Choice):
         return ""
     came = message.partition("'")[2].partition("'")[0]
-    return gone(f"{option.name}_{came}") or did_you_mean(came, map(str, option.type.choices))
+    return did_you_mean(came, map(str, option.type.choices))

@@ -6,6 +6,6 @@ masks on disk; both give a `Score`, and `compare` and `compare_results` do the s
 `format_json`, `write_csv` and `Sheet` show them.
 """
 
-from bgsub._faces import face
+from bgsub._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

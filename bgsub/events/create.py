@@ -12,7 +12,7 @@ from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.sink import EventSink
 from bgsub.events.summary.sink import SummarySink
-from bgsub.video.output_names import EVENT_FILES
+from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource
@@ -59,9 +59,9 @@ def create_event_sinks(
     SinkError
         If the folder cannot be written.
     """
-    wrong = next((name for name in formats if name not in EVENT_FILES), None)
+    wrong = next((name for name in formats if name not in EVENT_FORMATS), None)
     if wrong is not None:
-        raise ParameterError(f"formats of events must be of {', '.join(EVENT_FILES)}, got {wrong!r}")
+        raise ParameterError(f"formats of events must be of {', '.join(EVENT_FORMATS)}, got {wrong!r}")
     sinks: list[Sink] = []
     place = locate or Path(output_folder).joinpath
     title = source.name if source.path is None else source.path.name
@@ -69,5 +69,5 @@ def create_event_sinks(
     if lists:
         sinks.append(EventSink(output_folder, lists, source=title, regions=regions, feed=feed, locate=place))
     if "html" in formats:
-        sinks.append(SummarySink(place(EVENT_FILES["html"]), title, regions=regions, feed=feed))
+        sinks.append(SummarySink(place(EVENT_FORMATS["html"]), title, regions=regions, feed=feed))
     return sinks

@@ -13,7 +13,7 @@ from bgsub.events.linking import ObjectLinker
 from bgsub.events.region_counts import RegionWriter
 from bgsub.events.writers import CocoWriter, CsvWriter, JsonLinesWriter, Writer
 from bgsub.separation import Separation
-from bgsub.video.output_names import EVENT_FILES
+from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -85,7 +85,7 @@ class EventSink(Sink):
         locate = locate or self.folder.joinpath
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):
-            path = locate(EVENT_FILES[name])
+            path = locate(EVENT_FORMATS[name])
             self._writers[name] = CocoWriter(path, source) if name == "coco" else _WRITERS[name](path)
         if regions is not None and "csv" in self._writers:
             self._writers["regions"] = RegionWriter(locate("regions.csv"), regions)

@@ -44,7 +44,7 @@ class Job:
         Regions that are black in all that is made, written as those of `roi`.
     boxes : bool
         Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.AnnotatingSink`.
-    event_files : tuple of {"csv", "jsonl", "coco", "html"}
+    event_formats : tuple of {"csv", "jsonl", "coco", "html"}
         Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     motion : dict
         Fields of `bgsub.events.MotionRules` that are not at their defaults.
@@ -98,7 +98,7 @@ class Job:
     roi: tuple[str, ...] = ()
     privacy: tuple[str, ...] = ()
     boxes: bool = False
-    event_files: tuple[str, ...] = ()
+    event_formats: tuple[str, ...] = ()
     motion: dict[str, Any] = field(default_factory=dict)
     record: Path | None = None
     recording: dict[str, Any] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class Job:
         for name in ("output", "record", "snapshots", "model", "save_model"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, Path(value))
-        for name in ("save", "roi", "privacy", "event_files", "on_event", "webhook"):
+        for name in ("save", "roi", "privacy", "event_formats", "on_event", "webhook"):
             if isinstance(value := getattr(self, name), str):
                 object.__setattr__(self, name, (value,))
         if isinstance(self.source, list):  # of JSON

@@ -61,7 +61,7 @@ def make_sinks(
     ParameterError, DependencyError, SinkError
         As `create_sinks` and `create_event_sinks` do; no sink is left open then.
     """
-    if os.fspath(job.output) == STANDARD and (job.event_files or not job.save):
+    if os.fspath(job.output) == STANDARD and (job.event_formats or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
     sinks: list[Sink] = []
     own = feed is None
@@ -153,7 +153,7 @@ def _event_sinks(
     others: Sequence[Sink],
     claim: Claim,
 ) -> list[Sink]:
-    if not job.event_files:
+    if not job.event_formats:
         return []
     taken = {target: "another output" for sink in others for target in targets_of(sink)}
 
@@ -170,4 +170,4 @@ def _event_sinks(
             raise SinkError(f"the output '{target}' exists already; --overwrite replaces it")
         return target
 
-    return create_event_sinks(job.output, job.event_files, source, feed, regions, locate)
+    return create_event_sinks(job.output, job.event_formats, source, feed, regions, locate)

@@ -195,7 +195,7 @@ def _record(job: Job, targets: Sequence[Path]) -> Record:
 def _note(job: Job, source: FrameSource) -> None:
     """Write the note, where no checkpoint says as much; that it cannot be written does not stop the job."""
     path = job.output / FOLDER / FILE
-    if path.exists() or not (job.save or job.event_files):
+    if path.exists() or not (job.save or job.event_formats):
         return
     try:
         Checkpoints(path, _beginning(job, source)).begin()

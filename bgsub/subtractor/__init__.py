@@ -1,5 +1,5 @@
 """The background subtractor with OpenCV's interface: `BackgroundSubtractor`."""
 
-from bgsub._faces import face
+from bgsub._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

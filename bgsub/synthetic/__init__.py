@@ -8,6 +8,6 @@ machine (matrices: the same up to the rounding of one product). No frame depends
 or on the frames before it.
 """
 
-from bgsub._faces import face
+from bgsub._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

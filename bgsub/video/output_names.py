@@ -31,7 +31,7 @@ STILL_ENDINGS = (".png", ".jpg", ".tif")
 ALPHA_VIDEO_ENDINGS = (".mkv", ".mov", ".webm")
 LOSSLESS_IMAGE_ENDINGS = (".png", ".tif", ".webp")
 
-EVENT_FILES = {"csv": "events.csv", "jsonl": "events.jsonl", "coco": "objects.json", "html": "summary.html"}
+EVENT_FORMATS = {"csv": "events.csv", "jsonl": "events.jsonl", "coco": "objects.json", "html": "summary.html"}
 """What the formats of events are called on disk."""
 
 FIELDS = ("view", "source", "date", "time")

@@ -151,7 +151,7 @@ def interrupted(folder):
 
 def _job(folder):
     parameters = {"start_frames": 10, "absorb_after": 0.5}
-    told = {"event_files": ("csv", "jsonl", "coco", "html"), "save": ("mask", "panel.mkv")}
+    told = {"event_formats": ("csv", "jsonl", "coco", "html"), "save": ("mask", "panel.mkv")}
     return Job(str(folder / "frames"), folder / "out", parameters=parameters, resume=True, checkpoint_seconds=0, **told)
 
 

@@ -37,7 +37,7 @@ def short_segments():
 def make_job(source, output, **fields):
     from bgsub.jobs.job import Job  # noqa: PLC0415
 
-    fields = {"save": SAVE, "event_files": EVENTS, "parameters": {"start_frames": 10}, **fields}
+    fields = {"save": SAVE, "event_formats": EVENTS, "parameters": {"start_frames": 10}, **fields}
     return Job(str(source), Path(output), save_model=Path(output) / "model.npz", **fields)
 
 

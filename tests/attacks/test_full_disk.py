@@ -36,7 +36,7 @@ VIEWS = [
 RUN = ("--start-frames", 10, "--quiet")
 COMMANDS = {
     **{view: ("run", "video.avi", "-o", "out", "--save", view, *RUN) for view in VIEWS},
-    "events": ("run", "video.avi", "-o", "out", "--save", "mask.npz", "--event-files", "csv,jsonl,coco,html", *RUN),
+    "events": ("run", "video.avi", "-o", "out", "--save", "mask.npz", "--event-formats", "csv,jsonl,coco,html", *RUN),
     "model": ("run", "video.avi", "-o", "out", "--save", "mask.npz", "--save-model", "out/m.npz", *RUN),
     "resume": ("run", "video.avi", "-o", "out", "--save", "mask.npz,panel.mp4", "--resume", *RUN),
     "clips": ("run", "video.avi", "--record", "out/clips", *RUN),

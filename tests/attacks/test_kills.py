@@ -16,7 +16,7 @@ from video_fakes import content, write_images
 from bgsub.synthetic import scene
 
 COMMANDS = {
-    "run": ("run", "-o", "{out}", "--save", "mask", "--save", "mask.npz", "--event-files", "csv", "--resume"),
+    "run": ("run", "-o", "{out}", "--save", "mask", "--save", "mask.npz", "--event-formats", "csv", "--resume"),
     "batch": ("batch", "-o", "{out}", "--save", "mask.npz", "--save", "mask.png", "--workers", "1"),
 }
 EARLIEST, LATEST = 0.8, 4.0  # seconds after the start, most of which a process needs to be there

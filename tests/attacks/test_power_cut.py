@@ -46,7 +46,7 @@ def video(inputs, output):
 
 
 def arrays(inputs, output):
-    fields = {"save": ("mask.npz", "background-image"), "event_files": ALL_EVENTS, "save_model": output / "model.npz"}
+    fields = {"save": ("mask.npz", "background-image"), "event_formats": ALL_EVENTS, "save_model": output / "model.npz"}
     return Job(str(inputs / "video.avi"), output, **fields, **HOW)
 
 

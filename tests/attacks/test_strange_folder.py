@@ -111,7 +111,7 @@ def test_links_where_outputs_grow_lead_nowhere(folder, score, resume):
     pytest.importorskip("av")
     save = ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
     source = write_images(folder / "in", np.zeros((12, 32, 48, 3), np.uint8))
-    job = Job(str(source), Path("out"), save=save, event_files=("csv", "jsonl", "coco", "html"), resume=resume)
+    job = Job(str(source), Path("out"), save=save, event_formats=("csv", "jsonl", "coco", "html"), resume=resume)
     job = replace(job, save_model=Path("out/model.npz"))
     result = run_job(replace(job, output=Path("plain"), save_model=Path("plain/model.npz")))
     Path("out").mkdir()

@@ -28,13 +28,13 @@ def scenes(tmp_path_factory):
         frames = make_scene(60, empty=empty)
         path = write_video(folder / f"{empty}.avi", frames)
         alone = folder / f"alone{empty}"
-        run_job(Job(str(path), alone, save=SAVE, event_files=("csv",)))
+        run_job(Job(str(path), alone, save=SAVE, event_formats=("csv",)))
         found.append((path, frames.tobytes(), content(alone)))
     return found
 
 
 def start(source, output, *options):
-    words = ["run", str(source), "-o", str(output), "--save", ",".join(SAVE), "--event-files", "csv", *options]
+    words = ["run", str(source), "-o", str(output), "--save", ",".join(SAVE), "--event-formats", "csv", *options]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     return subprocess.Popen([sys.executable, "-m", "bgsub", *words], **pipes)
 

@@ -22,7 +22,7 @@ OUTPUTS = {
     "arrays": {"save": ("mask.npz",)},
     "images": {"save": ("mask.png",)},
     "still": {"save": ("background-image",)},
-    "events": {"save": (), "event_files": ("csv", "jsonl", "coco", "html")},
+    "events": {"save": (), "event_formats": ("csv", "jsonl", "coco", "html")},
 }
 
 

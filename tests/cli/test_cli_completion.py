@@ -21,7 +21,7 @@ ASKED = {
     "run --save ": {"mask", "panel", "background-image"},
     "run --save mask,pa": {"mask,panel"},
     "run --save mask,panel.mk": {"mask,panel.mkv"},
-    "run --event-files csv,": {"csv,html", "csv,jsonl"},
+    "run --event-formats csv,": {"csv,html", "csv,jsonl"},
     "run --shadows m": {"merged"},
     "run --light ": {"true", "false"},
     "run --backend p": {"pyav"},

@@ -143,7 +143,7 @@ def test_a_recording_of_yesterday_is_not_replaced_unless_asked_for(cli, tmp_path
 
 def test_events_and_regions_of_a_camera(cli, tmp_path, video):
     views = "mask.png,boxes.png"
-    options = ("--event-files", "csv", "--roi", "left=0,0,50%,100%", "--save", views, "--fast", *QUICK)
+    options = ("--event-formats", "csv", "--roi", "left=0,0,50%,100%", "--save", views, "--fast", *QUICK)
     cli("live", video, "--no-window", "-o", tmp_path / "out", *options).clean()
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"mask", "boxes", "events.csv", "regions.csv"}
     assert (tmp_path / "out" / "regions.csv").read_text().splitlines()[1].startswith("left,")

@@ -164,7 +164,7 @@ def test_several_cameras_write_a_folder_each_and_one_that_fails_is_told(cli, tmp
 
 def test_cameras_that_are_called_alike_get_different_folders(cli, tmp_path, video):
     sources = [shutil.copy(video, video.parent / name) for name in ("video~avi", "video-avi")]
-    cli("live", *sources, "--no-window", "--fast", "-o", tmp_path / "out", "--event-files", "csv", *QUICK).clean()
+    cli("live", *sources, "--no-window", "--fast", "-o", tmp_path / "out", "--event-formats", "csv", *QUICK).clean()
     first, second = sorted((tmp_path / "out").iterdir())
     assert second.name == f"{first.name}~2"
     assert all((folder / "events.csv").exists() for folder in (first, second))
@@ -205,7 +205,7 @@ def test_a_virtual_camera_that_is_not_there(cli, monkeypatch, video):
         (["--serve", "host:"], "--serve takes a port up to 65535, or host:port, got 'host:'"),
         (["--serve", "0", "--token", "short"], "token must be at least 8 letters, digits, '-' or '_'"),
         (["--token", "correct-horse", "-o", "out"], "--token needs --serve"),
-        (["--event-files", "csv", "--serve", "0"], "--event-files needs --output"),
+        (["--event-formats", "csv", "--serve", "0"], "--event-formats needs --output"),
         (["-o", "out", "--name", "../{view}"], "--name: a name must be that of a file below the output folder"),
         (["--virtual-device", "/dev/video9", "-o", "out"], "--virtual-device needs --virtual-camera"),
         (["--post-roll", "3", "-o", "out"], "--post-roll needs --record"),

@@ -83,7 +83,7 @@ def test_run_tells_commands_and_addresses(cli, video, tmp_path):
 def test_track_does_so_too(cli, video, tmp_path):
     with receiving() as server:
         answer = cli(
-            "track", video, "-o", tmp_path / "out", *QUICK, "--event-files", "csv", "--webhook", server.address
+            "track", video, "-o", tmp_path / "out", *QUICK, "--event-formats", "csv", "--webhook", server.address
         ).clean()
         assert [one["type"] for one in server.notifications()] == ["start", "end"]
     assert "; 2 notifications delivered; wrote " in answer.out
@@ -171,13 +171,13 @@ def test_snapshots_for_commands_need_their_folder(cli):
 
 
 def test_options_of_motion_need_something_that_happens(cli, tmp_path):
-    cli("run", "none.avi", "-o", "out", "--motion", 0.1).refused(f"--motion needs {WANTED}")
+    cli("run", "none.avi", "-o", "out", "--motion-threshold", 0.1).refused(f"--motion-threshold needs {WANTED}")
     cli("run", "none.avi", "-o", "out", "--event-gap", 1).refused(f"--event-gap needs {WANTED}")
     cli("run", "none.avi", "-o", "out", "--webhook", "http://h/", "--pre-roll", 1).refused("--pre-roll needs --record")
 
 
 def test_more_motion_may_be_asked_for(cli, video, tmp_path):
-    cli("run", video, "-o", tmp_path / "out", "--motion", 0.9, "--snapshots", tmp_path / "pictures").clean()
+    cli("run", video, "-o", tmp_path / "out", "--motion-threshold", 0.9, "--snapshots", tmp_path / "pictures").clean()
     assert not any((tmp_path / "pictures").iterdir())
 
 

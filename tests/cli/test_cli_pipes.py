@@ -250,7 +250,7 @@ RESUME = "what goes through a pipe cannot be resumed: that takes a file and a fo
         (("decompose", "frames", "-o", "-"), FOLDER),
         (("run", "-", "-o", "out", "--resume"), RESUME),
         (("run", "frames", "-o", "-", "--resume"), RESUME),
-        (("run", "frames", "-o", "-", "--event-files", "csv"), ONE_VIEW),
+        (("run", "frames", "-o", "-", "--event-formats", "csv"), ONE_VIEW),
         (("run", "frames", "-o", "-", "--save", "mask,panel"), "standard output takes one view, got mask, panel"),
         (("run", "frames", "-o", "out", "--save", "mask.raw"), "mask.raw is for standard output: -o - --save mask.raw"),
     ],

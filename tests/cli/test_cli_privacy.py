@@ -45,7 +45,7 @@ def everything(cli, tmp_path, kind, *more):
     write_video(video, secret_scene(kind))
     views = [f"{view}{ending}" for view in VIEWS for ending in (".png", ".npz")]
     views += ["background-image.png", "panel.mp4"] if is_available() else ["background-image.png"]
-    options = ("--save", ",".join(views), "--boxes", "--event-files", "csv,jsonl,coco,html")
+    options = ("--save", ",".join(views), "--boxes", "--event-formats", "csv,jsonl,coco,html")
     out.mkdir()
     options += ("--save-model", out / "m.npz", "--snapshots", out / "pictures", "--record", out / "clips")
     cli("run", video, "-o", out, *options, "--post-roll", 0, *QUICK, *more).clean()
@@ -89,7 +89,7 @@ def test_all_commands_and_the_settings_file_take_it(cli, tmp_path, monkeypatch):
     for words in (
         ("run", video, "-o", "run", *save),
         ("live", video, "--fast", "--no-window", "-o", "live", *save),
-        ("track", video, "-o", "track", "--event-files", "jsonl", *QUICK),
+        ("track", video, "-o", "track", "--event-formats", "jsonl", *QUICK),
     ):
         assert cli(*words).ok().err == "bgsub: settings from bgsub.toml in this folder: privacy\n"
     for name in ("run", "live"):

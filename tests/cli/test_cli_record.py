@@ -191,7 +191,7 @@ def test_length_gap_and_longest_clip(cli, place, plain):
     # 2.5 s lie between the last two, 4 s between the first two.
     assert len(clips("--event-gap", 3)) == 2
     assert len(clips("--event-gap", 5)) == 1
-    told = clips("--motion", 0.9)
+    told = clips("--motion-threshold", 0.9)
     assert re.fullmatch(r"bgsub: no clip: what moves covers [56].\d % of a frame, less than motion takes\n", told)
     split = clips("--event-gap", 1, "--max-clip-length", 1)
     assert len(split) == 3 + 3 + 2
@@ -223,7 +223,7 @@ def test_nothing_moves(cli, place):
 
 
 def test_what_is_asked_for_is_written_beside_the_clips(cli, place, plain):
-    cli("run", plain, "-o", "out", "--record", "clips", "--save", "mask", "--event-files", "csv", *QUICK).clean()
+    cli("run", plain, "-o", "out", "--record", "clips", "--save", "mask", "--event-formats", "csv", *QUICK).clean()
     assert names("out") == ["events.csv", "mask.mkv"]
     assert len(rows("clips")) == 1
 
@@ -239,7 +239,7 @@ def test_what_stops_early_leaves_its_clip(cli, place, plain, signal_after):
 
 
 def test_the_output_folder_is_needed_for_anything_else(cli, place, plain):
-    for words in ((), ("--save", "mask"), ("--event-files", "csv")):
+    for words in ((), ("--save", "mask"), ("--event-formats", "csv")):
         recording = () if not words else ("--record", "clips")
         cli("run", plain, *recording, *words).refused_with("Missing option '-o' / '--output'")
     cli("track", plain, "--record", "clips").refused_with("Missing option '-o' / '--output'")
@@ -301,7 +301,7 @@ def test_files_of_different_sizes(cli, place, plain):
     ("words", "message"),
     [
         (("--pre-roll", "1"), "--pre-roll needs --record"),
-        (("--motion", "0.1"), "--motion needs --record, --on-event, --webhook or --snapshots"),
+        (("--motion-threshold", "0.1"), "--motion-threshold needs --record, --on-event, --webhook or --snapshots"),
         (("--event-gap", "1"), "--event-gap needs --record, --on-event, --webhook or --snapshots"),
         (("--merge-clips",), "--merge-clips needs --record"),
         (("--record", "c", "--resume"), "clips of motion cannot be resumed: record and resume exclude each other"),
@@ -311,7 +311,7 @@ def test_what_does_not_go_together(cli, place, plain, words, message):
     cli("run", plain, "-o", "out", *words).refused(message)
 
 
-@pytest.mark.parametrize("words", [("--post-roll", "-1"), ("--max-clip-length", "0"), ("--motion", "2")])
+@pytest.mark.parametrize("words", [("--post-roll", "-1"), ("--max-clip-length", "0"), ("--motion-threshold", "2")])
 def test_numbers_out_of_range(cli, place, plain, words):
     cli("run", plain, "--record", "c", *words).refused_with(f"Invalid value for '{words[0]}'")
 

@@ -26,7 +26,7 @@ def place(tmp_path, monkeypatch):
 
 def test_files_in_a_row_give_what_one_file_gives(cli, place):
     cli("run", "whole.avi", "-o", "one", *QUICK).clean()
-    answer = cli("run", "part-1.avi", "part-2.avi", "-o", "two", "--event-files", "csv", *QUICK).clean()
+    answer = cli("run", "part-1.avi", "part-2.avi", "-o", "two", "--event-formats", "csv", *QUICK).clean()
     assert answer.out.startswith("2 videos 'part-1.avi' to 'part-2.avi': 30 frames of 48x32; foreground ")
     np.testing.assert_array_equal(read_video("one/mask.mkv"), read_video("two/mask.mkv"))
     cli("run", "part-?.avi", "-o", "three", "--name", "{source}-{view}", *QUICK).clean()
@@ -34,8 +34,8 @@ def test_files_in_a_row_give_what_one_file_gives(cli, place):
 
 
 def test_objects_are_followed_over_the_border(cli, place):
-    cli("track", "whole.avi", "-o", "one", "--event-files", "csv", *QUICK).clean()
-    cli("track", "part-1.avi", "part-2.avi", "-o", "two", "--event-files", "csv", *QUICK).clean()
+    cli("track", "whole.avi", "-o", "one", "--event-formats", "csv", *QUICK).clean()
+    cli("track", "part-1.avi", "part-2.avi", "-o", "two", "--event-formats", "csv", *QUICK).clean()
     assert (place / "two/events.csv").read_text() == (place / "one/events.csv").read_text()
 
 

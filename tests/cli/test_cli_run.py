@@ -67,7 +67,7 @@ def test_every_view_of_images(cli, tmp_path, folder, suffix):
 
 def test_boxes_are_saved_alone_or_on_other_views(cli, tmp_path, folder):
     views = "boxes.png,overlay.png,background.png"
-    cli("run", folder, "-o", tmp_path / "a", "--save", views, "--event-files", "csv", *QUICK).clean()
+    cli("run", folder, "-o", tmp_path / "a", "--save", views, "--event-formats", "csv", *QUICK).clean()
     cli("run", folder, "-o", tmp_path / "b", "--save", views, "--boxes", *QUICK).clean()
     rows = (tmp_path / "a" / "events.csv").read_text().splitlines()
     assert len([row for row in rows if row.startswith("object,")]) == 1

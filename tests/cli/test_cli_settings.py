@@ -137,15 +137,6 @@ def test_the_file_of_a_variable(cli, place, monkeypatch, shown):
             "bgsub.toml: 'backend' in [run]: 'opencw' is not one of 'auto', 'opencv', 'pyav', 'hardware'; did you mean "
             "'opencv'?",
         ),
-        (
-            "[run]\nformat = 'video'",
-            "bgsub.toml: unknown key 'format' in [run]; the ending of --save chooses: --save "
-            "mask.mkv for a video, --save mask.png for images",
-        ),
-        (
-            "progress = 'none'",
-            "bgsub.toml: 'progress': 'none' is not one of 'auto', 'bar', 'log'; -q tells neither progress nor summary",
-        ),
         ("[run]\nsave_model = 'gone/m'", "takes a file in a folder that exists, got 'gone/m'"),
         ("rank = = 2", "bgsub.toml: this is no TOML: Invalid value (at line 1, column 8)"),
     ],
@@ -185,7 +176,6 @@ def test_a_wrong_file_keeps_nobody_from_the_help(cli, place):
         ("BGSUB_START", "soon", "BGSUB_START must be a frame number"),
         ("BGSUB_RANC", "1", "environment: unknown variable 'BGSUB_RANC'; did you mean 'BGSUB_RANK'?\n"),
         ("BGSUB_LIVE_VIEV", "1", "environment: unknown variable 'BGSUB_LIVE_VIEV'; did you mean 'BGSUB_LIVE_VIEW'?\n"),
-        ("BGSUB_EVENTS", "1", "environment: unknown variable 'BGSUB_EVENTS'; the parameter events is called scene_"),
         ("BGSUB_CONFG", "1", "environment: unknown variable 'BGSUB_CONFG'; did you mean 'BGSUB_CONFIG'?\n"),
         ("BGSUB_1234567890123", "1", "environment: unknown variable 'BGSUB_1234567890123'\n"),
     ],

@@ -9,7 +9,7 @@ import pytest
 from video_fakes import write_images, write_video
 
 FIRST, COME = 10, 30  # the run begins at a frame, the object comes at another
-WORDS = ("--start", FIRST, "--start-frames", 5, "--save", "mask.png,mask.npz", "--event-files", "csv,jsonl,coco")
+WORDS = ("--start", FIRST, "--start-frames", 5, "--save", "mask.png,mask.npz", "--event-formats", "csv,jsonl,coco")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_of_images_whose_names_count_from_1(cli, tmp_path, pictures):
 def test_images_of_one_name_in_several_folders_are_told_apart(cli, tmp_path, pictures):
     for place in ("a", "b"):
         write_images(tmp_path / place, pictures[:6])
-    cli("track", tmp_path / "*" / "*.png", "-o", tmp_path / "out", "--event-files", "coco").ok()
+    cli("track", tmp_path / "*" / "*.png", "-o", tmp_path / "out", "--event-formats", "coco").ok()
     coco = json.loads((tmp_path / "out" / "objects.json").read_text())
     files = [image["file_name"] for image in coco["images"]]
     assert len(set(files)) == 12

@@ -71,14 +71,6 @@ def test_later_files_win(write):
         ("start_frame = 1", "bgsub.toml: unknown key 'start_frame'; did you mean 'start_frames'?"),
         ("start-frame = 1", "bgsub.toml: unknown key 'start-frame'; did you mean 'start-frames'?"),
         ("[method]\nRank = 1", "bgsub.toml: unknown key 'Rank' in [method]; did you mean 'rank'?"),
-        ("fps = 1", "bgsub.toml: unknown key 'fps'; the frame rate is --fps in all commands"),
-        ("[method]\nfps = 1", "bgsub.toml: unknown key 'fps' in [method]; the frame rate is --fps in all commands"),
-        (
-            "[run]\nplot = 1",
-            "bgsub.toml: unknown key 'plot' in [run]; run, track, live and batch draw the timeline on "
-            "a page with --event-files html",
-        ),
-        ("events = 1", "bgsub.toml: unknown key 'events'; the parameter events is called scene_changes now"),
         ("zzz = 1", "bgsub.toml: unknown key 'zzz'"),
         ("[demo]\nsave = 1", "bgsub.toml: unknown key 'save' in [demo]; it belongs to [run] or [live]"),
         ("[rum]\nrank = 1", "bgsub.toml: unknown table [rum]; did you mean 'run'?"),

@@ -51,7 +51,7 @@ def test_everything_at_once(job):
     outputs = ("mask.npz", "overlay.png", "background-image")
     more = {
         "roi": ("left=0,0,32,48", "right=32,0,32,48"),
-        "event_files": ("csv", "jsonl", "coco", "html"),
+        "event_formats": ("csv", "jsonl", "coco", "html"),
     }
     result = run_job(replace(job, save=outputs, name="{source}/{view}", **more))
     files = {path.name for path in result.outputs}
@@ -73,8 +73,8 @@ def test_a_job_is_plain_data(job):
 
 def test_texts_do_for_paths_and_for_one_of_several():
     paths = {"record": "r", "model": "m.npz", "save_model": "n.npz"}
-    texts = Job("a.mp4", "out", "panel", roi="0,0,5,5", event_files="csv", **paths)
-    whole = {"roi": ("0,0,5,5",), "event_files": ("csv",), "record": Path("r"), "model": Path("m.npz")}
+    texts = Job("a.mp4", "out", "panel", roi="0,0,5,5", event_formats="csv", **paths)
+    whole = {"roi": ("0,0,5,5",), "event_formats": ("csv",), "record": Path("r"), "model": Path("m.npz")}
     assert texts == Job("a.mp4", Path("out"), ("panel",), save_model=Path("n.npz"), **whole)
 
 
@@ -94,14 +94,14 @@ def test_regions_hide_the_rest(job):
 
 
 def test_the_page_of_a_run_leads_to_its_clips_also_to_the_last_one(job, tmp_path):
-    run_job(replace(job, save=(), event_files=("html",), name="{source}/{view}", record=tmp_path / "clips"))
+    run_job(replace(job, save=(), event_formats=("html",), name="{source}/{view}", record=tmp_path / "clips"))
     page = job.output / "in" / "summary.html"
     (address,) = re.findall(r'href="([^"#]+)"', page.read_text())
     (clip,) = (tmp_path / "clips").glob("*.mp4")
     assert (page.parent / address).resolve() == clip.resolve()
 
 
-@pytest.mark.parametrize("wanted", [{"save": ("mask.npz",)}, {"save": (), "event_files": ("csv",)}])
+@pytest.mark.parametrize("wanted", [{"save": ("mask.npz",)}, {"save": (), "event_formats": ("csv",)}])
 def test_results_are_not_replaced_unasked(job, wanted):
     run_job(replace(job, **wanted))
     before = content(job.output)
@@ -115,8 +115,8 @@ def test_results_are_not_replaced_unasked(job, wanted):
 @pytest.mark.parametrize(
     ("wanted", "both"),
     [
-        ({"event_files": ("csv",), "roi": ("a=0,0,9,9",)}, ("events.csv", "regions.csv", "in.csv")),
-        ({"event_files": ("html",), "record": "out/in.html"}, ("another output", "summary.html", "in.html")),
+        ({"event_formats": ("csv",), "roi": ("a=0,0,9,9",)}, ("events.csv", "regions.csv", "in.csv")),
+        ({"event_formats": ("html",), "record": "out/in.html"}, ("another output", "summary.html", "in.html")),
     ],
 )
 def test_no_two_outputs_share_a_file(job, wanted, both, monkeypatch):
@@ -129,7 +129,7 @@ def test_no_two_outputs_share_a_file(job, wanted, both, monkeypatch):
 
 
 def test_events_alone_open_no_other_output(job):
-    result = run_job(replace(job, save=(), event_files=("jsonl",)))
+    result = run_job(replace(job, save=(), event_formats=("jsonl",)))
     assert [path.name for path in result.outputs] == ["events.jsonl"]
 
 
@@ -196,14 +196,14 @@ def test_a_model_replaces_a_file_only_if_asked_or_the_model_that_goes_on_in_it(j
 
 
 def test_one_run_at_a_time_writes_an_output(job, tmp_path):
-    job = replace(job, save=("mask.npz", "background.png"), event_files=("csv",), save_model=tmp_path / "m.npz")
-    rest: dict[str, object] = {"save": (), "event_files": (), "save_model": None}
+    job = replace(job, save=("mask.npz", "background.png"), event_formats=("csv",), save_model=tmp_path / "m.npz")
+    rest: dict[str, object] = {"save": (), "event_formats": (), "save_model": None}
     same = [
         ({}, job.output / "background"),
         ({"overwrite": True}, job.output / "background"),
         ({**rest, "save": ("mask.npz",)}, job.output / "mask.npz"),
         ({**rest, "save": ("background.tif",)}, job.output / "background"),
-        ({**rest, "event_files": ("csv",)}, job.output / "events.csv"),
+        ({**rest, "event_formats": ("csv",)}, job.output / "events.csv"),
         ({**rest, "save_model": job.save_model}, job.save_model),
     ]
 
@@ -265,7 +265,7 @@ def test_a_watch_that_fails_leaves_nothing_open(job):
         raise RuntimeError("no terminal")
 
     with pytest.raises(RuntimeError):
-        run_job(replace(job, save=("mask.npz",), event_files=("csv",)), watch=watch)
+        run_job(replace(job, save=("mask.npz",), event_formats=("csv",)), watch=watch)
     assert not (job.output / "mask.npz").exists()
     assert not (job.output / "events.csv").exists()
 

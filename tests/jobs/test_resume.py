@@ -117,7 +117,7 @@ def test_a_run_may_be_interrupted_again_and_again(inputs, uninterrupted, tmp_pat
 @pytest.mark.large
 def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
     def job(folder, **fields):
-        parts = {"roi": ("door=4,4,30,20",), "start": "5", "event_files": ("csv", "jsonl", "coco", "html")}
+        parts = {"roi": ("door=4,4,30,20",), "start": "5", "event_formats": ("csv", "jsonl", "coco", "html")}
         return make_job(inputs, tmp_path / folder, "images", save=("mask",), **parts, **fields)
 
     run_job(job("whole"))

@@ -4,6 +4,6 @@ A known change of the frame changes the mask in a known way: light changes leave
 Timed events count from the first scored frame.
 """
 
-from bgsub._faces import face
+from bgsub._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

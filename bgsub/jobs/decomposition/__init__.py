@@ -1,5 +1,5 @@
 """Robust PCA of whole files: videos, images and matrices in, their low-rank and sparse parts out."""
 
-from bgsub._faces import face
+from bgsub._lazy_exports import lazy_exports
 
-__getattr__, __dir__, __all__ = face(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_exports(__name__, __file__)

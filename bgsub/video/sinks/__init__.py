@@ -1,5 +1,1 @@
-"""Where results go: video files, image sequences, arrays; the public names are those of `bgsub.video`."""
-
-from bgsub._faces import inner
-
-__getattr__ = inner(__name__)
+"""Outputs: video files, image sequences and arrays. Public names are in `bgsub.video`."""
