@@ -1,6 +1,5 @@
 from .annotation import AnnotatingSink as AnnotatingSink
-from .clips.recorder import RecorderSink as RecorderSink
-from .clips.rules import ClipRules as ClipRules
+from .clips import ClipRules as ClipRules
 from .detection import Detections as Detections
 from .detection import find_objects as find_objects
 from .event import Event as Event
@@ -15,5 +14,6 @@ from .notifications.notification import Destination as Destination
 from .notifications.notification import Notification as Notification
 from .notifications.sink import NotificationSink as NotificationSink
 from .notifications.webhook import WebhookNotifier as WebhookNotifier
+from .recorder import RecorderSink as RecorderSink
 from .sink import EventSink as EventSink
 from .summary.sink import SummarySink as SummarySink

@@ -9,8 +9,7 @@ import numpy as np
 
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.moments import Change, Moments, Motion
-from bgsub.events.motion import MotionRules
+from bgsub.events.motion import Change, Moments, Motion, MotionRules
 from bgsub.separation import Separation
 from bgsub.video.sources.base import Frame
 

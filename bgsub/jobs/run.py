@@ -11,9 +11,9 @@ from typing import Any
 
 from bgsub import video
 from bgsub.errors import BrokenSourceError, OutputError, ParameterError, SinkError, StoppedError
-from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.notifications.notification import DeliveryCounts
 from bgsub.events.notifications.sink import NotificationSink
+from bgsub.events.recorder import RecorderSink
 from bgsub.jobs import outputs
 from bgsub.jobs.checkpoints import Checkpoints, safe_frames
 from bgsub.jobs.controls import Controls

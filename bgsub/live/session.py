@@ -11,10 +11,10 @@ from typing import Any
 
 from bgsub.errors import ParameterError, StoppedError
 from bgsub.events.annotation import AnnotatingSink
-from bgsub.events.create import make_feed
 from bgsub.events.feed import EventFeed
 from bgsub.events.motion import MotionRules
 from bgsub.events.notifications.sink import NotificationSink
+from bgsub.events.sink import make_feed
 from bgsub.jobs import run
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing, name_of

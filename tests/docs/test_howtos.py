@@ -13,8 +13,7 @@ from pages import DOCS, ROOT, blocks
 
 from bgsub import synthetic
 from bgsub.cli import program
-from bgsub.events import region_counts, writers
-from bgsub.events.clips import files
+from bgsub.events import clips, region_counts, writers
 from bgsub.jobs.batch import manifest
 from bgsub.live.viewer import KEYS
 from bgsub.parameters import SUBTRACTOR
@@ -35,7 +34,7 @@ def table(page, after):
     [
         ("`events.csv`, a line", writers.COLUMNS),
         ("`regions.csv`, a line", region_counts.COLUMNS),
-        ("`clips.csv`, a line", files._COLUMNS),
+        ("`clips.csv`, a line", clips._COLUMNS),
     ],
 )
 def test_the_columns_of_the_lists_of_events_are_explained(after, columns):

@@ -9,7 +9,7 @@ from event_scenes import busy, close, mask_of, pairs, together, walk, write
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import EventSink, SummarySink
-from bgsub.events.create import create_event_sinks, make_feed
+from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.separation import Separation

@@ -10,11 +10,11 @@ import pytest
 from event_scenes import RATE, frame_of, mask_of, separated
 
 from bgsub.errors import SinkError
-from bgsub.events.clips.recorder import RecorderSink
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.notifications.notification import DeliveryCounts, Destination
 from bgsub.events.notifications.sink import NotificationSink
+from bgsub.events.recorder import RecorderSink
 from bgsub.video.regions import Regions
 
 COUNT = 250

@@ -18,9 +18,8 @@ from video_fakes import ListSink, read_video
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.events import ClipRules, EventFeed, MotionRules, ObjectLinker
-from bgsub.events.clips.files import Clip, add_to_list
-from bgsub.events.clips.pre_roll import PreRoll
-from bgsub.events.clips.recorder import RecorderSink
+from bgsub.events.clips import Clip, PreRoll, add_to_list
+from bgsub.events.recorder import RecorderSink
 from bgsub.jobs.outputs import take_all
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims

@@ -15,11 +15,11 @@ from event_scenes import RATE, SHAPE, close, frame_of, mask_of, pairs, separated
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import Event, EventFeed, MotionRules, ObjectLinker, SummarySink
-from bgsub.events.create import create_event_sinks, make_feed
+from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.events.summary.cards import MOST_CARDS, Card
 from bgsub.events.summary.course import Clock
 from bgsub.events.summary.heat_map import LONGEST, HeatMap, drawn
-from bgsub.events.timeline import MOST_BARS
+from bgsub.events.summary.timeline import MOST_BARS
 from bgsub.video.regions import Regions
 from bgsub.video.sources.array import ArraySource
 from bgsub.video.sources.base import Frame

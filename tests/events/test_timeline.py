@@ -7,8 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.events.series import Series
-from bgsub.events.timeline import MOST_BARS, Bar, longest, packed
+from bgsub.events.summary.timeline import MOST_BARS, Bar, Series, longest, packed
 
 
 @settings(max_examples=40, deadline=None)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import SinkError
-from bgsub.events.clips.files import ClipNames
+from bgsub.events.clips import ClipNames
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import EventFeed, Step
 from bgsub.events.notifications.command import CommandNotifier

@@ -9,9 +9,8 @@ from html import escape
 
 import numpy as np
 
-from bgsub.events.series import Series
 from bgsub.events.summary.course import Clock
-from bgsub.events.timeline import Bar, Timeline, longest, packed
+from bgsub.events.summary.timeline import Bar, Series, Timeline, longest, packed
 
 # Where the number of a bar has no room, it goes, after a space of no width, to a line that nobody sees.
 STYLE = """

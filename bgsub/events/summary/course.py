@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bgsub.events.feed import Step
-from bgsub.events.timeline import Timeline
+from bgsub.events.summary.timeline import Timeline
 from bgsub.separation import Separation
 from bgsub.video.sources.base import Frame
 from bgsub.video.timecode import clock_text

@@ -18,7 +18,7 @@ from bgsub.events.summary import charts
 from bgsub.events.summary.cards import Card, Cards
 from bgsub.events.summary.course import Clock, Course
 from bgsub.events.summary.heat_map import COLOURS, HeatMap, drawn
-from bgsub.events.timeline import MOST_MARKS, Timeline
+from bgsub.events.summary.timeline import MOST_MARKS, Timeline
 from bgsub.video.web_page import jpeg_of, page, picture
 
 _STYLE = """

@@ -17,7 +17,7 @@ from bgsub.events.summary.cards import Cards
 from bgsub.events.summary.course import Course
 from bgsub.events.summary.heat_map import LONGEST, HeatMap
 from bgsub.events.summary.page import Summary
-from bgsub.events.timeline import Timeline
+from bgsub.events.summary.timeline import Timeline
 from bgsub.separation import Separation
 from bgsub.storage.atomic import write_whole
 from bgsub.video.regions import Regions

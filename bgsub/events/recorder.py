@@ -15,14 +15,11 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import DependencyError, SinkError
-from bgsub.events.clips.files import Clip, ClipNames, add_to_list
-from bgsub.events.clips.pre_roll import PreRoll
-from bgsub.events.clips.rules import ClipRules
+from bgsub.events.clips import Clip, ClipNames, ClipRules, PreRoll, add_to_list
 from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.moments import Motion
-from bgsub.events.motion import CLOSE
+from bgsub.events.motion import CLOSE, Motion
 from bgsub.separation import Separation
 from bgsub.storage.atomic import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder

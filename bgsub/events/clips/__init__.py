@@ -1,1 +1,0 @@
-"""Clips of the moments with motion: what precedes them, their files and the list of these."""
