@@ -14,7 +14,7 @@ _AT_REST = 1e-8
 _MOST_ROUNDS = 200
 
 
-def held_back_residual(
+def cross_validation_residual(
     X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float
 ) -> np.ndarray:
     """Return the residual of the observed entries, each one with coefficients that were found without it.

@@ -7,7 +7,7 @@ from scipy import optimize, stats
 
 from bgsub import RobustPCA
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.held_back import held_back_residual, log_likelihood
+from bgsub.robust_pca.cross_validation import cross_validation_residual, log_likelihood
 
 
 def noisy(sigma, share=0.1, shape=(120, 80), rank=RANK):
@@ -35,7 +35,7 @@ def test_entries_held_back_tell_a_rank_that_is_too_high():
     X = 10 * rng.standard_normal((30, 3)) @ basis[:, :3].T + 0.1 * rng.standard_normal((30, 80))
     mask = rng.random(X.shape) < 0.9
     cost = Surrogate("log", 0.06)
-    residuals = [held_back_residual(np.where(mask, X, 0), mask, basis[:, :k], cost, 2.0) for k in range(1, 9)]
+    residuals = [cross_validation_residual(np.where(mask, X, 0), mask, basis[:, :k], cost, 2.0) for k in range(1, 9)]
     assert {residual.shape for residual in residuals} == {(np.count_nonzero(mask),)}
     assert np.argmin([np.std(residual) for residual in residuals]) == 2
     assert np.std(residuals[2]) == pytest.approx(0.1, rel=0.1)
