@@ -17,7 +17,7 @@ from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.evaluation.run import Score
 from bgsub.evaluation.summary import METRICS, Average, summarise
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 
 SCHEMA = "bgsub evaluation, version 1"
 

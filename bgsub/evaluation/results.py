@@ -10,7 +10,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.evaluation.files import numbered
 from bgsub.evaluation.sequences import Sequence
-from bgsub.storage.atomic import no_folder, write_whole
+from bgsub.storage.durable_io import folder_error, write_whole
 
 
 def find_results(sequence: Sequence, results: str | Path, alone: bool = False) -> Path:
@@ -92,9 +92,9 @@ class MaskWriter:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise no_folder(self.folder, error) from None
+            raise folder_error(self.folder, error) from None
 
     def __call__(self, number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
         """Write the mask of one frame."""
         binary = np.where(mask > 127, 255, 0).astype(np.uint8)
-        write_whole(self.folder / f"bin{number:06d}.png", cv2.imencode(".png", binary)[1].tobytes(), lasting=False)
+        write_whole(self.folder / f"bin{number:06d}.png", cv2.imencode(".png", binary)[1].tobytes(), durable=False)

@@ -12,7 +12,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.evaluation.worst import PARTS, WorstFrame
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 from bgsub.video.web_page import jpeg_of, page, picture, shrunk
 
 SUFFIXES = (".html", ".png")

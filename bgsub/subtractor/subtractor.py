@@ -31,7 +31,7 @@ from bgsub.scene.memory import check_stream_memory
 from bgsub.scene.reduction import Reduction
 from bgsub.scene.view import View
 from bgsub.separation import FOREGROUND, Phase, Separation
-from bgsub.storage import model_file
+from bgsub.storage import array_file
 from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -382,7 +382,7 @@ class BackgroundSubtractor(OpenCVNames):
         SinkError
             When the file cannot be written.
         """
-        model_file.write(Path(path), *self.snapshot())
+        array_file.write_model(Path(path), *self.snapshot())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BackgroundSubtractor:
@@ -393,7 +393,7 @@ class BackgroundSubtractor(OpenCVNames):
         SourceError
             When the file is missing or is no model of this program.
         """
-        header, state = model_file.read(Path(path))
+        header, state = array_file.read_model(Path(path))
         try:
             return cls.from_snapshot(header, state)
         except ParameterError as error:
