@@ -140,9 +140,9 @@ def test_learning_rates():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 20)
     before, sigma = subtractor.tracker.components_.copy(), subtractor._scenes.model.segmenter.noise.sigma.copy()
-    familiar = subtractor._scenes.model.segmenter.familiar.state()
+    familiar = subtractor._scenes.model.segmenter.sample_memory.state()
     subtractor.apply(255 - next(frames), learningRate=0)
-    for name, value in subtractor._scenes.model.segmenter.familiar.state().items():
+    for name, value in subtractor._scenes.model.segmenter.sample_memory.state().items():
         np.testing.assert_array_equal(value, familiar[name])
     np.testing.assert_array_equal(subtractor.tracker.components_, before)
     np.testing.assert_array_equal(subtractor._scenes.model.segmenter.noise.sigma, sigma)

@@ -25,7 +25,7 @@ _COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu,
 
 
 @dataclass(frozen=True, eq=False)
-class Influence:
+class SubspaceUpdate:
     """What a pass over the model has found of one vector: all that `Subspace.update` learns from.
 
     The influence ``e = psi(A(x - U y))`` itself stays where the pass left it, beside the basis.
@@ -117,7 +117,7 @@ class Subspace:
         self.y = fit.y
         return fit
 
-    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING, scale: np.ndarray = EVERYTHING) -> Influence:
+    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING, scale: np.ndarray = EVERYTHING) -> SubspaceUpdate:
         """Split a vector by the subspace as it stands, with coefficients of its own; `update` can learn from it.
 
         Parameters
@@ -131,7 +131,7 @@ class Subspace:
 
         Returns
         -------
-        Influence
+        SubspaceUpdate
             With the low-rank part ``l = U y``; valid until the next pass.
         """
         basis = self.basis
@@ -148,7 +148,7 @@ class Subspace:
         cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, scale, *self._cost(), *outputs)
         basis.newest = -1
         self._passes += 1
-        return Influence(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
+        return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
 
     def begin(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, period: int, block: int) -> Sweep | None:
         """Fit the coefficients of a vector of which an engine will find everything else in its one pass.
@@ -173,7 +173,7 @@ class Subspace:
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
 
-    def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> Influence:
+    def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> SubspaceUpdate:
         """Return what `update` learns from after a pass.
 
         Parameters
@@ -194,14 +194,14 @@ class Subspace:
         """
         if sweep.number != self._passes:
             raise ParameterError("end must follow the begin whose sweep it is given, one for one")
-        return Influence(sweep.fit, self.basis.end_visit(sweep.visit, products), cost, sweep.number, weights)
+        return SubspaceUpdate(sweep.fit, self.basis.end_visit(sweep.visit, products), cost, sweep.number, weights)
 
-    def update(self, influence: Influence, w: float) -> None:
+    def update(self, influence: SubspaceUpdate, w: float) -> None:
         """Learn from the newest vector: steps 2 to 6 of the tracking algorithm.
 
         Parameters
         ----------
-        influence : Influence
+        influence : SubspaceUpdate
             Of the newest pass, `separate` or `begin` and `end`; each can be learned from once.
         w : float
             Forgetting factor: weight of this vector.
@@ -222,7 +222,7 @@ class Subspace:
         if self.updates % _HYGIENE == 0:
             self._orthonormalise()
 
-    def _full_step(self, influence: Influence, w: float) -> bool:
+    def _full_step(self, influence: SubspaceUpdate, w: float) -> bool:
         """Take the full step of the usual case if it can be accepted at once; return whether it was."""
         p = self.parameters
         if len(self._R) or (p.metric, p.line_search, p.gradient_carry) != USUAL:
@@ -238,7 +238,7 @@ class Subspace:
         self.step_length, self.objective = 1.0, (float(objective[0]), float(objective[1]))
         return True
 
-    def _searched_step(self, influence: Influence, w: float) -> None:
+    def _searched_step(self, influence: SubspaceUpdate, w: float) -> None:
         """Take a step of the length that the line search finds."""
         k, y, basis = self.basis.k, influence.fit.y, self.basis
         step = make_step(influence.products, self._R, self._C, y, w, self.parameters.metric)
@@ -257,7 +257,7 @@ class Subspace:
             (basis.step_with_gradient if len(self._R) else basis.step)(T)
         self.y = theta[:k, :k].T @ y
 
-    def _sample_cost(self, influence: Influence) -> SampleCost:
+    def _sample_cost(self, influence: SubspaceUpdate) -> SampleCost:
         """Return the newest vector's cost as the line search asks for it."""
         vector, rows, work = influence.vector, self._active(), self.basis.work
         if vector is None:

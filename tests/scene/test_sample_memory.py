@@ -7,13 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
-from bgsub.scene import _familiar_kernels, familiar
-from bgsub.scene._familiar_kernels import Memory
-from bgsub.scene.familiar import FamiliarBackground
+from bgsub.scene import _sample_memory_kernels, sample_memory
+from bgsub.scene._sample_memory_kernels import Memory
+from bgsub.scene.sample_memory import SampleMemory
 
 F = np.float32
 H, W = 12, 20
-EVERY = familiar._EVERY
+EVERY = sample_memory._EVERY
 RATE, BELIEF, FULL = F(1 / 16), F(0.5), F(255)  # exact in binary: no share is rounded another way by its twin
 
 sizes = settings(max_examples=25, deadline=None)
@@ -50,7 +50,7 @@ def test_familiar_candidates_are_cleared_as_by_hand(dtype, h, w, c, radius, seed
     for _ in range(3):
         over = (rng.random((h, w)) < 0.7).astype(np.uint8)
         expected, left = reference.cleared(x, l, memory, RATE, BELIEF, FULL, radius, samples, expected, over)
-        _familiar_kernels.clear_familiar(
+        _sample_memory_kernels.clear_matching(
             0, h, (0,) * c, x, l, memory, RATE, BELIEF, FULL, radius, samples, shares, over
         )
         np.testing.assert_array_equal(over, left)
@@ -69,7 +69,7 @@ def test_restless_pixels_are_remembered_as_by_hand(dtype, h, w, c, first, step, 
     expected = reference.remembered(first, step, frame, x, l, memory, solid, age, samples)
     again = samples.copy()
     for one in (samples, again):
-        _familiar_kernels.remember(first, step, frame, x, l, memory, solid, age, one)
+        _sample_memory_kernels.remember(first, step, frame, x, l, memory, solid, age, one)
         np.testing.assert_array_equal(one, expected)
 
 
@@ -77,7 +77,7 @@ def test_restless_pixels_are_remembered_as_by_hand(dtype, h, w, c, first, step, 
 @settings(max_examples=200, deadline=None)
 def test_bits_are_those_of_the_formula(frame, pixel):
     with np.errstate(over="ignore"):
-        found = _familiar_kernels.scrambled(np.uint64(frame), np.uint64(pixel))
+        found = _sample_memory_kernels.scrambled(np.uint64(frame), np.uint64(pixel))
     assert int(found) % 2**64 == reference.scrambled(frame, pixel)
 
 
@@ -111,7 +111,7 @@ def fed(familiar, pictures, background, sigma=0.1, solid=None, age=None, frames=
 
 
 def new(bands=1):
-    return FamiliarBackground((H, W), 3, bands)
+    return SampleMemory((H, W), 3, bands)
 
 
 def test_what_a_restless_place_showed_before_is_cleared_and_new_colours_are_not():

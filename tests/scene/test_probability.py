@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub import BackgroundSubtractor, Separation
+from bgsub.scene.frame_result import ForegroundProbability
 from bgsub.scene.registration import Movement
-from bgsub.scene.soft_vote import SoftVote
 from bgsub.separation import FOREGROUND
 from bgsub.synthetic import scene
 
@@ -26,7 +26,7 @@ def naive(residual, sigma, threshold, factor, side):
 
 
 def vote_on(residual, sigma, side=5, threshold=0.08, factor=2.5):
-    return SoftVote(residual, sigma, np.float32(threshold), np.float32(factor), side)
+    return ForegroundProbability(residual, sigma, np.float32(threshold), np.float32(factor), side)
 
 
 @settings(max_examples=60, deadline=None)

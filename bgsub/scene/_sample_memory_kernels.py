@@ -35,7 +35,7 @@ class Memory(NamedTuple):
 
 
 @kernel
-def clear_familiar(begin, end, lanes, x, l, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
+def clear_matching(begin, end, lanes, x, l, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
     """Take back candidates that look familiar, where most candidates do.
 
     A candidate is familiar when the background within `radius` pixels (a square) is closer to its colour than the
@@ -130,7 +130,7 @@ def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ig
     frame : int
         Number of the frame, from which the samples and the neighbours to be replaced are drawn.
     x, l, memory, samples
-        As for `clear_familiar`; `samples` are changed.
+        As for `clear_matching`; `samples` are changed.
     solid : ndarray, (h, w), uint8
         Where it is not 0, only every fourth visit counts, and none where the `age`, (h, w) uint16, exceeds 1.
         O(h w c / step).

@@ -15,8 +15,8 @@ import numpy as np
 from bgsub.numerics.pages import sparse_zeros
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import copied, in_bands
-from bgsub.scene import _familiar_kernels
-from bgsub.scene._familiar_kernels import Memory
+from bgsub.scene import _sample_memory_kernels
+from bgsub.scene._sample_memory_kernels import Memory
 from bgsub.scene.frame_format import lanes_of
 
 _SAMPLES = 16
@@ -27,7 +27,7 @@ _FULL = 255  # what stands for a share of one
 _BELIEF = 0.5  # share of a pixel's candidates that look familiar, from which they are background
 
 
-class FamiliarBackground:
+class SampleMemory:
     """Take back the candidates that look like background, where most candidates do.
 
     Parameters
@@ -74,7 +74,7 @@ class FamiliarBackground:
 
         def clear(begin: int, end: int, band: int) -> None:
             arrays = self.samples, self.share, candidates
-            _familiar_kernels.clear_familiar(begin, end, lanes, x, background, memory, *rates, radius, *arrays)
+            _sample_memory_kernels.clear_matching(begin, end, lanes, x, background, memory, *rates, radius, *arrays)
 
         in_bands(clear, self._shape[0], self._bands)
 
@@ -92,7 +92,7 @@ class FamiliarBackground:
         """
         self._frame += 1
         first = self._frame % _EVERY
-        _familiar_kernels.remember(first, _EVERY, self._frame, x, background, memory, solid, age, self.samples)
+        _sample_memory_kernels.remember(first, _EVERY, self._frame, x, background, memory, solid, age, self.samples)
 
     def state(self) -> State:
         """Return shares, samples of the pixels that have some, which these are, and the number of frames, copied."""

@@ -9,8 +9,8 @@ import numpy as np
 from bgsub.numerics.state import State, part_of
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat
+from bgsub.scene.frame_result import FrameResult
 from bgsub.scene.model import SceneModel, is_mostly_foreground
-from bgsub.scene.view import View
 from bgsub.separation import FOREGROUND, FrameEvent
 
 _WHOLE_FRAME = 0.7  # share of the frame above which a mask tells of the scene, not of objects in it
@@ -18,7 +18,7 @@ _SUDDEN = 0.5  # share of the frame that turns into foreground at once in a cut
 _STANDS = 1.0  # seconds for which a scene that came slowly must have stood still
 
 
-class Scenes:
+class SceneManager:
     """The model of the scene in view and the one of the scene before it.
 
     A mask that covers most of the frame, at once or standing still, starts a new model with that frame; the old one is
@@ -49,7 +49,7 @@ class Scenes:
             if model is not None:
                 model.tune(parameters)
 
-    def view(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> View:
+    def view(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Return what is made of a checked frame by the model of its scene, which is `model` then."""
         watch = self._parameters.scene_changes and not frozen and self._frames.shape[:2] != (1, 1)
         if watch and self.model.is_covered_by(frame):
@@ -84,7 +84,7 @@ class Scenes:
         return {"model": self.model.state(), **parked}
 
     @classmethod
-    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> Scenes:
+    def from_state(cls, frames: FrameFormat, parameters: SubtractorParameters, state: State) -> SceneManager:
         """Return scenes that go on bit for bit where others stood; ParameterError when they do not fit."""
         scenes = cls(frames, parameters)
         scenes.model = SceneModel.from_state(frames, parameters, part_of(state, "model"))

@@ -9,7 +9,7 @@ from bgsub._opencv import cv2
 _FITS = 15  # side of a square whose pixels a byte can count
 
 
-def majority(candidates: np.ndarray, side: int, out: np.ndarray) -> np.ndarray:
+def majority_filter(candidates: np.ndarray, side: int, out: np.ndarray) -> np.ndarray:
     """Return `out`, 255 where most of the square around a pixel are candidates and 0 elsewhere.
 
     Parameters
