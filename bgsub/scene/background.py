@@ -15,7 +15,7 @@ from bgsub.scene import _pixel_kernels
 from bgsub.scene.engine import FrameBuffers, FrameInput, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.start_colours import StartBuffer, StartColours
-from bgsub.tracking.batch_start import is_earned
+from bgsub.tracking.batch_start import passes_cross_validation
 from bgsub.tracking.subspace import SubspaceUpdate
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -177,7 +177,7 @@ class TrackedBackground:
         """
         buffer, tracker, scale = start.buffer, self.tracker, float(self._scale)
         rank = tracker.rank if isinstance(tracker.rank, int) else 1
-        if not is_earned(buffer.frames, scale, rank, tracker.surrogate_, self._index):
+        if not passes_cross_validation(buffer.frames, scale, rank, tracker.surrogate_, self._index):
             buffer.fill_in(start.colours.background, limit / self._scale)
         return buffer
 
