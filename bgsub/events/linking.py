@@ -1,91 +1,99 @@
-"""Objects linked from frame to frame."""
+"""Tracking of objects from frame to frame."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.events._state import dump, load
 from bgsub.events.detection import Detection, detect
 from bgsub.events.event import Event, EventKind, ObjectInFrame
-from bgsub.events.evidence import Experience
-from bgsub.events.matching import link
-from bgsub.events.track import Track
+from bgsub.events.matching import assign
+from bgsub.events.track import Track, TrackConfirmation
 from bgsub.separation import FrameEvent, Separation
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
 
-DEFAULT_RATE = 25.0
+DEFAULT_FPS = 25.0
 MIN_AREA_SHARE = 2.5e-4
-"""Least share of the frame that is an object, where no area is given."""
+"""Smallest share of the frame that is an object by default."""
 
 _JOIN_SHARE = 0.005  # of the shorter side of the frame, to either side of a part
-# After a change of light left-overs may look like objects: for so many seconds, or frames where these last longer.
+# Remains of a light change may look like objects for so many seconds, or for so many frames if these last longer.
 _SETTLING, _SETTLING_FRAMES = 1.0, 2
-_LATEST = 4  # times that long after its first sight it is an object, however often the light changes
+_LATEST = 4  # times that long, after which a track is confirmed even if the light keeps changing
 _SATELLITE_AREA, _SATELLITE_REACH = 0.2, 0.2  # of the area and of the box of the object it belongs to
 _CUTS = (FrameEvent.SCENE_CHANGE, FrameEvent.SCENE_RETURN)
-_SIGHTS = 3  # that make an object, however much time each stands for, except where whatever comes is one
+_SIGHTS = 3  # least number of sights of a confirmed track, unless most tracks are confirmed
 _EPSILON = 1e-6  # seconds: sums of intervals
-_MOST_POINTS = 4096  # of a track
 _REGION_SHARE, _FILLED_SHARE = 0.25, 0.5  # of the object, of the region
 
 
+@dataclass
+class _State:
+    """What a linker knows of the frames so far."""
+
+    interval: float
+    clock: float | None = None
+    gap: float | None = None  # before the newest frame
+    count: int = 0
+    dropped: int = 0  # tracks that were never confirmed
+    settled_at: float = -math.inf  # seconds at which the remains of a light change are gone
+    tracks: list[Track] = field(default_factory=list)
+
+
 class ObjectLinker:
-    """Follow the connected parts of the foreground from frame to frame.
+    """Track objects: connected parts of the foreground, from frame to frame.
 
-    Each frame's objects are assigned to the tracks twice by the Hungarian algorithm: first those that overlap, by
-    intersection over union of the masks, where the object was and where it should be at constant velocity, the
-    larger of both; then the rest by the distance from the predicted centroid, within a gate of 0.75 box diagonals
-    (2 for an object seen once) and half of the predicted way, for areas that differ by a factor of 5 at most.
+    The Hungarian algorithm assigns the objects of each frame to the tracks twice: first by the intersection over union
+    of the masks, at the last place or at the one predicted at constant velocity, whichever is larger; then the rest by
+    the distance from the predicted centroid, within a gate of 0.75 box diagonals (2 for an object seen once) plus half
+    of the predicted way, and for areas that differ by a factor of 5 at most.
 
-    Where objects merge, the one with the larger overlap keeps its identity and the others are hidden: each one's
-    place is predicted further, and where the merged object splits within `max_hidden` seconds, the parts get the
-    identities back that fit the predictions best. Where an object splits that nothing is hidden in, the part with
-    the larger overlap keeps the identity and the others are new. While hidden, an object is in no frame.
+    If objects merge, the one with the larger overlap keeps its ID and the others are hidden: their positions are
+    predicted further, and if the merged object splits within `max_hidden` seconds, its parts get the IDs of the nearest
+    predictions. If an object splits in which none is hidden, the part with the larger overlap keeps the ID and the
+    others are new objects. Hidden objects are not reported.
 
-    An object is confirmed, and gets its identity, once it was seen for `min_duration` seconds, each frame standing for
-    the time since the one before, but not for a gap in the stream, and once that is no flicker: each sight counts by
-    how much it looks like the one before (its Dice coefficient, against the level half way between those of noise and
-    of objects, which are learned from the scene), a gap counts against it, and steps that lead somewhere count for it.
-    What flickers so much that nothing speaks for it begins anew. While the model of the background starts, only those
-    steps count. It is not confirmed within a second, or two frames if those last longer, after a change of the light,
-    whose left-overs look like objects; and not as long as it is a satellite, at most a fifth as large as a confirmed
-    object and beside it by at most a fifth of that one's extent: most of those are parts of it that were torn off.
-    What a satellite was before is forgotten. Tracks are thinned: after 4096 points every second one is dropped, and
-    from then on every second one is taken.
+    A track becomes an object, with an ID, after `min_duration` seconds in sight. A sight counts more the more its shape
+    is like the one before (Dice coefficient), and negatively below 0.55; gaps count negatively, and movement in one
+    direction counts in addition. A track whose count falls to 0 starts again. While the background model starts, only
+    movement counts. No track is confirmed within a second (or two frames) after a light change, nor as a satellite: at
+    most a fifth of the area of a confirmed object and at most a fifth of its extent away from it. Tracks of events are
+    thinned: after 4096 points every second one is dropped.
 
     Parameters
     ----------
     fps : float, optional
-        Frames per second where frames have no time. If that is missing, too, 25 is assumed within, but times
-        remain None.
+        Frames per second for frames without time. Without both, 25 is assumed internally and times are None.
     max_gap : float, default 0.5
-        Seconds for which an object may be out of sight.
+        Longest time in seconds that an object may be out of sight.
     min_duration : float, default 0.2
-        Seconds for which it must be seen, all of it looking the same; longer where it does not.
+        Seconds that an object must be seen, if its shape stays the same; longer if it does not.
     min_area : int, optional
         Least area in pixels; by default 2.5e-4 of the frame and at least 4.
     join : int, optional
-        Parts of the foreground that are at most twice as many pixels apart are one object; by default 0.005 of the
-        shorter side of the frame.
+        Parts of the foreground at most twice as many pixels apart are one object; by default 0.005 of the shorter
+        side of the frame.
     max_hidden : float, default 3
-        Seconds for which an object may be hidden in another one.
+        Longest time in seconds that an object may be hidden in another one.
     regions : Regions, optional
-        Where objects are looked for: one is in a region when a quarter of it is, or when it fills half of it.
+        Regions to report for objects. An object is in a region if a quarter of the object is, or if it fills half of
+        the region.
 
     Attributes
     ----------
     count : int
-        Objects that were confirmed so far: the identity of the newest one.
+        Number of objects confirmed so far: the ID of the newest one.
     gap : float
         Seconds between the newest frame and the one before.
     interval : float
-        Seconds that the newest frame stands for: those, but no more than there were before the frame before.
+        Seconds that the newest frame stands for: `gap`, but no more than the gap before it.
 
     Raises
     ------
@@ -129,86 +137,86 @@ class ObjectLinker:
         self._min_area, self._join, self._regions = min_area, join, regions
         self._masks: dict[str, np.ndarray] = {}
         self._areas: dict[str, int] = {}
-        self._tracks: list[Track] = []
         self._done: list[Event] = []
-        self.count = 0
-        self._experience = Experience()
         self._starting = False
-        self._clock: float | None = None
-        self._settled_at = -math.inf
-        self._gap_before: float | None = None
-        self.gap = self.interval = 1 / (self._fps or DEFAULT_RATE)
+        self._state = _State(interval=1 / (self._fps or DEFAULT_FPS))
+
+    @property
+    def count(self) -> int:
+        """Number of objects confirmed so far: the ID of the newest one."""
+        return self._state.count
 
     @property
     def clock(self) -> float:
         """Seconds of the newest frame, 0 before the first."""
-        return self._clock or 0.0
+        return self._state.clock or 0.0
 
     @property
-    def _settling(self) -> float:
-        """Seconds after a change of light in which its left-overs may look like objects."""
-        return max(_SETTLING, _SETTLING_FRAMES * self.interval)
+    def gap(self) -> float:
+        """Seconds between the newest frame and the one before."""
+        return self._state.gap or self._state.interval
+
+    @property
+    def interval(self) -> float:
+        """Seconds that the newest frame stands for: `gap`, but no more than the gap before it."""
+        return self._state.interval
 
     @property
     def settled(self) -> int | None:
-        """Index of the first frame whose objects are not all known yet; None where all are."""
-        return min((track.event.start_frame for track in self._tracks if track.event.id == 0), default=None)
+        """Index of the first frame whose objects are not all known yet; None if all are known."""
+        return min((track.event.start_frame for track in self._state.tracks if track.event.id == 0), default=None)
 
     def time(self, frame: Frame) -> float | None:
-        """Return the time of a frame in seconds; None where neither the frame nor the rate tells."""
+        """Return the time of a frame in seconds; None if neither the frame nor `fps` gives it."""
         if frame.time is not None:
             return frame.time
         return None if self._fps is None else frame.index / self._fps
 
     def update(self, frame: Frame, separation: Separation) -> list[ObjectInFrame]:
-        """Take the next frame; return the objects that are in it.
+        """Process the next frame and return its objects.
 
-        At an object's confirmation it is returned for the frames before as well, so that each object comes
-        once for each frame in which it was seen.
+        When an object is confirmed, its sights in earlier frames are returned as well, so that each object is
+        returned once for each frame in which it was seen.
 
         Parameters
         ----------
         frame : Frame
-            Its index and time are taken.
+            Gives the index and the time.
         separation : Separation
-            Its mask is taken, and what befell the whole frame.
+            Gives the mask and the event of the whole frame.
 
         Returns
         -------
         list of ObjectInFrame
-            Those that are confirmed; the first time with all their frames before.
+            The confirmed objects.
         """
-        clock = self._tick(frame)
+        clock, state = self._tick(frame), self._state
         if self._regions is not None and not self._masks:
             self._masks = self._regions.masks(separation.mask.shape)
             self._areas = {name: int(np.count_nonzero(mask)) for name, mask in self._masks.items()}
         self._starting = separation.phase == "start"
         cut = separation.event in _CUTS
-        self._end([track for track in self._tracks if cut or self._is_over(track, clock)])
+        self._end([track for track in state.tracks if cut or self._is_over(track, clock)])
         if separation.event == FrameEvent.LIGHT_CHANGE:
-            self._settled_at = clock + self._settling
-            for track in self._tracks:
-                track.earliest = self._settled_at  # without effect on those that are confirmed
-        join = round(_JOIN_SHARE * min(separation.mask.shape)) if self._join is None else self._join
-        found = detect(separation.mask, self._least(separation.mask.size), join)
-        links = link(self._tracks, found, clock)
+            state.settled_at = clock + self._settling
+            for track in state.tracks:
+                track.earliest = state.settled_at  # without effect on confirmed tracks
+        mask = separation.mask
+        min_area = max(4, round(MIN_AREA_SHARE * mask.size)) if self._min_area is None else self._min_area
+        found = detect(mask, min_area, round(_JOIN_SHARE * min(mask.shape)) if self._join is None else self._join)
+        links = assign(state.tracks, found, clock)
         result: list[ObjectInFrame] = []
-        for track in self._tracks:
-            if id(track) in links:
-                detection = found[links[id(track)]]
-                unseen = max(clock - track.clock - self.gap, 0.0)
-                likeness = track.see(detection, clock, self.interval)
+        for row, track in enumerate(list(state.tracks)):
+            if row in links:
                 counted = min(self.interval, self._min_duration / _SIGHTS)
-                track.evidence.step(detection.centroid, likeness, counted, unseen, self._experience.level)
-                result += self._record(track, detection, frame, clock)
-        taken = set(links.values())
-        for index, detection in enumerate(found):
-            if index not in taken:
-                result += self._begin(detection, frame, clock)
+                track.see(found[links[row]], clock, self.interval, counted, self.gap)
+                result += self._record(track, frame)
+        for index in sorted(set(range(len(found))) - set(links.values())):
+            result += self._begin(found[index], frame)
         return result
 
     def skip(self, frame: Frame) -> list[ObjectInFrame]:
-        """Take the time of the next frame, but look for no objects in it."""
+        """Take the time of the next frame without looking for objects in it."""
         self._tick(frame)
         return []
 
@@ -218,83 +226,77 @@ class ObjectLinker:
         return done
 
     def finish(self) -> list[Event]:
-        """End all objects; return what has not been taken yet."""
-        self._end(self._tracks)
+        """End all objects; return the events that were not taken yet."""
+        self._end(self._state.tracks)
         return self.take_finished()
 
     def state(self) -> dict[str, Any]:
-        """Return what `set_state` needs, as types that JSON knows; finished events must have been taken."""
-        order = {id(track): number for number, track in enumerate(self._tracks)}
-        return {
-            "clock": self._clock,
-            "gap": self._gap_before,
-            "count": self.count,
-            "settled_at": max(self._settled_at, -1e9),
-            "experience": asdict(self._experience),
-            "tracks": [track.state(order) for track in self._tracks],
-        }
+        """Return the state as types that JSON knows; finished events must have been taken."""
+        state: dict[str, Any] = dump(self._state)
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where `state` was called."""
-        self._clock, self.count, self._done = state["clock"], state["count"], []
-        self._settled_at, self._gap_before = state["settled_at"], state["gap"]
-        self._experience = Experience(**state["experience"])
-        self._tracks = Track.restored(state["tracks"])
+        """Restore what `state` returned."""
+        self._state, self._done = load(_State, state), []
 
-    def _least(self, pixels: int) -> int:
-        return self._min_area if self._min_area is not None else max(4, round(MIN_AREA_SHARE * pixels))
+    @property
+    def _settling(self) -> float:
+        """Seconds after a light change in which its remains may look like objects."""
+        return max(_SETTLING, _SETTLING_FRAMES * self.interval)
 
     def _tick(self, frame: Frame) -> float:
         """Return the seconds of a frame, always later than those before."""
-        usual = 1 / (self._fps or DEFAULT_RATE)
+        usual, state = 1 / (self._fps or DEFAULT_FPS), self._state
         time = self.time(frame)
         clock = frame.index * usual if time is None else time
-        if self._clock is not None:
-            if clock <= self._clock:
-                clock = self._clock + usual
-            gap = clock - self._clock
-            self.interval = min(gap, self._gap_before or gap)
-            self.gap = self._gap_before = gap
-        self._clock = clock
+        if state.clock is not None:
+            if clock <= state.clock:
+                clock = state.clock + usual
+            gap = clock - state.clock
+            state.interval = min(gap, state.gap or gap)
+            state.gap = gap
+        state.clock = clock
         return clock
 
-    def _begin(self, detection: Detection, frame: Frame, clock: float) -> list[ObjectInFrame]:
-        time = self.time(frame)
+    def _begin(self, detection: Detection, frame: Frame) -> list[ObjectInFrame]:
+        """Start a track; its first sight counts by the share of tracks that were confirmed."""
+        state, time = self._state, self.time(frame)
         event = Event(EventKind.OBJECT, 0, frame.index, frame.index, time, time)
-        track = Track(event, detection, clock, self.interval, max(clock, self._settled_at))
-        track.evidence.solid = min(self.interval, self._min_duration) * self._experience.trust
-        self._tracks.append(track)
-        return self._record(track, detection, frame, clock)
+        trust = (1 + state.count) / (1 + state.count + state.dropped)
+        solid = min(self.interval, self._min_duration) * trust
+        confirmation = TrackConfirmation(detection.centroid, detection.centroid, solid)
+        track = Track(event, detection, self.clock, max(self.clock, state.settled_at), confirmation, self.interval)
+        state.tracks.append(track)
+        return self._record(track, frame)
 
-    def _record(self, track: Track, detection: Detection, frame: Frame, clock: float) -> list[ObjectInFrame]:
-        """Add a frame to a track; return what is known to be an object by that."""
-        regions = tuple(self._regions_of(detection))
-        one = ObjectInFrame(track.event.id, frame.index, self.time(frame), regions=regions, **vars(detection))
-        if track.event.id:
-            self._experience.learn(track.evidence, True)
-            track.add(one, _MOST_POINTS)
-            return [one]
-        if track.evidence.solid <= 0:
-            self._experience.judge(track.evidence, False)
+    def _record(self, track: Track, frame: Frame) -> list[ObjectInFrame]:
+        """Add the newest sight to a track; return the sights that are known to be of an object."""
+        state, last = self._state, track.last
+        one = ObjectInFrame(
+            track.event.id, frame.index, self.time(frame), regions=tuple(self._regions_of(last)), **vars(last)
+        )
+        if not track.event.id and track.confirmation.solid <= 0:
+            state.dropped += 1
             track.restart(one)
             return []
-        track.add(one, _MOST_POINTS)
+        track.add(one)
+        if track.event.id:
+            return [one]
         track.pending.append(one)
-        settling = clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
+        settling = self.clock < track.earliest - _EPSILON and track.seen < _LATEST * self._settling - _EPSILON
         least = self._min_duration - _EPSILON
-        if settling or track.seen < least or not track.evidence.suffices(least, self._starting):
+        if settling or track.seen < least or not track.confirmation.suffices(least, self._starting):
             return []
         if self._is_satellite(track):
             track.restart(one)
             return []
-        self._experience.judge(track.evidence, True)
-        self.count += 1
-        return track.confirm(self.count)
+        state.count += 1
+        return track.confirm(state.count)
 
     def _is_satellite(self, track: Track) -> bool:
-        """Whether a new object is a small one close to a confirmed one: a part of it that was torn off."""
+        """Whether a new track is small and close to a confirmed object: probably a part of it."""
         x, y, w, h = track.last.box
-        for other in self._tracks:
+        for other in self._state.tracks:
             if other.event.id == 0 or track.last.area > _SATELLITE_AREA * other.last.area:
                 continue
             left, top, width, height = other.last.box
@@ -314,20 +316,12 @@ class ObjectLinker:
         return names
 
     def _is_over(self, track: Track, clock: float) -> bool:
-        """Whether a track was out of sight too long; never if it was seen in the frame before, however long ago."""
-        limit = self._max_gap if track.host is None else self._max_hidden
+        """Whether a track was out of sight too long; never if it was seen in the frame before."""
+        limit = self._max_hidden if track.host else self._max_gap
         return clock - track.clock > max(limit, self.gap) + _EPSILON
 
     def _end(self, tracks: Sequence[Track]) -> None:
-        """Finish tracks; what they hide is lost with them, unless it comes back in time."""
         over = {id(track) for track in tracks}
-        for track in tracks:
-            if track.event.id == 0 or track.event.frames == 1:
-                self._experience.judge(track.evidence, False)
+        self._state.dropped += sum(track.event.id == 0 for track in tracks)
         self._done += [track.event for track in tracks if track.event.id]
-        self._tracks = [track for track in self._tracks if id(track) not in over]
-        for track in self._tracks:
-            if track.host is not None and id(track.host) in over:
-                track.host = None
-            elif track.anchor is not None and track.host is None and not any(t.host is track for t in self._tracks):
-                track.anchor = None
+        self._state.tracks = [track for track in self._state.tracks if id(track) not in over]

@@ -1,4 +1,4 @@
-"""Which object of a frame is which track; see `ObjectLinker` for the rules."""
+"""Assignment of the detections of a frame to the tracks."""
 
 from __future__ import annotations
 
@@ -11,61 +11,63 @@ from scipy.optimize import linear_sum_assignment
 from bgsub.events.detection import Detection, intersection
 from bgsub.events.track import Track
 
-_REACH, _YOUNG_REACH, _SLACK = 0.75, 2.0, 0.5  # of the diagonal, of a new object's diagonal, of the predicted way
+_REACH, _YOUNG_REACH, _SLACK = 0.75, 2.0, 0.5  # of the diagonal, of a new track's diagonal, of the predicted way
 _SIZE_RATIO = 5.0  # between two sights of an object
-_HIDDEN_SHARE = 0.3  # of an object that lies in another one where it is hidden
-_FRAGMENT_SHARE = 0.25  # of a hidden object's area that comes out
+_MERGED_SHARE = 0.3  # of an object's mask that lies in the one it has merged into
+_FRAGMENT_SHARE = 0.25  # of a merged object's area that a part must have
 
 
-def link(tracks: Sequence[Track], found: Sequence[Detection], clock: float) -> dict[int, int]:
-    """Return the index of the object that each track is at a second, by ``id()`` of the track.
+def assign(tracks: Sequence[Track], found: Sequence[Detection], clock: float) -> dict[int, int]:
+    """Return the index of the detection of each track that has one, by the index of the track.
 
-    Hides tracks in others where they merge, and brings them out where they split.
+    An overlap of the masks counts more than a small distance; `Track.host` and `Track.anchor` are updated.
     """
+    if not tracks:
+        return {}
     links: dict[int, int] = {}
-    free = [track for track in tracks if track.host is None]
-    for row, column in _assigned(_overlaps(free, found, clock)):
-        links[id(free[row])] = column
-    _split(tracks, links, found, clock)
-    rest = [track for track in tracks if id(track) not in links]
-    taken = set(links.values())
-    left = [index for index in range(len(found)) if index not in taken]
-    for row, column in _assigned(_nearness(rest, [found[index] for index in left], clock)):
-        links[id(rest[row])] = left[column]
-        rest[row].host = rest[row].anchor = None
+    rows_of = {track.event.id: row for row, track in enumerate(tracks) if track.event.id}
+    for track in tracks:
+        track.host = track.host if track.host in rows_of else 0
+    if found:
+        free = [row for row, track in enumerate(tracks) if not track.host]
+        _solve(_overlaps(tracks, found, clock), free, range(len(found)), links)
+        gains = _nearness(tracks, found, clock)
+        for row, track in enumerate(tracks):
+            if track.host:
+                gains[row] = _part_gains(track, tracks[rows_of[track.host]], found, clock, gains[row])
+        rest = [row for row in range(len(tracks)) if row not in links]
+        taken = set(links.values())
+        _solve(gains, rest, [column for column in range(len(found)) if column not in taken], links)
+    for row in links:
+        tracks[row].host = 0
     _merge(tracks, links, found, clock)
     return links
 
 
-def _assigned(gains: np.ndarray) -> list[tuple[int, int]]:
-    """Return rows and columns of the assignment with the largest sum of gains; pairs that gain nothing stay apart."""
-    if not gains.any():
-        return []
-    rows, columns = linear_sum_assignment(gains, maximize=True)
-    return [(int(row), int(column)) for row, column in zip(rows, columns, strict=True) if gains[row, column] > 0]
+def _solve(gains: np.ndarray, rows: Sequence[int], columns: Sequence[int], links: dict[int, int]) -> None:
+    """Add the assignment of some rows and columns with the largest sum of gains; pairs without gain stay apart."""
+    part = gains[np.ix_(rows, columns)]
+    for row, column in zip(*linear_sum_assignment(part, maximize=True), strict=True):
+        if part[row, column] > 0:
+            links[rows[row]] = columns[column]
 
 
 def _overlaps(tracks: Sequence[Track], found: Sequence[Detection], clock: float) -> np.ndarray:
-    """Return the intersection over union of tracks and objects, (n, m), float64."""
+    """Return the intersection over union of the masks, the larger of last and predicted place, (n, m), float64."""
     table: np.ndarray = np.zeros((len(tracks), len(found)))
-    if not table.size:
-        return table
     shifts = np.array([track.shift(clock) for track in tracks])
     boxes = np.array([track.last.box for track in tracks])
     others = np.array([one.box for one in found])
     moved = boxes + np.pad(shifts, ((0, 0), (0, 2)))
     for row, column in np.argwhere(_touching(boxes, others) | _touching(moved, others)):
         last, one = tracks[row].last, found[column]
-        shift = (int(shifts[row, 0]), int(shifts[row, 1]))
-        common = intersection(last, one)
-        if shift != (0, 0):
-            common = max(common, intersection(last, one, shift))
+        common = max(intersection(last, one), intersection(last, one, (int(shifts[row, 0]), int(shifts[row, 1]))))
         table[row, column] = common / (last.area + one.area - common)
     return table
 
 
 def _touching(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return which boxes, (n, 4) and (m, 4) of left, top, width, height, have pixels in common, (n, m), bool."""
+    """Return which boxes, (n, 4) and (m, 4), have pixels in common, (n, m), bool."""
     low = np.maximum(boxes[:, np.newaxis, :2], others[:, :2])
     high = np.minimum((boxes[:, :2] + boxes[:, 2:])[:, np.newaxis], others[:, :2] + others[:, 2:])
     touching: np.ndarray = (low < high).all(axis=2)
@@ -73,12 +75,10 @@ def _touching(boxes: np.ndarray, others: np.ndarray) -> np.ndarray:
 
 
 def _nearness(tracks: Sequence[Track], found: Sequence[Detection], clock: float) -> np.ndarray:
-    """Return 1 at the predicted centroid, falling to 0 at the gate, (n, m), float64; 0 for other sizes, too."""
-    if not tracks or not found:
-        return np.zeros((len(tracks), len(found)))
+    """Return 1 at the predicted centroid, falling to 0 at the gate, and 0 for other sizes, (n, m), float64."""
     places = np.array([track.predicted(clock) for track in tracks])
     reach = np.array([_YOUNG_REACH if track.event.frames == 1 else _REACH for track in tracks])
-    slack = np.array([_SLACK * track.speed * (clock - track.clock) for track in tracks])
+    slack = np.array([_SLACK * math.hypot(*track.velocity) * (clock - track.clock) for track in tracks])
     areas, other_areas = np.array([[track.last.area] for track in tracks]), np.array([one.area for one in found])
     diagonals = np.maximum([[track.last.diagonal] for track in tracks], [one.diagonal for one in found])
     ways = places[:, np.newaxis] - np.array([one.centroid for one in found])
@@ -88,53 +88,35 @@ def _nearness(tracks: Sequence[Track], found: Sequence[Detection], clock: float)
     return near
 
 
-def _split(tracks: Sequence[Track], links: dict[int, int], found: Sequence[Detection], clock: float) -> None:
-    """Give the parts that come out of a merged object to those that were hidden in it."""
-    hidden = [(track, track.host) for track in tracks if track.host is not None and id(track.host) in links]
-    if not hidden:
-        return
-    taken = set(links.values())
-    parts = [index for index in range(len(found)) if index not in taken]
-    gains: np.ndarray = np.zeros((len(hidden), len(parts)))
-    for row, (track, host) in enumerate(hidden):
-        for column, index in enumerate(parts):
-            one = found[index]
-            if one.area >= _FRAGMENT_SHARE * track.last.area and intersection(host.last, one):
-                gains[row, column] = 1 / (1 + math.dist(one.centroid, track.predicted(clock)))
-    for row, column in _assigned(gains):
-        track, host = hidden[row]
-        links[id(track)] = parts[column]
-        _exchange(track, host, links, found, clock)
-        track.host = track.anchor = None
-        if not any(other.host is host for other in tracks):
-            host.anchor = None
-
-
-def _exchange(first: Track, second: Track, links: dict[int, int], found: Sequence[Detection], clock: float) -> None:
-    """Swap the objects of two tracks where that fits their predicted places better."""
-    one, other = links[id(first)], links[id(second)]
-
-    def cost(track: Track, index: int) -> float:
-        return math.dist(track.predicted(clock), found[index].centroid)
-
-    if cost(first, other) + cost(second, one) < cost(first, one) + cost(second, other):
-        links[id(first)], links[id(second)] = other, one
+def _part_gains(track: Track, host: Track, found: Sequence[Detection], clock: float, gains: np.ndarray) -> np.ndarray:
+    """Return the gains of a track that has merged into `host`: parts of the host by the distance to the prediction."""
+    gains = gains.copy()
+    for column, one in enumerate(found):
+        if one.area >= _FRAGMENT_SHARE * track.last.area and intersection(host.last, one):
+            gains[column] = 1 + 1 / (1 + math.dist(one.centroid, track.predicted(clock)))
+    return gains
 
 
 def _merge(tracks: Sequence[Track], links: dict[int, int], found: Sequence[Detection], clock: float) -> None:
-    """Hide the confirmed objects that have become part of another one."""
-    owners = {links[id(track)]: track for track in tracks if id(track) in links}
-    for track in tracks:
-        if id(track) in links or track.host is not None or track.event.id == 0:
+    """Keep the confirmed objects that have become part of another one; release those that are alone again."""
+    owners = {column: tracks[row] for row, column in links.items() if tracks[row].event.id}
+    for row, track in enumerate(tracks):
+        if row in links or track.host or not track.event.id:
             continue
         shift = track.shift(clock)
-        for index, owner in owners.items():
-            common = max(intersection(track.last, found[index]), intersection(track.last, found[index], shift))
-            if common >= _HIDDEN_SHARE * track.last.area:
-                track.hold(clock)
-                owner.hold(clock)
-                track.host = owner
+        for column, owner in owners.items():
+            common = max(intersection(track.last, found[column]), intersection(track.last, found[column], shift))
+            if common >= _MERGED_SHARE * track.last.area:
+                track.freeze(clock)
+                owner.freeze(clock)
+                track.host = owner.event.id
                 break
+    ids = {track.event.id: track for track in tracks}
     for track in tracks:
-        if track.host is not None and track.host.host is not None:
-            track.host = track.host.host
+        if track.host:
+            host = ids.get(track.host)
+            track.host = 0 if host is None else host.host or track.host
+    hosts = {track.host for track in tracks}
+    for track in tracks:
+        if not track.host and not (track.event.id and track.event.id in hosts):
+            track.anchor = None

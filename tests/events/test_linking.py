@@ -158,7 +158,7 @@ def test_a_cut_ends_all_objects():
 
 
 def test_an_object_that_stays_has_a_bounded_track(monkeypatch):
-    monkeypatch.setattr("bgsub.events.linking._MOST_POINTS", 16)
+    monkeypatch.setattr("bgsub.events.track._MOST_POINTS", 16)
     events, objects = link([[(10, 10, 8, 8)]] * 203)
     event = events[0]
     assert event.frames == len(objects) == 203

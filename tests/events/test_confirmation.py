@@ -1,0 +1,92 @@
+"""What flickers in place is no object; what looks like itself or goes its way is one, however small or slow."""
+
+import numpy as np
+import pytest
+from event_scenes import RATE, frame_of, linked, separated, walk
+
+from bgsub.events import ObjectLinker
+from bgsub.events.track import TrackConfirmation
+
+SHAPE = (120, 160)
+LENGTH = 300
+
+
+def leaves(rng, count=30):
+    """Masks of leaves in the wind: at each of some places there is something half of the time, each time another."""
+    places = rng.integers((0, 0), (SHAPE[0] // 2 - 16, SHAPE[1] - 16), (count, 2))
+    for _ in range(LENGTH):
+        mask = np.zeros(SHAPE, np.uint8)
+        for y, x in places[rng.random(count) < 0.5]:
+            top, left = rng.integers(0, 8, 2)
+            height, width = rng.integers(3, 9, 2)
+            mask[y + top : y + top + height, x + left : x + left + width] = 255
+        yield mask
+
+
+def found(boxes, seed=0, wind=True, phase="tracking"):
+    """Events of an object at these boxes, None where it is not there, and of the leaves above it."""
+    rng = np.random.default_rng(seed)
+    linker, events = ObjectLinker(RATE), []
+    for index, (leaf, box) in enumerate(zip(leaves(rng), boxes, strict=True)):
+        mask = leaf if wind else np.zeros_like(leaf)
+        if box is not None:
+            x, y, w, h = box
+            mask[y : y + h, x : x + w] = 255
+        linker.update(frame_of(index, shape=SHAPE), separated(mask, y=() if phase == "start" else (0.0,)))
+        events += linker.take_finished()
+    return events + linker.finish()
+
+
+@pytest.mark.parametrize("phase", ["start", "tracking"])
+@pytest.mark.parametrize("seed", range(3))
+def test_leaves_are_no_objects(seed, phase):
+    assert len(found([None] * LENGTH, seed, phase=phase)) <= 2
+
+
+@pytest.mark.parametrize("wind", [False, True])
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        walk((10, 80), (0.4, 0), LENGTH, (10, 24)),
+        walk((10, 80), (0.05, 0), LENGTH, (10, 24)),
+        [None] * 100 + walk((60, 80), (0, 0), LENGTH - 100, (10, 24)),
+        walk((5, 90), (0.3, 0), LENGTH, (3, 5)),
+        [None] * 200 + walk((0, 80), (8, 0), 18, (30, 16)) + [None] * (LENGTH - 218),
+    ],
+    ids=["walks", "slow", "stands", "small and far", "fast"],
+)
+def test_whoever_is_there_is_an_object_beside_the_leaves(boxes, wind):
+    below = [event for event in found(boxes, wind=wind) if event.peak_box[1] >= SHAPE[0] // 2 + 10]
+    assert len(below) == 1
+    seen = [index for index, box in enumerate(boxes) if box is not None]
+    assert (below[0].start_frame, below[0].end_frame) == (seen[0], seen[-1])
+
+
+def test_while_the_model_starts_only_what_goes_its_way_is_an_object():
+    assert found(walk((60, 80), (0, 0), LENGTH, (10, 24)), wind=False, phase="start") == []
+    (event,) = found(walk((10, 80), (0.4, 0), LENGTH, (10, 24)), wind=False, phase="start")
+    assert event.start_frame == 0
+
+
+def test_whoever_still_stands_there_when_the_start_is_over_was_there_all_the_time():
+    boxes = [[(20, 10, 8, 12)]] * 30  # the start lasts four frames
+    (event,), objects = linked(ObjectLinker(RATE), boxes)
+    assert (event.start_frame, event.frames, len(objects)) == (0, 30, 30)
+
+
+@pytest.mark.parametrize("fps", [25, 2, 1 / 3])
+def test_leaves_are_none_at_any_rate(fps):
+    linker, events = ObjectLinker(), 0
+    for index, mask in enumerate(leaves(np.random.default_rng(1))):
+        linker.update(frame_of(index, fps, SHAPE), separated(mask, y=(0.0,) if index >= 50 else ()))
+        events += len(linker.take_finished())
+    assert events + len(linker.finish()) <= 6
+
+
+@pytest.mark.parametrize(("steps", "expected"), [([(2, 0)] * 9, 9), ([(2, 0), (-2, 0)] * 5, 0)])
+def test_equal_steps_count_and_steps_to_and_fro_do_not(steps, expected):
+    confirmation, place = TrackConfirmation((0.0, 0.0), (0.0, 0.0)), np.zeros(2)
+    for step in steps:
+        place = place + step
+        confirmation.add(tuple(place), 0.0, 0.04, 0.0)
+    assert confirmation.motion == pytest.approx(expected)
