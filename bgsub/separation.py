@@ -101,7 +101,7 @@ class Separation:
         """How sure each pixel is to be foreground, (h, w) float32 in [0, 1]: for a threshold of one's own.
 
         The mean over the square of the vote of how far residuals reach beyond their pixel's limit (none 0, at the
-        limit 0.5, far beyond 1; see `bgsub.scene.soft_vote`). The mask decides the side: above 0.5 where it says
+        limit 0.5, far beyond 1; see `bgsub.scene.frame_result`). The mask decides the side: above 0.5 where it says
         foreground and nowhere else, whatever vote, shadows and least areas made of the residuals. It ranks pixels and
         is not calibrated. Made at the first access; without a `soft_vote`, 1 on the foreground and 0 elsewhere.
         """

@@ -1,4 +1,4 @@
-"""Print the ablation table: F per condition with everything on and with each mechanism off, milliseconds per frame.
+"""Print the ablation table: F per condition with all mechanisms on and with each one off, milliseconds per frame.
 
 A switch is "label:name=value,...": the settings that turn one mechanism off. Usage:
 python scripts/ablation.py DIR... [--synthetic] [--switch "no shadows:shadows=off"]; without --switch, all of SWITCHES.
@@ -7,10 +7,9 @@ python scripts/ablation.py DIR... [--synthetic] [--switch "no shadows:shadows=of
 from __future__ import annotations
 
 import click
-from stress import print_grid, rows_of, sources
+from stress import Run, parse_settings, print_grid, rows_of, sources
 
 from bgsub.errors import BgsubError, ParameterError
-from bgsub.evaluation.conditions import grid
 
 SWITCHES: dict[str, dict[str, object]] = {
     "no light": {"light": False},
@@ -33,7 +32,7 @@ def parse_switch(text: str) -> tuple[str, dict[str, object]]:
     label, colon, settings = text.partition(":")
     if not colon or not label.strip():
         raise ParameterError(f"switch must be label:name=value,..., got {text!r}")
-    return label.strip(), grid.parse_settings(settings.split(","))
+    return label.strip(), parse_settings(settings.split(","))
 
 
 @click.command()
@@ -43,10 +42,10 @@ def parse_switch(text: str) -> tuple[str, dict[str, object]]:
 def main(switches, settings, jobs, json_path, **chosen) -> None:
     """Print F per condition with all mechanisms on and with each one off."""
     try:
-        common = grid.parse_settings(settings)
+        common = parse_settings(settings)
         off = dict(map(parse_switch, switches)) if switches else SWITCHES
-        runs = [grid.Run("all on", settings=common)]
-        runs += [grid.Run(label, settings={**common, **changed}) for label, changed in off.items()]
+        runs = [Run("all on", settings=common)]
+        runs += [Run(label, settings={**common, **changed}) for label, changed in off.items()]
         print_grid(rows_of(**chosen), runs, jobs, json_path)
     except BgsubError as error:
         raise click.ClickException(str(error)) from None

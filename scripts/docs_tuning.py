@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from conditions import derive
 
 from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
-from bgsub.evaluation.conditions import derive
 from bgsub.evaluation.metrics import MOVING, STATIC, Confusion, confusion
-from bgsub.evaluation.overlay import error_image
 from bgsub.evaluation.sequences import SceneSequence
+from bgsub.evaluation.sheet import error_image
 from bgsub.synthetic import scene
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "pictures"
@@ -38,7 +38,7 @@ class Case:
     values: tuple[Any, ...]  # three, or two beside the true mask
     place: str
     options: dict[str, Any] = field(default_factory=dict)  # of the scene
-    condition: str = "unchanged"  # see bgsub.evaluation.conditions
+    condition: str = "unchanged"  # see conditions.py
     others: dict[str, Any] = field(default_factory=dict)  # parameters that all the values are tried with
     skip: int = 0  # frames of the scene before the first one that is seen
     scored: int = 60  # frames that are seen before the first one that is scored

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.tracking import _self_tuned_kernels, cold_start, pace, self_tuned
-from bgsub.tracking.line_search import ARMIJO
-from bgsub.tracking.step import FLOOR, IN_SPAN
+from bgsub.tracking import _self_tuned_kernels, self_tuned, tuning
+from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 
 
 def predict(U, V, momentum: float, C):
@@ -97,7 +96,7 @@ class SelfTuned:
         self.U, self.V, self.Z = U, np.zeros((m, k)), np.zeros((len(index), k))
         self.C, self.s = np.zeros((k, k)), np.zeros(m)
         self.index, self.surrogate, self.forgetting, self.own_scales = index, surrogate, forgetting, own_scales
-        self.most = min(1 / (pace._SAMPLES * k), pace._MOST)
+        self.most = min(1 / (tuning._SAMPLES * k), tuning._MOST)
         self.w = self.most / 2 if forgetting is None else forgetting
         self.momentum, self.objective, self.taken = 0.0, (0.0, 0.0), False
         self.size, self.seen = 0.0, 0.0
@@ -131,14 +130,14 @@ class SelfTuned:
     def press(self, x, share: float) -> None:
         """Keep the scales below the bound of a cold start."""
         self.seen += share
-        if self.size and self.seen < cold_start._HOLDS:
-            self.size += cold_start._RATE * (np.sqrt(np.mean(x**2) / share) - self.size)
-            first, last = cold_start._FIRST, cold_start._LAST
-            bound = self.size * first * (last / first) ** min(self.seen / cold_start._SHRINKS, 1)
+        if self.size and self.seen < tuning._HOLDS:
+            self.size += tuning._RATE * (np.sqrt(np.mean(x**2) / share) - self.size)
+            first, last = tuning._FIRST, tuning._LAST
+            bound = self.size * first * (last / first) ** min(self.seen / tuning._SHRINKS, 1)
             self.s = np.minimum(self.s, bound)
             usual = np.median(self.s[self.index]) / bound
-            self.size *= usual >= cold_start._FOUND
-            self.momentum *= usual < cold_start._PRESSED
+            self.size *= usual >= tuning._FOUND
+            self.momentum *= usual < tuning._PRESSED
 
     def learn(self, x, a) -> None:
         """Predict, fit, step, follow."""
@@ -157,12 +156,12 @@ class SelfTuned:
         along = V @ y
         length = np.linalg.norm(e) * np.linalg.norm(along)
         agreement = e @ along / length if length > 0 else 0.0
-        gain = pace._GAIN * w if self.forgetting is None else 0.0
+        gain = tuning._GAIN * w if self.forgetting is None else 0.0
         keep = 1 - gain * (1 - self.momentum)
         self.U, self.V, self.C, z, self.objective, self.taken = step(P, V, C, y, e, cost, w, share, keep, gain)
         if self.forgetting is None:
             i = self.index
             gained, self.Z = sense(self.Z, P[i], omega * r, omega, y, z, P.T @ e, w if self.taken else 0.0)
             self.momentum = float(np.clip(self.momentum + w / self.most * agreement, 0, 1))
-            change = np.clip(pace._HYPER * gained / len(y), -w, pace._LIMIT)
-            self.w = float(np.clip(w * np.exp(change) * surprise, pace._LEAST, self.most))
+            change = np.clip(tuning._HYPER * gained / len(y), -w, tuning._LIMIT)
+            self.w = float(np.clip(w * np.exp(change) * surprise, tuning._LEAST, self.most))

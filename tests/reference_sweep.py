@@ -14,8 +14,8 @@ from bgsub.scene import _engine_kernels
 from bgsub.scene._engine_kernels import FrameArrays, Outputs
 from bgsub.scene._engine_kernels import Look as KernelLook
 from bgsub.scene.background import TrackedBackground
-from bgsub.scene.engine import Canvas, NumbaEngine, Shot
-from bgsub.scene.engine import Swept as EngineSwept
+from bgsub.scene.engine import FrameBuffers, FrameInput, SweepEngine
+from bgsub.scene.engine import SweepResult as EngineResult
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking import _step_kernels
 from bgsub.tracking.basis import Cost, Visit
@@ -41,7 +41,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Swept:
+class SweepResult:
     """Everything that one sweep makes."""
 
     V: np.ndarray
@@ -58,7 +58,7 @@ def numbers(m: int, block: int, period: int):
     return np.arange(m) // block % period
 
 
-def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, cost_scale, block, look: Look) -> Swept:
+def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, cost_scale, block, look: Look) -> SweepResult:
     """Step the blocks of number `turn` and compare a frame with ``V c``.
 
     V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, sigma, cost_scale (n,); `block` in entries. Where
@@ -78,7 +78,7 @@ def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, cost_scale, blo
     d = np.sqrt(np.sum(r.reshape(-1, look.channels) ** 2, axis=1))
     limit = np.maximum(look.threshold, look.factor * sigma)
     products = np.concatenate([V.T @ influence, [influence @ influence, cost, np.count_nonzero(d > limit)]])
-    return Swept(V, np.where(visited, influence, e), low_rank, d, limit, d > limit, products)
+    return SweepResult(V, np.where(visited, influence, e), low_rank, d, limit, d > limit, products)
 
 
 def settle(V, e, G, block, newest):
@@ -126,7 +126,7 @@ class Case:
         self.cost_scale = rng.uniform(0.3, 1, n).astype(F)
         self.look = Look(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
 
-    def swept(self, *bands):
+    def result(self, *bands):
         """Return stack, products, and d, picture, over of the kernel, run on bands that begin at these blocks."""
         n, look, s = self.n, self.look, self.look.surrogate
         stack, d, over = self.stack.copy(), np.full(n, -1, F), np.full(n, 9, np.uint8)
@@ -171,14 +171,14 @@ class SmallStep:
 
 
 def tracked(frames, rank, one_pass=True, **parameters):
-    """Return a tracked background that knows the first half of the frames, (n, h, w, c), and an empty canvas."""
+    """Return a tracked background that knows the first half of the frames, (n, h, w, c), and an empty buffers."""
     form = FrameFormat.of(frames[0])
     background = TrackedBackground(form, SubtractorParameters(rank=rank, subset=400, **parameters))
     X = frames[: len(frames) // 2].reshape(-1, form.size).astype(float) / form.pixels_full
     _, _, components = np.linalg.svd(X, full_matrices=False)
     background.tracker.initialise(components[:rank], X @ components[:rank].T)
     background.one_pass = one_pass
-    return background, Canvas(form)
+    return background, FrameBuffers(form)
 
 
 def seen_by(frames, rank, one_pass, events=(), **parameters):
@@ -187,17 +187,17 @@ def seen_by(frames, rank, one_pass, events=(), **parameters):
     Events: pixels that are "hidden" in some frames, some "frozen" frames (the learning rate 0), a "fast" one, and one
     after which a part of the frame is "absorbed".
     """
-    background, canvas = tracked(frames, rank, one_pass, **parameters)
+    background, buffers = tracked(frames, rank, one_pass, **parameters)
     h, w, _ = frames[0].shape
     part = np.zeros((h, w), np.uint8)
     part[h // 4 : h // 2 + 1, : w // 2 + 1] = 1
     sigma = np.full((h, w), 0.02, F)
     for i, pixels in enumerate(frames[len(frames) // 2 :]):
-        canvas.turn()
+        buffers.turn()
         hidden = part if "hidden" in events and i % 5 == 2 else None
-        compared = background.separate(Shot(pixels, hidden, sigma, *LIMITS), canvas)
-        assert compared.candidates == np.count_nonzero(canvas.over)
-        yield canvas.picture.astype(float), canvas.residual.copy(), canvas.over.copy()
+        compared = background.separate(FrameInput(pixels, hidden, sigma, *LIMITS), buffers)
+        assert compared.candidates == np.count_nonzero(buffers.over)
+        yield buffers.picture.astype(float), buffers.residual.copy(), buffers.over.copy()
         if not ("frozen" in events and i % 7 == 3):
             background.learn(compared.influence, 0.3 if "fast" in events and i == 4 else None)
         if "absorbed" in events and i == len(frames) // 4:
@@ -230,10 +230,10 @@ def learned(monkeypatch, period, look=None):
     """
     small_blocks(monkeypatch, period, 1000)
     frames = planted((9, 16, 2), F, 40, 3, 3)
-    background, canvas = tracked(frames, 3)
+    background, buffers = tracked(frames, 3)
     for pixels in frames[20:]:
-        canvas.turn()
-        compared = background.separate(Shot(pixels, None, np.zeros((9, 16), F), *LIMITS), canvas)
+        buffers.turn()
+        compared = background.separate(FrameInput(pixels, None, np.zeros((9, 16), F), *LIMITS), buffers)
         if look is not None:
             look(background)
         background.learn(compared.influence, 0.3)
@@ -244,11 +244,11 @@ def drift(monkeypatch, rank, period, n, rate=None):
     """Return a tracker after n frames, and how far its basis ever was from an orthonormal one."""
     small_blocks(monkeypatch, period)
     frames = planted((24, 31, 3), F, 60, 1)
-    background, canvas = tracked(frames, rank)
+    background, buffers = tracked(frames, rank)
     worst = 0.0
     for i in range(n):
-        canvas.turn()
-        compared = background.separate(Shot(frames[i % 60], None, np.zeros((24, 31), F), *LIMITS), canvas)
+        buffers.turn()
+        compared = background.separate(FrameInput(frames[i % 60], None, np.zeros((24, 31), F), *LIMITS), buffers)
         background.learn(compared.influence, rate)
         if i % 9 == 0 or i == n - 1:
             U = basis_of(background.tracker)
@@ -265,42 +265,53 @@ def basis_of(tracker):
 
 
 class DenseEngine:
-    """The twin of `bgsub.scene.engine.NumbaEngine`: `sweep` as above, in float64, a block as large."""
+    """The twin of `bgsub.scene.engine.SweepEngine`: `sweep` as above, in float64, a block as large."""
 
     def __init__(self, frames, rank, threads):
-        self._frames, self.block = frames, NumbaEngine(frames, rank, threads).block
+        self._frames, self.block = frames, SweepEngine(frames, rank, threads).block
 
-    def sweep(self, sweep_, shot, scale, kept, canvas):
+    def sweep(self, sweep_, frame_input, scale, kept, buffers):
         """Do what `SweepEngine.sweep` says."""
         stack, G, c, _, turn = sweep_.visit
-        k, m, hidden = len(c), shot.pixels.size, np.zeros(shot.sigma.size) if shot.hidden is None else shot.hidden
-        before = canvas.picture if canvas.before is None else canvas.before
+        k, m = len(c), frame_input.pixels.size
+        hidden = np.zeros(frame_input.sigma.size) if frame_input.hidden is None else frame_input.hidden
+        before = buffers.picture if buffers.before is None else buffers.before
         model = stack[:k, :m].T.astype(float), stack[k, :m].astype(float), G.astype(float), c.astype(float), turn
-        arrays = (np.asarray(a, float).reshape(-1) for a in (before, hidden, shot.pixels, shot.sigma, scale))
+        arrays = (
+            np.asarray(a, float).reshape(-1) for a in (before, hidden, frame_input.pixels, frame_input.sigma, scale)
+        )
         kind, mu, p = sweep_.cost
         surrogate = Surrogate({code: name for name, code in CODES.items()}[len(kind)], float(mu), float(p))
         block = self.block * self._frames.channels
-        swept = sweep(*model, kept, *arrays, block, self._look(shot, surrogate))
-        stack[:k, :m], stack[k, :m] = swept.V.T, swept.e
-        self._paint(swept.low_rank, swept.d, swept.over, canvas)
-        return EngineSwept(swept.products[:-2], float(swept.products[-2]), int(swept.products[-1]))
+        result = sweep(*model, kept, *arrays, block, self._look(frame_input, surrogate))
+        stack[:k, :m], stack[k, :m] = result.V.T, result.e
+        self._paint(result.low_rank, result.d, result.over, buffers)
+        return EngineResult(result.products[:-2], float(result.products[-2]), int(result.products[-1]))
 
-    def compare(self, low_rank, shot, canvas):
+    def compare(self, low_rank, frame_input, buffers):
         """Do what `SweepEngine.compare` says."""
-        look = self._look(shot, None)
-        r = (look.scale * shot.pixels.reshape(-1).astype(float) - low_rank).reshape(-1, look.channels)
+        look = self._look(frame_input, None)
+        r = (look.scale * frame_input.pixels.reshape(-1).astype(float) - low_rank).reshape(-1, look.channels)
         d = np.sqrt(np.sum(r**2, axis=1))
-        over = d > np.maximum(look.threshold, look.factor * shot.sigma.reshape(-1))
-        self._paint(low_rank, d, over, canvas)
+        over = d > np.maximum(look.threshold, look.factor * frame_input.sigma.reshape(-1))
+        self._paint(low_rank, d, over, buffers)
         return np.count_nonzero(over)
 
-    def _look(self, shot, surrogate):
+    def _look(self, frame_input, surrogate):
         full = self._frames.pixels_full
-        return Look(surrogate, 1 / full, self._frames.channels, full, 0.0, float(shot.threshold), float(shot.factor))
+        return Look(
+            surrogate,
+            1 / full,
+            self._frames.channels,
+            full,
+            0.0,
+            float(frame_input.threshold),
+            float(frame_input.factor),
+        )
 
-    def _paint(self, low_rank, d, over, canvas):
+    def _paint(self, low_rank, d, over, buffers):
         picture = self._frames.pixels_full * np.asarray(low_rank, float)
-        if canvas.picture.dtype == np.uint8:
+        if buffers.picture.dtype == np.uint8:
             picture = np.floor(np.clip(picture, 0, 255) + 0.5)
-        canvas.picture[:] = picture.reshape(canvas.picture.shape)
-        canvas.residual[:], canvas.over[:] = d.reshape(canvas.residual.shape), over.reshape(canvas.over.shape)
+        buffers.picture[:] = picture.reshape(buffers.picture.shape)
+        buffers.residual[:], buffers.over[:] = d.reshape(buffers.residual.shape), over.reshape(buffers.over.shape)

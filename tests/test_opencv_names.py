@@ -224,7 +224,7 @@ def test_an_interrupted_restart_leaves_nothing_of_before(monkeypatch, tmp_path):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("bgsub.subtractor.subtractor.Scenes.view", interrupt)
+        patch.setattr("bgsub.subtractor.subtractor.SceneManager.view", interrupt)
         with pytest.raises(KeyboardInterrupt):
             subtractor.apply(FRAME[:10])
     assert subtractor.getBackgroundImage() is None

@@ -164,7 +164,7 @@ def leaves(state, path=()):
 
 LEARNED = {
     "segmenter/noise": {"sigma", "numbers"},
-    "segmenter/familiar": {"share", "samples", "frame"},
+    "segmenter/sample_memory": {"share", "samples", "frame"},
     "segmenter/shadows": {"outline"},
     "objects": {"age", "anchor", "support", "numbers"},
 }
@@ -220,9 +220,9 @@ DAMAGE = {
     "points on the border": ("stabiliser/registration/fine/best", lambda best: best * 0),
     "negative ages of the reference": ("stabiliser/age", lambda age: age - 1000),
     "a negative count of frames": ("segmenter/noise/numbers", lambda numbers: -2 - numbers),
-    "samples of more frames than there are": ("segmenter/familiar/frame", lambda frame: frame + 1e300),
+    "samples of more frames than there are": ("segmenter/sample_memory/frame", lambda frame: frame + 1e300),
     "more lit outline than outline": ("segmenter/shadows/outline", lambda outline: outline[:, ::-1] + [1, 0]),
-    "patience below nothing": ("calm", np.negative),
+    "patience below nothing": ("light_trigger", np.negative),
 }
 
 

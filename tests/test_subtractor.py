@@ -7,7 +7,7 @@ import pytest
 import bgsub
 from bgsub import BackgroundSubtractor, ParameterError, SinkError, SourceError
 from bgsub.evaluation import Confusion, confusion
-from bgsub.storage import array_file, model_file
+from bgsub.storage import array_file
 from bgsub.synthetic import scene
 
 QUICK = {"start_frames": 10, "subset": 500}
@@ -140,9 +140,9 @@ def test_learning_rates():
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 20)
     before, sigma = subtractor.tracker.components_.copy(), subtractor._scenes.model.segmenter.noise.sigma.copy()
-    familiar = subtractor._scenes.model.segmenter.familiar.state()
+    familiar = subtractor._scenes.model.segmenter.sample_memory.state()
     subtractor.apply(255 - next(frames), learningRate=0)
-    for name, value in subtractor._scenes.model.segmenter.familiar.state().items():
+    for name, value in subtractor._scenes.model.segmenter.sample_memory.state().items():
         np.testing.assert_array_equal(value, familiar[name])
     np.testing.assert_array_equal(subtractor.tracker.components_, before)
     np.testing.assert_array_equal(subtractor._scenes.model.segmenter.noise.sigma, sigma)
@@ -234,12 +234,9 @@ def test_model_files_that_are_none(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(SourceError, match="is not a bgsub model"):
         BackgroundSubtractor.load(tmp_path / "other.npz")
-    np.savez(tmp_path / "old.npz", kind=np.array("bgsub model, version 3"), parameters=np.array("{}"))
-    with pytest.raises(SourceError, match="is not a bgsub model of version 7: another version of bgsub made it"):
-        BackgroundSubtractor.load(tmp_path / "old.npz")
     array_file.write(tmp_path / "five.npz", array_file.Kind("model", 5), {}, {"segmenter": {"sigma": np.zeros(3)}})
     with pytest.raises(
-        SourceError, match="is not a bgsub model of version 7: another version of bgsub made it"
+        SourceError, match="is not a bgsub model of version 7: another version of bgsub wrote it"
     ) as told:
         BackgroundSubtractor.load(tmp_path / "five.npz")
     assert "\n" not in str(told.value)
@@ -351,10 +348,10 @@ def test_a_damaged_model_is_named(tmp_path):
     subtractor, frames = BackgroundSubtractor(**QUICK), still()
     feed(subtractor, frames, 12)
     header, state = subtractor.snapshot()
-    model_file.write(tmp_path / "damaged.npz", header, {**state, "background": np.zeros((2, 2), np.uint8)})
+    array_file.write_model(tmp_path / "damaged.npz", header, {**state, "background": np.zeros((2, 2), np.uint8)})
     with pytest.raises(SourceError, match=r"damaged.npz is a damaged bgsub model: background must be uint8"):
         BackgroundSubtractor.load(tmp_path / "damaged.npz")
-    model_file.write(tmp_path / "other.npz", {"format": None}, {})
+    array_file.write_model(tmp_path / "other.npz", {"format": None}, {})
     with pytest.raises(SourceError, match="is a damaged bgsub model"):
         BackgroundSubtractor.load(tmp_path / "other.npz")
 

@@ -17,8 +17,7 @@ from bgsub.cli.origins import Setting, setting_of
 from bgsub.cli.settings import METHOD_PARAMETERS, Command, CommandOfItself, apply, commands, files, load, long_names
 from bgsub.cli.settings_files import FILE_NAME, METHOD, Settings
 from bgsub.errors import SinkError, did_you_mean
-from bgsub.storage.atomic import telling
-from bgsub.storage.lasting import sync_file, sync_folder
+from bgsub.storage.durable_io import as_sink_error, sync_file, sync_folder
 
 _SECRET = "***"  # in place of what nobody should read over the shoulder
 
@@ -191,7 +190,7 @@ def _write_template(path: Path, tables: dict[str, list[Row]]) -> None:
     except OSError as error:
         raise SinkError(f"'{path}' cannot be written: {error.strerror or error}") from None
     try:
-        with telling(path):
+        with as_sink_error(path):
             with file:
                 file.write(text)
             sync_file(path)

@@ -46,23 +46,23 @@ def demo(output: Path, scene: str, duration: Timecode, seed: int, quiet: bool) -
     and strip.png (input, background and mask of the busiest frame), and prints how well the masks agree with the
     exact ones.
     """
-    from bgsub.evaluation.referee import Referee  # noqa: PLC0415 - it brings OpenCV along
+    from bgsub.evaluation.online_scorer import OnlineScorer  # noqa: PLC0415 - it imports OpenCV
     from bgsub.video.sinks.base import prepare_folder  # noqa: PLC0415 - as above
     from bgsub.video.sinks.images import write_image  # noqa: PLC0415 - as above
 
     strip = output / "strip.png"
     prepare_folder(output)  # before the work of making the scene
     made = synthetic.scene(scene, size=_SIZE, length=duration.in_frames(synthetic.Scene.fps) or 1, seed=seed)
-    referee = Referee(made)
-    with referee.source as source:
+    scorer = OnlineScorer(made)
+    with scorer.source as source:
         source.name = f"scene '{scene}'"
         outputs = video.create_sinks(output, ["mask.mkv", "panel.mp4", "input.mp4"], source)
         subtractor = bgsub.BackgroundSubtractor(fps=float(made.fps))
-        result = run_pipeline(source, subtractor, outputs, Telling(quiet, observer=referee))
+        result = run_pipeline(source, subtractor, outputs, Telling(quiet, observer=scorer))
     check_whole(result, ends=True)
-    picture = referee.strip()
+    picture = scorer.strip()
     if picture is None:
         raise click.ClickException("no frame was processed, so there is no picture to write")
     write_image(strip, picture)
     if not (quiet or Reporting.of().json):
-        click.echo(f"against the exact masks: {referee.verdict()}; one frame of it: {strip}")
+        click.echo(f"against the exact masks: {scorer.text()}; one frame of it: {strip}")

@@ -53,9 +53,9 @@ def reconcile(context: click.Context) -> None:
     fps = context.params.get("fps")
     if model is None or not (others or fps):
         return
-    from bgsub.storage.model_file import read_parameters  # noqa: PLC0415 - it brings NumPy along
+    from bgsub.storage.array_file import read_model_parameters  # noqa: PLC0415 - it imports NumPy
 
-    stored = read_parameters(model)
+    stored = read_model_parameters(model)
     own_fps = stored.get("fps", fps) * context.params.get("every", 1)
     if fps and not math.isclose(fps, own_fps):
         what = "keeps its seconds, of %g frames: --fps %g holds for times and outputs only"

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from bgsub.cli.config import toml
 from bgsub.cli.settings_files import canonical, read_file
 from bgsub.errors import ParameterError
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 
 
 class _Statement(NamedTuple):

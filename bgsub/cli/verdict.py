@@ -18,7 +18,7 @@ from bgsub.errors import (
 )
 from bgsub.jobs.interrupts import INTERRUPTED, name_of, stopped_by
 from bgsub.numerics.memory import is_lack_of_memory
-from bgsub.storage.atomic import DISK_FAILURES
+from bgsub.storage.durable_io import DISK_FAILURES
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
 READER_GONE = 141  # what a shell says of a program that SIGPIPE ended

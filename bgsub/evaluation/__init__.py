@@ -1,9 +1,8 @@
-"""Scores against exact masks: changedetection.net metrics, sequences and side-by-side runs.
+"""Scores against ground truth: metrics of changedetection.net, sequences, comparison of methods.
 
-`find_sequences` finds the sequences of a data set. `evaluate` runs a method on one, `score_results` scores
-masks on disk; both give a `Score`, and `compare` and `compare_results` do the same for many sequences.
-`summarise` averages scores over videos and categories as changedetection.net does; `format_table`,
-`format_json`, `write_csv` and `Sheet` show them.
+`find_sequences` finds the sequences of a data set. `evaluate` runs a method on one, `score_results` scores stored
+masks; both return a `Score`, and `compare` and `compare_results` do the same for many sequences. `summarise` averages
+scores over videos and categories; `format_table`, `format_json`, `write_csv` and `Sheet` present them.
 """
 
 from bgsub._lazy_exports import lazy_exports

@@ -1,4 +1,4 @@
-"""The methods that are compared: this package and OpenCV's subtractors, all with their defaults."""
+"""The methods to compare: this package, OpenCV's subtractors and bgslibrary's, with default settings."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 OPENCV_METHODS = ("mog2", "knn", "cnt", "gmg", "gsoc", "lsbp", "mog")
 METHODS = ("bgsub", *OPENCV_METHODS)
-"""Names for `make_method`; those after ``knn`` need OpenCV's extra modules (opencv-contrib-python)."""
+"""Names for `make_method`; the names after ``knn`` need opencv-contrib-python."""
 
 _PYBGS = {"subsense": "SuBSENSE", "vibe": "ViBe", "sigmadelta": "SigmaDelta"}
 LIBRARY_METHODS = tuple(_PYBGS)
-"""More names for `make_method`: methods of bgslibrary, which need pybgs."""
+"""Names of bgslibrary's methods for `make_method`, which need pybgs."""
 
 
 class Method(Protocol):
@@ -27,7 +27,7 @@ class Method(Protocol):
 
 
 def make_method(name: str) -> Method:
-    """Return a fresh method with its default settings.
+    """Return a new method with default settings.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def make_method(name: str) -> Method:
     ParameterError
         If there is no such method.
     DependencyError
-        If it needs OpenCV's extra modules or pybgs and they are not installed.
+        If OpenCV's extra modules or pybgs are needed and missing.
 
     Examples
     --------
@@ -69,13 +69,13 @@ def _from_pybgs(name: str) -> Any:
 
 
 def _from_opencv(name: str) -> Any:
-    from bgsub._opencv import cv2  # noqa: PLC0415 - the command line knows the names without it
+    from bgsub._opencv import cv2  # noqa: PLC0415 - the command line needs only the names
 
     constructor = f"createBackgroundSubtractor{name.upper()}"
     home = cv2 if name in ("mog2", "knn") else getattr(cv2, "bgsegm", None)
     if not hasattr(home, constructor):
         raise DependencyError(
-            f"{name} needs OpenCV's extra modules, which OpenCV {cv2.__version__} here lacks; "
-            "install opencv-contrib-python in the place of opencv-python"
+            f"{name} needs OpenCV's extra modules, which the installed OpenCV {cv2.__version__} does not have; "
+            "replace opencv-python by opencv-contrib-python"
         )
     return getattr(home, constructor)()

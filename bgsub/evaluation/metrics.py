@@ -17,20 +17,19 @@ CODES = (STATIC, SHADOW, OUTSIDE, UNKNOWN, MOVING)
 
 @dataclass(frozen=True)
 class Confusion:
-    """Pixels by what they are and what they were called; confusions of frames add up with ``+``.
+    """Numbers of true and false positives and negatives; ``+`` adds those of several frames.
 
-    A ratio without anything to divide by is nan: the recall where nothing moves, the precision where
-    nothing was marked, the F-measure where both hold. The F-measure is 0, not nan, where something moves
-    and nothing of it was found.
+    A ratio with denominator 0 is nan: the recall without moving pixels, the precision without detections, the
+    F-measure without both. The F-measure is 0 where pixels move and none is detected.
 
     Attributes
     ----------
     tp, fp, fn, tn : int
         True positives, false positives, false negatives, true negatives; positive is moving.
     shadow : int
-        Scored pixels in hard shadow; they are part of `fp` and `tn`.
+        Scored pixels in hard shadow, which are part of `fp` and `tn`.
     shadow_fp : int
-        Those of them that were called moving.
+        Shadow pixels detected as moving.
 
     Notes
     -----
@@ -64,12 +63,12 @@ class Confusion:
 
     @property
     def recall(self) -> float:
-        """TP / (TP + FN), the share of what moves that was found."""
+        """TP / (TP + FN), the detected share of the moving pixels."""
         return _ratio(self.tp, self.tp + self.fn)
 
     @property
     def specificity(self) -> float:
-        """TN / (TN + FP), the share of the background that was left alone."""
+        """TN / (TN + FP), the undetected share of the background."""
         return _ratio(self.tn, self.tn + self.fp)
 
     @property
@@ -89,7 +88,7 @@ class Confusion:
 
     @property
     def precision(self) -> float:
-        """TP / (TP + FP), the share of what was marked that moves."""
+        """TP / (TP + FP), the moving share of the detected pixels."""
         return _ratio(self.tp, self.tp + self.fp)
 
     @property
@@ -99,7 +98,7 @@ class Confusion:
 
     @property
     def shadow_fpr(self) -> float:
-        """Share of the shadow pixels that were called moving."""
+        """Share of the shadow pixels detected as moving."""
         return _ratio(self.shadow_fp, self.shadow)
 
 
@@ -113,12 +112,12 @@ def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None
     Parameters
     ----------
     mask : ndarray, (h, w), uint8 or bool
-        The answer; positive above 127 as on changedetection.net, so the shadow label 127 is background.
+        The result; positive above 127 as on changedetection.net, so the shadow label 127 is background.
     truth : ndarray, (h, w), uint8
         0 static, 50 hard shadow (both negative), 85 outside the region of interest, 170 unknown (neither
         is scored), 255 moving.
     roi : ndarray, (h, w), optional
-        Where it is zero, nothing is scored.
+        Pixels that are zero are not scored.
 
     Returns
     -------
@@ -128,7 +127,7 @@ def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None
     Raises
     ------
     ParameterError
-        If shapes differ, a type is wrong or `truth` holds other values.
+        If shapes differ, a type is wrong or `truth` has other values.
 
     Examples
     --------
@@ -147,9 +146,9 @@ def confusion(mask: np.ndarray, truth: np.ndarray, roi: np.ndarray | None = None
     if roi is not None and roi.shape != mask.shape:
         raise ParameterError(f"roi must have the shape of the mask {mask.shape}, got {roi.shape}")
     counts = np.bincount(truth.ravel(), minlength=256)
-    strange = [int(v) for v in np.flatnonzero(counts) if v not in CODES]
-    if strange:
-        raise ParameterError(f"truth must hold only the values {CODES}, got {strange[0]} as well")
+    unknown = [int(v) for v in np.flatnonzero(counts) if v not in CODES]
+    if unknown:
+        raise ParameterError(f"truth must have only the values {CODES}, got {unknown[0]}")
     found = mask if mask.dtype == np.bool_ else mask > 127
     moving, shadow = truth == MOVING, truth == SHADOW
     negative = shadow | (truth == STATIC)

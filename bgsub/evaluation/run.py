@@ -1,30 +1,34 @@
-"""Side-by-side runs: every frame to a method in order, scores where there are masks."""
+"""Run methods on sequences and score their masks, and score masks stored by other programs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.evaluation.files import read_codes
 from bgsub.evaluation.methods import Method, make_method
 from bgsub.evaluation.metrics import Confusion, confusion
-from bgsub.evaluation.results import find_masks
-from bgsub.evaluation.sequences import Labelled, Sequence, size_of
+from bgsub.evaluation.sequences import Labelled, Sequence, numbered, read_mask, size_of
+from bgsub.evaluation.sheet import Sheet, WorstFrames
 from bgsub.numerics.compilation import working_time
+from bgsub.storage.durable_io import folder_error, write_whole
 
 OnFrame = Callable[[int, np.ndarray, np.ndarray, np.ndarray | None], None]
+Progress = Callable[[str, int], AbstractContextManager[Any]]
+"""Takes a label and a number of frames; returns a context manager that yields an object with ``update()``."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """What one method reached on one sequence.
+    """The result of one method on one sequence.
 
     Attributes
     ----------
@@ -58,16 +62,16 @@ def evaluate(
     name: str | None = None,
     on_frame: OnFrame | None = None,
 ) -> Score:
-    """Feed all frames from the first one on to a method and score those that have a mask.
+    """Run a method on all frames and score those that have a mask.
 
     Parameters
     ----------
     sequence : Sequence or SceneSequence
         The frames and masks.
     method : str or object with ``apply(frame) -> mask``
-        A name for `make_method`, or a fresh background subtractor.
+        A name for `make_method`, or a new background subtractor.
     name : str, optional
-        Name of the method in the score; by default the one given or the name of the type.
+        Name of the method in the score; by default the given name or the name of the type.
     on_frame : callable, optional
         Called after each frame with ``(number, frame, mask, truth or None)``.
 
@@ -79,9 +83,9 @@ def evaluate(
     Raises
     ------
     ParameterError
-        If there is no such method, it returns something that is no mask, or OpenCV refuses the frames.
+        If there is no such method, its result is not a mask, or OpenCV refuses the frames.
     SourceError
-        If a file cannot be read, or a mask differs from its frame in size.
+        If a file cannot be read, or a mask and its frame differ in size.
 
     Examples
     --------
@@ -99,7 +103,7 @@ def evaluate(
         times.append(working_time() - start)
         truth = sequence.truth(number)
         if truth is not None:
-            _same_size(sequence.name, number, truth, "groundtruth", frame)
+            _check_size(sequence.name, number, truth, "groundtruth", frame)
             total += confusion(mask, truth, sequence.roi)
             scored += 1
         if on_frame is not None:
@@ -111,7 +115,7 @@ def evaluate(
 def score_results(
     sequence: Sequence, results: str | Path, *, name: str | None = None, on_frame: OnFrame | None = None
 ) -> Score:
-    """Score masks that some program has written: ``bin%06d.png``, one for each scored frame.
+    """Score stored masks ``bin%06d.png``, one for each scored frame.
 
     Parameters
     ----------
@@ -132,7 +136,7 @@ def score_results(
     Raises
     ------
     SourceError
-        If the folder or the mask of a scored frame is missing, or a mask differs from its frame in size.
+        If the folder or a mask is missing, or a mask and its frame differ in size.
 
     Examples
     --------
@@ -144,18 +148,211 @@ def score_results(
     'stored'
     """
     folder = Path(results)
-    found = find_masks(sequence, folder)
+    found = _find_masks(sequence, folder)
     total = Confusion()
     for number in sequence.scored:
         truth = sequence.truth(number)
         assert truth is not None
-        mask = read_codes(found[number])
-        _same_size(sequence.name, number, mask, found[number].name, truth)
+        mask = read_mask(found[number])
+        _check_size(sequence.name, number, mask, found[number].name, truth)
         total += confusion(mask, truth, sequence.roi)
         if on_frame is not None:
             on_frame(number, sequence.frame(number), mask, truth)
-    label, category = name or folder.resolve().name, getattr(sequence, "category", "")
-    return Score(sequence.name, label, total, len(sequence.scored), category=category, length=len(sequence))
+    label = name or folder.resolve().name
+    return Score(sequence.name, label, total, len(sequence.scored), category=sequence.category, length=len(sequence))
+
+
+def compare(
+    sequences: Iterable[Sequence],
+    methods: Mapping[str, Callable[[], Method]],
+    *,
+    masks: str | Path | None = None,
+    sheet: Sheet | None = None,
+    worst: int = 8,
+    progress: Progress | None = None,
+) -> Iterator[Score]:
+    """Yield the score of each method on each sequence, sequence by sequence.
+
+    Parameters
+    ----------
+    sequences : iterable of Sequence
+        As `find_sequences` returns them.
+    methods : mapping of str to callable
+        Constructors by name.
+    masks : path, optional
+        Root of a tree for all masks (`MaskWriter`), with a folder for each method if there are several.
+    sheet : Sheet, optional
+        Gets a section for each score.
+    worst : int, default 8
+        Maximum number of frames in a section.
+    progress : callable, optional
+        Called for each run with a label and the number of frames.
+
+    Yields
+    ------
+    Score
+
+    Raises
+    ------
+    ParameterError, SourceError, SinkError
+        As `evaluate` and `MaskWriter`.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from bgsub.evaluation import compare, find_sequences, format_table, make_method
+    >>> methods = {name: partial(make_method, name) for name in ("bgsub", "mog2")}
+    >>> scores = list(compare(find_sequences(["sequence"]), methods, masks="masks"))
+    >>> [(score.method, score.frames) for score in scores]
+    [('bgsub', 60), ('mog2', 60)]
+    >>> table = format_table(scores)
+    """
+    for sequence in sequences:
+        for name, make in methods.items():
+            observers: list[OnFrame] = []
+            if masks is not None:
+                observers.append(MaskWriter(Path(masks) / name if len(methods) > 1 else masks, sequence))
+            with _observed(sequence, name, sheet, worst, progress, len(sequence), observers) as on_frame:
+                score = evaluate(sequence, make(), name=name, on_frame=on_frame)
+            yield score
+
+
+def compare_results(
+    sequences: Iterable[Sequence],
+    results: str | Path,
+    *,
+    sheet: Sheet | None = None,
+    worst: int = 8,
+    progress: Progress | None = None,
+) -> Iterator[Score]:
+    """Yield the score of the stored masks of each sequence; check first that all masks exist.
+
+    Parameters
+    ----------
+    results : path
+        The tree of masks, ``results/<category>/<video>/bin%06d.png`` or ``results/<video>/bin%06d.png``; its name is
+        used as the name of the method.
+    sequences, sheet, worst, progress
+        As for `compare`.
+
+    Yields
+    ------
+    Score
+
+    Raises
+    ------
+    SourceError
+        If masks are missing, or as `score_results`.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import MaskWriter, Sequence, compare_results, evaluate
+    >>> sequence = Sequence("sequence")
+    >>> score = evaluate(sequence, "mog2", on_frame=MaskWriter("masks", sequence))
+    >>> [stored.confusion == score.confusion for stored in compare_results([sequence], "masks")]
+    [True]
+    """
+    sequences = list(sequences)
+    folders = [_find_results(sequence, Path(results), alone=len(sequences) == 1) for sequence in sequences]
+    for sequence, folder in zip(sequences, folders, strict=True):
+        _find_masks(sequence, folder)
+    name = Path(results).resolve().name
+    for sequence, folder in zip(sequences, folders, strict=True):
+        with _observed(sequence, name, sheet, worst, progress, len(sequence.scored), []) as on_frame:
+            score = score_results(sequence, folder, name=name, on_frame=on_frame)
+        yield score
+
+
+class MaskWriter:
+    """Write the mask of each frame for `compare_results`; an instance is an ``on_frame`` of `evaluate`.
+
+    The values are 0 and 255, as changedetection.net wants them; the shadow label 127 becomes 0.
+
+    Parameters
+    ----------
+    results : path
+        Root of the tree; ``results/<category>/<video>`` is created in it.
+    sequence : Sequence
+        The sequence.
+
+    Raises
+    ------
+    SinkError
+        If the folder or a mask cannot be written.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import MaskWriter, Sequence, evaluate, score_results
+    >>> sequence = Sequence("sequence")
+    >>> score = evaluate(sequence, "mog2", on_frame=MaskWriter("masks", sequence))
+    >>> folder = f"masks/{sequence.category}/{sequence.name}"
+    >>> score_results(sequence, folder).confusion == score.confusion
+    True
+    """
+
+    def __init__(self, results: str | Path, sequence: Sequence) -> None:
+        self.folder = Path(results) / sequence.category / sequence.name
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise folder_error(self.folder, error) from None
+
+    def __call__(self, number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
+        """Write the mask of one frame."""
+        binary = np.where(mask > 127, 255, 0).astype(np.uint8)
+        write_whole(self.folder / f"bin{number:06d}.png", cv2.imencode(".png", binary)[1].tobytes(), durable=False)
+
+
+@contextmanager
+def _observed(
+    sequence: Sequence,
+    name: str,
+    sheet: Sheet | None,
+    worst: int,
+    progress: Progress | None,
+    length: int,
+    observers: list[OnFrame],
+) -> Iterator[OnFrame]:
+    """Yield the `on_frame` that calls all observers of a run; add its worst frames to the sheet at the end."""
+    # Consecutive frames of one event look alike; this distance spreads the worst frames over the run.
+    kept = WorstFrames(worst, sequence.roi, gap=max(1, len(sequence.scored) // (4 * worst)))
+    if sheet is not None:
+        observers = [*observers, kept]
+    with progress(f"{sequence.name}, {name}", length) if progress else nullcontext() as bar:
+
+        def on_frame(number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
+            for observer in observers:
+                observer(number, frame, mask, truth)
+            if bar is not None:
+                bar.update()
+
+        yield on_frame
+    if sheet is not None:
+        sheet.add(f"{sequence.category}/{sequence.name}, {name}", kept.frames())
+
+
+def _find_results(sequence: Sequence, root: Path, alone: bool) -> Path:
+    """Return the folder with the masks of a sequence, which may be `root` for a single sequence."""
+    if not root.is_dir():
+        raise SourceError(f"folder {root} does not exist")
+    candidates = [root / sequence.category / sequence.name, root / sequence.name]
+    for folder in candidates:
+        if folder.is_dir():
+            return folder
+    if alone:
+        return root
+    raise SourceError(f"no masks of {sequence.folder}: there is neither {candidates[0]} nor {candidates[1]}")
+
+
+def _find_masks(sequence: Sequence, folder: Path) -> dict[int, Path]:
+    """Return the masks ``bin%06d.png`` by number; raise SourceError unless each scored frame has one."""
+    found = numbered(folder, "bin")
+    missing = [number for number in sequence.scored if number not in found]
+    if missing:
+        first = missing[0]
+        more = f", nor for {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise SourceError(f"folder {folder} has no mask for frame {first} (bin{first:06d}.png){more}")
+    return found
 
 
 def _apply(method: Method, frame: np.ndarray, name: str, sequence: str) -> np.ndarray:
@@ -168,7 +365,7 @@ def _apply(method: Method, frame: np.ndarray, name: str, sequence: str) -> np.nd
         ) from None
 
 
-def _same_size(sequence: str, number: int, mask: np.ndarray, what: str, other: np.ndarray) -> None:
+def _check_size(sequence: str, number: int, mask: np.ndarray, what: str, other: np.ndarray) -> None:
     if mask.shape != other.shape[:2]:
         raise SourceError(
             f"mask of frame {number} of {sequence} ({what}) is {size_of(mask)}, the frame is {size_of(other)}"

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
+from bgsub._opencv import cv2
 from bgsub.errors import SourceError
-from bgsub.evaluation.files import find_roi, numbered, read_roi, read_temporal_roi, read_truth
+from bgsub.evaluation.metrics import CODES
 from bgsub.synthetic._scene import Scene
 from bgsub.video.sources.images import read_image
 
 _logger = logging.getLogger("bgsub")
 
+_IMAGES = {".jpg", ".jpeg", ".png", ".bmp", ".tif", ".tiff"}
+# changedetection.net has both ROI.bmp and ROI.jpg; JPEG blurs the border, so it comes last.
+_ROI_SUFFIXES = (".bmp", ".png", ".tif", ".tiff", ".jpg", ".jpeg")
+
 
 class Labelled(Protocol):
-    """What `evaluate` needs of a sequence."""
+    """A sequence with masks, as `evaluate` takes it."""
 
     @property
     def name(self) -> str:
@@ -27,7 +33,7 @@ class Labelled(Protocol):
 
     @property
     def roi(self) -> np.ndarray | None:
-        """Where frames are scored, (h, w), bool; None for everywhere."""
+        """Scored pixels, (h, w), bool; None for all."""
 
     def __len__(self) -> int:
         """Return the number of frames."""
@@ -42,24 +48,23 @@ class Labelled(Protocol):
 class Sequence:
     """A folder in the layout of changedetection.net.
 
-    ``input/`` holds the frames, ``groundtruth/`` the masks, for all frames or for some. A mask belongs to the
-    frame of the same number: the last digits of the name, ``input/in000470.jpg`` and
-    ``groundtruth/gt000470.png``. Optional: ``temporalROI.txt`` with the first and the last number to score
-    (without it, every frame that has a mask is scored), and ``ROI.bmp`` (or .png, .tif, .jpg), zero where
-    nothing is scored (without it, every pixel is). A frame inside the temporal region that lacks a mask is not
-    scored; a warning in the log tells how many there are.
+    ``input/`` has the frames, ``groundtruth/`` the masks of all or some frames. A mask belongs to the frame with the
+    same number, the last digits of the name: ``input/in000470.jpg`` and ``groundtruth/gt000470.png``. Optional files:
+    ``temporalROI.txt`` with the first and last number to score (default: all frames with a mask), and ``ROI.bmp`` (or
+    .png, .tif, .jpg), which is zero where pixels are not scored (default: all pixels are). A warning in the log
+    reports frames inside the temporal region that have no mask; they are not scored.
 
     Parameters
     ----------
     folder : path
-        The folder that holds ``input`` and ``groundtruth``.
+        The folder with ``input`` and ``groundtruth``.
 
     Attributes
     ----------
     folder : Path
         The folder.
     name, category : str
-        Its name, and that of the folder that holds it: on changedetection.net, video and category.
+        Its name and that of its parent folder: video and category on changedetection.net.
     temporal_roi : (int, int) or None
         First and last number to score.
     scored : list of int
@@ -68,7 +73,7 @@ class Sequence:
     Raises
     ------
     SourceError
-        If a folder or all masks are missing, two files have one number, or temporalROI.txt is not readable.
+        If a folder or all masks are missing, two files have the same number, or temporalROI.txt is invalid.
 
     Examples
     --------
@@ -80,11 +85,11 @@ class Sequence:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        named = Path(os.path.abspath(self.folder))  # a link keeps its own name, which resolve() would lose
+        named = Path(os.path.abspath(self.folder))  # resolve() would lose the name of a symbolic link
         self.name, self.category = named.name, named.parent.name
         self._frames = numbered(self.folder / "input")
         self._masks = numbered(self.folder / "groundtruth")
-        self.temporal_roi = read_temporal_roi(self.folder / "temporalROI.txt")
+        self.temporal_roi = _read_temporal_roi(self.folder / "temporalROI.txt")
         first, last = self.temporal_roi or (min(self._frames), max(self._frames))
         self.scored = [n for n in self._frames if n in self._masks and first <= n <= last]
         if not self.scored:
@@ -93,13 +98,9 @@ class Sequence:
                 f"in input from {first} to {last}"
             )
         self._roi: np.ndarray | None = None
-        self._roi_path = find_roi(self.folder)
-        if self.temporal_roi is not None:
-            self._tell_gaps(first, last)
-
-    def _tell_gaps(self, first: int, last: int) -> None:
+        self._roi_path = _find_roi(self.folder)
         gaps = [n for n in self._frames if n not in self._masks and first <= n <= last]
-        if gaps:
+        if self.temporal_roi is not None and gaps:
             message = "%s: %d of the frames from %d to %d have no mask and are not scored, the first is %d"
             _logger.warning(message, self.folder, len(gaps), first, last, gaps[0])
 
@@ -113,21 +114,18 @@ class Sequence:
 
     @property
     def roi(self) -> np.ndarray | None:
-        """Where frames are scored, (h, w), bool; None for everywhere.
-
-        A picture of another size is scaled to the size of the first frame, as some sequences need.
-        """
+        """Scored pixels, (h, w), bool, scaled to the size of the first frame where the file differs; None for all."""
         if self._roi is None and self._roi_path is not None:
-            self._roi = read_roi(self._roi_path, self.frame(next(iter(self._frames))).shape[:2])
+            self._roi = _read_roi(self._roi_path, self.frame(next(iter(self._frames))).shape[:2])
         return self._roi
 
     def check(self) -> None:
-        """Read the region of interest, the first frame and the first scored mask, before a long run does.
+        """Read the region of interest, the first scored frame and its mask.
 
         Raises
         ------
         SourceError
-            If one of them cannot be read, or the sizes of frame and mask differ.
+            If one of them cannot be read, or frame and mask differ in size.
         """
         number = self.scored[0]
         self.roi  # noqa: B018 - reading it is the check
@@ -137,7 +135,7 @@ class Sequence:
             raise SourceError(f"mask {self._masks[number]} is {size_of(truth)}, its frame is {size_of(frame)}")
 
     def frame(self, number: int) -> np.ndarray:
-        """Return one frame as it is stored: (h, w, 3) BGR or (h, w), uint8 or uint16."""
+        """Return one frame as stored: (h, w, 3) BGR or (h, w), uint8 or uint16."""
         return read_image(self._frames[number])
 
     def frames(self) -> Iterator[tuple[int, np.ndarray]]:
@@ -149,7 +147,12 @@ class Sequence:
         first, last = self.temporal_roi or (number, number)
         if number not in self._masks or not first <= number <= last:
             return None
-        return read_truth(self._masks[number])
+        path = self._masks[number]
+        mask = read_mask(path)
+        unknown = np.setdiff1d(np.flatnonzero(np.bincount(mask.ravel(), minlength=256)), CODES)
+        if unknown.size:
+            raise SourceError(f"mask {path} must have only the values {CODES}, got {int(unknown[0])}")
+        return mask
 
 
 class SceneSequence:
@@ -186,11 +189,135 @@ class SceneSequence:
             yield number, frame
 
     def truth(self, number: int) -> np.ndarray | None:
-        """Return the mask of a frame, (h, w), uint8, or None if it is not scored."""
+        """Return the mask of a frame, (h, w), uint8."""
         latest, mask = self._latest
         return mask if latest == number else self._scene[number - 1][1]
 
 
+def find_sequences(folders: Iterable[str | Path]) -> list[Sequence]:
+    """Find and check all sequences in folders.
+
+    Parameters
+    ----------
+    folders : iterable of path
+        Each a sequence (a folder with ``input`` or ``groundtruth``), or a folder with sequences at any depth, such as
+        a category or the tree ``dataset/<category>/<video>`` of changedetection.net. Hidden folders are skipped.
+
+    Returns
+    -------
+    list of Sequence
+        In the order of the folders, by name within each, without duplicates.
+
+    Raises
+    ------
+    SourceError
+        If a folder is missing or has no sequence, a sequence is invalid (`Sequence.check`), or two have the same
+        category and name.
+
+    Examples
+    --------
+    >>> from bgsub.evaluation import find_sequences
+    >>> [sequence.name for sequence in find_sequences(["."])]
+    ['sequence']
+    """
+    found: dict[Path, Path] = {}
+    for folder in map(Path, folders):
+        below = list(_below(folder, set()))
+        if not below:
+            raise SourceError(f"no sequence in {folder}: a sequence is a folder with input and groundtruth")
+        for path in below:
+            found.setdefault(path.resolve(), path)
+    sequences = [Sequence(path) for path in found.values()]
+    names: dict[tuple[str, str], Sequence] = {}
+    for sequence in sequences:
+        other = names.setdefault((sequence.category, sequence.name), sequence)
+        if other is not sequence:
+            name = f"{sequence.category}/{sequence.name}"
+            raise SourceError(f"{other.folder} and {sequence.folder} have the same name {name}; score one at a time")
+    for sequence in sequences:
+        sequence.check()
+    return sequences
+
+
+def _below(folder: Path, visited: set[Path]) -> Iterator[Path]:
+    """Yield the sequences in a folder; `visited` ends cycles of symbolic links."""
+    inside = sorted(path for path in _list_folder(folder) if path.is_dir() and not path.name.startswith("."))
+    if any(path.name in ("input", "groundtruth") for path in inside):
+        yield folder
+        return
+    visited.add(folder.resolve())
+    for path in inside:
+        if path.resolve() not in visited:
+            yield from _below(path, visited)
+
+
+def numbered(folder: Path, prefix: str = "") -> dict[int, Path]:
+    """Return the pictures of a folder that start with `prefix` by the number in their names, sorted."""
+    found: dict[int, Path] = {}
+    for path in sorted(_list_folder(folder)):
+        digits = re.findall(r"[0-9]+", path.stem)
+        picture = path.suffix.lower() in _IMAGES and digits and not path.name.startswith(".")
+        if not picture or not path.name.startswith(prefix):
+            continue
+        number = int(digits[-1])
+        if number in found:
+            raise SourceError(f"{found[number].name} and {path.name} in {folder} have the same number")
+        found[number] = path
+    if not found:
+        kinds = ", ".join(sorted(_IMAGES))
+        raise SourceError(f"folder {folder} has no numbered pictures {prefix}*[0-9] ({kinds})")
+    return dict(sorted(found.items()))
+
+
+def read_mask(path: Path) -> np.ndarray:
+    """Return a mask file as coded, (h, w), uint8; palettes and colour files have equal channels."""
+    image = read_image(path)
+    if image.dtype != np.uint8:
+        raise SourceError(f"mask {path} must have 8 bits, got {image.dtype}")
+    # A conversion to grey weights three channels and may round; one channel is exact.
+    return np.ascontiguousarray(image[..., 0]) if image.ndim == 3 else image
+
+
 def size_of(image: np.ndarray) -> str:
-    """Return the size of a picture as it is told to people: ``320x240``."""
+    """Return the size of an image for messages, such as ``320x240``."""
     return f"{image.shape[1]}x{image.shape[0]}"
+
+
+def _list_folder(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise SourceError(f"{folder} is not a folder" if folder.exists() else f"folder {folder} does not exist")
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise SourceError(f"folder {folder} cannot be read: {error.strerror or error}") from None
+
+
+def _find_roi(folder: Path) -> Path | None:
+    """Return the file ``ROI.*``, in any case."""
+    found = {path.suffix.lower(): path for path in sorted(_list_folder(folder)) if path.stem.lower() == "roi"}
+    return next((found[suffix] for suffix in _ROI_SUFFIXES if suffix in found), None)
+
+
+def _read_roi(path: Path, size: tuple[int, int]) -> np.ndarray:
+    """Return a region of interest, (h, w) = `size`, bool."""
+    image = read_mask(path)
+    if image.shape != size:
+        image = cv2.resize(image, (size[1], size[0]), interpolation=cv2.INTER_NEAREST)
+    # JPEG leaves a grey border around black.
+    inside = image > (127 if path.suffix.lower() in {".jpg", ".jpeg"} else 0)
+    if not inside.any():
+        raise SourceError(f"region of interest {path} is black: no pixel would be scored")
+    return inside
+
+
+def _read_temporal_roi(path: Path) -> tuple[int, int] | None:
+    """Return the first and last number to score, or None where there is no such file."""
+    try:
+        words = path.read_text(encoding="utf-8-sig", errors="replace").split()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise SourceError(f"{path} cannot be read: {error.strerror or error}") from None
+    if len(words) != 2 or not all(w.isdecimal() for w in words) or int(words[0]) > int(words[1]):
+        raise SourceError(f"{path} must contain the first and last number to score, got {' '.join(words)!r}")
+    return int(words[0]), int(words[1])

@@ -1,4 +1,4 @@
-"""A sheet of the worst frames, as a web page in one file or as one picture."""
+"""The worst frames of a run, as a web page in one file or as one picture."""
 
 from __future__ import annotations
 
@@ -11,41 +11,153 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.evaluation.worst import PARTS, WorstFrame
-from bgsub.storage.atomic import write_whole
+from bgsub.evaluation.metrics import MOVING, OUTSIDE, SHADOW, STATIC, Confusion, confusion
+from bgsub.storage.durable_io import write_whole
+from bgsub.video.views import to_bgr8
 from bgsub.video.web_page import jpeg_of, page, picture, shrunk
 
 SUFFIXES = (".html", ".png")
 PICTURE_LIMIT = 200
-"""Most frames in one PNG; its height, and the memory to make it, grow with them."""
+"""Maximum number of frames in a PNG, whose height and memory grow with them."""
 
-_WIDTH = 1292  # most pixels that a strip is wide: four pictures of 320 and three bars
+_PARTS = ("input", "truth", "mask", "errors")  # of a strip, from left to right
+_BAR = 4  # pixels between the parts of a strip
+_WIDTH = 1292  # maximum pixels of a strip: four pictures of 320 and three bars
 _QUALITY = 90
 _LEGEND = "errors: false alarms red, misses blue, hits green"
+_FALSE_ALARM, _MISS, _HIT = (40, 40, 230), (240, 110, 30), (70, 190, 70)
+
+
+def error_image(frame: np.ndarray, mask: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """Colour a frame by the errors of a mask: false alarms red, misses blue, hits green.
+
+    Parameters
+    ----------
+    frame : ndarray, (h, w) or (h, w, 3), uint8
+        The frame, grey or BGR.
+    mask : ndarray, (h, w), uint8
+        The result, positive above 127.
+    truth : ndarray, (h, w), uint8
+        The true mask in the codes of changedetection.net; pixels that are not scored keep their colour.
+
+    Returns
+    -------
+    ndarray, (h, w, 3), uint8
+        BGR: the frame at half brightness with coloured errors and hits.
+
+    Raises
+    ------
+    ParameterError
+        If the shapes differ or the frame is not uint8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.evaluation import error_image
+    >>> frame, mask = np.zeros((48, 64), np.uint8), np.full((48, 64), 255, np.uint8)
+    >>> blue, green, red = error_image(frame, mask, truth=np.zeros((48, 64), np.uint8))[0, 0]
+    >>> bool(red > max(blue, green))  # a false alarm
+    True
+    """
+    if frame.dtype != np.uint8 or frame.ndim not in (2, 3):
+        raise ParameterError(f"frame must be (h, w) or (h, w, 3) of uint8, got {frame.shape} of {frame.dtype}")
+    if not frame.shape[:2] == mask.shape == truth.shape:
+        raise ParameterError(
+            f"frame, mask and truth must have one size, got {frame.shape[:2]}, {mask.shape}, {truth.shape}"
+        )
+    grey = frame[..., np.newaxis] if frame.ndim == 2 else frame
+    image = np.broadcast_to(grey // 2, (*mask.shape, 3)).copy()
+    found = mask > 127
+    negative = (truth == STATIC) | (truth == SHADOW)
+    for where, colour in (
+        (found & negative, _FALSE_ALARM),
+        (~found & (truth == MOVING), _MISS),
+        (found & (truth == MOVING), _HIT),
+    ):
+        image[where] = image[where] // 2 + np.array(colour, np.uint8) // 4 * 3
+    return image
+
+
+@dataclass(frozen=True, eq=False)
+class WorstFrame:
+    """One frame of a run."""
+
+    number: int
+    confusion: Confusion
+    frame: np.ndarray  # (h, w) or (h, w, 3), uint8 or uint16: the input
+    mask: np.ndarray  # (h, w), uint8 or bool: the result
+    truth: np.ndarray  # (h, w), uint8: the true mask, 85 outside the region of interest
+
+    @property
+    def wrong(self) -> int:
+        """Number of wrong pixels."""
+        return self.confusion.fp + self.confusion.fn
+
+    @property
+    def strip(self) -> np.ndarray:
+        """Input, truth, mask and errors (`error_image`) side by side with bars between, (h, 4 w + 12, 3), BGR."""
+        image = to_bgr8(self.frame)
+        mask = self.mask.astype(np.uint8) * 255 if self.mask.dtype == np.bool_ else self.mask
+        bar = np.full((len(image), _BAR, 3), 128, np.uint8)  # two dark masks would run into one another
+        errors = error_image(image, mask, self.truth)
+        return np.hstack([image, bar, to_bgr8(self.truth), bar, to_bgr8(mask), bar, errors])
+
+
+class WorstFrames:
+    """Keep the scored frames with the most wrong pixels; an instance is an ``on_frame`` of `evaluate`.
+
+    Wrong pixels add up to the score of a sequence; the F-measure of single frames would prefer frames with little
+    motion. Of frames less than `gap` numbers apart only the worst is kept, so that one event does not fill the sheet.
+    At most `count` frames are kept; `roi`, (h, w), bool, is the scored region.
+    """
+
+    def __init__(self, count: int, roi: np.ndarray | None = None, gap: int = 1) -> None:
+        self._count, self._roi, self._gap = count, roi, gap
+        self._kept: list[WorstFrame] = []
+
+    def __call__(self, number: int, frame: np.ndarray, mask: np.ndarray, truth: np.ndarray | None) -> None:
+        """Rate one frame; ignore a frame without a true mask."""
+        if truth is None:
+            return
+        counts = confusion(mask, truth, self._roi)
+        near = next((kept for kept in self._kept if abs(kept.number - number) < self._gap), None)
+        full = len(self._kept) == self._count
+        rival = near or (min(self._kept, key=lambda kept: kept.wrong) if full else None)
+        if counts.fp + counts.fn <= (0 if rival is None else rival.wrong):
+            return
+        if rival is not None:
+            self._kept.remove(rival)
+        inside = truth if self._roi is None else np.where(self._roi, truth, np.uint8(OUTSIDE))
+        # The method may reuse its arrays.
+        self._kept.append(WorstFrame(number, counts, frame.copy(), mask.copy(), inside.copy()))
+
+    def frames(self) -> list[WorstFrame]:
+        """Return the frames, the worst first, without frames that have no wrong pixel."""
+        return sorted(self._kept, key=lambda kept: (-kept.wrong, kept.number))
 
 
 @dataclass(frozen=True)
 class Strip:
-    """One frame on the sheet: a line of text, and a picture as a JPEG file in memory."""
+    """One frame on the sheet: a line of text and an encoded JPEG."""
 
     caption: str
     jpeg: bytes
 
 
 class Sheet:
-    """Collects the worst frames of run after run and writes them at the end.
+    """Collect the worst frames of several runs and write them to one file.
 
-    Only compressed pictures are kept, those of frames more than 320 pixels wide made smaller.
+    The frames are kept as JPEG, reduced to a width of 320 pixels.
 
     Parameters
     ----------
     path : path
-        The file, ``.html`` or ``.png``; a web page holds its pictures in itself.
+        The file, ``.html`` (with embedded pictures) or ``.png``.
 
     Raises
     ------
     ParameterError
-        If the suffix is another one.
+        If the suffix is not allowed.
 
     Examples
     --------
@@ -60,19 +172,19 @@ class Sheet:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         if self.path.suffix.lower() not in SUFFIXES:
-            raise ParameterError(f"a sheet is a file {' or '.join(SUFFIXES)}, got '{self.path}'")
+            raise ParameterError(f"sheet must end in {' or '.join(SUFFIXES)}, got '{self.path}'")
         self._sections: list[tuple[str, list[Strip]]] = []
 
     def add(self, title: str, frames: list[WorstFrame]) -> None:
-        """Add a section, by default one sequence and method, with its worst frames, as `compare` finds them."""
+        """Add a section with the worst frames of one run."""
         strips = [Strip(_caption(frame), jpeg_of(shrunk(frame.strip, _WIDTH), _QUALITY)) for frame in frames]
         self._sections.append((title, strips))
 
     def check(self, frames: int) -> None:
-        """Raise ParameterError where a PNG is wanted and `frames` are more than 200."""
+        """Raise ParameterError if `frames` are more than 200 and the file is a PNG."""
         if self.path.suffix.lower() == ".png" and frames > PICTURE_LIMIT:
             raise ParameterError(
-                f"a PNG sheet holds at most {PICTURE_LIMIT} frames, wanted are {frames}; use .html or fewer frames"
+                f"a PNG sheet has at most {PICTURE_LIMIT} frames, got {frames}; use .html or fewer frames"
             )
 
     def write(self) -> None:
@@ -92,7 +204,7 @@ class Sheet:
         write_whole(self.path, self._picture())
 
     def _page(self) -> bytes:
-        body = [f"<p>From left to right: {', '.join(PARTS)}. {_LEGEND.capitalize()}.</p>\n"]
+        body = [f"<p>From left to right: {', '.join(_PARTS)}. {_LEGEND.capitalize()}.</p>\n"]
         for title, strips in self._sections:
             body.append(f"<h2>{escape(title)}</h2>\n" + ("" if strips else "<p>No wrong pixel.</p>\n"))
             body += [_figure(strip) for strip in strips]
@@ -101,7 +213,7 @@ class Sheet:
     def _picture(self) -> bytes:
         decoded = [(title, [(s.caption, _decoded(s.jpeg)) for s in strips]) for title, strips in self._sections]
         width = max((image.shape[1] for _, strips in decoded for _, image in strips), default=_WIDTH)
-        rows = [_line(f"{', '.join(PARTS)}; {_LEGEND}", width, 0.45)]
+        rows = [_line(f"{', '.join(_PARTS)}; {_LEGEND}", width, 0.45)]
         for title, strips in decoded:
             rows.append(_line(title if strips else f"{title}: no wrong pixel", width, 0.6))
             for caption, image in strips:
@@ -118,7 +230,7 @@ def _caption(frame: WorstFrame) -> str:
 
 def _decoded(jpeg: bytes) -> np.ndarray:
     image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
-    assert image is not None  # it was encoded here
+    assert image is not None  # encoded by this class
     return image
 
 
@@ -128,8 +240,8 @@ def _figure(strip: Strip) -> str:
 
 
 def _line(text: str, width: int, scale: float) -> np.ndarray:
-    """Return a line of text, white on black; it shrinks until it fits."""
-    plain = text.encode("ascii", "replace").decode("ascii")  # OpenCV's fonts know no other letters
+    """Return a line of text, white on black, shrunk to the width."""
+    plain = text.encode("ascii", "replace").decode("ascii")  # OpenCV's fonts have no other letters
     font = cv2.FONT_HERSHEY_SIMPLEX
     (wide, _), _ = cv2.getTextSize(plain, font, scale, 1)
     scale *= min(1.0, (width - 8) / max(wide, 1))

@@ -24,12 +24,12 @@ _STRETCH = 20  # frames of a turn
 
 @dataclass(frozen=True)
 class Timing:
-    """How long one method took."""
+    """Times of one method."""
 
     method: str
     milliseconds: np.ndarray  # (n,): time of every frame after the warm-up
-    first: float  # milliseconds of the very first frame, loading of compiled kernels included, compilation not
-    longest: float  # milliseconds of the longest frame of the whole run: the batch start, where a method has one
+    first: float  # milliseconds of the first frame, with loading of compiled kernels, without compilation
+    longest: float  # milliseconds of the slowest frame after the first
 
     @property
     def median(self) -> float:
@@ -43,35 +43,19 @@ class Timing:
 
 
 def load_frames(source: str | None, duration: Timecode | int) -> list[np.ndarray]:
-    """Return the first frames, or seconds, of a source as `bgsub.open_source` takes it, or of a made street scene.
-
-    Raises
-    ------
-    SourceError
-        When the source cannot be opened or has no frames.
-    """
+    """Return the first frames of a source, or of a synthetic street scene."""
     if source is None:
         length = Timecode.parse(duration).in_frames(synthetic.Scene.fps) or 1
         return [frame for frame, _ in synthetic.scene("street", size=_SCENE_SIZE, length=length)]
     with open_source(source, duration=duration) as opened:
         frames = [frame.image for frame in opened]
     if not frames:
-        raise SourceError(f"{source} holds no frames to time")
+        raise SourceError(f"{source} has no frames to time")
     return frames
 
 
 class Resized(Sequence[np.ndarray]):
-    """Frames at another size, each made when it is asked for: hundreds of large ones need no memory.
-
-    Parameters
-    ----------
-    frames : sequence of ndarray, (h, w) or (h, w, 3)
-        The frames.
-    size : tuple of int
-        Width and height.
-    grey : bool, default False
-        Whether they become grey; colour (h, w, 3) otherwise.
-    """
+    """Frames resized on access to `size` = (width, height), in grey (h, w) or colour (h, w, 3)."""
 
     def __init__(self, frames: Sequence[np.ndarray], size: tuple[int, int], grey: bool = False) -> None:
         self._frames, self._size, self._grey = frames, size, grey
@@ -86,7 +70,7 @@ class Resized(Sequence[np.ndarray]):
         return cv2.resize(frame, self._size, interpolation=cv2.INTER_CUBIC)
 
     def forth_and_back(self) -> Iterator[np.ndarray]:
-        """Yield the frames from the first to the last, back, and so on, without end and without a cut."""
+        """Yield the frames forwards and backwards without end."""
         numbers = range(len(self))
         for number in itertools.cycle([*numbers, *numbers[-2:0:-1]]):
             yield self[number]
@@ -99,28 +83,11 @@ def time_methods(
     warm_up: int = 60,
     peers: tuple[str, ...] = ("mog2", "knn"),
 ) -> list[Timing]:
-    """Time ours and its peers on the same frames, taking turns every 20 frames.
+    """Time bgsub and its `peers` (names for `make_method`) on the same frames, in turns of 20 frames.
 
-    Short turns, because machines are shared and become slower or faster; not every frame, because nobody runs two
-    methods at once and each would find its model thrown out of the caches by the other.
-
-    Parameters
-    ----------
-    frames : sequence of ndarray
-        The frames; with fewer than `warm_up` + 1, half of them warm up.
-    make_ours : callable
-        Makes this package's subtractor; the first call's time counts as part of its first frame.
-    threads : int, optional
-        Threads for OpenCV.
-    warm_up : int, default 60
-        Frames that are not counted: start phases and caches.
-    peers : tuple of str, default ("mog2", "knn")
-        Names as `make_method` takes them.
-
-    Returns
-    -------
-    list of Timing
-        For "bgsub" and the peers.
+    Short turns, because the speed of shared machines varies; not single frames, because each method would evict the
+    model of the other from the caches. `threads` are those of OpenCV. The first `warm_up` frames are not counted; of
+    fewer frames, the first half.
     """
     before = cv2.getNumThreads()
     if threads is not None:
@@ -147,7 +114,7 @@ def time_methods(
 
 
 def bytes_per_pixel(channels: int, rank: int) -> float:
-    """Return the bytes that one frame of uint8 moves to and from memory per pixel, model and images.
+    """Return the bytes of memory traffic per pixel of one uint8 frame, for model and images.
 
     Half of the basis and of the influence is read and written; the frame, the background of two frames, residual,
     noise scale, candidates, mask, ages and colours of standing objects are read or written once or twice.
@@ -158,7 +125,7 @@ def bytes_per_pixel(channels: int, rank: int) -> float:
 
 
 def copy_bandwidth(megabytes: int = 256) -> float:
-    """Return the bytes per second that this machine reads and writes when it copies a large array, one thread."""
+    """Return the bytes per second read and written by a copy of a large array in one thread."""
     source = np.ones(megabytes * 131_072)
     target = np.empty_like(source)
     best = float("inf")
@@ -170,7 +137,7 @@ def copy_bandwidth(megabytes: int = 256) -> float:
 
 
 def format_speed(timings: list[Timing]) -> str:
-    """Return a text table: median, 99th percentile, frames per second, ratio to MOG2, first and longest frame."""
+    """Return a text table of the timings."""
     mog2 = next(timing.median for timing in timings if timing.method == "mog2")
     heads = ("ms/frame", "p99 ms", "frames/s", "to MOG2", "first ms", "longest ms")
     lines = ["{:8s} {:>9s} {:>8s} {:>9s} {:>8s} {:>9s} {:>11s}".format("method", *heads)]

@@ -15,7 +15,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events.motion import check_seconds
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 from bgsub.storage.file_lock import hold
 from bgsub.video.output_names import safe_name
 from bgsub.video.sources.base import Frame

@@ -21,7 +21,7 @@ from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import CLOSE, Motion
 from bgsub.separation import Separation
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.copied import CopySink, copy_spans, ending_of_copy, join_files
 from bgsub.video.sinks.video import DEFAULT_RATE

@@ -15,7 +15,7 @@ import numpy as np
 
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import Step
-from bgsub.storage.atomic import partial_name, replacing, telling
+from bgsub.storage.durable_io import as_sink_error, partial_name, replacing
 from bgsub.storage.growing_file import GrowingFile
 
 COLUMNS = (
@@ -185,7 +185,7 @@ class CocoWriter(Writer):
             self._annotations.append(_item(annotation(self._count, one, step.mask.shape)))
 
     def finish(self, last: list[Event]) -> None:
-        with telling(self.path), replacing(self.path) as partial, partial.open("wb") as out:
+        with as_sink_error(self.path), replacing(self.path) as partial, partial.open("wb") as out:
             out.write(b'{"info":{"description":"foreground objects found by bgsub"},"licenses":[],\n')
             out.write(b'"categories":[{"id":1,"name":"foreground","supercategory":""}],\n')
             out.write(f'"videos":[{json.dumps({"id": 1, "name": self._source})}],\n'.encode())

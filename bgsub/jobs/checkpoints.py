@@ -17,8 +17,7 @@ from bgsub.errors import BgsubError, OutputError, SinkError, SourceError
 from bgsub.numerics.state import State
 from bgsub.separation import Separation
 from bgsub.storage import array_file
-from bgsub.storage.atomic import partial_name
-from bgsub.storage.lasting import make_folder, sync_folder, unlink
+from bgsub.storage.durable_io import make_folder, partial_name, sync_folder, unlink
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.part import Part, Selection

@@ -11,8 +11,7 @@ from typing import Any
 
 from bgsub.errors import OutputError, ParameterError, SinkError
 from bgsub.jobs.identity import JobIdentity
-from bgsub.storage.atomic import write_whole
-from bgsub.storage.lasting import unlink
+from bgsub.storage.durable_io import unlink, write_whole
 
 Sizes = dict[str, list[int]]
 

@@ -16,7 +16,7 @@ from bgsub.jobs.finished import Record
 from bgsub.jobs.identity import InputState, JobIdentity
 from bgsub.jobs.job import Job
 from bgsub.jobs.outputs import all_targets, targets_of
-from bgsub.storage.atomic import remove_partials
+from bgsub.storage.durable_io import remove_partials
 from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import FrameSource

@@ -9,8 +9,8 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.cross_validation import cross_validation_residual, least_residual, log_likelihood
 from bgsub.robust_pca.frames import as_matrix
-from bgsub.robust_pca.held_back import held_back_residual, least_residual, log_likelihood
 from bgsub.robust_pca.irls import robust_coefficients
 from bgsub.robust_pca.parameters import checked
 from bgsub.robust_pca.scale import clipped
@@ -106,7 +106,7 @@ class FittedSubspace(Estimator):
         3
         """
         standard, observed, U, surrogate, first = self._regression(X, y, observed)
-        residual = held_back_residual(standard, observed, U, surrogate, first)
+        residual = cross_validation_residual(standard, observed, U, surrogate, first)
         unit = np.broadcast_to(np.log(self.scale_, dtype=np.float64), observed.shape)[observed].mean()
         return log_likelihood(residual, least_residual(standard, observed, U.shape[1])) - float(unit)
 
@@ -116,7 +116,7 @@ class FittedSubspace(Estimator):
         It is in the unit of the cost, so that two fits can be told apart by its ratio, which `score` cannot.
         """
         standard, observed, U, surrogate, first = self._regression(X, None, None)
-        cost = surrogate.value(held_back_residual(standard, observed, U, surrogate, first))
+        cost = surrogate.value(cross_validation_residual(standard, observed, U, surrogate, first))
         return float(np.mean(cost, dtype=np.float64) - surrogate.value(np.zeros(1))[0])
 
     def inverse_transform(self, Y: np.ndarray) -> np.ndarray:

@@ -12,12 +12,11 @@ from bgsub.numerics.state import State
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _pixel_kernels
-from bgsub.scene.engine import Canvas, Shot, make_engine
+from bgsub.scene.engine import FrameBuffers, FrameInput, SweepEngine
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.start_buffer import StartBuffer
-from bgsub.scene.start_colours import StartColours
-from bgsub.tracking.batch_start import is_earned
-from bgsub.tracking.subspace import Influence
+from bgsub.scene.start_colours import StartBuffer, StartColours
+from bgsub.tracking.batch_start import passes_cross_validation
+from bgsub.tracking.subspace import SubspaceUpdate
 from bgsub.tracking.tracker import SubspaceTracker
 
 _FLATTENS_AT = 0.06  # intensity at which the cost flattens when mu is not given
@@ -32,25 +31,25 @@ _CALM = 0.003  # root mean square change of the background up to which it is kep
 
 
 class Compared(NamedTuple):
-    """What a background makes of a frame beside the canvas.
+    """What a background makes of a frame beside the buffers.
 
     Attributes
     ----------
     candidates : int
         Their number.
-    influence : Influence or None
+    influence : SubspaceUpdate or None
         What the subspace can learn from the frame; None where there is none yet.
     """
 
     candidates: int
-    influence: Influence | None
+    influence: SubspaceUpdate | None
 
 
 class Background(Protocol):
     """A background model: what the first frames show most, or the tracked subspace."""
 
-    def separate(self, shot: Shot, canvas: Canvas) -> Compared:
-        """Fill the canvas from a frame."""
+    def separate(self, frame_input: FrameInput, buffers: FrameBuffers) -> Compared:
+        """Fill the buffers from a frame."""
 
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
@@ -79,7 +78,7 @@ class StartBackground:
     def __init__(self, frames: FrameFormat, capacity: int, threads: int | None) -> None:
         self.colours = StartColours(frames, threads)
         self.buffer = StartBuffer(capacity, frames.size, frames.pixels_dtype)
-        self._engine = make_engine(frames, 1, 1)
+        self._engine = SweepEngine(frames, 1, 1)
         self._scale = np.float32(1 / frames.pixels_full)
         self._low_rank = np.empty(frames.size, np.float32)
         self._sigma = np.empty(frames.cube[:2], np.float32)
@@ -100,9 +99,9 @@ class StartBackground:
             pixels[known] = self.colours.background.reshape(pixels.shape)[known] + half
         buffer.add(pixels.reshape(-1))
 
-    def separate(self, shot: Shot, canvas: Canvas) -> Compared:
-        """Fill the canvas from a frame."""
-        return Compared(self._engine.compare(self.low_rank(), shot, canvas), None)
+    def separate(self, frame_input: FrameInput, buffers: FrameBuffers) -> Compared:
+        """Fill the buffers from a frame."""
+        return Compared(self._engine.compare(self.low_rank(), frame_input, buffers), None)
 
     def state(self) -> State:
         """Return the frames and their colours, copied."""
@@ -155,7 +154,7 @@ class TrackedBackground:
         self.tracker = SubspaceTracker(**values.as_dict())
         self._index = self.tracker.subset_of(frames.size)
         self._values, self._seen, self._scales = np.empty((3, self._index.size), np.float32)
-        self._engine = make_engine(frames, min(parameters.rank, frames.size), parameters.threads)
+        self._engine = SweepEngine(frames, min(parameters.rank, frames.size), parameters.threads)
         self._scale = np.float32(1 / frames.pixels_full)
         blocks = self._index // frames.channels // self._engine.block
         self._weights = {
@@ -178,7 +177,7 @@ class TrackedBackground:
         """
         buffer, tracker, scale = start.buffer, self.tracker, float(self._scale)
         rank = tracker.rank if isinstance(tracker.rank, int) else 1
-        if not is_earned(buffer.frames, scale, rank, tracker.surrogate_, self._index):
+        if not passes_cross_validation(buffer.frames, scale, rank, tracker.surrogate_, self._index):
             buffer.fill_in(start.colours.background, limit / self._scale)
         return buffer
 
@@ -186,38 +185,40 @@ class TrackedBackground:
         """Fit the subspace to frames."""
         self.tracker.fit(buffer.frames, float(self._scale))
 
-    def separate(self, shot: Shot, canvas: Canvas) -> Compared:
-        """Fill the canvas from a frame."""
+    def separate(self, frame_input: FrameInput, buffers: FrameBuffers) -> Compared:
+        """Fill the buffers from a frame."""
         subspace = self.tracker.subspace_
-        hidden, seen = (_NOTHING, _EVERYTHING) if shot.hidden is None else (shot.hidden.reshape(-1), self._seen)
-        known = shot.pixels.reshape(-1), self._scale, self.scale.reshape(-1), hidden
+        hidden, seen = (
+            (_NOTHING, _EVERYTHING) if frame_input.hidden is None else (frame_input.hidden.reshape(-1), self._seen)
+        )
+        known = frame_input.pixels.reshape(-1), self._scale, self.scale.reshape(-1), hidden
         _pixel_kernels.look_at(*self._places, *known, self._values, self._scales, self._seen)
         entries = self._engine.block * self._frames.channels
         period = _PERIOD if subspace.updates < _YOUNG else _SETTLED
         sweep = subspace.begin(self._values, seen, self._scales, period, entries) if self.one_pass else None
         if sweep is None:
-            return self._separate_plainly(shot, canvas)
-        kept = canvas.before is not None and sweep.fit.change < _CALM
-        swept = self._engine.sweep(sweep, shot, self.scale, kept, canvas)
-        influence = subspace.end(sweep, swept.products, swept.cost, self._weights[sweep.visit[-2:]])
-        return Compared(swept.candidates, influence)
+            return self._separate_plainly(frame_input, buffers)
+        kept = buffers.before is not None and sweep.fit.change < _CALM
+        result = self._engine.sweep(sweep, frame_input, self.scale, kept, buffers)
+        influence = subspace.end(sweep, result.products, result.cost, self._weights[sweep.visit[-2:]])
+        return Compared(result.candidates, influence)
 
-    def _separate_plainly(self, shot: Shot, canvas: Canvas) -> Compared:
-        x = np.empty(shot.pixels.size, np.float32)
-        _pixel_kernels.to_unit(shot.pixels.reshape(-1), self._scale, x)
+    def _separate_plainly(self, frame_input: FrameInput, buffers: FrameBuffers) -> Compared:
+        x = np.empty(frame_input.pixels.size, np.float32)
+        _pixel_kernels.to_unit(frame_input.pixels.reshape(-1), self._scale, x)
         weights = _EVERYTHING
-        if shot.hidden is not None:
-            weights = np.repeat(shot.hidden.reshape(-1) == 0, self._frames.channels).astype(np.float32)
+        if frame_input.hidden is not None:
+            weights = np.repeat(frame_input.hidden.reshape(-1) == 0, self._frames.channels).astype(np.float32)
         scale = np.repeat(self.scale.reshape(-1), self._frames.channels)
         influence = self.tracker.subspace_.separate(x, weights, scale)
         assert influence.low_rank is not None
-        return Compared(self._engine.compare(influence.low_rank, shot, canvas), influence)
+        return Compared(self._engine.compare(influence.low_rank, frame_input, buffers), influence)
 
     def low_rank(self) -> np.ndarray:
         """Return the background of the newest frame, (m,), float32 in [0, 1]."""
         return self.tracker.low_rank_
 
-    def learn(self, influence: Influence, rate: float | None) -> None:
+    def learn(self, influence: SubspaceUpdate, rate: float | None) -> None:
         """Learn from the newest frame; `rate` replaces the forgetting factor when given."""
         self.tracker.subspace_.update(influence, self.tracker.forgetting_ if rate is None else rate)
 

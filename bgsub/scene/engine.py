@@ -1,11 +1,8 @@
-"""The one seam between the method and what computes it: a pass over the model and a frame, arrays in, a result out.
-
-`make_engine` is the one place that chooses; the tests have a dense twin of `NumbaEngine`.
-"""
+"""The pass over the model and a frame: `SweepEngine`, with its inputs, buffers and results."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,7 +19,7 @@ _WORTH_A_THREAD = 60_000  # pixels per band of the sweep
 _BLOCK_BYTES = 73_728  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
 
 
-class Canvas:
+class FrameBuffers:
     """What is made of one frame, in the coordinates of the background; everything is overwritten by a later frame.
 
     Attributes
@@ -84,7 +81,7 @@ class Canvas:
         return self._pictures[1] if self.count > 1 else None
 
 
-class Shot(NamedTuple):
+class FrameInput(NamedTuple):
     """A frame and what decides which of its pixels are candidates.
 
     Attributes
@@ -106,8 +103,8 @@ class Shot(NamedTuple):
     factor: np.float32
 
 
-class Swept(NamedTuple):
-    """What a sweep returns beside the canvas.
+class SweepResult(NamedTuple):
+    """What a sweep returns beside the buffers.
 
     Attributes
     ----------
@@ -124,40 +121,8 @@ class Swept(NamedTuple):
     candidates: int
 
 
-class SweepEngine(Protocol):
-    """What computes the passes over a frame.
-
-    Attributes
-    ----------
-    block : int
-        Pixels of a block of the basis.
-    """
-
-    block: int
-
-    def sweep(self, sweep: Sweep, shot: Shot, scale: np.ndarray, kept: bool, canvas: Canvas) -> Swept:
-        """Step the blocks of the basis that are due, compare a frame with its background, and find its influence.
-
-        Parameters
-        ----------
-        sweep : Sweep
-            The basis; its stack is changed in place as `Sweep` says.
-        shot : Shot
-            The frame.
-        scale : ndarray, (h, w), float32
-            Scales s of the pixels' costs ``s^2 h(r / s)``.
-        kept : bool
-            Whether the background of the blocks that are not visited is that of the frame before.
-        canvas : Canvas
-            Receives residual, candidates and background.
-        """
-
-    def compare(self, low_rank: np.ndarray, shot: Shot, canvas: Canvas) -> int:
-        """Fill the canvas by a frame and its background, (m,) float32; return the number of candidates."""
-
-
-class NumbaEngine:
-    """Compiled passes over blocks that stay in the cache, in bands on some threads.
+class SweepEngine:
+    """The passes over a frame: blocks that fit into the cache, in bands on several threads.
 
     Parameters
     ----------
@@ -165,8 +130,13 @@ class NumbaEngine:
         What the frames look like.
     rank : int
         Rows of the basis.
-    threads : int, optional
-        Most threads for large frames; None for all cores.
+    threads : int or None
+        Maximum number of threads for large frames; None for all cores.
+
+    Attributes
+    ----------
+    block : int
+        Pixels of a block of the basis.
     """
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None) -> None:
@@ -179,33 +149,48 @@ class NumbaEngine:
         self._work = np.empty((self._bands, 3, channels * self.block), np.float32)
         self._products = np.zeros((-(-frames.size // (channels * self.block)), rank + 3))
 
-    def sweep(self, sweep: Sweep, shot: Shot, scale: np.ndarray, kept: bool, canvas: Canvas) -> Swept:
-        """Do what `SweepEngine.sweep` says, in one pass over memory: O(m k)."""
-        frame, look, out = self._arrays(shot, scale, kept, canvas)
+    def sweep(
+        self, sweep: Sweep, frame_input: FrameInput, scale: np.ndarray, kept: bool, buffers: FrameBuffers
+    ) -> SweepResult:
+        """Step the due blocks of the basis, compare a frame with its background, and compute its influence.
+
+        One pass over memory, O(m k).
+
+        Parameters
+        ----------
+        sweep : Sweep
+            The basis; its stack is changed in place as `Sweep` says.
+        frame_input : FrameInput
+            The frame.
+        scale : ndarray, (h, w), float32
+            Scales s of the costs of the pixels, ``s^2 h(r / s)``.
+        kept : bool
+            Whether the blocks that are not visited keep the background of the previous frame.
+        buffers : FrameBuffers
+            Receives residual, candidates and background.
+        """
+        frame, look, out = self._arrays(frame_input, scale, kept, buffers)
 
         def in_band(begin: int, end: int, band: int) -> None:
             work = self._work[band], self._products
             _engine_kernels.sweep(begin, end, sweep.visit, sweep.cost, frame, look, out, *work)
 
-        in_bands(in_band, shot.sigma.size, self._bands, self.block)
+        in_bands(in_band, frame_input.sigma.size, self._bands, self.block)
         products = np.add.reduce(self._products)
-        return Swept(products[:-2], float(products[-2]), int(products[-1]))
+        return SweepResult(products[:-2], float(products[-2]), int(products[-1]))
 
-    def compare(self, low_rank: np.ndarray, shot: Shot, canvas: Canvas) -> int:
-        """Do what `SweepEngine.compare` says; O(m)."""
-        frame = self._arrays(shot, _ANY, False, canvas)
-        return _engine_kernels.compare(0, shot.sigma.size, low_rank, *frame, self._work[0])
+    def compare(self, low_rank: np.ndarray, frame_input: FrameInput, buffers: FrameBuffers) -> int:
+        """Fill the buffers from a frame and its background, (m,) float32; return the number of candidates.  O(m)."""
+        frame = self._arrays(frame_input, _ANY, False, buffers)
+        return _engine_kernels.compare(0, frame_input.sigma.size, low_rank, *frame, self._work[0])
 
-    def _arrays(self, shot: Shot, scale: np.ndarray, kept: bool, canvas: Canvas) -> tuple[FrameArrays, Look, Outputs]:
+    def _arrays(
+        self, frame_input: FrameInput, scale: np.ndarray, kept: bool, buffers: FrameBuffers
+    ) -> tuple[FrameArrays, Look, Outputs]:
         """Return the arguments of the kernels."""
-        out, before = canvas.flat()
-        hidden = _NOTHING if shot.hidden is None else shot.hidden.reshape(-1)
-        scales = shot.sigma.reshape(-1), scale.reshape(-1)
-        frame = FrameArrays(shot.pixels.reshape(-1), *scales, hidden, before, kept)
-        look = Look(*self._unit, shot.threshold, shot.factor)
+        out, before = buffers.flat()
+        hidden = _NOTHING if frame_input.hidden is None else frame_input.hidden.reshape(-1)
+        scales = frame_input.sigma.reshape(-1), scale.reshape(-1)
+        frame = FrameArrays(frame_input.pixels.reshape(-1), *scales, hidden, before, kept)
+        look = Look(*self._unit, frame_input.threshold, frame_input.factor)
         return frame, look, out
-
-
-def make_engine(frames: FrameFormat, rank: int, threads: int | None) -> SweepEngine:
-    """Return what computes the passes over frames of a format by a basis of some rank."""
-    return NumbaEngine(frames, rank, threads)

@@ -14,11 +14,11 @@ a low-dimensional effect on whole areas. Graduated reweighting: C. Hage, M. Klei
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bgsub.numerics.state import State, array_of
+from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import copied
 from bgsub.scene import _illumination_kernels
 from bgsub.scene.frame_format import plain
@@ -36,6 +36,9 @@ _MEMORY = 4  # backgrounds
 _LOOKS = 500  # sites that tell the contrast of a picture
 _ALIKE = 0.9  # share of explained sites that makes two backgrounds one
 _LIKELY = 3  # bases at which the second look is
+_SUDDEN = 0.04  # share of the frame that must turn into candidates at once before light is asked for
+_LONGEST_WAIT = 16  # frames between two questions that were answered with no
+_CALM_RATE = 0.1  # of the running share of candidates, per frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,6 +231,54 @@ class Illumination:
         grid, tone = np.ascontiguousarray(light.grid), np.ascontiguousarray(light.tone)
         _illumination_kernels.relight(plain(light.base).reshape(-1), np.float32(light.scale), grid, tone, h, w, out)
         return out
+
+
+@dataclass(frozen=True)
+class LightChangeTrigger:
+    """How calm a scene is.
+
+    Attributes
+    ----------
+    usual : float
+        Running share of candidates.
+    waiting : int
+        Frames until light may be asked for again.
+    patience : int
+        Frames to wait for after the next no: 1, 2, 4, ..., so that a tree in the wind is not asked every time.
+    """
+
+    usual: float = 0.0
+    waiting: int = 0
+    patience: int = 1
+
+    def next(self, eager: bool = False) -> LightChangeTrigger:
+        """Return what holds in the next frame, in which light may be asked for again at once if `eager`."""
+        return replace(self, waiting=0 if eager else self.waiting - 1) if self.waiting else self
+
+    def is_broken_by(self, share: float) -> bool:
+        """Return whether a share of candidates is so sudden that light should be asked for."""
+        return self.waiting == 0 and share > self.usual + _SUDDEN
+
+    def answered(self, yes: bool) -> LightChangeTrigger:
+        """Return what holds after an answer."""
+        if yes:
+            return replace(self, waiting=0, patience=1)
+        return replace(self, waiting=self.patience, patience=min(2 * self.patience, _LONGEST_WAIT))
+
+    def after(self, share: float) -> LightChangeTrigger:
+        """Return what holds after a frame with a share of candidates."""
+        usual = self.usual + _CALM_RATE * (min(share, self.usual + _SUDDEN) - self.usual)
+        return LightChangeTrigger(usual, self.waiting, self.patience)
+
+    def state(self) -> State:
+        """Return the numbers as an array."""
+        return {"light_trigger": np.array([self.usual, float(self.waiting), float(self.patience)])}
+
+    @classmethod
+    def from_state(cls, state: State) -> LightChangeTrigger:
+        """Return what `state` was of; ParameterError when the numbers are not there."""
+        usual, waiting, patience = numbers_of(state, "light_trigger", 3)
+        return cls(usual, int(waiting), max(int(patience), 1))
 
 
 def _hats(nodes: int, places: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from numba import types
 
 from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
-from bgsub.scene._familiar_kernels import Memory
+from bgsub.scene._sample_memory_kernels import Memory
 from bgsub.tracking.basis import Cost, Visit
 
 RECORDS = {
@@ -31,7 +31,7 @@ scene._pixel_kernels.to_unit: f4_1, f4, f4_1
 scene._engine_kernels.compare: i8, i8, f4_1, FrameArrays, Look, Outputs, f4_2
 scene._pixel_kernels.exceeds_noise: f4_1, f4_1, f4, f4, u1_1
 scene._pixel_kernels.learn_noise: f4_1, u1_1, f4, f4, f4, f4_1
-scene._familiar_kernels.remember: i8, i8, i8, P_3, P_3, Memory, u1_2, u2_2, i1_3
+scene._sample_memory_kernels.remember: i8, i8, i8, P_3, P_3, Memory, u1_2, u2_2, i1_3
 """
 _START = """
 scene._illumination_kernels.contrast: P_1, i8_1, i8
@@ -40,7 +40,7 @@ scene._registration_kernels.look: P_3, f8, i8_1, f4_1, f4_1, f4_1
 scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
 scene._registration_kernels.residuals_at_rest: P_3, f8, i8_1, f4_2, f8_1, f4_1
 scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
-scene._familiar_kernels.clear_familiar: i8, i8, lanes, P_3, P_3, Memory, f4, f4, f4, i8, i1_3, u1_2, u1_2
+scene._sample_memory_kernels.clear_matching: i8, i8, lanes, P_3, P_3, Memory, f4, f4, f4, i8, i1_3, u1_2, u1_2
 scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
 scene._shadows_kernels.count_coloured: P_2, i8, f4
 scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1

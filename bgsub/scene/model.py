@@ -10,15 +10,14 @@ from bgsub.numerics.state import State, array_of, part_of
 from bgsub.numerics.threads import copied
 from bgsub.parameters import SegmenterParameters, SubtractorParameters
 from bgsub.scene.background import Background, Compared, StartBackground, TrackedBackground
-from bgsub.scene.calm import Calm
-from bgsub.scene.engine import Canvas, Shot
+from bgsub.scene.engine import FrameBuffers, FrameInput
 from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.illumination import Illumination, Light
+from bgsub.scene.frame_result import FrameResult, TrainingInput
+from bgsub.scene.illumination import Illumination, Light, LightChangeTrigger
 from bgsub.scene.kernel_table import FIRST_FRAME, START, TRACKING
 from bgsub.scene.segmentation import Segmenter
 from bgsub.scene.stabiliser import Stabiliser, to_background, to_frame
 from bgsub.scene.standing_objects import StandingObjects
-from bgsub.scene.view import Seen, View
 from bgsub.separation import FOREGROUND, SHADOW, FrameEvent, Phase
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -32,7 +31,7 @@ _RETURNS = 0.5  # share of a frame that must be explained by a scene for it to b
 class SceneModel:
     """Background model of one scene: start, subspace, camera, light, noise, standing objects.
 
-    A frame goes through it as a chain of values: `separate` returns a `View`, and `learn` takes one.
+    A frame goes through it as a chain of values: `separate` returns a `FrameResult`, and `learn` takes one.
 
     Parameters
     ----------
@@ -52,8 +51,8 @@ class SceneModel:
         self.illumination = Illumination(self._cube, parameters.threshold * frames.joint)
         self.objects = StandingObjects(frames, parameters)
         self.stabiliser = Stabiliser()
-        self.canvas = Canvas(frames)
-        self._calm = Calm()
+        self.buffers = FrameBuffers(frames)
+        self._light_trigger = LightChangeTrigger()
         self._scale = 1 / frames.pixels_full
         self._buffer = np.empty(self._cube, frames.pixels_dtype)  # takes no memory until it is written
         self.mask = np.zeros(shape, np.uint8)
@@ -74,7 +73,7 @@ class SceneModel:
         """Which kernels the next frame needs, one of those of `bgsub.scene.kernel_table`."""
         if self.start is None or self.start.buffer.is_nearly_full:
             return TRACKING
-        return START if self.canvas.count else FIRST_FRAME
+        return START if self.buffers.count else FIRST_FRAME
 
     def tune(self, parameters: SubtractorParameters) -> None:
         """Replace the parameters; what was learned stays."""
@@ -87,14 +86,14 @@ class SceneModel:
 
     # -- one frame -----------------------------------------------------------------------------------------------
 
-    def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> View:
+    def separate(self, frame: np.ndarray, known: np.ndarray | None, frozen: bool) -> FrameResult:
         """Return mask, residual and background of a checked frame by the model as it stands."""
         given = self.frames.to_pixels(frame, self._buffer)
         pixels, movement = given, None
-        if self._parameters.stabilise and self.canvas.count:
+        if self._parameters.stabilise and self.buffers.count:
             if self.stabiliser.needs_reference():
-                self.stabiliser.set_reference(self.canvas.picture, self._scale)
-            pixels, movement = self.stabiliser.align(given, self.canvas.picture, self._scale)
+                self.stabiliser.set_reference(self.buffers.picture, self._scale)
+            pixels, movement = self.stabiliser.align(given, self.buffers.picture, self._scale)
         if movement is not None and given is not self._buffer:
             # The background is asked for later, with borders from this frame, on which the caller may draw by then.
             np.copyto(self._buffer, given)
@@ -103,63 +102,63 @@ class SceneModel:
         phase = self.phase
         if self.start is not None:
             self.start.see(pixels, known, frozen, self.segmenter.noise.sigma)
-        self.canvas.turn()
+        self.buffers.turn()
         asked, compared, light = self._compared(pixels, known, frozen)
-        mask = self.segmenter.segment(self.canvas.over, pixels, self.canvas.picture, frozen, self._scale)
+        mask = self.segmenter.segment(self.buffers.over, pixels, self.buffers.picture, frozen, self._scale)
         if light or (asked and self.objects.is_settling):
             self.objects.light_changed(self.mask, mask, light)
         self.mask = mask
-        seen = Seen(pixels, known, mask, compared.influence)
+        seen = TrainingInput(pixels, known, mask, compared.influence)
         output = to_frame(movement, mask, None, smooth=False, out=self._output)
         event = FrameEvent.LIGHT_CHANGE if light else None
-        return View(self.frames, given, output, self.canvas, self.segmenter, phase, movement, seen, event)
+        return FrameResult(self.frames, given, output, self.buffers, self.segmenter, phase, movement, seen, event)
 
-    def blank(self, frame: np.ndarray) -> View:
+    def blank(self, frame: np.ndarray) -> FrameResult:
         """Return an empty view of a frame that shows nothing; the model stays as it is and learns nothing."""
         self._output[:] = 0
         pixels = self.frames.to_pixels(frame, self._buffer)
-        return View(
-            self.frames, pixels, self._output, self.canvas, self.segmenter, self.phase, event=FrameEvent.COVERED
+        return FrameResult(
+            self.frames, pixels, self._output, self.buffers, self.segmenter, self.phase, event=FrameEvent.COVERED
         )
 
     def is_covered_by(self, frame: np.ndarray) -> bool:
         """Return whether a checked frame is nearly uniform where the background is not: the lens is covered."""
-        if not self.canvas.count:
+        if not self.buffers.count:
             return False
         left = self.illumination.contrast(frame, self.frames.scale)
         if left >= _FLAT * _HIGHEST:
             return False
-        usual = self.illumination.contrast(self.canvas.picture, self._scale)
+        usual = self.illumination.contrast(self.buffers.picture, self._scale)
         return usual > _CONTRAST and left < _FLAT * usual
 
     def _compared(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool) -> tuple[bool, Compared, bool]:
         """Compare a frame with the background; return also whether much changed, and whether light explains it."""
         compared = self._compare(pixels, known)
         share, light = compared.candidates / self.mask.size, False
-        self._calm = self._calm.next(self.objects.is_settling)
-        asked = self._parameters.light and not frozen and self._calm.is_broken_by(share)
+        self._light_trigger = self._light_trigger.next(self.objects.is_settling)
+        asked = self._parameters.light and not frozen and self._light_trigger.is_broken_by(share)
         if asked:
             light = self._change_light(pixels)
-            self._calm = self._calm.answered(light)
+            self._light_trigger = self._light_trigger.answered(light)
             if light:
                 compared = self._compare(pixels, known)
                 share = compared.candidates / self.mask.size
         if not frozen:
-            self._calm = self._calm.after(share)
+            self._light_trigger = self._light_trigger.after(share)
         return asked, compared, light
 
     def _compare(self, pixels: np.ndarray, known: np.ndarray | None) -> Compared:
-        """Fill the canvas from the frame."""
+        """Fill the buffers from the frame."""
         hidden = self.objects.held()
         if known is not None:
             hidden = known.astype(np.uint16) if hidden is None else hidden | known
         segmenter = self.segmenter
         compared = self._background().separate(
-            Shot(pixels, hidden, segmenter.noise.sigma, *segmenter.limits), self.canvas
+            FrameInput(pixels, hidden, segmenter.noise.sigma, *segmenter.limits), self.buffers
         )
         if not segmenter.noise.knows_nothing:
             return compared
-        count = np.count_nonzero(segmenter.candidates(self.canvas.residual, self.canvas.over))
+        count = np.count_nonzero(segmenter.candidates(self.buffers.residual, self.buffers.over))
         return Compared(int(count), compared.influence)
 
     def _background(self) -> Background:
@@ -173,8 +172,8 @@ class SceneModel:
         """Try to explain a sudden change of much of the picture by light; return whether that went well."""
         x, bases = self._unit(pixels), [self._background().low_rank()]
         before = self.illumination.explained(x, bases[0])
-        if self.canvas.before is not None:
-            bases.append(self._unit(self.canvas.before))
+        if self.buffers.before is not None:
+            bases.append(self._unit(self.buffers.before))
         enough = 1 - _LEAVES * (1 - before)
         light = self.illumination.explain(x, bases, enough=enough)
         if light.explained < enough:
@@ -207,7 +206,7 @@ class SceneModel:
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def learn(self, view: View, rate: float | None) -> None:
+    def learn(self, view: FrameResult, rate: float | None) -> None:
         """Learn from the newest frame; `rate` replaces the forgetting factor when given."""
         seen = view.seen
         if seen is None:
@@ -215,12 +214,12 @@ class SceneModel:
         mask = seen.mask
         if seen.known is not None:  # neither an object that stands nor background that was seen
             mask = np.where(seen.known, np.uint8(SHADOW), mask)
-        compared = seen.pixels, self.canvas.picture, self._scale
-        self.segmenter.learn(self.canvas.residual, seen.known, self.objects.age, *compared)
+        compared = seen.pixels, self.buffers.picture, self._scale
+        self.segmenter.learn(self.buffers.residual, seen.known, self.objects.age, *compared)
         if self.tracked is not None and seen.influence is not None:
             self.tracked.learn(seen.influence, rate)
-            self.tracked.follow(self.canvas.residual, seen.known)
-        due = self.objects.released(seen.pixels, self.canvas.picture, mask)
+            self.tracked.follow(self.buffers.residual, seen.known)
+        due = self.objects.released(seen.pixels, self.buffers.picture, mask)
         if due is not None:
             self._release(seen.pixels, due)
         if self.start is not None and self.start.buffer.is_full:
@@ -254,9 +253,9 @@ class SceneModel:
             "illumination": self.illumination.state(),
             "objects": self.objects.state(),
             "stabiliser": self.stabiliser.state(),
-            "canvas": self.canvas.state(),
+            "buffers": self.buffers.state(),
             "mask": copied(self.mask),
-            **self._calm.state(),
+            **self._light_trigger.state(),
         }
         if self.start is not None:
             return {**state, "start": self.start.state()}
@@ -272,12 +271,12 @@ class SceneModel:
         model.illumination.set_state(part_of(state, "illumination"))
         model.objects.set_state(part_of(state, "objects"))
         model.stabiliser.set_state(part_of(state, "stabiliser"), frames.cube, np.dtype(frames.pixels_dtype))
-        model.canvas.set_state(part_of(state, "canvas"))
+        model.buffers.set_state(part_of(state, "buffers"))
         model.mask = array_of(state, "mask", model.mask.shape, "uint8")
-        model._calm = Calm.from_state(state)
+        model._light_trigger = LightChangeTrigger.from_state(state)
         if "tracker" not in state and model.start is not None:
             model.start.set_state(part_of(state, "start"))
-            if model.canvas.count and not model.start.buffer.count:
+            if model.buffers.count and not model.start.buffer.count:
                 raise ParameterError("the start holds no frame")
             return model
         model.tracked = TrackedBackground(frames, parameters)
@@ -289,7 +288,7 @@ class SceneModel:
 
     def fits(self, frame: np.ndarray) -> bool:
         """Return whether a frame shows this scene, in whatever light."""
-        if not self.canvas.count:
+        if not self.buffers.count:
             return False
         x = self.frames.to_vector(frame, np.empty(self.frames.size, np.float32))
         return self.illumination.explain(x, [self._background().low_rank()], enough=_RETURNS).explained > _RETURNS

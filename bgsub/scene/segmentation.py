@@ -11,12 +11,11 @@ from bgsub.numerics.state import State, part_of
 from bgsub.numerics.threads import bands_for
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _pixel_kernels
-from bgsub.scene._familiar_kernels import Memory
-from bgsub.scene.familiar import FamiliarBackground
+from bgsub.scene._sample_memory_kernels import Memory
+from bgsub.scene.mask_filters import majority_filter
 from bgsub.scene.noise_scale import NoiseScale
+from bgsub.scene.sample_memory import SampleMemory
 from bgsub.scene.shadows import ShadowDetector
-from bgsub.scene.soft_vote import SoftVote
-from bgsub.scene.votes import majority
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 
 _LIGHT_WORK, _HEAVY_WORK = 400_000, 150_000  # pixels per band, see `bands_for`
@@ -45,7 +44,9 @@ class Segmenter:
     Attributes
     ----------
     noise : NoiseScale
-    familiar : FamiliarBackground
+    sample_memory : SampleMemory
+    side : int
+        Side of the square of the majority vote, odd.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class Segmenter:
         pixels = shape[0] * shape[1]
         few, many = bands_for(pixels, _LIGHT_WORK, threads), bands_for(pixels, _HEAVY_WORK, threads)
         self.noise = NoiseScale(shape, self._joint, few)
-        self.familiar = FamiliarBackground(shape, channels, many)
+        self.sample_memory = SampleMemory(shape, channels, many)
         self._shadow_detector = ShadowDetector(shape, many)
         self._masks = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
         self.tune(parameters or SegmenterParameters())
@@ -68,7 +69,7 @@ class Segmenter:
         """Replace the parameters; what was learned stays."""
         self._threshold = np.float32(parameters.threshold * self._joint)
         self._factor = np.float32(parameters.noise_factor)
-        self._side = parameters.median | 1
+        self.side = parameters.median | 1
         self._area = round(parameters.min_area * self.shape[0] * self.shape[1])
         self._shadows = parameters.shadows
         self._radius = parameters.neighbours
@@ -78,19 +79,15 @@ class Segmenter:
         """Least residual of a candidate, and the factor of its noise scale that it must exceed as well."""
         return self._threshold, self._factor
 
-    def soft_vote(self, residual: np.ndarray) -> SoftVote:
-        """Return how sure the vote on a residual, (h, w) float32, is by the noise as it is known now."""
-        return SoftVote(residual, self.noise.sigma.copy(), *self.limits, self._side)
-
     def state(self) -> State:
         """Return what was learned of noise, moving background and shadows, copied."""
         shadows = self._shadow_detector.state()
-        return {"noise": self.noise.state(), "familiar": self.familiar.state(), "shadows": shadows}
+        return {"noise": self.noise.state(), "sample_memory": self.sample_memory.state(), "shadows": shadows}
 
     def set_state(self, state: State) -> None:
         """Go on where another one stood; ParameterError when the arrays do not fit."""
         self.noise.set_state(part_of(state, "noise"))
-        self.familiar.set_state(part_of(state, "familiar"))
+        self.sample_memory.set_state(part_of(state, "sample_memory"))
         self._shadow_detector.set_state(part_of(state, "shadows"))
 
     def candidates(self, residual: np.ndarray, over: np.ndarray | None = None) -> np.ndarray:
@@ -140,7 +137,7 @@ class Segmenter:
             self._masks[0][:] = BACKGROUND
             return self._masks[0]
         if self._radius:
-            self.familiar.clear(candidates, x, background, self._memory(scale), self._radius, frozen)
+            self.sample_memory.clear(candidates, x, background, self._memory(scale), self._radius, frozen)
         mask = self._vote(candidates)
         if not cv2.countNonZero(mask):
             return mask
@@ -188,7 +185,7 @@ class Segmenter:
             age = np.where(known, age.dtype.type(_OLD), age)
         self.noise.learn(residual, solid)
         if self._radius:
-            self.familiar.learn(x, background, self._memory(scale), solid, age)
+            self.sample_memory.learn(x, background, self._memory(scale), solid, age)
 
     def _memory(self, scale: float) -> Memory:
         return Memory(self.noise.sigma, np.float32(scale), *self.limits)
@@ -196,7 +193,7 @@ class Segmenter:
     def _vote(self, candidates: np.ndarray) -> np.ndarray:
         """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""
         self._masks = self._masks[::-1]
-        return majority(candidates, self._side, self._masks[0])
+        return majority_filter(candidates, self.side, self._masks[0])
 
     def _drop_small_regions(self, mask: np.ndarray) -> None:
         """Erase regions, 8-connected and with their holes, and fill holes of less than the least area, in place.

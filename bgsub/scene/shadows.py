@@ -17,7 +17,7 @@ from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import in_bands
 from bgsub.scene import _shadows_kernels
 from bgsub.scene.frame_format import lanes_of
-from bgsub.scene.votes import majority
+from bgsub.scene.mask_filters import majority_filter
 
 # Least and largest factor, as a black object is darker than shadows are; joint distance from the background times the
 # factor; root mean square disagreement of the brightness nearby.
@@ -145,7 +145,7 @@ class ShadowDetector:
         dy, dx = _STEPS[side]
         limits = np.float32(_BLACK / scale), *_COLOURED[:2], _RISE, _FALL
         _shadows_kernels.walk_in(dy, dx, x, background, mask, *limits, self._other, self._darkest)
-        majority(self._other, _SPECKLE, self._cast)
+        majority_filter(self._other, _SPECKLE, self._cast)
         return np.bitwise_and(self._cast, mask, out=self._cast)  # all bits are set in the one
 
     def _find_darkened(

@@ -1,1 +1,1 @@
-"""What lies on disk: files that are whole or not at all, files that grow, models."""
+"""Files on disk: atomic and durable writes, growing files, locks, models and checkpoints."""

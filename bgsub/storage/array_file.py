@@ -1,14 +1,13 @@
-"""What JSON can say and plain arrays by name, in one ``.npz`` file: the form of models and of checkpoints.
+"""Models and checkpoints on disk: a JSON header and named arrays in one uncompressed ``.npz`` file.
 
-Nothing is ever unpickled, and nothing is compressed: what a file makes of memory goes by its length. It holds the
-header and the arrays that the header names, once each, and nothing else.
+NumPy writes the file and reads each array, without pickle. This module checks that the file has exactly the arrays
+that its header names, and that nothing is compressed: the memory needed for reading is bounded by the file size.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import math
 import stat
 import zipfile
 from collections.abc import Iterator
@@ -17,37 +16,51 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bgsub.errors import SourceError
+from bgsub.errors import SinkError, SourceError
 from bgsub.numerics.state import State
-from bgsub.storage.atomic import replacing
+from bgsub.storage.durable_io import replacing
 
 _HEADER = "header"
-_NUMBERS = "biuf"  # kinds of types
-_SIP = 1 << 20  # bytes that are read at once
+_NUMBERS = "biuf"  # kinds of data types
+_CHUNK = 1 << 20  # bytes read at once
 
 
 class Kind(NamedTuple):
-    """What a file is: a noun, for messages as well, the version of its form, and the most bytes of its header."""
+    """Noun for messages, format version, and maximum size of the header in bytes."""
 
     noun: str
     version: int
     header: int = 1 << 62
 
 
-def write(path: Path, kind: Kind, header: dict[str, Any], state: State) -> None:
-    """Write a file, whole or not at all and lasting; OSError when that cannot be done.
+_MODEL = Kind("model", 7, 1 << 20)
 
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : Kind
-        What it is.
-    header : dict
-        In types that JSON knows.
-    state : dict
-        Arrays by name, nested.
-    """
+
+def write_model(path: Path, header: dict[str, Any], state: State) -> None:
+    """Write a result of `BackgroundSubtractor.snapshot`; raise SinkError on failure."""
+    if not path.name:
+        raise SinkError(f"the model cannot be written to {path}: it is a folder")
+    try:
+        write(path, _MODEL, header, state)
+    except OSError as error:
+        raise SinkError(f"the model cannot be written to {path}: {error.strerror or error}") from None
+
+
+def read_model(path: Path) -> tuple[dict[str, Any], State]:
+    """Return header and state of a model; raise as `read`."""
+    return read(path, _MODEL)
+
+
+def read_model_parameters(path: Path) -> dict[str, Any]:
+    """Return the parameters of a model without reading its arrays; raise as `read`."""
+    parameters = read_header(path, _MODEL).get("parameters")
+    if not isinstance(parameters, dict):
+        raise SourceError(f"{path} is a damaged bgsub model: it has no parameters")
+    return parameters
+
+
+def write(path: Path, kind: Kind, header: dict[str, Any], state: State) -> None:
+    """Write a JSON header and nested arrays, atomically and synced; raise OSError on failure."""
     arrays = dict(_flat(state))
     text = json.dumps({"kind": kind[:2], "arrays": list(arrays), "header": header})
     with replacing(path) as partial, partial.open("wb") as file:
@@ -55,43 +68,27 @@ def write(path: Path, kind: Kind, header: dict[str, Any], state: State) -> None:
 
 
 def read_header(path: Path, kind: Kind) -> dict[str, Any]:
-    """Return the header of a file without reading its arrays; raises as `read`."""
+    """Return the header without reading the arrays; raise as `read`."""
     return _read(path, kind, with_arrays=False)[0]
 
 
 def read(path: Path, kind: Kind) -> tuple[dict[str, Any], State]:
-    """Return header and state of a file.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    kind : Kind
-        What it should be.
-
-    Raises
-    ------
-    SourceError
-        When it is missing, damaged, of another kind or another version.
-    """
+    """Return header and state; raise SourceError for a missing or damaged file, or another kind or version."""
     return _read(path, kind, with_arrays=True)
 
 
 def _read(path: Path, kind: Kind, with_arrays: bool) -> tuple[dict[str, Any], State]:
     try:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would be waited for, a device has no end
-            raise SourceError(f"the {kind.noun} {path} is no file")
-        with _Sips(path) as file, zipfile.ZipFile(file) as archive:
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device may never end
+            raise SourceError(f"the {kind.noun} {path} is not a regular file")
+        with _ChunkedFile(path) as file, zipfile.ZipFile(file) as archive:
             members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
-            if "kind" in members:  # where it stood up to version 3 of the models
-                facts: dict[str, Any] = {"kind": [kind.noun, 3], "header": {}}
-            else:
-                facts = _header(archive, members.pop(_HEADER), kind.header)
+            facts = _header(archive, members.pop(_HEADER), kind.header)
             same, header = facts["kind"] == [*kind[:2]], dict(facts["header"])
             if same and (sorted(facts["arrays"]) != sorted(members) or len(members) + 1 != len(archive.infolist())):
-                raise ValueError("other arrays than the header says")
+                raise ValueError("the header names other arrays")
             if same and sum(member.file_size for member in archive.infolist()) > path.stat().st_size:
-                raise ValueError("arrays of one place")
+                raise ValueError("arrays overlap")
             wanted = members if with_arrays and same else {}
             state = _nested({name: _array(archive, member, _NUMBERS) for name, member in wanted.items()})
     except SourceError:
@@ -100,47 +97,42 @@ def _read(path: Path, kind: Kind, with_arrays: bool) -> tuple[dict[str, Any], St
         raise SourceError(f"there is no {kind.noun} file {path}") from None
     except OSError as error:
         raise SourceError(f"the {kind.noun} {path} cannot be read: {error.strerror or error}") from None
-    except Exception:  # damaged archives raise anything
-        raise SourceError(f"{path} is not a bgsub {kind.noun}, or a damaged one") from None
+    except Exception:  # damaged archives raise errors of many types
+        raise SourceError(f"{path} is not a bgsub {kind.noun}, or it is damaged") from None
     if not same:
-        what = f"{path} is not a bgsub {kind.noun} of version {kind.version}"
-        raise SourceError(f"{what}: another version of bgsub made it, and it must be made anew")
+        raise SourceError(
+            f"{path} is not a bgsub {kind.noun} of version {kind.version}: "
+            "another version of bgsub wrote it; create it again"
+        )
     return header, state
 
 
-class _Sips(io.FileIO):
-    """A file of which little is read at once: a directory of millions of members, for one, is none to `ZipFile`."""
+class _ChunkedFile(io.FileIO):
+    """A file that returns at most `_CHUNK` bytes per read, which bounds the archive directory that `ZipFile` loads."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        return super().read(min(size, _SIP) if size is not None and size >= 0 else _SIP)
+        return super().read(min(size, _CHUNK) if size is not None and size >= 0 else _CHUNK)
 
 
-def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> dict[str, Any]:
-    if member.file_size > most:
-        raise ValueError("too long")
+def _header(archive: zipfile.ZipFile, member: zipfile.ZipInfo, limit: int) -> dict[str, Any]:
+    if member.file_size > limit:
+        raise ValueError("header too long")
     return json.loads(str(_array(archive, member, "U")))
 
 
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, kinds: str) -> np.ndarray:
-    """Return an array, of one of the kinds of types, of an archive; its checksum is compared, and its length."""
+    """Return one array of an archive, with checked data type, length and checksum."""
     if member.compress_type != zipfile.ZIP_STORED:
         raise ValueError("compressed")
     with archive.open(member) as file:
-        if np.lib.format.read_magic(file) != (1, 0):
-            raise ValueError("another form")
-        shape, by_columns, dtype = np.lib.format.read_array_header_1_0(file)
-        if dtype.kind not in kinds or math.prod(shape) * dtype.itemsize != member.file_size - file.tell():
-            raise ValueError("no array of that length")
-        array = np.empty(shape, dtype, "F" if by_columns else "C")
-        content = array.reshape(-1, order="A").view(np.uint8) if array.size else np.empty(0, np.uint8)
-        for first in range(0, content.size, _SIP):
-            part = content[first : first + _SIP]
-            part[:] = np.frombuffer(file.read(part.size), np.uint8)  # of another length where the file is cut
-        if file.read(1):  # not there, but asking for it compares the checksum
+        array = np.lib.format.read_array(file, allow_pickle=False)
+        if file.read(1):  # reading to the end also compares the checksum
             raise ValueError("longer than its array")
-        if dtype == np.bool_ and content.max(initial=0) > 1:
-            raise ValueError("truth values that are none")
-        return array
+    if array.dtype.kind not in kinds:
+        raise ValueError("not an array of numbers")
+    if array.dtype == np.bool_ and array.view(np.uint8).max(initial=0) > 1:
+        raise ValueError("booleans other than 0 and 1")
+    return array
 
 
 def _flat(state: State, prefix: str = "") -> Iterator[tuple[str, np.ndarray]]:

@@ -1,4 +1,4 @@
-"""Locks on files, which the operating system takes back from a process that dies."""
+"""File locks, which the operating system releases when a process dies."""
 
 from __future__ import annotations
 
@@ -12,30 +12,24 @@ from pathlib import Path
 import filelock
 
 from bgsub.errors import SinkError
-from bgsub.storage.atomic import no_folder
-from bgsub.storage.lasting import make_folder
+from bgsub.storage.durable_io import folder_error, make_folder
 
 logger = logging.getLogger("bgsub")
 
-_PATIENCE = 0.1  # seconds: whoever has just let go of the lock removes its file
+_PATIENCE = 0.1  # seconds: a run that has just released the lock removes its file
 _ATTEMPTS = 5
 _NO_LOCKS = (errno.ENOSYS, errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
 
 
 @contextmanager
 def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) -> Iterator[None]:
-    """Keep a file locked, which is removed at the end together with the folders that had to be made and are empty.
+    """Keep a file locked; afterwards remove it and the new folders that are empty.
 
-    On a disk that knows no locks, as some of a network, the block runs without one, and a warning says so.
-
-    Raises
-    ------
-    SinkError
-        With the text of `refusal` if another process, or another thread, still holds it after `patience` seconds; or
-        if it cannot be written.
+    Where the file system has no locks, as on some network drives, log a warning and run the block without one. Raise
+    SinkError with the text of `refusal` if another process or thread still has the lock after `patience` seconds.
     """
     missing = [folder for folder in path.parents if not folder.exists()]
-    # Released by whichever thread ends the block. A soft lock would outlive a process that dies.
+    # Any thread may end the block. A soft lock would survive a process that dies.
     lock = filelock.FileLock(path, timeout=patience, thread_local=False, fallback_to_soft=False)
     try:
         _acquire(lock)
@@ -43,12 +37,12 @@ def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) ->
         raise SinkError(refusal()) from None
     except OSError as error:
         if error.errno not in _NO_LOCKS:
-            raise no_folder(path.parent, error) from None
+            raise folder_error(path.parent, error) from None
         _warn(path.parent)
     try:
         yield
     finally:
-        with suppress(OSError):  # Windows removes no open file, but the library does, as it lets go
+        with suppress(OSError):  # Windows cannot remove an open file; the library does on release
             path.unlink()
         lock.release()
         with suppress(OSError):
@@ -58,7 +52,7 @@ def hold(path: Path, refusal: Callable[[], str], patience: float = _PATIENCE) ->
 
 @cache
 def _warn(folder: Path) -> None:
-    logger.warning("the disk of '%s' knows no locks: another run there would not be noticed", folder)
+    logger.warning("the file system of '%s' has no locks: another run there would not be detected", folder)
 
 
 def _acquire(lock: filelock.BaseFileLock) -> None:
@@ -67,20 +61,20 @@ def _acquire(lock: filelock.BaseFileLock) -> None:
             make_folder(Path(lock.lock_file).parent)
             lock.acquire()
             return
-        except (FileNotFoundError, FileExistsError):  # the one before was just removing the folder
+        except (FileNotFoundError, FileExistsError):  # another run was removing the folder
             if attempt == _ATTEMPTS - 1:
                 raise
 
 
 class Claims:
-    """Outputs that no other run may write until the end of the block, by a lock in a hidden file beside each."""
+    """Lock outputs against other runs until the end of the block, by a hidden lock file beside each."""
 
     def __init__(self) -> None:
         self._locks = ExitStack()
         self._targets: set[Path] = set()
 
     def take(self, target: Path, refusal: str | None = None) -> None:
-        """Claim an output, also one that is claimed here already; SinkError if another run has it."""
+        """Lock an output, once; raise SinkError if another run has it."""
         if target not in self._targets:
             text = refusal or f"the output '{target}' is being written by another run"
             self._locks.enter_context(hold(target.with_name(f".{target.name}.lock"), lambda: text))

@@ -1,4 +1,4 @@
-"""Files that only grow, and can be cut back to where they were at a checkpoint."""
+"""Append-only files that can be cut back to their size at a checkpoint."""
 
 from __future__ import annotations
 
@@ -12,28 +12,27 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from bgsub.errors import SinkError
-from bgsub.storage.atomic import partial_name, telling
-from bgsub.storage.lasting import rename, sync_folder, unlink
+from bgsub.storage.durable_io import as_sink_error, partial_name, rename, sync_folder, unlink
 
 _SIZES = struct.Struct("<II")
 
 
 class GrowingFile:
-    """Bytes, or text in UTF-8, that reach the file as they are appended: a process that dies loses none of them.
+    """Append bytes or UTF-8 text without buffering: a process that dies loses none of it.
 
-    Nothing is made on the disk before the first `append` or `finish`.
+    The file is created by the first `append` or `finish`.
 
     Parameters
     ----------
     target : Path
-        The output that it is for: what messages name, and what `finish` makes of it.
+        The finished output; messages name it.
     path : Path, optional
-        The file as it grows; by default ``NAME.partial`` beside the target.
+        The growing file; by default ``NAME.partial`` beside the target.
 
     Raises
     ------
     SinkError
-        From all methods but `close` and `remove`, if the file cannot be written.
+        In all methods except `close` and `remove`, if the file cannot be written.
     """
 
     def __init__(self, target: Path, path: Path | None = None) -> None:
@@ -42,70 +41,63 @@ class GrowingFile:
         self._file: io.FileIO | None = None
 
     def append(self, data: bytes | str) -> None:
-        """Write behind what is there."""
+        """Write at the end."""
         rest = memoryview(data.encode() if isinstance(data, str) else data)
-        with telling(self._target):
+        with as_sink_error(self._target):
             file = self._opened()
-            while rest:  # a full disk takes a part, and refuses the next one
+            while rest:  # a full disk accepts a part and refuses the next
                 rest = rest[file.write(rest) :]
 
     @property
     def size(self) -> int:
-        """How many bytes there are."""
+        """Number of bytes."""
         return 0 if self._file is None else self._file.tell()
 
     def sync(self) -> int:
-        """Make everything safe against a power cut; return the size in bytes."""
+        """Sync everything to the disk; return the size in bytes."""
         if self._file is None:
             return 0
-        with telling(self._target):
+        with as_sink_error(self._target):
             os.fsync(self._file.fileno())
             sync_folder(self.path.parent)
             return self.size
 
     def cut(self, size: int) -> None:
-        """Go on behind the first `size` bytes of the file that is there; what follows them is dropped.
-
-        Raises
-        ------
-        SinkError
-            If the file is missing or shorter.
-        """
+        """Continue after the first `size` bytes of the existing file and drop the rest."""
         self.close()
-        with telling(self._target):
+        with as_sink_error(self._target):
             with suppress(FileNotFoundError):
                 if self.path.is_symlink():
-                    raise SinkError(f"'{self._target}' cannot be continued: '{self.path}' is a link")
-                # Not "ab", which writes to the end whatever it was cut to in between.
+                    raise SinkError(f"'{self._target}' cannot be continued: '{self.path}' is a symbolic link")
+                # "ab" would write at the end even after a cut.
                 self._file = self.path.open("r+b", buffering=0)
             there = 0 if self._file is None else self._file.seek(0, os.SEEK_END)
             if there < size:
                 self.close()
                 raise SinkError(
-                    f"'{self._target}' cannot be continued: '{self.path}' must hold {size} bytes to go on from, "
-                    f"it has {there}"
+                    f"'{self._target}' cannot be continued: '{self.path}' must have at least {size} bytes, got {there}"
                 )
             if self._file is not None:
                 self._file.truncate(size)
                 self._file.seek(size)
 
     def reading(self) -> BinaryIO:
-        """Return what is there so far, open for reading."""
-        with telling(self._target):
+        """Open the content so far for reading."""
+        with as_sink_error(self._target):
             return io.BytesIO() if self._file is None else self.path.open("rb")
 
     def finish(self) -> None:
         """Give the file its final name."""
-        with telling(self._target):
+        with as_sink_error(self._target):
             file, self._file = self._opened(), None
             file.close()
             rename(self.path, self._target)
 
     def close(self) -> None:
-        """Leave the file as it is."""
+        """Close the file, unfinished."""
         file, self._file = self._file, None
         if file is not None:
-            with suppress(OSError):  # what could not be written has been told, or the output is given up
+            with suppress(OSError):  # an earlier call reported the error
                 file.close()
 
     def remove(self) -> None:
@@ -115,21 +107,21 @@ class GrowingFile:
 
     def _opened(self) -> io.FileIO:
         if self._file is None:
-            unlink(self.path)  # a link of somebody else would lead to another file
+            unlink(self.path)  # a symbolic link there would lead to another file
             self._file = self.path.open("wb", buffering=0)
         return self._file
 
 
 class Journal(GrowingFile):
-    """Records of a few facts and a block of bytes, one after the other."""
+    """A sequence of records, each a JSON object and a block of bytes."""
 
     def add(self, facts: dict[str, Any], data: bytes) -> None:
-        """Append a record; `facts` in types that JSON knows."""
+        """Append a record."""
         head = json.dumps(facts, separators=(",", ":")).encode()
         self.append(_SIZES.pack(len(head), len(data)) + head + data)
 
     def records(self) -> Iterator[tuple[dict[str, Any], bytes]]:
-        """Yield the records from the first one on."""
+        """Yield all records."""
         with self.reading() as file:
             while head := file.read(_SIZES.size):
                 facts_size, data_size = _SIZES.unpack(head)

@@ -23,15 +23,15 @@ from bgsub.parameters import (
     check_live,
     takes,
 )
-from bgsub.scene.changes import Scenes
 from bgsub.scene.frame_format import FrameFormat, check_like
+from bgsub.scene.frame_result import FrameResult
 from bgsub.scene.kernel_table import FIRST_FRAME, Frames
 from bgsub.scene.kernel_warmup import prepare
 from bgsub.scene.memory import check_stream_memory
 from bgsub.scene.reduction import Reduction
-from bgsub.scene.view import View
+from bgsub.scene.scene_manager import SceneManager
 from bgsub.separation import FOREGROUND, Phase, Separation
-from bgsub.storage import model_file
+from bgsub.storage import array_file
 from bgsub.subtractor.opencv_names import OpenCVNames, checked_rate, in_our_words
 from bgsub.tracking.tracker import SubspaceTracker
 
@@ -177,10 +177,10 @@ class BackgroundSubtractor(OpenCVNames):
     def clear(self) -> None:
         """Forget everything, the format of the frames included."""
         self.format: FrameFormat | None = None
-        self._scenes: Scenes | None = None
+        self._scenes: SceneManager | None = None
         self._kernels: Frames | None = None  # that are still to come
         self._reduction: Reduction | None = None
-        self._view: View | None = None
+        self._view: FrameResult | None = None
         self._background: np.ndarray | None = None
 
     def empty(self) -> bool:
@@ -294,13 +294,13 @@ class BackgroundSubtractor(OpenCVNames):
             return None
         return check_like("fgmask", fgmask, frames.shape[:2], "uint8")
 
-    def _see(self, frames: FrameFormat, frame: np.ndarray, rate: float, known: np.ndarray | None) -> View:
+    def _see(self, frames: FrameFormat, frame: np.ndarray, rate: float, known: np.ndarray | None) -> FrameResult:
         """Separate the next frame, as `_take` returned it; begin anew where its format is a new one."""
         rate, known = checked_rate(rate), None if known is None else frames.check_known(known)
         scenes = self._scenes
         if scenes is None or rate == 1 or frames is not self.format:
             self._view = self._background = None  # which an interrupt would leave beside a model of another size
-            scenes = self._scenes = Scenes(self._begin(frames), self._parameters)
+            scenes = self._scenes = SceneManager(self._begin(frames), self._parameters)
         seen = frames.to_seen(frame)
         if self._reduction is not None:
             seen = self._reduction.reduce(seen)
@@ -312,7 +312,7 @@ class BackgroundSubtractor(OpenCVNames):
         return view
 
     def _mask(
-        self, frame: np.ndarray, view: View, known: np.ndarray | None, out: np.ndarray | None = None
+        self, frame: np.ndarray, view: FrameResult, known: np.ndarray | None, out: np.ndarray | None = None
     ) -> np.ndarray:
         """Return a frame's mask, (h, w) uint8, with the pixels known to be foreground; in `out` if that is given."""
         out = np.empty(frame.shape[:2], np.uint8) if out is None else out
@@ -334,7 +334,7 @@ class BackgroundSubtractor(OpenCVNames):
             self._kernels = None
             warmup.load()
 
-    def _learn(self, view: View, rate: float) -> None:
+    def _learn(self, view: FrameResult, rate: float) -> None:
         """Learn from the newest frame at a checked rate."""
         assert self._scenes is not None
         if rate != 0:
@@ -382,7 +382,7 @@ class BackgroundSubtractor(OpenCVNames):
         SinkError
             When the file cannot be written.
         """
-        model_file.write(Path(path), *self.snapshot())
+        array_file.write_model(Path(path), *self.snapshot())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> BackgroundSubtractor:
@@ -393,7 +393,7 @@ class BackgroundSubtractor(OpenCVNames):
         SourceError
             When the file is missing or is no model of this program.
         """
-        header, state = model_file.read(Path(path))
+        header, state = array_file.read_model(Path(path))
         try:
             return cls.from_snapshot(header, state)
         except ParameterError as error:
@@ -431,6 +431,6 @@ class BackgroundSubtractor(OpenCVNames):
         # Of that size for sure before anything is made of it.
         background = array_of(state, "background", frames.shape, frames.dtype, -FINITE, FINITE)
         seen = subtractor._begin(frames)
-        subtractor._scenes = Scenes.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
+        subtractor._scenes = SceneManager.from_state(seen, subtractor._parameters, part_of(state, "scenes"))
         subtractor._background = background
         return subtractor

@@ -1,9 +1,8 @@
 """The Numba passes of the tracker, blocked for the cache.
 
-Arrays are component-major: a stack of vectors has shape (rows, m), so that every inner loop runs over contiguous
-float32 entries and vectorises. Kernels validate nothing and allocate nothing that grows with the frame. `kind`,
-`mu` and `p` select the surrogate (`bgsub.numerics.surrogates`); `mu` and `p` are float32. The dense twins of all
-kernels are in ``tests/reference*.py``.
+Arrays are component-major: a stack of vectors has shape (rows, m), so that inner loops run over contiguous float32
+entries and vectorise. Kernels check nothing and allocate nothing that grows with the frame. `kind`, `mu` and `p`
+(float32) select the surrogate. The dense twins are in ``tests/reference*.py``.
 """
 
 from __future__ import annotations
@@ -35,13 +34,10 @@ ONES = np.ones(BLOCK, np.float32)
 
 @part
 def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``s psi(r / s)`` into `e`, which must not be `r`, and return the sum of ``s^2 h(r / s)``.
-
-    `r`, `e`, `scale` (n,), the last one holds the scales s.
-    """
+    """Write ``s psi(r / s)`` into `e`, not `r` itself; return the sum of ``s^2 h(r / s)``; s is `scale`, all (n,)."""
     total = _ZERO
     for i in range(r.size):
-        if len(kind) == LP:  # known when it is compiled
+        if len(kind) == LP:  # known at compile time
             s, z = scale[i], r[i] / scale[i]
             e[i] = s * lp_influence(z, mu, p)
             total += s * s * lp_value(z, mu, p)
@@ -60,7 +56,7 @@ def influence_and_value(r, scale, e, kind, mu, p):  # type: ignore[no-untyped-de
 
 @part
 def weight_and_value(r, scale, omega, kind, mu, p):  # type: ignore[no-untyped-def]
-    """Write ``omega(r / s) = s psi(r / s) / r`` into `omega`, 1 where r vanishes; return as `influence_and_value`."""
+    """Write ``omega(r / s) = s psi(r / s) / r`` into `omega`, 1 at r = 0; return as `influence_and_value`."""
     total = 0.0
     for begin in range(0, r.size, BLOCK):
         end = min(begin + BLOCK, r.size)
@@ -76,7 +72,7 @@ def weigh(x, low_rank, kind, mu, p, omega, weighted):  # type: ignore[no-untyped
     for j in range(len(x)):
         for i in range(x.shape[1]):
             r = x[j, i] - low_rank[j, i]
-            if len(kind) == LP:  # known when it is compiled
+            if len(kind) == LP:  # known at compile time
                 w = lp_weight(r, mu, p)
             elif len(kind) == LOG:
                 w = log_weight(r, mu, p)
@@ -95,14 +91,14 @@ def add_scaled(target, factor, row):  # type: ignore[no-untyped-def]
 
 @part
 def copy(source, target):  # type: ignore[no-untyped-def]
-    """Copy an array, (n,); assigning it to a slice would compile the message of an error that cannot happen."""
+    """Copy an array, (n,); assigning to a slice would also compile an error message."""
     for i in range(target.size):
         target[i] = source[i]
 
 
 @part
 def any_set(flags):  # type: ignore[no-untyped-def]
-    """Return whether any of the bytes, (n,) uint8, is not zero; no early exit, so that it vectorises."""
+    """Return whether any of the bytes, (n,) uint8, is not zero; without an early exit it vectorises."""
     largest = np.uint8(0)
     for i in range(flags.size):
         largest = max(largest, flags[i])
@@ -120,10 +116,7 @@ def dot(u, v):  # type: ignore[no-untyped-def]
 
 @part
 def combine(stack, begin, c, out):  # type: ignore[no-untyped-def]
-    """Write ``sum_j c_j stack_j[begin : begin + n]`` into `out`, (n,), over the first ``len(c)`` rows of `stack`.
-
-    Four rows at a time: fewer passes over `out`, still few enough registers.
-    """
+    """Write ``sum_j c_j stack_j[begin : begin + n]`` into `out`, (n,), four of the first ``len(c)`` rows at a time."""
     end = begin + out.size
     first = c.size % 4
     for i in range(out.size):
@@ -139,7 +132,7 @@ def combine(stack, begin, c, out):  # type: ignore[no-untyped-def]
 
 @part
 def difference(x, l, a, r):  # type: ignore[no-untyped-def]
-    """Write ``a (x - l)`` into `r`, all (n,); an empty `a` observes everything."""
+    """Write ``a (x - l)`` into `r`, all (n,); an empty `a` observes all."""
     if a.size > 0:
         for i in range(r.size):
             r[i] = a[i] * (x[i] - l[i])
@@ -157,12 +150,12 @@ def of_block(scale, begin, end, m):  # type: ignore[no-untyped-def]
 
 @kernel
 def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
-    """Make background, influence and inner products of one vector in one pass over the model.
+    """Compute background, influence and inner products of one vector in one pass over the model.
 
     Parameters
     ----------
     stack : ndarray, (n_rows, m), float32
-        Rows 0..k-1 hold U', the rows after them Q', the last row receives the influence ``e = A psi(A(x - U y))``.
+        Rows 0..k-1 are U', the next ones Q', the last one receives the influence ``e = A psi(A(x - U y))``.
     k : int
         Rank.
     y : ndarray, (k,), float32
@@ -170,9 +163,9 @@ def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, wo
     x : ndarray, (m,), float32
         The vector.
     a : ndarray, (m,) or (0,), float32
-        Observed entries (1) and missing ones (0); empty when all are observed.
+        Observed entries, 0 or 1; empty for all.
     scale : ndarray, (m,) or (BLOCK,), float32
-        Scales s of the entries' costs ``s^2 h(r / s)``; `ONES` when all are one.
+        Scales s of the entries' costs ``s^2 h(r / s)``; `ONES` for one.
     kind, mu, p : tuple, float32, float32
         Surrogate.
     low_rank : ndarray, (m,), float32, output
@@ -180,7 +173,7 @@ def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, wo
     products : ndarray, (n_rows,), float64, output
         Inner products of e with every row, the last one with itself.
     work : ndarray, (BLOCK,), float32
-        Workspace for the residual: in place, the loops over it would not vectorise.
+        Workspace of the residual, without which the loops do not vectorise.
 
     Returns
     -------
@@ -204,11 +197,7 @@ def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, wo
 
 @kernel
 def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-untyped-def]
-    """Return ``h(A(x - sum_j c_j stack_j))``: the newest sample at a trial step length.
-
-    `stack` (n_rows, m), `c` (n_rows,), `x` (m,) float32, `a` (m,) or (0,), `scale` (m,) or `ONES`, `work` (2, BLOCK)
-    float32.  O(m n_rows).
-    """
+    """Return ``h(A(x - sum_j c_j stack_j))``, the cost at a trial step; `work` (>= 2, BLOCK).  O(m n_rows)."""
     cost = 0.0
     for begin in range(0, x.size, BLOCK):
         end = min(begin + BLOCK, x.size)
@@ -221,10 +210,9 @@ def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-unt
 
 @kernel
 def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
-    """Replace the leading rows of `stack` by linear combinations of all its rows, in place, in one pass.
+    """Replace the leading rows of `stack` by T, (n_new, n_rows) float32, times all its rows, in place, in one pass.
 
-    ``stack[i] <- sum_j T[i, j] stack[j]`` for the rows i of `T`, (n_new, n_rows) float32; `work` has shape
-    (>= n_new, BLOCK).  O(m n_rows n_new).
+    `work` (>= n_new, BLOCK).  O(m n_rows n_new).
     """
     n_new = T.shape[0]
     m = stack.shape[1]
@@ -238,9 +226,9 @@ def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
 
 @part
 def normal_equations(rows, r, omega, a, gram, right):  # type: ignore[no-untyped-def]
-    """Accumulate ``gram = U' W U`` and ``right = U' W r`` on a pixel subset, W the weights times the observed ones.
+    """Write ``U' W U`` into `gram`, (k, k), and ``U' W r`` into `right`, (k,), float64, on a pixel subset.
 
-    `rows` (k, n), `r` (n,), `omega` (n,) float32 (overwritten by W); outputs `gram` (k, k), `right` (k,) float64.
+    W, the weights `omega`, (n,), times the observed entries `a`, overwrites `omega`.
     """
     k = rows.shape[0]
     if a.size > 0:
@@ -273,7 +261,7 @@ def weighted_dot(u, v, omega):  # type: ignore[no-untyped-def]
 
 @part
 def solve_spd(gram, right, share):  # type: ignore[no-untyped-def]
-    """Solve ``(gram + share tr(gram) I) d = right`` in place by Cholesky; the solution lies in `right`.  O(k^3)."""
+    """Solve ``(gram + share tr(gram) I) d = right`` in place by Cholesky; `right` receives d.  O(k^3)."""
     k = right.size
     trace = 0.0
     for i in range(k):
@@ -306,9 +294,9 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
     rows : ndarray, (k, n), float32
         The basis on the subset.
     x, a, scale : ndarray, (n,), float32
-        The vector, the observed entries and the scales of the costs on the subset; `a` may be empty.
+        The vector, the observed entries (may be empty) and the scales on the subset.
     iterations, tolerance : int, float
-        Limits; stops when the change of y is below `tolerance` relative to y.
+        Most iterations, and the relative change of y at which they stop.
     y : ndarray, (k,), float64
         Start and result.
     work : ndarray, (3, n), float32, output
@@ -343,10 +331,10 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
 
 @kernel
 def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
-    """Carry out the pending steps of the entries `begin` to `end`: add ``e G[i]`` to V and set e to zero.
+    """Add the pending ``e G[i]`` to V and set e to zero, for the entries `begin` to `end`.
 
-    `stack` (> k, >= m) holds V' and, in row k, e; block b of `block` entries has number ``i = b % len(G)``; those of
-    number `newest` are left alone; `begin` is the first entry of a block.  O((end - begin) k).
+    `stack` (> k, >= m) is V' and, in row k, e. Block b of `block` entries has number ``i = b % len(G)``; those of
+    number `newest` are skipped; `begin` is the first entry of a block.  O((end - begin) k).
     """
     period, k = G.shape
     for first in range(begin, end, block):
@@ -361,11 +349,11 @@ def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
 
 @kernel
 def turn_rows(stack, start, c, z, target, where, gram, work):  # type: ignore[no-untyped-def]
-    """Add ``(target - V c) z'`` to V where `where` is set: with ``z'c = 1``, ``V c`` is the target there.
+    """Add ``(target - V c) z'`` to V where `where` is set: as ``z'c = 1``, ``V c`` becomes the target there.
 
-    `stack` (>= k, >= m) holds V', `target` (n,) and `where`, (n,) or (0,) uint8, empty for everywhere, hold for the
-    entries from `start` on; `c`, `z` (k,), `work` (>= 2, BLOCK) float32. The change of the Gram matrix of V is added
-    to `gram`, (k, k) float64.  O(n k), and only where something changes.
+    `stack` (>= k, >= m) is V'. `target` (n,) and `where`, (n,) or (0,) uint8 (empty for everywhere), belong to the
+    entries from `start` on; `c`, `z` (k,), `work` (>= 2, BLOCK) float32. `gram`, (k, k) float64, receives the change of
+    V'V.  O(n k), only where something changes.
     """
     k = c.size
     for first in range(0, target.size, BLOCK):
@@ -409,10 +397,7 @@ def gram_of(stack, k, m):  # type: ignore[no-untyped-def]
 
 @kernel
 def gather(stack, index, block, G, rows):  # type: ignore[no-untyped-def]
-    """Copy the columns `index`, (n,), of V, with their pending steps carried out, into `rows`, (k, n).
-
-    `stack`, `block`, `G` as in `settle`.
-    """
+    """Copy the columns `index`, (n,), of V with their pending steps into `rows`, (k, n); the rest as in `settle`."""
     period, k = G.shape
     for i in range(index.size):
         number = index[i] // block % period

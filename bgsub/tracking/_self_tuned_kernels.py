@@ -1,8 +1,8 @@
-"""The passes of the tracker that tunes itself, and its small matrices in one call.
+"""The passes and small matrices of `SelfTunedSubspace`.
 
-The stack has rows ``[U V e]``: the basis, its velocity and the influence, (2 k + 1, >= m). The subspace that a vector
-is compared with is the predicted one, ``P [U V]`` with P (k, 2 k). `kind`, `mu`, `p` select the surrogate for
-residuals in units of their own scale. The dense twin is in ``tests/reference_self_tuned.py``.
+The stack has rows ``[U V e]``: basis, velocity and influence, (2 k + 1, >= m). A vector is compared with the predicted
+subspace ``P [U V]``, P (k, 2 k). `kind`, `mu`, `p` select the surrogate of residuals in units of their scale. The
+dense twin is in ``tests/reference_self_tuned.py``.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bgsub.tracking._kernels import (
     solve_spd,
     weight_and_value,
 )
-from bgsub.tracking._step_kernels import least_kept, try_full_step
+from bgsub.tracking._step_kernels import solve_moment, try_full_step
 
 _ZERO = np.float32(0)
 _ONE = np.float32(1)
-_LEAST_SAY = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need just those that are wrong
+_LEAST_WEIGHT = np.float32(0.1)  # ratio of the usual scale to that of an entry: y may need the wrong entries
 _LEAST_ENERGY = 1e-32  # of an influence, below which float32 has lost its digits
-_RIDGE = 1e-6  # of the trace: above the rounding of sums in float32; where few weights matter, y would run away else
+_RIDGE = 1e-6  # of the trace, above the rounding of float32 sums: with few large weights y would diverge
 _LONGEST = 1e3  # step, as the tangent of its angle, that leaves the basis orthonormal to ten digits
 
 
@@ -47,10 +47,10 @@ def predicted_rows(stack, index, P, rows, work):  # type: ignore[no-untyped-def]
 
 @part
 def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
-    """Improve `y` by one weighted least squares; return the change of y relative to y, squared.
+    """Improve `y` by one weighted least squares; return the squared relative change of y.
 
-    Weights are those of ``r / (widening * scale)``, times ``(usual / scale)^2`` where the scale is above the usual one;
-    the residual before stays in ``work[1]``.
+    Weights are those of ``r / (widening * scale)``, times ``(usual / scale)^2`` for scales above the usual one;
+    ``work[1]`` keeps the previous residual.
     """
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
     for i in range(y.size):
@@ -62,7 +62,7 @@ def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram
         z[i] = factor * scale[i]
     weight_and_value(r, z, omega, kind, mu, p)
     for i in range(r.size):
-        omega[i] *= min(max(usual / scale[i], _LEAST_SAY), _ONE) ** 2
+        omega[i] *= min(max(usual / scale[i], _LEAST_WEIGHT), _ONE) ** 2
     normal_equations(rows, r, omega, a, gram, right)
     solve_spd(gram, right, _RIDGE)
     change, size = 0.0, 0.0
@@ -85,7 +85,7 @@ def least_squares(rows, x, a, y, work, gram, right):  # type: ignore[no-untyped-
 
 @part
 def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
-    """Return the median of ``|r| / scale`` over the observed entries, 0 when there are none; `ratio` (n,) workspace."""
+    """Return the median of ``|r| / scale`` over the observed entries, 0 without any; `ratio` (n,) is a workspace."""
     count = 0
     for i in range(r.size):
         if a.size == 0 or a[i] > _ZERO:
@@ -96,13 +96,11 @@ def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
 
 @kernel
 def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
-    """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)``, ``r = A(x - U y)``, by reweighted least squares from far to near.
+    """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)``, ``r = A(x - U y)``, by reweighted least squares.
 
-    With t_i the lesser of s_i and the usual scale, their median (but a tenth of s_i at least): what is noisier than
-    usual, or wrong, or behind an object that stays, has less say in y. Its row of U learns as any other.
-
-    Least squares first; then the scales are widened so that half of the residuals would be inliers, and narrowed in
-    stages to what they are, lest outliers hold y in a local minimum.
+    t_i is the lesser of s_i and the median scale, but at least a tenth of s_i: noisy or wrong entries weigh less in y.
+    After least squares, the scales are widened until half of the residuals are inliers, then narrowed in stages, so
+    that outliers do not hold y in a local minimum.
 
     Parameters
     ----------
@@ -111,23 +109,22 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
     x, a, scale : ndarray, (n,), float32
         The vector, the observed entries (may be empty), the scales s.
     kind, mu, p : tuple, float32, float32
-        Surrogate for residuals in units of their scale.
+        Surrogate.
     limits : tuple (int, int, float)
-        Stages, most iterations at the end, change of y relative to y at which they stop.
+        Stages, most iterations at the end, relative change of y at which they stop.
     y : ndarray, (k,), float64, output
         Coefficients.
     e : ndarray, (n,), float32, output
-        Influence ``s psi(r / s)``; ``work[1]`` holds r then, ``work[2]`` the weights.
+        Influence ``s psi(r / s)``.
     work : ndarray, (4, n), float32
+        ``work[1]`` receives r and ``work[2]`` the weights.
     small : tuple
         Workspaces (k,) float32, (k, k), (k,) float64.
 
     Returns
     -------
-    share : float
-        Sum of the weights of the observed entries over n.
-    ratio : float
-        Median of ``|r| / s``.  O(n k^2) per iteration.
+    tuple of float
+        Sum of the weights of the observed entries over n; median of ``|r| / s``.  O(n k^2) per iteration.
     """
     y32, gram, right = small
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
@@ -162,7 +159,7 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
 
 @part
 def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
-    """Let the scales follow the median of ``|r|`` by steps of their logarithm; see `self_tuned_sweep` for `follow`."""
+    """Move the scales by one logarithmic step towards the median of ``|r|``; `follow` as in `self_tuned_sweep`."""
     inflation, up, down, common, floor = follow
     for i in range(r.size):
         step = up if inflation * abs(r[i]) > scale[i] else down
@@ -173,7 +170,7 @@ def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, work):  # type: ignore[no-untyped-def]
-    """Find influence, cost and inner products of one vector, and let the scales follow, in one pass over the model.
+    """Compute influence, cost and inner products of one vector and update the scales, in one pass over the model.
 
     Parameters
     ----------
@@ -184,14 +181,14 @@ def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, wo
     c : ndarray, (2 k,), float32
         Coefficients of the low-rank part l in the rows.
     x, a : ndarray, (m,), float32
-        The vector and the observed entries (1) and missing ones (0); `a` is empty when all are observed.
+        The vector and the observed entries, 0 or 1; an empty `a` observes all.
     scale : ndarray, (m,), float32
-        The scales s; changed after they have been used.
+        The scales s, updated after their use.
     follow : tuple of float32
-        What a residual is multiplied by before it is compared with its scale; the factor of a scale that is below it
-        and of one that is not; a factor of all; the least scale.
+        Factor of a residual before it is compared with its scale; factors of a scale below it and of one above; a
+        common factor of all scales; the least scale.
     kind, mu, p : tuple, float32, float32
-        Surrogate for residuals in units of their scale.
+        Surrogate.
     products : ndarray, (2 k + 1,), float64, output
         Inner products of e with the rows and with itself.
     work : ndarray, (>= 2, BLOCK), float32
@@ -218,21 +215,10 @@ def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, wo
 
 @kernel
 def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
-    """Move the subspace on by its velocity: coordinates of the predicted U and V in the rows ``[U V]``.
+    """Write the predicted U and its velocity as coordinates P and Q, (k, 2 k) float64, in the rows ``[U V]``.
 
-    ``P = L^-1 [I momentum]`` with L the Cholesky factor that makes ``P [U V]`` orthonormal; Q is the velocity there,
-    ``L^-1 V`` without its part in the span.
-
-    Parameters
-    ----------
-    gram : ndarray, (2 k, 2 k), float64
-        Inner products of the rows.
-    momentum : float
-        Share of the velocity to move by.
-    C : ndarray, (k, k), float64
-        Moment of the coefficients; in the new coordinates afterwards, ``L' C L``.
-    P, Q : ndarray, (k, 2 k), float64, output
-        Coordinates.  O(k^3).
+    ``P = L^-1 [I momentum]`` with the Cholesky factor L that makes ``P [U V]`` orthonormal; Q is ``L^-1 V`` without its
+    part in the span. `gram` (2 k, 2 k): inner products of the rows; `C` (k, k) becomes ``L' C L``.  O(k^3).
     """
     k = C.shape[0]
     moved = np.zeros((k, 2 * k))
@@ -251,22 +237,22 @@ def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limits, T, objective, z):  # type: ignore[no-untyped-def]
-    """Take the full step from the predicted subspace, and let the velocity learn from it.
+    """Take the full step from the predicted subspace, and update the velocity.
 
     Parameters
     ----------
     gram : ndarray, (2 k, 2 k), float64
-        Inner products of the rows ``[U V]``, of the new ones afterwards.
+        Inner products of the rows ``[U V]``, then of the new ones.
     P, Q : ndarray, (k, 2 k), float64
         Coordinates of the predicted U and V.
     products : ndarray, (2 k + 1,), float64
         Inner products of e with the rows and with itself.
     C, y : ndarray, (k, k), (k,), float64
-        Moment and coefficients; in the new basis and with this vector afterwards.
+        Moment and coefficients, then those in the new basis with this vector.
     weights : tuple (float, float)
         Forgetting factor w, and the mean weight of the vector's entries, by which it counts in C.
     cost : float
-        Of the vector.
+        Cost of the vector.
     keep, gain : float
         The new velocity is `keep` times the old one plus `gain` times the step.
     limits : tuple (float, float, float)
@@ -281,13 +267,13 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
     Returns
     -------
     bool
-        Whether the step was taken; else U is the predicted one and the velocity goes on.  O(k^3).
+        Whether the step was taken; else U is the predicted one and the velocity stays.  O(k^3).
     """
     k = y.size
     w, share = weights
     inner = np.append(P @ products[: 2 * k], products[2 * k])
     moment = (1 - w) * C + w * np.outer(y, y)
-    least_kept(moment, y, limits[1], z)
+    solve_moment(moment, y, limits[1], z)
     outside = max(inner[k] - np.dot(inner[:k], inner[:k]), 0.0)
     z *= min(_LONGEST / max(w * np.sqrt(outside * np.dot(z, z)), 1e-300), 1.0)
     small = np.zeros((k, k + 1))
@@ -317,27 +303,11 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
 
 @kernel
 def sense(Z, rows, e, omega, y, z, inside, w):  # type: ignore[no-untyped-def]
-    """Return what a larger w would have gained at this vector, and carry the sensitivity on, on the pixel subset.
+    """Return ``e' Z'y / e'e``, the gain of a larger w, and update ``Z = dU / d(log w)`` on the pixel subset.
 
-    Z is ``dU / d(log w)``: the newest vector's cost falls by ``e' Z'y`` per unit of log w.
-
-    Parameters
-    ----------
-    Z : ndarray, (k, n), float32
-        Sensitivity; ``Z - w z (omega Z'y)' + w z p'`` afterwards, p the part of e outside the span.
-    rows : ndarray, (k, n), float32
-        The basis.
-    e, omega : ndarray, (n,), float32
-        Influence and weights.
-    y, z, inside : ndarray, (k,), float64
-        Coefficients, ``M^-1 y``, and the inner products of e with the whole basis.
-    w : float
-        Forgetting factor; 0 when no step was taken.
-
-    Returns
-    -------
-    float
-        ``e' Z'y / e'e``.  O(n k).
+    Z (k, n) becomes ``Z - w z (omega Z'y)' + w z p'``, p the part of e outside the span; `rows` (k, n): the basis; `e`,
+    `omega` (n,): influence and weights, float32; `y`, `z`, `inside` (k,) float64: coefficients, ``M^-1 y`` and the
+    inner products of e with the whole basis; `w`: forgetting factor, 0 when no step was taken.  O(n k).
     """
     along, energy = 0.0, 0.0
     k = y.size

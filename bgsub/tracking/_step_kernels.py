@@ -1,7 +1,7 @@
-"""One Grassmann step in small matrices, compiled: what `bgsub.tracking.step` does, for the usual case and in one call.
+"""The usual Grassmann step in small matrices, compiled; `bgsub.tracking.step` is the general one.
 
-The usual case is an empty gradient factor, the scaled metric, and a full step that is accepted: the new gradient has
-rank one, so has the direction, and every factor has a closed form.
+In the usual case the gradient factor is empty, the metric is scaled and the full step is accepted: the direction has
+rank one, and every factor has a closed form.
 """
 
 from __future__ import annotations
@@ -17,38 +17,38 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
     """Try the full step along ``H = -G C^-1`` for the rank-one gradient of the newest vector.
 
     With ``inside = U'e``, ``rho q = U inside - e`` and ``kappa = -w rho C^-1 y``, the retraction of ``U + q kappa'``
-    is ``(U + q kappa') L^-T`` for ``I + kappa kappa' = L L'``. It is accepted when the bound of the objective that
-    assumes curvature one of the cost falls enough.
+    is ``(U + q kappa') L^-T`` for ``I + kappa kappa' = L L'``. It is accepted when the bound of the objective for
+    curvature one falls enough.
 
     Parameters
     ----------
     products : ndarray, (k + 1,), float64
         Inner products of e with the columns of U and with itself.
     C : ndarray, (k, k), float64
-        Moment of the coefficients so far; of this vector as well after an accepted step.
+        Moment of the coefficients; an accepted step adds this vector.
     y : ndarray, (k,), float64
-        Coefficients; those in the new basis after an accepted step.
+        Coefficients; an accepted step expresses them in the new basis.
     w, cost : float
         Forgetting factor and cost of the newest vector.
     in_span, floor, armijo : float
-        Share of the energy of e below which what is outside the span is rounding; what is added to the eigenvalues
-        of C, as a share of its trace; decrease to ask for, as a share of the slope.
+        Share of the energy of e that counts as rounding; ridge of C as a share of its trace; required decrease as a
+        share of the slope.
     T : ndarray, (k, k + 1), float64, output
         The step: row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``.
     out : ndarray, (2,), float64, output
-        The objective before and the bound of it after the step.
+        The objective before the step, and the bound of it after the step.
 
     Returns
     -------
     bool
-        Whether the step was accepted; only then anything but `out` and `T` has changed.  O(k^3).
+        Whether the step was accepted; else only `out` and `T` have changed.  O(k^3).
     """
     k = y.size
     z, moment = np.empty(k), np.empty((k, k))
     for i in range(k):
         for j in range(k):
             moment[i, j] = (1 - w) * C[i, j] + w * y[i] * y[j]
-    if not least_kept(moment, y, floor, z) or not try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):
+    if not solve_moment(moment, y, floor, z) or not try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):
         return False
     for i in range(k):
         for j in range(k):
@@ -57,8 +57,8 @@ def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type:
 
 
 @part
-def least_kept(moment, y, floor, z):  # type: ignore[no-untyped-def]
-    """Write ``(moment + floor tr(moment) I)^-1 y`` into `z`, (k,); return whether there is a moment."""
+def solve_moment(moment, y, floor, z):  # type: ignore[no-untyped-def]
+    """Write ``(moment + floor tr(moment) I)^-1 y`` into `z`, (k,); return whether the moment is not zero."""
     k = y.size
     raised, trace = np.empty((k, k)), 0.0
     for i in range(k):
@@ -72,7 +72,7 @@ def least_kept(moment, y, floor, z):  # type: ignore[no-untyped-def]
 
 @part
 def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type: ignore[no-untyped-def]
-    """Do what `full_step` says but for C, which stays; z is ``moment^-1 y``."""
+    """Take the step of `full_step`, but leave C as it is; z is ``moment^-1 y``."""
     k = y.size
     out[0] = out[1] = w * cost
     rest = products[k]
@@ -88,7 +88,7 @@ def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type:
         slope -= w * w * rest * y[i] * z[i]
         for j in range(k):
             past += 0.5 * (1 - w) * w * w * rest * z[i] * C[i, j] * z[j]
-    change, inner, square = 0.0, 0.0, 0.0  # of the low-rank part: its coordinates in [U e] are turned' T - (y, 0)
+    change, inner, square = 0.0, 0.0, 0.0  # of the low-rank part, with coordinates turned' T - (y, 0) in [U e]
     last = 0.0
     for j in range(k + 1):
         d = 0.0 if j == k else -y[j]
@@ -113,8 +113,8 @@ def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type:
 def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-untyped-def]
     """Write the step for ``kappa = factor z`` into `T`, (k, k + 1), and the coefficients after it into `turned`, (k,).
 
-    With ``I + kappa kappa' = L L'``: ``turned = L^-1 y``, the last column of T is ``h = -L^-1 kappa / rho``, and the
-    others are ``L^-1 - h inside'``.
+    With ``I + kappa kappa' = L L'``: ``turned = L^-1 y``, the last column of T is ``h = -L^-1 kappa / rho``, the others
+    are ``L^-1 - h inside'``.
     """
     k = y.size
     L, inverse = np.empty((k, k)), np.zeros((k, k))
@@ -141,10 +141,9 @@ def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-
 
 @kernel
 def compose(N, T, g):  # type: ignore[no-untyped-def]
-    """Take a step over into the deferred form, see `bgsub.tracking.deferred`: ``N <- N M`` and ``g = N^-T h``.
+    """Add a step to the deferred form: ``N <- N M`` in place, ``g = N^-T h``, for T = (M', h), (k, k + 1).
 
-    `N` (k, k), changed in place; `T` (k, k + 1), which holds M' and h; `g` (k,), output.  Returns the largest entry
-    of N or its inverse by magnitude.  O(k^3).
+    Returns the largest entry of N or its inverse by magnitude.  O(k^3).
     """
     k = N.shape[0]
     product, inverse = np.zeros((k, k)), np.empty((k, k))

@@ -1,4 +1,10 @@
-"""The tall matrices of the tracker, component-major, with their deferred steps."""
+"""The tall matrices of the tracker, component-major, with steps that are carried out later.
+
+Entries come in blocks, and each frame visits one of every `period` blocks. The basis is ``U = (V + D(e) G) N``: V is
+the tall matrix, e holds for every block the influence at its last visit, and row i of G is the pending step of the
+blocks of number i. A step ``U_new = U M + e h'``, with the e of the visited blocks, changes only the small matrices N
+and G; the tall rank-one term waits for the next visit (`bgsub.scene._engine_kernels.sweep`).
+"""
 
 from __future__ import annotations
 
@@ -11,12 +17,12 @@ from bgsub.numerics.state import State, array_of
 from bgsub.numerics.threads import copied
 from bgsub.tracking import _kernels
 from bgsub.tracking.coefficients import Fit
-from bgsub.tracking.deferred import WHOLE, DeferredStep
+from bgsub.tracking.step import WHOLE, DeferredStep
 
-DRIFTED = 0.05  # from an orthonormal basis, beyond what rounding does
-_MANY = 16  # rows from which the BLAS is faster than a pass of our own
-_COLUMNS = 8192  # of a product of the BLAS, so that its result stays in the cache
-_SKEWED = 4.0  # largest entry of the change of basis, or of its inverse, from which it is carried out
+DRIFTED = 0.05  # largest deviation from an orthonormal basis that rounding explains
+_MANY = 16  # rows from which the BLAS is faster than our own pass
+_COLUMNS = 8192  # of one product of the BLAS, so that its result stays in the cache
+_SKEWED = 4.0  # largest entry of N or of its inverse from which N is multiplied out
 
 
 class Visit(NamedTuple):
@@ -25,13 +31,13 @@ class Visit(NamedTuple):
     Attributes
     ----------
     stack : ndarray, (> k, >= m), float32
-        Rows 0..k-1 hold V'; row k holds for every block the influence e at its last visit, and receives the new one.
+        Rows 0..k-1 are V'; row k is the influence e at the last visit of each block, and receives the new one.
     G : ndarray, (period, k), float32
         The kernel adds ``e G[i]`` to the blocks of number i that it visits.
     c : ndarray, (k,), float32
         Coefficients: the low-rank part is ``V c``.
     period, turn : int
-        Of every `period` blocks, number `turn` is to be visited.
+        Of every `period` blocks, number `turn` is visited.
     """
 
     stack: np.ndarray
@@ -42,7 +48,7 @@ class Visit(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """A surrogate as kernels take it: its code, smoothing (float32) and exponent (float32)."""
+    """A surrogate as kernels take it: code, smoothing (float32) and exponent (float32)."""
 
     kind: tuple[int, ...]
     mu: np.float32
@@ -50,19 +56,7 @@ class Cost(NamedTuple):
 
 
 class Sweep(NamedTuple):
-    """A pass over the model that has begun: the coefficients are known, all that is proportional to m is not.
-
-    Attributes
-    ----------
-    visit : Visit
-        Of the basis.
-    cost : Cost
-        Of the residual.
-    fit : Fit
-        The vector on the pixel subset, and its coefficients.
-    number : int
-        Of the pass.
-    """
+    """A pass over the model that has begun: its input, the fitted coefficients and its number."""
 
     visit: Visit
     cost: Cost
@@ -71,7 +65,7 @@ class Sweep(NamedTuple):
 
 
 class Basis:
-    """The rows U', Q' and e' of the tracker, ``U = (V + D(e) G) N`` as in `bgsub.tracking.deferred`.
+    """The rows U', Q' and e' of the tracker, ``U = (V + D(e) G) N``.
 
     Parameters
     ----------
@@ -83,11 +77,11 @@ class Basis:
     k, m : int
         Rank and entries.
     stack : ndarray, (2 k + 2, >= m), float32
-        V', then Q' (only while nothing is deferred), then e'.
+        V', then Q' (only while no step is deferred), then e'.
     deferred : DeferredStep
         The small matrices.
     newest : int
-        Number of the blocks whose influence is that of a vector not yet learned; -1 when there is none.
+        Number of the blocks whose influence `Subspace.update` has not used yet; -1 for none.
     """
 
     def __init__(self, components: np.ndarray) -> None:
@@ -99,7 +93,7 @@ class Basis:
         self.work = np.empty((2 * self.k + 2, _kernels.BLOCK), np.float32)
 
     def state(self, rows: int) -> State:
-        """Return what the next vector depends on; `rows` of the stack are in use, that of e the last of them."""
+        """Return a copy of the state; `rows` rows of the stack are in use, the last of them is e."""
         deferred = self.deferred
         return {
             "stack": copied(self.stack[:rows, : self.m]),
@@ -110,7 +104,7 @@ class Basis:
 
     @classmethod
     def from_state(cls, state: State, k: int, m: int | None = None) -> Basis:
-        """Return a basis of rank k, of m entries, that goes on where another one stood; ParameterError if it cannot."""
+        """Return the basis of rank k and m entries of a state; ParameterError if it does not fit."""
         stack = array_of(state, "stack", (None, m), "float32")
         G = array_of(state, "G", (None, k), "float64")
         block, turn, newest = (int(number) for number in array_of(state, "blocks", (3,), "int64", -1, WHOLE))
@@ -124,7 +118,7 @@ class Basis:
         return basis
 
     def is_orthonormal(self) -> bool:
-        """Return whether ``U'U`` is the identity but for rounding; carries pending steps out."""
+        """Return whether ``U'U`` is the identity but for rounding; add the pending rank-one terms."""
         return bool(np.abs(self.gram() - np.eye(self.k)).max() < DRIFTED)
 
     def coordinates(self, y: np.ndarray) -> np.ndarray:
@@ -140,16 +134,16 @@ class Basis:
     # -- deferred steps ------------------------------------------------------------------------------------------
 
     def begin_visit(self, y: np.ndarray, period: int, block: int) -> Visit:
-        """Return what a pass needs that visits one of `period` blocks of `block` entries; `y`, (k,), coefficients."""
+        """Return the input of a pass with coefficients y, (k,), over one of `period` blocks of `block` entries."""
         if (len(self.deferred.G), self.deferred.block) != (period, block):
             self.carry_out()
             self.deferred = DeferredStep(self.k, period, block)
-        self.deferred.advance()
+        self.deferred.turn = (self.deferred.turn + 1) % period
         G = self.deferred.G.astype(np.float32)
         return Visit(self.stack, G, self.coordinates(y), period, self.deferred.turn)
 
     def end_visit(self, visit: Visit, products: np.ndarray) -> np.ndarray:
-        """Turn inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""
+        """Turn the inner products of e with V and itself, (k + 1,), into those with U and itself, after a pass."""
         self.newest = visit.turn
         self.deferred.G[self.newest] = 0.0
         turned = products.copy()
@@ -157,14 +151,14 @@ class Basis:
         return turned
 
     def settle(self) -> None:
-        """Carry out the pending steps; the influence of a vector that is not yet learned is kept."""
+        """Add the pending rank-one terms to V; keep an influence that is not used yet."""
         deferred = self.deferred
         if deferred.G.any() or self.newest >= 0:
             _kernels.settle(self.stack, 0, self.m, deferred.block, deferred.G.astype(np.float32), self.newest)
             deferred.G[:] = 0.0
 
     def carry_out(self) -> None:
-        """Carry all steps out: the first rows of the stack are U' itself then."""
+        """Carry all steps out, so that the first rows of the stack are U' itself."""
         self.settle()
         N = self.deferred.N
         if not np.array_equal(N, np.eye(self.k)):
@@ -172,26 +166,22 @@ class Basis:
             N[:] = np.eye(self.k)
 
     def step(self, T: np.ndarray) -> None:
-        """Replace U' by T times ``[U' e']``, T (k, k + 1): deferred after a pass, at once else."""
-        if self.newest < 0:
-            self.transform(np.column_stack([T[:, : self.k] @ self.deferred.N.T, T[:, self.k]]))
-            self.deferred = DeferredStep(self.k)
+        """Replace U' (and an empty Q') by T times ``[U' e']``, T (k + r, k + 1); defer it after a pass if r is 0."""
+        if self.newest >= 0 and len(T) == self.k:
+            skew = self.deferred.compose(T)
+            self.newest = -1
+            if skew > _SKEWED:
+                self.carry_out()
             return
-        skew = self.deferred.compose(T)
-        self.newest = -1
-        if skew > _SKEWED:
-            self.carry_out()
-
-    def step_with_gradient(self, T: np.ndarray) -> None:
-        """Replace U' and Q', which is empty so far, by T times ``[U' e']``, T (k + r, k + 1)."""
-        self.settle()
+        if len(T) > self.k:
+            self.settle()
         self.transform(np.column_stack([T[:, : self.k] @ self.deferred.N.T, T[:, self.k]]))
         self.deferred, self.newest = DeferredStep(self.k), -1
 
-    # -- at once -------------------------------------------------------------------------------------------------
+    # -- immediate changes ---------------------------------------------------------------------------------------
 
     def transform(self, T: np.ndarray) -> None:
-        """Replace the leading rows of the stack by `T`, (n_new, n_rows), times its leading rows."""
+        """Replace the leading rows of the stack by T, (n_new, n_rows), times its leading rows."""
         T = np.ascontiguousarray(T, np.float32)
         if len(T) < _MANY:
             _kernels.transform_rows(self.stack[: T.shape[1]], T, self.work)
@@ -207,27 +197,23 @@ class Basis:
         return N.T @ _kernels.gram_of(self.stack, self.k, self.m) @ N
 
     def retarget(self, target: np.ndarray, where: np.ndarray, start: int, y: np.ndarray) -> np.ndarray:
-        """Add ``(target - U y) y' / |y|^2`` to U for some entries; return ``U'U`` then, (k, k).
-
-        Parameters as in `bgsub.tracking.subspace.Subspace.retarget`. U'U is known without a pass over the other
-        entries, for it was the identity before.
-        """
+        """Add ``(target - U y) y' / |y|^2`` to U as `Subspace.retarget` asks for; return the new ``U'U``, (k, k)."""
         deferred = self.deferred
         begin, end = start // deferred.block * deferred.block, start + target.size
         end = min(-(-end // deferred.block) * deferred.block, self.m)
         _kernels.settle(self.stack, begin, end, deferred.block, deferred.G.astype(np.float32), -1)
-        z = np.linalg.solve(deferred.N.T, y) / float(y @ y)  # the least change of U, not of V
+        z = np.linalg.solve(deferred.N.T, y) / float(y @ y)  # the smallest change of U, not of V
         change = np.zeros((self.k, self.k))
         numbers = self.coordinates(y), z.astype(np.float32)
         _kernels.turn_rows(self.stack, start, *numbers, target, where, change, self.work)
         self.newest = -1
-        return np.eye(self.k) + deferred.N.T @ change @ deferred.N
+        return np.eye(self.k) + deferred.N.T @ change @ deferred.N  # U'U was the identity: no pass over the rest
 
 
 def _aligned_rows(rows: int, m: int) -> np.ndarray:
-    """Return zeros, (rows, >= m) float32, every row at the beginning of a cache line: loads then never cross one."""
+    """Return zeros, (rows, >= m) float32, with each row at a cache line: no load crosses one."""
     line = 16
-    width = -(-m // line) * line + line  # the extra line keeps equal columns out of one and the same cache set
+    width = -(-m // line) * line + line  # the extra line keeps equal columns out of the same cache set
     flat = np.zeros(rows * width + line, np.float32)
     first = -flat.ctypes.data % 64 // 4
     return flat[first : first + rows * width].reshape(rows, width)

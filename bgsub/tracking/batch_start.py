@@ -1,8 +1,7 @@
 """Batch start of the subspace for tall matrices: few frames, very many pixels.
 
-The row space of the frames is found by robust PCA on a random subset of the pixels; given the coefficients, every
-pixel's row of U is a small robust problem of its own (`bgsub.tracking.row_fit`). The cost is
-O(m n k^2) with one pass over the frames, on all cores.
+Robust PCA on a random subset of the pixels finds the row space of the frames. Given the coefficients, the row of U of
+each pixel is a small robust regression. O(m n k^2) with one pass over the frames, on all cores.
 """
 
 from __future__ import annotations
@@ -10,22 +9,26 @@ from __future__ import annotations
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.numerics.threads import cores, one_blas_thread
+from bgsub.numerics.threads import cores, in_bands, one_blas_thread
 from bgsub.robust_pca.estimator import RobustPCA
-from bgsub.tracking.row_fit import fit_rows
+from bgsub.tracking import _kernels
 
+BLOCK = 1024  # pixels whose rows are fitted together
 _ALTERNATIONS_STILL = 20
 _ALTERNATIONS = 10  # ten more move the low-rank part by 0.03 grey levels at most (root mean square)
 _REWEIGHTINGS = 6
 _NEGLIGIBLE = 1e-5  # singular values of the coefficients, relative to the first
-_MOST = 0.7  # share of the entries that a still picture must explain to be believed
-_VALIDATED = 8  # of so many entries one serves to find out whether directions are earned
-_EARNED = 0.8  # most of the cost that they may leave
-_BLACK = 1e-9  # of full scale, below which float32 cannot square what varies
+_MOST = 0.7  # share of the entries that a still picture must explain
+_VALIDATED = 8  # the cross-validation uses one of so many entries
+_PASSES = 0.8  # largest share of the cost that the directions may leave
+_BLACK = 1e-9  # of full scale, below which float32 cannot square the values
 _COLUMNS = 8192  # of a block of the tall products
-_FULL_SCALE = 4.0  # of data whose range nobody tells, in units of the median of its entries
+_FULL_SCALE = 4.0  # of data of unknown range, in units of the median of its entries
 _START_FLATTENS_AT = 0.06  # of that full scale
 _FIRST_SCALE = 0.5  # of full scale: the smoothing begins where hardly any residual is an outlier
+_RIDGE = np.float32(1.0 + 1e-5)
+_LEAST_PIVOT = np.float32(1e-20)
+_REACH = 0.5  # share of a scale below which residuals make a reweighting unnecessary
 
 
 def batch_start(
@@ -53,7 +56,7 @@ def batch_start(
     Y : ndarray, (n, k), float64
         Coefficients: ``scale * X ~ Y U``.
     """
-    # Small products: threads of the BLAS gain nothing, and beside busy cores they wait for each other for seconds.
+    # The products are small: several BLAS threads gain nothing, and on busy cores wait for each other for seconds.
     with one_blas_thread():
         Y = subset_coefficients(sample_of(X, index, scale), rank, surrogate)
         mus = np.geomspace(first_mu(surrogate), surrogate.mu, _REWEIGHTINGS).astype(np.float32)
@@ -67,21 +70,8 @@ def scaled_start(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Fit a subspace to the first vectors of any range, and the scale of each entry's residual.
 
-    Parameters
-    ----------
-    X, scale, rank, index
-        As for `batch_start`.
-    surrogate : Surrogate
-        Cost; its smoothing is not used, for it is in units of scales that are not known yet.
-
-    Returns
-    -------
-    U : ndarray, (k, m), float32
-        Orthonormal rows.
-    Y : ndarray, (n, k), float64
-        Coefficients: ``scale * X ~ Y U``.
-    s : ndarray, (m,), float32
-        Median of ``|scale * X - Y U|`` over the vectors, by the share of the degrees of freedom that Y leaves.
+    Arguments as for `batch_start`, but without the smoothing of the surrogate. Returns U and Y as `batch_start`, and
+    the scales s, (m,) float32: the median of ``|scale * X - Y U|``, corrected for the degrees of freedom of Y.
     """
     sample = np.abs(X[:, index].astype(np.float32))
     full = scale * _FULL_SCALE * float(np.median(sample)) or scale * float(sample.max()) or 1.0
@@ -96,37 +86,98 @@ def scaled_start(
     return U, Y, np.maximum(s, np.float32(1e-6 * full))
 
 
+def fit_rows(
+    X: np.ndarray,
+    scale: np.float32,
+    Y: np.ndarray,
+    surrogate: Surrogate,
+    mus: np.ndarray,
+    U: np.ndarray,
+    threads: int = 1,
+) -> None:
+    """Fit the row of U of each pixel to its history, given the coefficients.
+
+    Least squares, then one reweighted solve per entry of `mus`. A block of pixels begins with the first mu that is near
+    any of its residuals: this halves the solves and changes the low-rank part by hundredths of a grey level.
+
+    Parameters
+    ----------
+    X : ndarray, (n, m), any real dtype
+        Frames; ``scale * X`` is in [0, 1].
+    scale : float32
+        Reciprocal of the full scale.
+    Y : ndarray, (n, k), float32
+        Coefficients of the frames.
+    surrogate : Surrogate
+        Cost; its mu is not used.
+    mus : ndarray, (iterations,), float32
+        Smoothing parameters from large to small; the last is always used.
+    U : ndarray, (k, m), float32, output
+        The fitted rows.  O(m n k^2 iterations).
+    threads : int, default 1
+        Most threads; the result does not depend on it, if the BLAS has one thread (`one_blas_thread`).
+    """
+    start = np.linalg.pinv(Y.astype(np.float64)).astype(np.float32)
+    j, q = np.tril_indices(Y.shape[1])
+    y = np.ascontiguousarray(Y.T)
+    products = y[j] * y[q]
+    reach = np.array([_REACH * surrogate.at_mu(mu).scale for mu in mus[:-1].tolist()] + [0.0])
+
+    def fit(begin: int, end: int, _: int) -> None:
+        for first in range(begin, end, BLOCK):
+            x = np.multiply(X[:, first : min(first + BLOCK, end)], scale, dtype=np.float32)
+            low_rank, omega, weighted = np.empty((3, *x.shape), np.float32)
+            u = start @ x
+            largest = float(np.abs(np.subtract(x, Y @ u, out=omega)).max())
+            for mu in mus[reach <= largest]:
+                np.matmul(Y, u, out=low_rank)
+                _kernels.weigh(x, low_rank, surrogate.code, mu, np.float32(surrogate.p), omega, weighted)
+                u += _solved(products @ omega, y @ weighted)
+            U[:, first : first + x.shape[1]] = u
+
+    in_bands(fit, X.shape[1], threads, BLOCK)
+
+
+def _solved(gram: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Return robust PCA of frames, (n, s), as in the paper, with a smoothing that falls from `mu`."""
+    k = len(right)
+    L = [[gram[j * (j + 1) // 2 + q] for q in range(j + 1)] for j in range(k)]
+    for j in range(k):
+        L[j][j] *= _RIDGE
+        L[j][j] += _LEAST_PIVOT
+        for q in range(j + 1):
+            for s in range(q):
+                L[j][q] -= L[j][s] * L[q][s]
+            if q < j:
+                L[j][q] /= L[q][q]
+        np.sqrt(np.maximum(L[j][j], _LEAST_PIVOT, out=L[j][j]), out=L[j][j])
+    for j in range(k):
+        for s in range(j):
+            right[j] -= L[j][s] * right[s]
+        right[j] /= L[j][j]
+    for j in range(k - 1, -1, -1):
+        for s in range(j + 1, k):
+            right[j] -= L[s][j] * right[s]
+        right[j] /= L[j][j]
+    return right
+
+
 def sample_of(X: np.ndarray, index: np.ndarray, scale: float) -> np.ndarray:
-    """Return some entries of the frames, (n, s), float32, scaled to [0, 1]; black where they are all but black."""
+    """Return some entries of the frames, (n, s) float32 in [0, 1]; values near black become 0."""
     sample = X[:, index].astype(np.float32) * np.float32(scale)
     sample[np.abs(sample) < _BLACK] = 0
     return sample
 
 
 def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
-    """Return an orthogonal basis of the row space of the background in a few thousand pixels.
+    """Return an orthogonal basis, (n, q <= k), of the row space of the background in the samples, (n, s) float32.
 
-    Robust PCA, but not of frames as they are: its truncated SVD would take large objects for directions, and the
-    non-convex cost would keep them. A first fit of rank 1 is a still picture under changing light, which no object
-    can bend far. Where it explains most of the pixels, deviations from it are taken back by the influence function,
-    so that the background's own changes remain and the objects vanish.
-
-    Parameters
-    ----------
-    sample : ndarray, (n, s), float32
-        Frames, scaled to [0, 1].
-    rank : int
-        Dimension k.
-    surrogate : Surrogate
-        Cost and final smoothing.
-
-    Returns
-    -------
-    ndarray, (n, q), q <= k
-        Columns of norm ``sqrt(n)``; directions below a hundred-thousandth of the first are left out.
+    The truncated SVD of the frames would take large objects for directions, and the non-convex cost would keep them. So
+    a first fit of rank 1 finds a still picture under changing light, which objects hardly change. Where it explains
+    most pixels, the influence function shrinks deviations from it: changes of the background remain, objects vanish.
+    The columns have norm ``sqrt(n)``; negligible directions are left out.
     """
-
-    if not np.ptp(sample, axis=0).any():  # exactly still: every line search would end in the rounding of its cost
+    if not np.ptp(sample, axis=0).any():  # exactly still: line searches would find only rounding
         return np.ones((len(sample), int(sample.any())))
     rank = min(rank, *sample.shape)
     still = fit(sample, 1, surrogate, first_mu(surrogate), _ALTERNATIONS_STILL).low_rank_
@@ -153,20 +204,19 @@ def fit(data: np.ndarray, k: int, surrogate: Surrogate, mu: float, alternations:
     ).fit(data)
 
 
-def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray) -> bool:
-    """Return whether directions beside the first explain frames that they were not found in.
+def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray) -> bool:
+    """Return whether directions beside the first explain frames of the half in which they were not fitted.
 
-    What a swaying tree or a flickering lamp does in one half of the time, it does in the other; the directions of an
-    object that passes, or stands there for a while, explain that and nothing else. Both halves are cross-validated
-    against each other: the cost of entries that their frame's coefficients were found without, see
-    `RobustPCA._held_back_cost`. At most four fifths of the cost without them must be left, both ways: of an object that
-    stands there in one half only, that half tells enough to explain the other, but not the other way round. Where
-    there is too little to find that out, they are taken for earned.
+    A swaying tree or a flickering lamp moves alike in both halves of the time; the directions of an object that passes
+    or stands there for a while explain that object only. Each half is scored by the fit of the other, on entries that
+    were not used for the coefficients (`RobustPCA._held_back_cost`), and must leave at most four fifths of the cost,
+    both ways: an object that stands in one half only is explained in one way. Returns True where there is too little
+    data to decide.
 
     Parameters
     ----------
     X, scale, rank, surrogate, index
-        As for `batch_start`; the frames in their order.
+        As for `batch_start`, the frames in their order.
     """
     sample = sample_of(X, index[::_VALIDATED], scale)
     half = len(sample) // 2
@@ -176,13 +226,13 @@ def is_earned(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, inde
         for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
             fits = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS) for k in (1, rank))
             still, moving = (model._held_back_cost(other) for model in fits)
-            if moving >= _EARNED * still:
+            if moving >= _PASSES * still:
                 return False
     return True
 
 
 def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
-    """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's own unit.
+    """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's unit.
 
     Its scale is half the full scale of an image, or the intensity `scale` if that is larger.
     """
@@ -192,19 +242,8 @@ def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
 def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     """Return ``(V, Z)`` with ``Z V = Y U`` and orthonormal rows of V, sorted by the energy of the coefficients.
 
-    Directions that the frames do not have (a still or an all-black start) are filled with arbitrary orthonormal ones.
-
-    Parameters
-    ----------
-    U : ndarray, (q, m), float32
-    Y : ndarray, (n, q), float64
-    rank : int
-        Number of rows k >= q of the result.
-
-    Returns
-    -------
-    V : ndarray, (k, m), float32
-    Z : ndarray, (n, k), float64
+    U (q, m) float32, Y (n, q) float64; V (k, m) float32, Z (n, k) float64 for the rank k >= q. Arbitrary orthonormal
+    rows fill up directions that the frames lack (a still or an all-black start).
     """
     values, vectors = np.linalg.eigh(gram_in_double(U))
     keep = values > 1e-10 * max(values.max(initial=0), 1e-9)
@@ -215,7 +254,7 @@ def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray,
     known = Z.shape[1]
     V = np.empty((rank, U.shape[1]), np.float32)
     transform_in_double(rotation @ whiten.T, U, V[:known])
-    # once more: whitening by the Gram matrix loses half of the digits
+    # orthonormalise again: whitening by the Gram matrix loses half of the digits
     if known < rank:
         V[known:] = np.random.default_rng(0).standard_normal((rank - known, U.shape[1]), np.float32)
         V[known:] /= np.float32(np.sqrt(U.shape[1]))
@@ -225,18 +264,14 @@ def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray,
 
 
 def cholesky_qr(V: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Orthonormalise the rows of V, (k, m), in place; return the (n, k) matrix by which ``Z V`` stays the same."""
+    """Orthonormalise the rows of V, (k, m), in place; return the (n, k) matrix that keeps ``Z V``."""
     L = np.linalg.cholesky(gram_in_double(V))
     transform_in_double(np.linalg.inv(L), V, V)
     return Z @ L
 
 
 def gram_in_double(U: np.ndarray) -> np.ndarray:
-    """Return ``U U'``, (k, k), float64, of float32 rows.
-
-    In float64, since it squares the condition: float32 would keep noise as a direction. By blocks, lest a copy of the
-    rows in twice the size be made.
-    """
+    """Return ``U U'``, (k, k) float64, of float32 rows: in float32 noise would look like a direction."""
     gram = np.zeros((len(U), len(U)))
     for begin in range(0, U.shape[1], _COLUMNS):
         block = U[:, begin : begin + _COLUMNS].astype(np.float64)
@@ -245,6 +280,6 @@ def gram_in_double(U: np.ndarray) -> np.ndarray:
 
 
 def transform_in_double(T: np.ndarray, U: np.ndarray, out: np.ndarray) -> None:
-    """Write ``T U`` into `out`, which may be U itself, by blocks of columns and in float64 as `gram_in_double`."""
+    """Write ``T U`` into `out`, which may be U, by blocks of columns and in float64."""
     for begin in range(0, U.shape[1], _COLUMNS):
         out[:, begin : begin + _COLUMNS] = T @ U[:, begin : begin + _COLUMNS].astype(np.float64)

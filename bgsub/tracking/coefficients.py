@@ -12,14 +12,14 @@ from bgsub.numerics.state import State, array_of
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels
 from bgsub.tracking.batch_start import first_mu
-from bgsub.tracking.deferred import DeferredStep
+from bgsub.tracking.step import DeferredStep
 
 _ITERATIONS = 15
 _TOLERANCE = 1e-5
 _CONTINUATION = 6
-_JUMP = 0.1  # change of y, relative to y, that is not believed at once
-_UNKNOWN = 1e3  # a low-rank part that no image has
-_APART = 0.05  # share by which the basis on the subset and the whole one differ at most; it is some 1e-5
+_JUMP = 0.1  # change of y, relative to y, from which a second fit is tried
+_UNKNOWN = 1e3  # larger than any low-rank part of an image
+_APART = 0.05  # largest relative difference of the basis on the subset; some 1e-5 is usual
 _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the scale, that is bad
 
 
@@ -30,13 +30,13 @@ class Fit:
     Attributes
     ----------
     values, a : ndarray, (s,), float32
-        The vector there and what is observed of it, 0 or 1; `a` may be empty, then all is.
-    scale : ndarray, (s,) or (0,), float32
-        Scales of the costs of its entries; empty when all are one.
+        The vector there and its observed entries, 0 or 1; an empty `a` observes all.
+    scale : ndarray, (s,), float32
+        Scales of the costs of its entries.
     y : ndarray, (k,), float64
         Its coefficients in the basis.
     change : float
-        Root mean square change of the low-rank part since the vector before; large where the basis was read anew.
+        Root mean square change of the low-rank part since the last vector; large after `PixelSubset.gather`.
     influence : ndarray, (s,), float32
         ``A psi(A(x - U y))``.
     """
@@ -50,17 +50,7 @@ class Fit:
 
 
 class PixelSubset:
-    """The basis on some thousand entries.
-
-    Parameters
-    ----------
-    index : ndarray, (s,), int64
-        The entries.
-    k : int
-        Rank.
-    surrogate : Surrogate
-        Cost of the residual.
-    """
+    """The basis on some thousand entries: `index` (s,) int64, rank k, and the cost of the residual."""
 
     def __init__(self, index: np.ndarray, k: int, surrogate: Surrogate) -> None:
         self.index, self._k, self._surrogate = index, k, surrogate
@@ -73,46 +63,41 @@ class PixelSubset:
         self._low_rank = np.full(index.size, _UNKNOWN, np.float32)
 
     def gather(self, stack: np.ndarray, deferred: DeferredStep) -> None:
-        """Read the basis ``(V + D(e) G) N`` anew, V' and e' the rows of `stack`."""
+        """Read the basis ``(V + D(e) G) N``, V' and e' the rows of `stack`."""
         self._low_rank[:] = _UNKNOWN
         own = self._stack[: self._k]
         _kernels.gather(stack, self.index, deferred.block, deferred.G.astype(np.float32), own)
         _kernels.transform_rows(own, np.ascontiguousarray(deferred.N.T, np.float32), self._block)
 
     def state(self) -> State:
-        """Return the basis on the subset, which rounds otherwise than the whole one, and the newest low-rank part."""
+        """Return copies of the basis on the subset, whose rounding is its own, and of the low-rank part."""
         return {"stack": self._stack.copy(), "low_rank": self._low_rank.copy()}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood, with the basis that was gathered; ParameterError when it does not fit."""
+        """Restore a state for the gathered basis; ParameterError when it does not fit."""
         stack, k = array_of(state, "stack", self._stack.shape, "float32"), self._k
         if not np.abs(stack[:k] - self._stack[:k]).max() <= _APART * np.abs(self._stack[:k]).max():
-            raise ParameterError("the saved subset is not one of the saved basis")
+            raise ParameterError("the saved subset does not fit the saved basis")
         self._stack[:] = stack
         self._low_rank[:] = array_of(state, "low_rank", self._low_rank.shape, "float32")
 
     def step(self, T: np.ndarray, fit: Fit, weights: np.ndarray | None) -> None:
-        """Take the same step as the whole basis: row i becomes ``sum_j T[i, j] U'_j + T[i, k] e``; T (k, k + 1).
-
-        `weights`, (s,) float32, are those of the influence e where they are not one.
-        """
+        """Step as the whole basis, by T (k, k + 1); `weights`, (s,) float32, are those of e, None for one."""
         np.multiply(fit.influence, 1 if weights is None else weights, out=self._stack[self._k])
         _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
 
     def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, y: np.ndarray, mu: float, widest: float) -> Fit:
-        """Fit ``argmin_y h(A(x - U y))`` from a previous y, by reweighted least squares.
+        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares.
 
-        Where y jumps or the fit is bad, the cost may have held it in a local minimum: then once more with
-        continuation in mu from large to small, and the better of the two counts.
+        Where y jumps or the fit is bad, y may be in a local minimum: try again with continuation in mu from large to
+        small, and keep the better fit.
 
         Parameters
         ----------
         values, a, scale : ndarray, (s,), float32
-            The vector on the subset, what is observed of it and the scales of its costs; `a` and `scale` may be empty.
-        y : ndarray, (k,), float64
-            Previous coefficients.
-        mu : float
-            Smoothing parameter.
+            The vector on the subset, its observed entries and its scales; `a` and `scale` may be empty.
+        y, mu
+            Previous coefficients and smoothing parameter.
         widest : float
             Intensity where the continuation begins, at least half the full scale of an image.
         """

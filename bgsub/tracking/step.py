@@ -1,21 +1,53 @@
-"""The small matrices of one Grassmann step: everything here is O(k^3) or less and in float64.
+"""The small matrices of a Grassmann step (paper, section 5): everything is O(k^3) or less and in float64.
 
-The tall matrices appear by their coordinates in the stack ``[U Q e]`` only, e the influence of the newest vector.
-With ``U'U = I``, ``Q'Q = I``, ``U'Q = 0`` and the inner products of e with all of them, no pass over the frame is
-needed.
+The tall matrices appear only as coordinates in the stack ``[U Q e]``, e the influence of the newest vector. With
+``U'U = I``, ``Q'Q = I``, ``U'Q = 0`` and the inner products of e with all columns, no pass over the vector is needed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from bgsub.numerics.grassmann import small_rank_one_update, small_rotation
+from bgsub.tracking import _step_kernels
 
-_DROP = 1e-6  # singular values of the gradient factor below this share of the largest are dropped
-IN_SPAN = 1e-6  # share of the energy of e below which what is outside the span counts as rounding
+IN_SPAN = 1e-6  # share of the energy of e below which the part outside the span is rounding
 FLOOR = 1e-6  # of the trace of the moment, added to its eigenvalues
+ARMIJO = 1e-4  # share of the slope by which a step must lower the objective
+WHOLE = 1 << 60  # entries of a block that is larger than any vector
+_DROP = 1e-6  # share of the largest singular value below which directions of the gradient are dropped
+_BACKTRACKS = 20
+
+
+class DeferredStep:
+    """The small matrices of ``U = (V + D(e) G) N``.
+
+    Attributes
+    ----------
+    N : ndarray, (k, k), float64
+        Change of basis.
+    G : ndarray, (period, k), float64
+        Coordinates of the pending rank-one terms; zero for blocks without one.
+    block : int
+        Entries of a block.
+    turn : int
+        Number of the blocks that the newest frame visits.
+    """
+
+    def __init__(self, k: int, period: int = 1, block: int = WHOLE) -> None:
+        self.N, self.G = np.eye(k), np.zeros((period, k))
+        self.block, self.turn = block, 0
+
+    def compose(self, T: np.ndarray) -> float:
+        """Add the step T, (k, k + 1); return the largest entry of N and of its inverse."""
+        return float(_step_kernels.compose(self.N, np.ascontiguousarray(T), self.G[self.turn]))
+
+    def rotate(self, L: np.ndarray) -> None:
+        """Make ``U L^-T`` the basis, for L the Cholesky factor of ``U'U``."""
+        self.N = np.ascontiguousarray(np.linalg.solve(L, self.N.T).T)
 
 
 @dataclass(frozen=True)
@@ -26,10 +58,8 @@ class Step:
     ----------
     basis : ndarray, (k + r + 1, k + r_new)
         Columns: coordinates of U and of Q_new in the stack ``[U Q e]``.
-    R : ndarray, (r_new, k)
-        Factor of the new gradient.
-    K : ndarray, (r_new, k)
-        Factor of the step direction.
+    R, K : ndarray, (r_new, k)
+        Factors of the new gradient and of the step direction.
     slope : float
         ``<G, H>``, the derivative of the objective along the step.
     past_slope, past_curvature : float
@@ -44,7 +74,7 @@ class Step:
     past_curvature: float
 
     def rotation(self, t: float) -> np.ndarray:
-        """Return theta, the rotation of [U Q_new] by the retraction at step length `t`."""
+        """Return theta, the rotation of [U Q_new] by the retraction at step length t."""
         return small_rotation(t * self.K)
 
     def low_rank(self, theta: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -53,31 +83,14 @@ class Step:
         return self.basis @ theta[:, :k] @ (theta[:k, :k].T @ y)
 
     def past(self, t: float) -> float:
-        """Return the second-order model of the past at step length `t`, relative to t = 0."""
+        """Return the second-order model of the past at step length t, relative to t = 0."""
         return t * self.past_slope + t * t / 2 * self.past_curvature
 
 
 def make_step(products: np.ndarray, R_old: np.ndarray, C_old: np.ndarray, y: np.ndarray, w: float, metric: str) -> Step:
-    """Update the gradient factor by the newest vector and choose the direction: steps 2 to 4 of the algorithm.
+    """Update the gradient ``(1 - w) Q R - w (I - U U') e y'`` and choose the direction (algorithm 6, steps 2 to 4).
 
-    Parameters
-    ----------
-    products : ndarray, (k + r + 1,)
-        Inner products of e with the columns of ``[U Q e]``.
-    R_old : ndarray, (r, k)
-        Factor of the gradient so far.
-    C_old : ndarray, (k, k)
-        Moment of the coefficients so far.
-    y : ndarray, (k,)
-        Coefficients of the newest vector.
-    w : float
-        Forgetting factor.
-    metric : {"scaled", "canonical"}
-        ``H = -G C^-1`` or ``H = -G / lambda_max(C)``.
-
-    Notes
-    -----
-    Paper, section 5, algorithm 6: the new gradient is ``(1 - w) Q R + w p y'`` with ``p = -(I - U U') e``.
+    `products` (k + r + 1,) are the inner products of e with ``[U Q e]``; `R_old` (r, k), `C_old` (k, k), `y` (k,).
     """
     k, r = y.size, R_old.shape[0]
     inside, beta, energy = products[:k], -products[k:-1], float(products[-1])
@@ -105,9 +118,62 @@ def preconditioned(R: np.ndarray, C: np.ndarray, metric: str) -> np.ndarray:
 
 
 def carried(R: np.ndarray, t: float, C: np.ndarray, metric: str, carry: str) -> np.ndarray:
-    """Return the gradient factor at the new point, step 6: by the second-order model, or unchanged; (r, k)."""
+    """Return the gradient factor, (r, k), at the new point: by the second-order model, or unchanged."""
     if carry == "unchanged":
         return R
     if metric == "scaled":
         return (1 - t) * R
     return R - t * preconditioned(R, C, metric) @ C
+
+
+def cost_bound(cost: float, products: np.ndarray, y: np.ndarray, c: np.ndarray) -> float:
+    """Return an upper bound of the newest vector's cost where its low-rank part is the combination c of ``[U Q e]``.
+
+    The curvature is at most one: ``h(r - d) <= h(r) - <psi(r), d> + |d|^2 / 2``; `cost` is that of ``U y``.
+    """
+    d = c.copy()
+    d[: y.size] -= y
+    along = float(products @ d)
+    square = float(d[:-1] @ d[:-1]) + float(d[-1]) * (2 * float(products[:-1] @ d[:-1]))
+    square += float(d[-1]) ** 2 * float(products[-1])
+    return cost - along + square / 2
+
+
+def search(
+    step: Step, cost: float, costs: Sequence[Callable[[np.ndarray], float]], y: np.ndarray, w: float, last: float | None
+) -> tuple[float, np.ndarray, tuple[float, float]]:
+    """Find a step length by backtracking (algorithm 6, step 5).
+
+    Parameters
+    ----------
+    step, y, w
+        The direction, and the coefficients (k,) and the weight of the newest vector.
+    cost : float
+        Cost of the newest vector.
+    costs : sequence of callable
+        Bounds of that cost at a combination, (k + r + 1,), of ``[U Q e]``, from the cheapest to the exact value.
+    last : float or None
+        None searches on the whole objective, from t = 1 on; the last accepted length searches on the newest vector
+        alone, from twice that length on, which is the literal reading of algorithm 6.
+
+    Returns
+    -------
+    tuple
+        The step length t, 0 when no step lowers the objective; the rotation theta of [U Q], (k + r, k + r); the
+        objective before and after.
+    """
+    whole = last is None
+    weight = w if whole else 1.0
+    before = weight * cost
+    t = 1.0 if last is None else 2.0 * (last or 1.0)
+    for _ in range(_BACKTRACKS if step.slope < 0 else 0):
+        theta = step.rotation(t)
+        allowed = before + (ARMIJO * t * step.slope if whole else 0.0)
+        past = (1 - w) * step.past(t) if whole else 0.0
+        coordinates = step.low_rank(theta, y)
+        for bound in costs:
+            after = past + weight * bound(coordinates)
+            if after <= allowed:
+                return t, theta, (before, after)
+        t /= 2
+    return 0.0, np.eye(y.size + step.K.shape[0]), (before, before)

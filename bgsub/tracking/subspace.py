@@ -1,8 +1,10 @@
-"""The tracked subspace itself: basis, pending gradient, moment of the coefficients, and how a vector changes them."""
+"""The tracked subspace of a video: basis, pending gradient, moment of the coefficients, and its steps."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -14,21 +16,20 @@ from bgsub.tracking import _kernels, _step_kernels
 from bgsub.tracking.basis import DRIFTED, Basis, Cost, Sweep
 from bgsub.tracking.batch_start import first_mu
 from bgsub.tracking.coefficients import Fit, PixelSubset
-from bgsub.tracking.line_search import ARMIJO, SampleCost, search
-from bgsub.tracking.step import FLOOR, IN_SPAN, carried, make_step
+from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN, carried, cost_bound, make_step, search
 
 USUAL = "scaled", "objective", "model"  # metric, line search and carry for which the step has a closed form
-EVERYTHING = np.empty(0, np.float32)  # is observed; has a scale of one
+EVERYTHING = np.empty(0, np.float32)  # all entries are observed, or all scales are one
 _HYGIENE = 150  # updates between two re-orthonormalisations
-_NEGLIGIBLE = 1e-6  # squared length of coefficients that no low-rank part can be changed with
-_COLD_MEMORIES = 20  # complete memories 1/w over which a cold start shrinks mu, lest outliers in it be locked in
+_NEGLIGIBLE = 1e-6  # squared length of coefficients below which `retarget` does nothing
+_COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that early outliers are forgotten
 
 
 @dataclass(frozen=True, eq=False)
-class Influence:
-    """What a pass over the model has found of one vector: all that `Subspace.update` learns from.
+class SubspaceUpdate:
+    """The input of `Subspace.update`: what a pass over the model found for one vector.
 
-    The influence ``e = psi(A(x - U y))`` itself stays where the pass left it, beside the basis.
+    The influence ``e = psi(A(x - U y))`` itself is a row of the basis.
 
     Attributes
     ----------
@@ -39,14 +40,13 @@ class Influence:
     cost : float
         ``h(A(x - U y))``.
     number : int
-        Of the pass, by which the subspace knows whether it is the newest one.
+        Number of the pass.
     weights : ndarray, (s,), float32, or None
-        Weights of the entries of the subset in e and in the cost, where they are not one.
+        Weights of the entries of the subset in e and in the cost; None for one.
     vector : tuple of ndarray, or None
-        The vector, what is observed of it and the scales of its costs, where it is at hand: the line search may look
-        at it again.
+        The vector, its observed entries and its scales, if the line search may evaluate the exact cost.
     low_rank : ndarray, (m,), float32, or None
-        ``l = U y``, where the pass wrote it; a buffer that the next pass overwrites.
+        ``l = U y`` in a buffer that the next pass overwrites.
     """
 
     fit: Fit
@@ -59,7 +59,7 @@ class Influence:
 
 
 class Subspace:
-    """A subspace that follows a stream of vectors, step by step.
+    """A subspace that follows a stream of vectors, one step per vector, with fixed smoothing and weight.
 
     Parameters
     ----------
@@ -68,11 +68,11 @@ class Subspace:
     surrogate : Surrogate
         Cost of the residual.
     index : ndarray, (s,), int64
-        Entries that the coefficients are estimated from.
+        The pixel subset.
     basis : Basis
         U, orthonormal.
     coefficients : ndarray, (n, k)
-        Of past vectors: their mean moment is C, the last row is the first y. May have no rows.
+        Coefficients of past vectors: their mean moment is C, the last row is the first y. May have no rows.
 
     Attributes
     ----------
@@ -83,7 +83,7 @@ class Subspace:
     step_length, objective : float, tuple of float
         The last accepted step length, and the objective before and after it.
     updates : int
-        Vectors learned from.
+        Number of updates.
     cold_scale : float
         Scale of the data after a cold start; 0 after a batch start.
     """
@@ -112,27 +112,22 @@ class Subspace:
     # -- one vector ----------------------------------------------------------------------------------------------
 
     def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray = EVERYTHING) -> Fit:
-        """Fit the coefficients to a vector on the subset, step 1 of the algorithm; arguments as in `begin`."""
+        """Fit the coefficients to a vector on the subset; arguments as in `begin`."""
         fit = self._subset.fit(values, a, scale, self.y, self._current_mu(), self.cold_scale)
         self.y = fit.y
         return fit
 
-    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING, scale: np.ndarray = EVERYTHING) -> Influence:
-        """Split a vector by the subspace as it stands, with coefficients of its own; `update` can learn from it.
+    def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING, scale: np.ndarray = EVERYTHING) -> SubspaceUpdate:
+        """Fit a vector and separate it from the subspace, by plain passes; return the input of `update`.
 
         Parameters
         ----------
         x : ndarray, (m,), float32
             The vector.
         a : ndarray, (m,) or (0,), float32
-            Observed entries, 0 or 1; empty observes all.
+            Observed entries, 0 or 1; empty for all.
         scale : ndarray, (m,) or (0,), float32
             Scales s of the entries' costs ``s^2 h(r / s)``; empty for one everywhere.
-
-        Returns
-        -------
-        Influence
-            With the low-rank part ``l = U y``; valid until the next pass.
         """
         basis = self.basis
         basis.carry_out()
@@ -148,24 +143,23 @@ class Subspace:
         cost = _kernels.residual_sweep(rows, self.basis.k, y, x, a, scale, *self._cost(), *outputs)
         basis.newest = -1
         self._passes += 1
-        return Influence(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
+        return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
 
     def begin(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, period: int, block: int) -> Sweep | None:
-        """Fit the coefficients of a vector of which an engine will find everything else in its one pass.
+        """Fit a vector's coefficients, and return the input of the engine's one pass over the model.
 
         Parameters
         ----------
         values, a, scale : ndarray, (s,), float32
-            The vector on the subset of `subset_of`, what is observed of it and the scales of its entries' costs; `a`
-            and `scale` may be empty. They must stay as they are until `update`.
+            The vector on the subset, its observed entries and its scales; `a` and `scale` may be empty. They must not
+            change before `update`.
         period, block : int
-            Of every `period` blocks of so many entries, the pass visits one.
+            The pass visits one of every `period` blocks of `block` entries.
 
         Returns
         -------
         Sweep or None
-            What the engine needs. None when a gradient is pending in more than one direction: only `separate` does
-            then.
+            None while a gradient of more than one direction is pending, where only `separate` works.
         """
         if len(self._R):
             return None
@@ -173,46 +167,41 @@ class Subspace:
         self._passes += 1
         return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
 
-    def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> Influence:
-        """Return what `update` learns from after a pass.
+    def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> SubspaceUpdate:
+        """Return the input of `update` after a pass; ParameterError when another pass has begun since.
 
         Parameters
         ----------
         sweep : Sweep
-            What the pass began with.
+            From `begin`.
         products : ndarray, (k + 1,), float64
             Inner products of the new e with the rows of V' and with itself.
         cost : float
             ``h(A(x - U y))``.
         weights : ndarray, (s,), float32
             Weights of the entries of the subset in e and in the cost.
-
-        Raises
-        ------
-        ParameterError
-            When another pass has begun since.
         """
         if sweep.number != self._passes:
-            raise ParameterError("end must follow the begin whose sweep it is given, one for one")
-        return Influence(sweep.fit, self.basis.end_visit(sweep.visit, products), cost, sweep.number, weights)
+            raise ParameterError("end needs the sweep of the newest begin")
+        return SubspaceUpdate(sweep.fit, self.basis.end_visit(sweep.visit, products), cost, sweep.number, weights)
 
-    def update(self, influence: Influence, w: float) -> None:
+    def update(self, influence: SubspaceUpdate, w: float) -> None:
         """Learn from the newest vector: steps 2 to 6 of the tracking algorithm.
 
         Parameters
         ----------
-        influence : Influence
-            Of the newest pass, `separate` or `begin` and `end`; each can be learned from once.
+        influence : SubspaceUpdate
+            Of the newest pass; each serves once.
         w : float
             Forgetting factor: weight of this vector.
 
         Raises
         ------
         ParameterError
-            When another pass, an update or a `retarget` has come since.
+            When a pass, an update or a `retarget` came after it.
         """
         if influence.number != self._passes:
-            raise ParameterError("update must follow the pass whose influence it is given, one for one")
+            raise ParameterError("update needs the influence of the newest pass, once")
         if not self._full_step(influence, w):
             self._searched_step(influence, w)
         self._passes += 1
@@ -222,8 +211,8 @@ class Subspace:
         if self.updates % _HYGIENE == 0:
             self._orthonormalise()
 
-    def _full_step(self, influence: Influence, w: float) -> bool:
-        """Take the full step of the usual case if it can be accepted at once; return whether it was."""
+    def _full_step(self, influence: SubspaceUpdate, w: float) -> bool:
+        """Take the full step of the usual case if its bound allows it; return whether it was taken."""
         p = self.parameters
         if len(self._R) or (p.metric, p.line_search, p.gradient_carry) != USUAL:
             return False
@@ -238,12 +227,16 @@ class Subspace:
         self.step_length, self.objective = 1.0, (float(objective[0]), float(objective[1]))
         return True
 
-    def _searched_step(self, influence: Influence, w: float) -> None:
+    def _searched_step(self, influence: SubspaceUpdate, w: float) -> None:
         """Take a step of the length that the line search finds."""
-        k, y, basis = self.basis.k, influence.fit.y, self.basis
+        k, y, basis, vector = self.basis.k, influence.fit.y, self.basis, influence.vector
         step = make_step(influence.products, self._R, self._C, y, w, self.parameters.metric)
         last = None if self.parameters.line_search == "objective" else self.step_length
-        t, theta, self.objective = search(step, self._sample_cost(influence), y, w, last)
+        costs: list[Callable[[np.ndarray], float]] = [partial(cost_bound, influence.cost, influence.products, y)]
+        if vector is not None:
+            rows, constants = self._active(), (*vector, *self._cost(), basis.work)
+            costs.append(lambda c: _kernels.trial_cost(rows, c.astype(np.float32), *constants))
+        t, theta, self.objective = search(step, influence.cost, costs, y, w, last)
         self.step_length = t
         self._C = (1 - w) * self._C + w * np.outer(y, y)
         R = carried(step.R, t, self._C, self.parameters.metric, self.parameters.gradient_carry)
@@ -254,34 +247,21 @@ class Subspace:
             self._subset.gather(basis.stack, basis.deferred)
         else:
             self._subset.step(T[:k], influence.fit, influence.weights)
-            (basis.step_with_gradient if len(self._R) else basis.step)(T)
+            basis.step(T)
         self.y = theta[:k, :k].T @ y
 
-    def _sample_cost(self, influence: Influence) -> SampleCost:
-        """Return the newest vector's cost as the line search asks for it."""
-        vector, rows, work = influence.vector, self._active(), self.basis.work
-        if vector is None:
-            return SampleCost(influence.products, influence.fit.y, influence.cost, None)
-
-        def exact(c: np.ndarray) -> float:
-            """Return the cost of the combination c of the rows, by a pass over the vector."""
-            return _kernels.trial_cost(rows, c.astype(np.float32), *vector, *self._cost(), work)
-
-        return SampleCost(influence.products, influence.fit.y, influence.cost, exact)
-
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
-        """Make `target` the low-rank part of the newest vector, which counts as not yet learned.
+        """Make `target` the low-rank part of the newest vector by the smallest change of the basis.
 
-        The smallest change of the basis that does it, ``(target - U y) y' / |y|^2``, and an orthonormal basis of the
-        result. What is known of the past is kept in its coefficients; a pending gradient, which belongs to the old
-        subspace, is dropped.
+        The change is ``(target - U y) y' / |y|^2``, followed by orthonormalisation. The coefficients of the past stay;
+        a pending gradient is dropped, as it belongs to the old subspace.
 
         Parameters
         ----------
         target : ndarray, (n,), float32
             The new low-rank part of the n entries from `start` on.
         where : ndarray of uint8, (n,), optional
-            Entries to change (non-zero); by default all.
+            Entries to change (non-zero); all by default.
         start : int, default 0
             First entry.
         """
@@ -294,14 +274,14 @@ class Subspace:
         self._passes += 1
 
     def _active(self) -> np.ndarray:
-        """The rows in use: U', Q' and the row for the influence e."""
+        """Return the rows in use: U', Q' and the row of the influence e."""
         return self.basis.stack[: self.basis.k + len(self._R) + 1]
 
     def _cost(self) -> Cost:
         return Cost(self._surrogate.code, np.float32(self._current_mu()), np.float32(self._surrogate.p))
 
     def _current_mu(self) -> float:
-        """The smoothing parameter: after a cold start it shrinks from the scale of the data to its final value."""
+        """Return mu, which after a cold start shrinks from the scale of the data to its final value."""
         share = self._warmth / _COLD_MEMORIES
         if self.cold_scale == 0.0 or share >= 1:
             return self._surrogate.mu
@@ -311,7 +291,7 @@ class Subspace:
     def orthonormalise(self) -> None:
         """Remove the rounding drift of [U Q] by the Cholesky factor of its Gram matrix."""
         self._orthonormalise()
-        self._passes += 1  # an influence on the basis before is no longer one on this
+        self._passes += 1  # an influence of the old basis must not be used
 
     def _orthonormalise(self) -> None:
         k, r, basis = self.basis.k, self._R.shape[0], self.basis
@@ -340,7 +320,7 @@ class Subspace:
     # -- files ---------------------------------------------------------------------------------------------------
 
     def state(self) -> State:
-        """Return everything that the next vector depends on, copied."""
+        """Return a copy of everything that the next vector depends on."""
         return {
             "basis": self.basis.state(self.basis.k + len(self._R) + 1),
             "subset": self._subset.state(),
@@ -352,11 +332,11 @@ class Subspace:
         }
 
     def set_state(self, state: State) -> None:
-        """Take over all but the basis, which the constructor was given; ParameterError when it does not fit."""
+        """Set all but the basis, which the constructor got; ParameterError when it does not fit."""
         k = self.basis.k
         rows = len(array_of(part_of(state, "basis"), "stack", (None, None), "float32"))
         self._R = array_of(state, "R", (rows - k - 1, k), "float64", -(LARGEST**2), LARGEST**2)
-        if len(self._R):  # nothing is deferred then
+        if len(self._R):  # no step is deferred then
             directions = self._active()[:-1]
             if not np.allclose(directions @ directions.T, np.eye(rows - 1), rtol=0.0, atol=DRIFTED):
                 raise ParameterError("the saved gradient is not orthonormal")

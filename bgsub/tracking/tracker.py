@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -13,14 +13,13 @@ from bgsub.numerics.surrogates import Surrogate
 from bgsub.parameters import Auto, GradientCarry, LineSearch, Metric, SurrogateName, TrackerParameters
 from bgsub.tracking.basis import Basis
 from bgsub.tracking.batch_start import batch_start, scaled_start
-from bgsub.tracking.rank_search import RankSearch
-from bgsub.tracking.self_tuned import SelfTunedSubspace, Tuning
+from bgsub.tracking.self_tuned import SelfTunedSubspace
 from bgsub.tracking.subspace import USUAL, Subspace
+from bgsub.tracking.tuning import RankSearch
 from bgsub.tracking.validation import checked_batch, checked_vector
 
-_MOVED = "separate", "update", "retarget", "orthonormalise"
 _FLATTENS_AT = 4.0  # residual, in units of its own scale, at which the cost flattens when mu is not given
-_LITERAL_MU, _LITERAL_FORGETTING = 0.06, 0.05  # of the variants that do not tune themselves: intensity, weight
+_LITERAL_MU, _LITERAL_FORGETTING = 0.06, 0.05  # defaults of the variants that do not tune themselves
 _FIXED = "does not tune itself (mu and forgetting given, or another metric, line search or carry)"
 _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 
@@ -28,24 +27,24 @@ _UNKNOWN = -1.0  # scale of the data before the first vector that is not zero
 class SubspaceTracker:
     """Track the dominant subspace of a stream of vectors in the presence of outliers.
 
-    Minimises ``F(P) = (1 - w) F_old(P) + w h(x - A(P l))`` by one Grassmann step per vector, and finds by itself how
-    large residuals are and how fast the subspace moves.
+    Minimises ``F(P) = (1 - w) F_old(P) + w h(x - A(P l))`` by one Grassmann step per vector. By default the tracker
+    adapts the scale of the residuals and the weight w to the stream.
 
     Parameters
     ----------
     rank : int or "auto", default 3
-        Dimension k of the subspace; "auto" takes directions up and drops them as the stream demands, from one in a
-        cold start and from `max_rank` after `fit`. It needs `mu` or `forgetting` to be left to the tracker.
+        Dimension k of the subspace; "auto" adds and drops directions, starting from one in a cold start and from
+        `max_rank` after `fit`. "auto" needs `mu` or `forgetting` to be left at its default.
     surrogate : {"atan", "log", "lp"}, default "atan"
         Cost h of the residual r: ``(mu^2/2) atan(r/mu)^2``, ``(mu/2) log(1 + r^2/mu)`` or
         ``(mu/p) (1 + r^2/mu)^(p/2)``, each with curvature one at zero.
     mu : float in [1e-12, 1e12], optional
-        Smoothing parameter in the surrogate's unit. By default the cost of every entry has a scale of its own: it
+        Smoothing parameter in the surrogate's unit. By default the cost of every entry has its own scale: it
         flattens at four times the median of that entry's residual.
     p : float in [0.001, 0.999], default 0.5
         Exponent of ``lp``.
     forgetting : float in (0, 1) or "auto", default "auto"
-        Weight w of the newest vector; "auto" adapts it, and predicts where a turning subspace will be.
+        Weight w of the newest vector; "auto" adapts it and predicts the movement of the subspace.
     metric : {"scaled", "canonical"}, default "scaled"
         Step along ``-G C^-1`` or along ``-G / lambda_max(C)``.
     line_search : {"objective", "sample"}, default "objective"
@@ -69,55 +68,49 @@ class SubspaceTracker:
     low_rank_ : ndarray, (m,), float32
         ``l = U y``.
     rank_ : int
-        The rank k now.
+        The current rank k.
     forgetting_, momentum_ : float
-        The weight w now, and the share of the velocity by which the subspace moves before the next vector.
+        The current weight w, and the share of the velocity by which the subspace moves before the next vector.
     scale_ : ndarray, (m,), float32
-        The scale s of every entry, where `mu` is not given.
+        The scale s of every entry, if `mu` is not given.
     step_length_ : float
         The last accepted step length t; 0 when no step lowered the objective.
     objective_ : tuple of float
-        The last objective before and after the step, ``phi(0)`` and ``phi(t)``; of a full step phi(1) is a bound
-        from above. The past counts from its value at phi(0).
+        The last objective before and after the step, ``phi(0)`` and ``phi(t)``, the past relative to its value at
+        ``phi(0)``; for a full step ``phi(1)`` is an upper bound.
     n_samples_seen_ : int
         Number of vectors.
 
     Raises
     ------
     ParameterError
-        For a value outside its range, and for `rank` "auto" where both `mu` and `forgetting` are given.
+        For a value outside its range, and for `rank` "auto" with both `mu` and `forgetting`.
 
     Notes
     -----
-    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6, with these changes where `mu` is None
+    C. Hage and M. Kleinsteuber, arXiv 1210.0805, section 5, algorithms 5 and 6, with these changes if `mu` is None
     or `forgetting` is "auto":
 
-    *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``, h_mu with curvature one at zero and at most one elsewhere, its
-    influence largest at four (atan: at three); s_i follows the median of ``|r_i|`` by sign steps of its logarithm,
-    the degrees of freedom that y takes from the residual given back. An outlier moves s_i by one step, whatever its
-    size; an entry whose row of U is wrong gets a larger scale until its residual is learned from. Where the median of
-    all ``|r_i| / s_i`` leaves [1/2, 2], all scales grow or shrink at once. Entries whose scale is above the median
-    count less in the fit of y, as their variance demands. In a cold start a bound that shrinks presses the scales until
-    the subspace is found (``bgsub/tracking/cold_start.py``).
+    *Cost.* ``h(r) = sum_i s_i^2 h_mu(r_i / s_i)``. The scale s_i follows the median of ``|r_i|`` by sign steps of its
+    logarithm, corrected for the degrees of freedom of y, so that an outlier moves it by one step, whatever its size.
+    Where the median of all ``|r_i| / s_i`` leaves [1/2, 2], all scales change at once. Entries with a scale above the
+    median weigh less in the fit of y. In a cold start a shrinking bound limits the scales until the subspace is found.
 
     *Past.* Its second-order model has the curvature ``C = sum_j w (1 - w)^j a_j y_j y_j'``, a_j the mean weight of the
-    entries of vector j, 0 for missing ones: with missing entries and outliers the past binds the subspace less than
-    complete vectors would. The step of the newest vector is full in the metric of ``(1 - w) C + w y y'``.
+    entries of vector j: missing entries and outliers bind the subspace less than complete vectors. The step of the
+    newest vector is full in the metric of ``(1 - w) C + w y y'``.
 
-    *What is guaranteed.* ``s^2 h_mu(r / s)`` has a curvature of at most one whatever s is, so that
-    ``h(r - A d) <= h(r) - <psi(r), d> + |d|^2 / 2``. A step is accepted only where this bound, with the change d of the
-    low-rank part that the step makes, and the model of the past together fall: but for rounding it never raises
-    ``w h + (1 - w) past``. In that y is carried along, U y projected on the new subspace; s, w and C are as they
-    are at this vector; and the past is modelled around the subspace that it was predicted to be. A refused step
-    leaves that one. So every vector has an objective that falls; no function over all time is known to.
+    *Guarantee.* ``s^2 h_mu(r / s)`` has a curvature of at most one for every s, so that
+    ``h(r - A d) <= h(r) - <psi(r), d> + |d|^2 / 2``. A step is accepted only if this bound, with the change d of the
+    low-rank part, and the model of the past fall together: but for rounding it never raises ``w h + (1 - w) past`` for
+    U y projected on the new subspace, the s, w and C of this vector, and the past around the predicted subspace. A
+    refused step keeps the prediction. Every vector has an objective that falls; no function over all time is known to.
 
-    *Pace.* (``bgsub/tracking/pace.py``.) w follows the gradient of the cost with respect to log w, on a still
-    subspace about as 3.5 / t, and the velocity moves the subspace before a vector is seen, by a share that grows while
-    influence and movement agree.
+    *Weight and rank.* See ``bgsub/tracking/tuning.py``.
 
     A vector costs O(m k) for the residual and O(m k^2) for the step. With `mu` and `forgetting` given, or another
-    metric, line search or carry (where they then are 0.06 and 0.05 by default), the past is kept as a thin factor
-    ``Q R`` of its gradient, updated by a rank-one QR, and C weighs all vectors alike.
+    metric, line search or carry (defaults 0.06 and 0.05 there), the past is a thin factor ``Q R`` of its gradient,
+    updated by a rank-one QR, and C weighs all vectors alike.
 
     Examples
     --------
@@ -160,41 +153,34 @@ class SubspaceTracker:
         Parameters
         ----------
         forgetting : float in (0, 1) or "auto"
-            The weight, which then stays as it is; "auto" adapts it again.
+            A fixed weight; "auto" adapts it again.
 
         Raises
         ------
         ParameterError
-            For a value outside its range, and for "auto" where the tracker does not tune itself.
+            For a value outside its range, and for "auto" if the tracker does not tune itself.
         """
         if forgetting == "auto" and not self._is_self_tuned:
             raise ParameterError(f"forgetting must be a number in (0, 1) where the tracker {_FIXED}, got 'auto'")
         self._parameters = replace(self._parameters, forgetting=forgetting)
         if isinstance(self._model, SelfTunedSubspace):
-            self._model.pace.fix(self._fixed_forgetting)
+            self._model.forgetting.fix(self._fixed_forgetting)
 
     @property
     def rank(self) -> int | Auto:
-        """Dimension k of the subspace, as it was asked for."""
+        """The parameter `rank`."""
         return self._parameters.rank
 
     @property
     def forgetting(self) -> float | Auto:
-        """Weight w of the newest vector, as it was asked for."""
+        """The parameter `forgetting`."""
         return self._parameters.forgetting
 
     @property
     def _fixed_forgetting(self) -> float | None:
-        """The weight w where it does not adapt."""
+        """The weight w if it does not adapt, else None."""
         given = self._parameters.forgetting
         return given if isinstance(given, float) else None if self._is_self_tuned else _LITERAL_FORGETTING
-
-    if not TYPE_CHECKING:  # a checker shall find wrong names itself
-
-        def __getattr__(self, name: str) -> NoReturn:
-            """Say where the steps of one vector are now."""
-            where = f"; it is subspace_.{name} now" if name in _MOVED else ""
-            raise AttributeError(f"SubspaceTracker has no attribute {name!r}{where}")
 
     def get_params(self) -> dict[str, Any]:
         """Return the constructor's parameters by name."""
@@ -204,9 +190,9 @@ class SubspaceTracker:
 
     @property
     def subspace_(self) -> Subspace:
-        """The model itself, for one who takes its steps one by one; ParameterError while there is none."""
+        """The model, for single steps; ParameterError without one."""
         if not isinstance(self._known, Subspace):
-            raise ParameterError("subspace_ is there when mu and forgetting are given as numbers")
+            raise ParameterError("subspace_ needs mu and forgetting to be given as numbers")
         return self._known
 
     @property
@@ -241,20 +227,24 @@ class SubspaceTracker:
     def forgetting_(self) -> float:
         """Weight w of the next vector."""
         model = self._known
-        return model.pace.w if isinstance(model, SelfTunedSubspace) else self._fixed_forgetting or _LITERAL_FORGETTING
+        return (
+            model.forgetting.w
+            if isinstance(model, SelfTunedSubspace)
+            else self._fixed_forgetting or _LITERAL_FORGETTING
+        )
 
     @property
     def momentum_(self) -> float:
         """Share of the velocity by which the subspace moves before the next vector, in [0, 1]."""
         model = self._known
-        return model.pace.momentum if isinstance(model, SelfTunedSubspace) else 0.0
+        return model.forgetting.momentum if isinstance(model, SelfTunedSubspace) else 0.0
 
     @property
     def scale_(self) -> np.ndarray:
         """Scale of every entry, (m,), float32: the running median of its residual."""
         model = self._known
         if not isinstance(model, SelfTunedSubspace) or self._parameters.mu is not None:
-            raise ParameterError("scale_ is there when mu is not given")
+            raise ParameterError("scale_ needs mu not to be given")
         return model.scale.copy()
 
     @property
@@ -313,33 +303,33 @@ class SubspaceTracker:
         index, given = self.subset_of(basis.m), self._parameters
         if not self._is_self_tuned:
             return Subspace(given, self.surrogate_, index, basis, coefficients)
-        tuning = Tuning(self.surrogate_, self._fixed_forgetting, given.mu is None)
         search = RankSearch(basis, min(given.max_rank, basis.m)) if given.rank == "auto" else None
-        return SelfTunedSubspace(basis, tuning, index, coefficients, search)
+        arguments = basis, self.surrogate_, index, coefficients
+        return SelfTunedSubspace(*arguments, self._fixed_forgetting, given.mu is None, search)
 
     def state(self) -> State:
-        """Return everything that the next vector depends on, copied: arrays, and dictionaries of them."""
+        """Return a copy of everything that the next vector depends on: arrays, and dictionaries of them."""
         return self._known.state()
 
     def set_state(self, state: State, size: int | None = None) -> SubspaceTracker:
-        """Go on bit for bit where the tracker stood whose `state` it was.
+        """Restore a state; later results are bit for bit those of the tracker that it came from.
 
         Parameters
         ----------
         state : dict
-            What `state` returned.
+            From `state`.
         size : int, optional
-            Entries m that the vectors have; by default as many as those of the state.
+            Required length m of the vectors; any by default.
 
         Raises
         ------
         ParameterError
-            When it does not fit.
+            When the state does not fit.
         """
         arrays = part_of(state, "basis")
         k = self.rank if self.rank != "auto" else len(array_of(arrays, "N", (None, None), "float64"))
         basis = Basis.from_state(arrays, k, size)
-        if not Basis.from_state(arrays, k, size).is_orthonormal():  # another one: the question changes it
+        if not Basis.from_state(arrays, k, size).is_orthonormal():  # of a copy: the check changes it
             raise ParameterError("the saved basis is not orthonormal")
         model = self._modelled(basis, np.zeros((0, k)))
         model.set_state(state)
@@ -347,7 +337,7 @@ class SubspaceTracker:
         return self
 
     def subset_of(self, m: int) -> np.ndarray:
-        """Return the fixed random subset of the entries 0..m-1 that the coefficients are estimated from, sorted."""
+        """Return the sorted random subset of the entries 0..m-1 from which the coefficients are estimated."""
         size = min(m, self._parameters.subset)
         rng = np.random.default_rng(self._parameters.random_state)
         return np.sort(rng.choice(m, size, replace=False)).astype(np.int64)
@@ -360,7 +350,7 @@ class SubspaceTracker:
         X : ndarray, (n, m), any real dtype
             One vector per row, n >= rank.
         scale : float, default 1
-            ``scale * X`` is what the model sees; for images the reciprocal of the full scale.
+            Factor of X; for images the reciprocal of the full scale.
 
         Returns
         -------
@@ -370,7 +360,7 @@ class SubspaceTracker:
         Raises
         ------
         ParameterError
-            If the batch is no matrix of finite real numbers, or has fewer rows or columns than the rank.
+            If the batch is not a matrix of finite real numbers, or has fewer rows or columns than the rank.
         """
         has_own_scales = self._is_self_tuned and self._parameters.mu is None
         X = checked_batch(X, scale, may_be_small=not has_own_scales)
@@ -390,14 +380,14 @@ class SubspaceTracker:
     # -- one vector ----------------------------------------------------------------------------------------------
 
     def partial_fit(self, x: np.ndarray, observed: np.ndarray | None = None) -> SubspaceTracker:
-        """Take one vector into account.
+        """Learn from one vector.
 
         Parameters
         ----------
         x : ndarray, (m,)
-            The vector; entries that are not observed are ignored.
+            The vector; missing entries are ignored.
         observed : ndarray of bool, (m,), optional
-            The paper's A: which entries are observed. A tracker that tunes itself learns nothing from fewer than k.
+            The paper's A: which entries are observed. A tracker that tunes itself ignores vectors with fewer than k.
 
         Returns
         -------
@@ -407,7 +397,7 @@ class SubspaceTracker:
         Raises
         ------
         ParameterError
-            If `x` or `observed` has another shape or type than the vectors before, or an observed entry is not finite.
+            If `x` or `observed` has a wrong shape or type, or an observed entry is not finite.
         """
         values, a = checked_vector(x, observed, None if self._model is None else self._model.basis.m)
         if self._model is None:
@@ -426,7 +416,7 @@ class SubspaceTracker:
         return self
 
     def _begin_cold(self, m: int) -> None:
-        """Begin with a random subspace."""
+        """Start from a random subspace."""
         k = 1 if self.rank == "auto" else self.rank
         if m < k:
             raise ParameterError(f"rank must be at most the length {m} of the vectors, got {k}")

@@ -1,4 +1,4 @@
-"""Checks of the vectors that come in from outside."""
+"""Checks of the user's vectors."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from bgsub.numerics.arrays import as_array
 from bgsub.tracking.subspace import EVERYTHING
 
 _LARGEST = 1e12  # beyond it squares leave the range of float32
-_SMALLEST = 1e-9  # root mean square of vectors below which those of their residuals do
-_NUMBERS = "buif"  # kinds of types
+_SMALLEST = 1e-9  # root mean square of vectors below which squares of residuals do
+_NUMBERS = "buif"  # kinds of real types
 
 
 def check_size(size: float) -> None:
-    """Raise ParameterError for vectors, not zero, that are too small for scales to be found from them."""
+    """Raise ParameterError for a size that is too small to find scales, but not 0."""
     if 0 < size < _SMALLEST:
         raise ParameterError(
             f"without mu, the first vectors must be zero or of a size of at least {_SMALLEST:g}, got {size:.2g}: "
@@ -36,23 +36,9 @@ def checked_batch(X: np.ndarray, scale: float, may_be_small: bool) -> np.ndarray
 
 
 def checked_vector(x: np.ndarray, observed: np.ndarray | None, size: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return a vector and the observed entries, checked.
+    """Return the vector, (m,) float32 with 0 for missing entries, and the observed entries, 0 or 1.
 
-    Parameters
-    ----------
-    x : ndarray, (m,)
-        The vector.
-    observed : ndarray of bool, (m,), or None
-        Observed entries; None for all.
-    size : int or None
-        Entries that it must have; None for any number.
-
-    Returns
-    -------
-    values : ndarray, (m,), float32
-        Missing entries are 0.
-    a : ndarray, (m,) or (0,), float32
-        0 or 1; empty when all are observed.
+    The latter are (m,) float32, or (0,) if `observed` is None; `size` is the required length, None for any.
     """
     values = as_array(x)
     expected = (values.size,) if size is None else (size,)
@@ -76,7 +62,7 @@ def checked_vector(x: np.ndarray, observed: np.ndarray | None, size: int | None)
 
 
 def _largest(X: np.ndarray) -> float:
-    """Return the largest magnitude in a batch, (n, m), NaN when it holds one; for short integers that of their type."""
+    """Return the largest magnitude in a batch, (n, m), NaN if there is one; for short integers that of their type."""
     if X.dtype.kind in "ui" and X.dtype.itemsize <= 4:
         return float(np.iinfo(X.dtype).max)
     largest = (float(np.abs(x, dtype=np.float64).max(initial=0)) for x in np.atleast_1d(X))

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from PIL import Image  # comes with matplotlib
 from planted import RECOVERED
 
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 
 COLOURS = {
     "lp": "tab:blue",

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from bgsub.errors import OutputError, SinkError, SourceError
 from bgsub.numerics.threads import limit_threads
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 
 Row = dict[str, str]
 Task = dict[str, Any]

@@ -33,7 +33,7 @@ from stream_questions import KEYS, Question
 from stream_results import VALUES, Results, evaluate
 from stream_trackers import METHODS
 
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 
 
 def names_of(known: Iterable[str]) -> Callable[..., tuple[str, ...]]:

@@ -13,7 +13,7 @@ from bgsub.cli.settings import long_names
 from bgsub.errors import SinkError
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
-from bgsub.storage.atomic import partial_name, playable_name
+from bgsub.storage.durable_io import partial_name, playable_name
 from bgsub.storage.growing_file import GrowingFile
 
 HOSTILE = {
@@ -129,6 +129,6 @@ def test_a_link_is_no_file_to_go_on_with(tmp_path):
     victim, file = tmp_path / "victim", GrowingFile(tmp_path / "a.csv")
     victim.write_text("precious")
     file.path.symlink_to(victim)
-    with pytest.raises(SinkError, match=r"'.*a\.csv\.partial' is a link$"):
+    with pytest.raises(SinkError, match=r"'.*a\.csv\.partial' is a symbolic link$"):
         file.cut(3)
     assert victim.read_text() == "precious"

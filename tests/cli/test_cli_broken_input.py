@@ -80,7 +80,7 @@ def test_an_output_that_is_a_file(cli, tmp_path, video, command):
     taken.touch()
     extra = ["--no-window", "--fast"] if command == "live" else []
     for output in (taken, taken / "below"):
-        told = f"cannot write into folder '{output}': '{taken}' is a file, and a folder is wanted there"
+        told = f"cannot write into folder '{output}': '{taken}' is a file, not a folder"
         cli(command, video, "-o", output, *extra).refused(told)
 
 

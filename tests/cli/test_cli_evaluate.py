@@ -103,7 +103,7 @@ def test_what_is_done_when_the_user_stops_is_shown(cli, dataset, monkeypatch):
             raise KeyboardInterrupt
         return evaluate_method(sequence, *words, **options)
 
-    monkeypatch.setattr("bgsub.evaluation.batch.evaluate", stop)
+    monkeypatch.setattr("bgsub.evaluation.run.evaluate", stop)
     answer = cli("evaluate", "dataset", *START, "--csv", "o.csv")
     assert (answer.code, answer.err.strip()) == (130, "bgsub: error: stopped by the user")
     assert [line.split()[0] for line in answer.out.splitlines()] == ["sequence", "one"]
@@ -111,28 +111,28 @@ def test_what_is_done_when_the_user_stops_is_shown(cli, dataset, monkeypatch):
 
 
 def test_everything_is_checked_before_the_first_run(cli, dataset, monkeypatch):
-    monkeypatch.setattr("bgsub.evaluation.batch.evaluate", lambda *_, **__: pytest.fail("a run began"))
-    monkeypatch.setattr("bgsub.evaluation.batch.score_results", lambda *_, **__: pytest.fail("a run began"))
+    monkeypatch.setattr("bgsub.evaluation.run.evaluate", lambda *_, **__: pytest.fail("a run began"))
+    monkeypatch.setattr("bgsub.evaluation.run.score_results", lambda *_, **__: pytest.fail("a run began"))
     monkeypatch.setattr(cv2, "bgsegm", None, raising=False)
     (dataset / "empty").mkdir()
     cli("evaluate", "gone").refused("folder gone does not exist")
     cli("evaluate", "dataset/empty").refused(
-        "no sequence in dataset/empty: a sequence is a folder that holds input and groundtruth"
+        "no sequence in dataset/empty: a sequence is a folder with input and groundtruth"
     )
     cli("evaluate", "dataset", "--csv", "gone/o.csv").refused(
         "--csv takes a file in a folder that exists, got 'gone/o.csv'"
     )
     cli("evaluate", "dataset", "--csv", "dataset").refused("--csv takes a file, got the folder 'dataset'")
-    cli("evaluate", "dataset", "--sheet", "o.pdf").refused("a sheet is a file .html or .png, got 'o.pdf'")
+    cli("evaluate", "dataset", "--sheet", "o.pdf").refused("sheet must end in .html or .png, got 'o.pdf'")
     cli("evaluate", "dataset", "--sheet", "o.png", "--worst", 100).refused(
-        "a PNG sheet holds at most 200 frames, wanted are 300; use .html or fewer frames"
+        "a PNG sheet has at most 200 frames, got 300; use .html or fewer frames"
     )
     cli("evaluate", "dataset", "--against", "magic").refused(
         "--against takes " + ", ".join(OPENCV_METHODS) + ", got 'magic'"
     )
     cli("evaluate", "dataset", "--against", "gsoc").refused(
-        f"gsoc needs OpenCV's extra modules, which OpenCV {cv2.__version__} here lacks; "
-        "install opencv-contrib-python in the place of opencv-python",
+        f"gsoc needs OpenCV's extra modules, which the installed OpenCV {cv2.__version__} does not have; "
+        "replace opencv-python by opencv-contrib-python",
         code=1,
     )
     cli("evaluate", "dataset", "--results", "gone").refused("folder gone does not exist")

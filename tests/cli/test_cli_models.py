@@ -112,8 +112,8 @@ def test_only_the_model_that_is_saved_may_be_missing(day, place):
     day("--save-model", "n.npz").refused("there is no model file m.npz")
     assert day("--model", place / "m.npz", *QUICK).code == 0
     (place / "m.npz").write_text("junk")
-    day().refused("m.npz is not a bgsub model, or a damaged one")
-    day(*QUICK).refused("m.npz is not a bgsub model, or a damaged one")
+    day().refused("m.npz is not a bgsub model, or it is damaged")
+    day(*QUICK).refused("m.npz is not a bgsub model, or it is damaged")
 
 
 def test_what_is_typed_goes_before_the_file_of_settings(cli, day, place):

@@ -189,7 +189,7 @@ def test_quiet_says_nothing(cli, tmp_path, folder):
 def test_an_output_that_fails_midway_is_a_failure(cli, tmp_path, folder, monkeypatch):
     written = []
 
-    def write_image(path, image, lasting):
+    def write_image(path, image, durable):
         if len(written) == 3:
             raise SinkError(f"'{path}' cannot be written: No space left on device")
         written.append(path)

@@ -1,5 +1,7 @@
 """Wrong inputs: exit code 2 and one line that names the thing, what is allowed and what came."""
 
+import json
+
 import numpy as np
 import pytest
 from cli_inputs import make_scene
@@ -26,7 +28,7 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "taken").write_text("a file")
     (tmp_path / "junk.npz").write_text("no model")
     np.savez(tmp_path / "other.npz", x=1)
-    np.savez(tmp_path / "old.npz", kind="bgsub model, version 3", parameters="{}", format_shape=[32, 48])
+    np.savez(tmp_path / "old.npz", header=json.dumps({"kind": ["model", 6], "arrays": [], "header": {}}))
     write_images(tmp_path / "frames", make_scene(12, empty=12))
     return tmp_path
 
@@ -62,7 +64,7 @@ def test_a_source_that_cannot_be_read(cli, place, source, message):
 MU = "--mu must be a number in [1e-12, 1e+12], got -1.0"
 
 
-TAKEN = "'taken' is a file, and a folder is wanted there"
+TAKEN = "'taken' is a file, not a folder"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ TAKEN = "'taken' is a file, and a folder is wanted there"
         (["bench", "--mu", -1], MU),
         (
             ["run", "frames", "-o", "out", "--model", "old.npz"],
-            "old.npz is not a bgsub model of version 7: another version of bgsub made it, and it must be made anew",
+            "old.npz is not a bgsub model of version 7: another version of bgsub wrote it; create it again",
         ),
         (
             ["live", "--no-window"],
@@ -129,9 +131,9 @@ def test_what_is_refused(cli, place, words, message):
         (["--fps", "0"], "Invalid value for '--fps': 0.0 is not in the range x>0"),
         (["--model", "junk.npz", "--start-frames", "9"], "--model brings its own parameters, so --start-frames"),
         (["--model", "gone.npz"], "there is no model file gone.npz"),
-        (["--model", "other.npz"], "other.npz is not a bgsub model, or a damaged one"),
-        (["--model", "junk.npz"], "junk.npz is not a bgsub model, or a damaged one"),
-        (["--model", "empty"], "the model empty is no file"),
+        (["--model", "other.npz"], "other.npz is not a bgsub model, or it is damaged"),
+        (["--model", "junk.npz"], "junk.npz is not a bgsub model, or it is damaged"),
+        (["--model", "empty"], "the model empty is not a regular file"),
         (["--save-model", "gone/m.npz"], "--save-model takes a file in a folder that exists, got 'gone/m.npz'"),
         (["--save-model", "empty"], "--save-model takes a file, got the folder 'empty'"),
     ],
@@ -194,7 +196,7 @@ def test_a_model_for_other_frames_or_a_damaged_one_is_refused(cli, place):
     assert cli("run", "frames", "-o", "out", "--save-model", "m.npz").code == 0
     whole = (place / "m.npz").read_bytes()
     (place / "half.npz").write_bytes(whole[: len(whole) // 2])
-    cli("run", "frames", "-o", "x", "--model", "half.npz").refused("half.npz is not a bgsub model, or a damaged one")
+    cli("run", "frames", "-o", "x", "--model", "half.npz").refused("half.npz is not a bgsub model, or it is damaged")
     write_images(place / "small", make_scene(3, 30, 40))
     answer = cli("run", "small", "-o", "out2", "--model", "m.npz")
     assert (answer.code, answer.out) == (2, "")

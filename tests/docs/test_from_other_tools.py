@@ -26,7 +26,7 @@ OPTIONS = {
 def rows(section):
     """Return the cells of the rows of the tables of a section, without the heads."""
     lines = [line for line in SECTIONS[section].splitlines() if line.startswith("| ")]
-    return [cells for line in lines if (cells := line.strip("| ").split(" | "))[0] != "there"]
+    return [cells for line in lines if (cells := line.strip("| ").split(" | "))[0] != section]
 
 
 def ours(cell):

@@ -80,6 +80,7 @@ def test_the_counts_on_the_page_are_those_of_the_scene():
 
 @pytest.fixture(scope="module")
 def tuning():
+    sys.path.append(str(ROOT / "scripts"))
     spec = importlib.util.spec_from_file_location("docs_tuning", ROOT / "scripts" / "docs_tuning.py")
     script = sys.modules["docs_tuning"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)

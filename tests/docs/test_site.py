@@ -144,7 +144,9 @@ def test_nothing_is_loaded_from_elsewhere(site):
         ), page
 
 
-@pytest.mark.parametrize("page", [*PAGES, "../README.md", "../ARCHITECTURE.md", "../datasets/README.md"])
+@pytest.mark.parametrize(
+    "page", [*PAGES, "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md", "../datasets/README.md"]
+)
 def test_links_to_files_of_the_repository_lead_somewhere(page):
     path = DOCS / page
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text_of(path)):

@@ -10,8 +10,7 @@ import pytest
 from bgsub import __version__
 from bgsub.errors import SinkError
 from bgsub.evaluation import Confusion, Score, format_json, summarise, write_csv
-from bgsub.evaluation.output import SCHEMA
-from bgsub.evaluation.summary import METRICS
+from bgsub.evaluation.tables import METRICS, SCHEMA
 
 SCORES = [
     Score("busy, too", "bgsub", Confusion(60, 20, 40, 880, 9, 3), 5, 1.25, "x", 7),

@@ -61,7 +61,7 @@ def test_temporal_roi(folder):
 @pytest.mark.parametrize("text", ["", "3", "4 2", "a b", "1 2 3"])
 def test_broken_temporal_roi(folder, text):
     (folder / "temporalROI.txt").write_text(text)
-    with pytest.raises(SourceError, match=r"temporalROI\.txt must hold"):
+    with pytest.raises(SourceError, match=r"temporalROI\.txt must contain"):
         Sequence(folder)
 
 
@@ -113,7 +113,7 @@ def test_missing_folders(tmp_path):
     with pytest.raises(SourceError, match="input does not exist"):
         Sequence(tmp_path)
     (tmp_path / "input").mkdir()
-    with pytest.raises(SourceError, match="input holds no numbered pictures"):
+    with pytest.raises(SourceError, match="input has no numbered pictures"):
         Sequence(tmp_path)
     cv2.imwrite(str(tmp_path / "input" / "in000001.png"), np.zeros((6, 8), np.uint8))
     with pytest.raises(SourceError, match="groundtruth does not exist"):

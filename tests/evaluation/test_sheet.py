@@ -11,7 +11,7 @@ import pytest
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.evaluation import Sheet, error_image
-from bgsub.evaluation.worst import WorstFrames
+from bgsub.evaluation.sheet import WorstFrames
 
 FRAME = np.full((24, 32, 3), 100, np.uint8)
 TRUTH = np.zeros((24, 32), np.uint8)
@@ -142,9 +142,9 @@ def test_large_frames_are_made_smaller(tmp_path):
 
 
 def test_what_cannot_be_a_sheet(tmp_path):
-    with pytest.raises(ParameterError, match=r"a sheet is a file \.html or \.png, got '.*sheet\.pdf'"):
+    with pytest.raises(ParameterError, match=r"sheet must end in \.html or \.png, got '.*sheet\.pdf'"):
         Sheet(tmp_path / "sheet.pdf")
-    with pytest.raises(ParameterError, match="at most 200 frames, wanted are 201"):
+    with pytest.raises(ParameterError, match="at most 200 frames, got 201"):
         Sheet(tmp_path / "sheet.PNG").check(201)
     Sheet(tmp_path / "sheet.html").check(201)
 

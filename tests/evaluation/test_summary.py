@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.evaluation import Confusion, Score, format_table, summarise
-from bgsub.evaluation.summary import METRICS
+from bgsub.evaluation.tables import METRICS
 
 EMPTY = Confusion(tn=100)
 """Nothing moved and nothing was marked: recall, precision and F have no value."""

@@ -52,14 +52,14 @@ def test_links_are_followed_under_their_own_names_and_circles_end(dataset, tmp_p
 
 def test_namesakes_are_refused(dataset, tmp_path, make_sequence):
     make_sequence(tmp_path / "more" / "baseline" / "office")
-    with pytest.raises(SourceError, match=r"dataset/baseline/office and .*more/baseline/office are both called"):
+    with pytest.raises(SourceError, match=r"dataset/baseline/office and .*more/baseline/office have the same name"):
         find_sequences([dataset, tmp_path / "more"])
 
 
 def test_folders_without_a_sequence(tmp_path):
     (tmp_path / "void" / "deep").mkdir(parents=True)
     (tmp_path / "file").write_text("words")
-    for name, message in (("gone", "does not exist"), ("file", "is no folder"), ("void", "no sequence in .*void")):
+    for name, message in (("gone", "does not exist"), ("file", "is not a folder"), ("void", "no sequence in .*void")):
         with pytest.raises(SourceError, match=message):
             find_sequences([tmp_path / name])
 
@@ -78,7 +78,7 @@ def test_one_broken_sequence_among_many_is_named_before_a_run(dataset):
     write(office / "groundtruth" / "gt000001.png", shape=(6, 8))
     refused(r"office/groundtruth/gt000001\.png is 8x6, its frame is 16x12")
     write(office / "groundtruth" / "gt000001.png", value=128)
-    refused(r"office/groundtruth/gt000001\.png must hold only .* got 128 as well")
+    refused(r"office/groundtruth/gt000001\.png must have only .* got 128")
     (office / "input" / "in000001.png").write_bytes(b"no picture")
     refused(r"office/input/in000001\.png' cannot be decoded")
     write(office / "ROI.bmp")

@@ -207,7 +207,7 @@ def test_partial_files_that_are_gone_are_named(tmp_path):
     sink.abort()
     for path in tmp_path.iterdir():
         path.unlink()
-    with pytest.raises(SinkError, match=r"images.partial' must hold \d+ bytes to go on from, it has 0"):
+    with pytest.raises(SinkError, match=r"images.partial' must have at least \d+ bytes, got 0"):
         EventSink(tmp_path, ["coco"]).resume(state)
     with pytest.raises(ParameterError, match="go on as coco, got csv"):
         EventSink(tmp_path, ["csv"]).resume(state)

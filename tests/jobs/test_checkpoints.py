@@ -113,7 +113,7 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(path):
     path.parent.mkdir()
     array_file.write(path, array_file.Kind("checkpoint", 5), {"run": {"identity": {}}, "model": {}}, {})
     with pytest.raises(
-        SourceError, match="is not a bgsub checkpoint of version 7: another version of bgsub made"
+        SourceError, match="is not a bgsub checkpoint of version 7: another version of bgsub wrote"
     ) as told:
         Checkpoint.read(path)
     assert "\n" not in str(told.value)

@@ -436,7 +436,7 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_keeps_the_one_befo
                 raise OSError(28, "No space left on device")
         real(source, target)
 
-    monkeypatch.setattr("bgsub.storage.atomic.os.replace", replaced)
+    monkeypatch.setattr("bgsub.storage.durable_io.os.replace", replaced)
     with pytest.raises(OutputError, match=r"checkpoint.*No space left"):
         run_job(job)
     assert Checkpoint.read(tmp_path / ".resume" / "state").frames == EVERY

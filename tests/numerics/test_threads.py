@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from bgsub import BackgroundSubtractor
 from bgsub.numerics import threads
 from bgsub.numerics.threads import bands_for, copied, cores, in_bands, one_blas_thread
-from bgsub.scene import _familiar_kernels
-from bgsub.scene._familiar_kernels import Memory
+from bgsub.scene import _sample_memory_kernels
+from bgsub.scene._sample_memory_kernels import Memory
 from bgsub.scene.frame_format import lanes_of
 
 CORES = 4
@@ -161,7 +161,9 @@ def test_matches_in_two_bands_are_those_of_one(channels, h, w, radius, seed, dat
         shares, over = first.copy(), candidates.copy()
         for begin, end in ((0, cut), (cut, h)):
             numbers = F(0.05), F(0.5), F(255), radius
-            _familiar_kernels.clear_familiar(begin, end, lanes_of(x), x, l, memory, *numbers, samples, shares, over)
+            _sample_memory_kernels.clear_matching(
+                begin, end, lanes_of(x), x, l, memory, *numbers, samples, shares, over
+            )
         results.append((shares, over))
     for one, other in zip(*results, strict=True):
         np.testing.assert_array_equal(one, other)

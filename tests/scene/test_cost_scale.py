@@ -5,7 +5,7 @@ import pytest
 import reference_sweep as dense
 
 from bgsub.scene import background as module
-from bgsub.scene.engine import Shot
+from bgsub.scene.engine import FrameInput
 
 F = np.float32
 SHAPE = (12, 16)
@@ -19,18 +19,18 @@ def still(n, noise, seed=0):
 
 
 def followed(frames, known=None, **parameters):
-    """Return a background that has learned the second half of the frames, and its canvas."""
-    background, canvas = dense.tracked(frames, 1, **parameters)
+    """Return a background that has learned the second half of the frames, and its buffers."""
+    background, buffers = dense.tracked(frames, 1, **parameters)
     for pixels in frames[len(frames) // 2 :]:
-        learn(background, canvas, pixels, known)
-    return background, canvas
+        learn(background, buffers, pixels, known)
+    return background, buffers
 
 
-def learn(background, canvas, pixels, known=None):
-    canvas.turn()
-    compared = background.separate(Shot(pixels, None, np.full(SHAPE, 0.02, F), *dense.LIMITS), canvas)
+def learn(background, buffers, pixels, known=None):
+    buffers.turn()
+    compared = background.separate(FrameInput(pixels, None, np.full(SHAPE, 0.02, F), *dense.LIMITS), buffers)
     background.learn(compared.influence, None)
-    background.follow(canvas.residual, known)
+    background.follow(buffers.residual, known)
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.02])
@@ -56,11 +56,11 @@ def test_a_calm_pixel_learns_an_object_more_slowly(monkeypatch):
     monkeypatch.setattr(module, "_PACE", 0.02)
     learned = {}
     for name, parameters in {"own": {}, "common": {"mu": 0.06}}.items():
-        background, canvas = followed(still(300, 0.004), **parameters)
+        background, buffers = followed(still(300, 0.004), **parameters)
         before = background.low_rank().reshape(*SHAPE, 3).copy()
         frame = before.copy()
         frame[4:8, 4:8] += 0.25
         for _ in range(30):
-            learn(background, canvas, frame)
+            learn(background, buffers, frame)
         learned[name] = np.abs(background.low_rank().reshape(*SHAPE, 3) - before)[4:8, 4:8].mean()
     assert learned["own"] < learned["common"] / 3

@@ -19,7 +19,7 @@ def test_the_dense_engine_does_in_its_place(channels, dtype, monkeypatch):
     usual = BackgroundSubtractor(**parameters)
     masks = [usual.apply(frame) for frame in frames]
     made = []
-    monkeypatch.setattr("bgsub.scene.background.make_engine", lambda *a: made.append(1) or dense.DenseEngine(*a))
+    monkeypatch.setattr("bgsub.scene.background.SweepEngine", lambda *a: made.append(1) or dense.DenseEngine(*a))
     other = BackgroundSubtractor(**parameters)
     differing = [np.mean(mask != other.apply(frame)) for mask, frame in zip(masks, frames, strict=True)]
     assert len(made) >= 2

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from bgsub.errors import ParameterError
 from bgsub.scene import _standing_objects_kernels, _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
-from bgsub.scene.start_buffer import StartBuffer
-from bgsub.scene.start_colours import StartColours
+from bgsub.scene.start_colours import StartBuffer, StartColours
 
 F = np.float32
 H, W = 12, 16

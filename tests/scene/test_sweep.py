@@ -13,11 +13,10 @@ from bgsub import BackgroundSubtractor
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.scene import _engine_kernels
 from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
-from bgsub.scene.engine import Shot
+from bgsub.scene.engine import FrameInput
 from bgsub.synthetic import scene
 from bgsub.tracking import _kernels, _step_kernels
-from bgsub.tracking.deferred import DeferredStep
-from bgsub.tracking.step import FLOOR, IN_SPAN, make_step
+from bgsub.tracking.step import FLOOR, IN_SPAN, DeferredStep, make_step
 
 F = np.float32
 SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
@@ -43,7 +42,7 @@ sizes = settings(max_examples=15, deadline=None)
 @settings(max_examples=40, deadline=None)
 def test_sweep_is_its_twin(surrogate, dtype, n, block, channels, k, period, kept, hides, seed):
     case = dense.Case(n, block, channels, dtype, k, period, seed, surrogate, kept, hides)
-    stack, products, d, picture, over = case.swept()
+    stack, products, d, picture, over = case.result()
     expected, m = case.expected(), case.pixels.size
     np.testing.assert_allclose(stack[:k, :m], expected.V.T, atol=1e-5)
     np.testing.assert_allclose(stack[k, :m], expected.e, atol=2e-5)
@@ -71,7 +70,7 @@ def test_sweep_is_its_twin(surrogate, dtype, n, block, channels, k, period, kept
 def test_two_bands_are_one(surrogate, n, block, period, seed, data):
     case = dense.Case(n, block, 3, np.uint8, 4, period, seed, surrogate, kept=seed % 2 == 0, hides=seed % 3 == 0)
     band = data.draw(st.integers(0, -(-n // block)))
-    whole, parts = case.swept(), case.swept(band)
+    whole, parts = case.result(), case.result(band)
     for one, other in zip(whole, parts, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -82,7 +81,7 @@ def test_two_bands_are_one(surrogate, n, block, period, seed, data):
 def test_compare_is_a_sweep_that_steps_nothing(dtype, n, block, channels, seed):
     case = dense.Case(n, block, channels, dtype, 2, 1, seed, SURROGATES[0])
     case.G[:] = 0
-    _, products, *expected = case.swept()
+    _, products, *expected = case.result()
     low_rank = np.empty(case.pixels.size, F)
     _kernels.combine(case.stack, 0, case.c, low_rank)
     d, picture, over = np.empty(n, F), np.empty_like(case.pixels), np.empty(n, np.uint8)
@@ -161,7 +160,7 @@ def test_deferred_steps_are_the_dense_ones(m, k, period, block, steps, seed):
     deferred, V, e = DeferredStep(k, period, block), np.linalg.qr(rng.standard_normal((m, k)))[0], np.zeros(m)
     U, number = V.copy(), dense.numbers(m, block, period)
     for _ in range(steps):
-        deferred.advance()
+        deferred.turn = (deferred.turn + 1) % period
         visited = number == deferred.turn
         V = V + np.outer(visited * e, deferred.G[deferred.turn])
         deferred.G[deferred.turn] = 0
@@ -293,11 +292,11 @@ def test_a_settled_background_visits_every_third_block(monkeypatch):
     frames = dense.planted((9, 16, 2), F, 40, 3)
     pictures = {way: [one[0] for one in dense.seen_by(frames, 3, way)] for way in (True, False)}
     assert np.sqrt(np.mean(np.subtract(*pictures.values()) ** 2)) < 1 / 255
-    background, canvas = dense.tracked(frames, 3)
+    background, buffers = dense.tracked(frames, 3)
     periods = []
     for pixels in frames[20:]:
-        canvas.turn()
-        compared = background.separate(Shot(pixels, None, np.zeros((9, 16), F), *dense.LIMITS), canvas)
+        buffers.turn()
+        compared = background.separate(FrameInput(pixels, None, np.zeros((9, 16), F), *dense.LIMITS), buffers)
         periods.append(len(background.tracker.subspace_.basis.deferred.G))
         background.learn(compared.influence, None)
     assert periods == [2] * 5 + [3] * 15
@@ -309,14 +308,14 @@ def test_every_frame_is_a_dense_step_by_what_it_visits(surrogate, period, monkey
     """The new subspace is that of the full step along the influence on the visited blocks, times the period."""
     dense.small_blocks(monkeypatch, period, 1000)
     frames = dense.planted((9, 16, 2), F, 32, 3)
-    background, canvas = dense.tracked(frames, 2, surrogate=surrogate)
+    background, buffers = dense.tracked(frames, 2, surrogate=surrogate)
     tracker, m = background.tracker, frames[0].size
     number, sigma = dense.numbers(m, background._engine.block * 2, period), np.zeros((9, 16), F)
     assert number.max() == period - 1
     for pixels in frames[16:]:
         U, C = dense.basis_of(tracker), tracker.subspace_._C.copy()
-        canvas.turn()
-        influence = background.separate(Shot(pixels, None, sigma, *dense.LIMITS), canvas).influence
+        buffers.turn()
+        influence = background.separate(FrameInput(pixels, None, sigma, *dense.LIMITS), buffers).influence
         y, visited = tracker.coefficients_.copy(), period * (number == tracker.subspace_.basis.deferred.turn)
         e = visited * tracker.surrogate_.influence(pixels.reshape(-1).astype(float) - U @ y)
         np.testing.assert_allclose(influence.products, np.column_stack([U, e]).T @ e, atol=1e-4)

@@ -1,4 +1,4 @@
-"""Arrays and what JSON can say in one file: it comes back, damage is noticed, and nothing is unpickled."""
+"""Array files: round trips, detection of damage, no pickle, no compression."""
 
 import os
 import pickle
@@ -26,7 +26,7 @@ def same(one, other):
     return str(one) == str(other)
 
 
-def test_a_file_comes_back(tmp_path):
+def test_round_trip(tmp_path):
     path = tmp_path / "state"
     array_file.write(path, KIND, {"frames": 3}, {})
     array_file.write(path, KIND, HEADER, state())
@@ -37,12 +37,12 @@ def test_a_file_comes_back(tmp_path):
     assert os.listdir(tmp_path) == ["state"]
 
 
-def test_an_empty_part_comes_back(tmp_path):
+def test_round_trip_of_an_empty_part(tmp_path):
     array_file.write(tmp_path / "state", KIND, {}, {"part": {"none": {}}})
     assert array_file.read(tmp_path / "state", KIND) == ({}, {"part": {"none": {}}})
 
 
-def test_any_changed_byte_is_noticed_or_means_nothing(tmp_path):
+def test_any_changed_byte_is_detected_or_harmless(tmp_path):
     path = tmp_path / "state"
     array_file.write(path, KIND, HEADER, state())
     whole, refused = path.read_bytes(), 0
@@ -52,7 +52,7 @@ def test_any_changed_byte_is_noticed_or_means_nothing(tmp_path):
             found = array_file.read(path, KIND)
         except SourceError:
             refused += 1
-        else:  # dates and the like
+        else:  # a date, for example
             assert same(found, (HEADER, state()))
         path.write_bytes(whole[:position])
         with pytest.raises(SourceError, match="state"):
@@ -60,25 +60,25 @@ def test_any_changed_byte_is_noticed_or_means_nothing(tmp_path):
     assert refused > len(whole) / 2
 
 
-def test_a_failed_write_keeps_the_file_before(tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
     path = tmp_path / "state"
     array_file.write(path, KIND, {"frames": 3}, {})
 
     def full(_handle):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("bgsub.storage.lasting.os.fsync", full)
+    monkeypatch.setattr("bgsub.storage.durable_io.os.fsync", full)
     with pytest.raises(OSError, match="No space left"):
         array_file.write(path, KIND, {"frames": 4}, {})
     assert array_file.read(path, KIND) == ({"frames": 3}, {})
     assert os.listdir(tmp_path) == ["state"]
 
 
-def test_a_missing_file_and_another_kind_are_named(tmp_path):
+def test_missing_file_and_other_version_are_refused(tmp_path):
     with pytest.raises(SourceError, match="there is no thing file"):
         array_file.read(tmp_path / "state", KIND)
     array_file.write(tmp_path / "state", array_file.Kind("thing", 6), {}, {})
-    with pytest.raises(SourceError, match="not a bgsub thing of version 7: another version of bgsub made it"):
+    with pytest.raises(SourceError, match="not a bgsub thing of version 7: another version of bgsub wrote it"):
         array_file.read(tmp_path / "state", KIND)
 
 
@@ -90,7 +90,7 @@ class _Evil:
         return os.mkdir, (str(self.folder),)
 
 
-def test_nothing_is_unpickled(tmp_path):
+def test_pickle_is_refused(tmp_path):
     path, trace = tmp_path / "state", tmp_path / "trace"
     evil = np.array([_Evil(trace)], dtype=object)
     np.savez(path.with_suffix(".npz"), header=np.array(FACTS), a=evil)
@@ -102,8 +102,7 @@ def test_nothing_is_unpickled(tmp_path):
     assert not trace.exists()
 
 
-def test_nothing_is_unpacked(tmp_path):
-    """A small file must not become large arrays."""
+def test_compressed_arrays_are_refused(tmp_path):
     path = tmp_path / "state.npz"
     header = np.array(FACTS)
     np.savez_compressed(path, header=header, a=np.zeros(10_000_000))

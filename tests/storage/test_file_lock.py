@@ -1,4 +1,4 @@
-"""Outputs that one run writes at a time."""
+"""Locks on outputs: one run writes an output at a time."""
 
 import errno
 import os
@@ -17,17 +17,17 @@ def refused(target):
     return says(SinkError, f"the output '{target}' is being written by another run")
 
 
-def test_a_claim_keeps_others_out_as_long_as_the_block_takes(tmp_path):
+def test_claim_locks_until_the_end_of_the_block(tmp_path):
     target = tmp_path / "panel.mp4"
     with Claims() as claims:
         claims.take(target)
-        claims.take(target)  # one's own
+        claims.take(target)  # again, by the same run
         with Claims() as others:
             others.take(tmp_path / "panel.mkv")
             with refused(target):
                 others.take(target)
-            with says(SinkError, "somebody works here"):
-                others.take(target, "somebody works here")
+            with says(SinkError, "in use"):
+                others.take(target, "in use")
         with refused(target), Claims() as others:
             others.take(tmp_path / "." / target.name)
     with Claims() as others:
@@ -35,7 +35,7 @@ def test_a_claim_keeps_others_out_as_long_as_the_block_takes(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_another_thread_may_end_what_one_began(tmp_path):
+def test_another_thread_may_release(tmp_path):
     claims = Claims()
     thread = threading.Thread(target=claims.take, args=[tmp_path / "a"])
     thread.start()
@@ -47,7 +47,7 @@ def test_another_thread_may_end_what_one_began(tmp_path):
         others.take(tmp_path / "a")
 
 
-def test_nothing_is_left_and_nothing_else_removed(tmp_path):
+def test_only_new_folders_are_removed(tmp_path):
     (tmp_path / "given").mkdir()
     with Claims() as claims:
         claims.take(tmp_path / "given" / "a")
@@ -56,14 +56,14 @@ def test_nothing_is_left_and_nothing_else_removed(tmp_path):
     assert os.listdir(tmp_path) == ["given"]
 
 
-def test_where_nothing_can_be_written_the_folder_is_named(tmp_path):
+def test_unwritable_folder_is_named(tmp_path):
     (tmp_path / "file").touch()
-    with Claims() as claims, pytest.raises(SinkError, match=r"'.*file' is a file, and a folder is wanted there"):
+    with Claims() as claims, pytest.raises(SinkError, match=r"'.*file' is a file, not a folder"):
         claims.take(tmp_path / "file" / "a")
 
 
 @pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP])
-def test_a_disk_without_locks_is_written_all_the_same(tmp_path, monkeypatch, caplog, number):
+def test_disk_without_locks_is_used_with_a_warning(tmp_path, monkeypatch, caplog, number):
     def flock(_file, _what):
         raise OSError(number, os.strerror(number))
 
@@ -71,6 +71,6 @@ def test_a_disk_without_locks_is_written_all_the_same(tmp_path, monkeypatch, cap
     with Claims() as claims:
         claims.take(tmp_path / "a")
         claims.take(tmp_path / "b")
-    warning = f"the disk of '{tmp_path}' knows no locks: another run there would not be noticed"
+    warning = f"the file system of '{tmp_path}' has no locks: another run there would not be detected"
     assert [record.getMessage() for record in caplog.records] == [warning]
     assert os.listdir(tmp_path) == []

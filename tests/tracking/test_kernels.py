@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.scene import _pixel_kernels
 from bgsub.tracking import _kernels
-from bgsub.tracking.row_fit import fit_rows
+from bgsub.tracking.batch_start import fit_rows
 
 F = np.float32
 SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]

@@ -10,8 +10,7 @@ from numba import config
 from bgsub import SubspaceTracker
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.tracking import _kernels, _self_tuned_kernels, self_tuned
-from bgsub.tracking.line_search import ARMIJO
-from bgsub.tracking.step import FLOOR, IN_SPAN
+from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 
 F = np.float32
 SURROGATES = [Surrogate.flattening_at(4.0, name) for name in ("atan", "log", "lp")]

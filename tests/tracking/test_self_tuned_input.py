@@ -184,10 +184,10 @@ def test_what_is_given_is_not_tuned(parameters, tunes, adapts):
     if tunes and "mu" not in parameters:
         assert np.ptp(tracker.scale_) > 0
     else:
-        with says(ParameterError, "scale_ is there when mu is not given"):
+        with says(ParameterError, "scale_ needs mu not to be given"):
             _ = tracker.scale_
     if tunes:
-        with says(ParameterError, "subspace_ is there when mu and forgetting are given as numbers"):
+        with says(ParameterError, "subspace_ needs mu and forgetting to be given as numbers"):
             _ = tracker.subspace_
 
 
@@ -262,7 +262,7 @@ def test_a_damaged_state_is_refused_in_one_line(rank, damage):
         ("scale", -1.0, "scale must hold positive numbers, or zeros before the first vector"),
         ("scale", 0.0, "scale must hold positive numbers, or zeros before the first vector"),
         ("C", -1.0, "C must be a matrix of moments, with no negative eigenvalue"),
-        ("gram", 7.0, "gram must be that of the saved basis"),
+        ("gram", 7.0, "gram must be the Gram matrix of the saved basis"),
     ],
 )
 def test_a_state_that_cannot_be_is_refused(name, value, message):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from reference_tracking import rows_given_coefficients
 
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.tracking import row_fit
-from bgsub.tracking.batch_start import batch_start, is_earned, orthonormalise
+from bgsub.tracking import batch_start as row_fit
+from bgsub.tracking.batch_start import batch_start, orthonormalise, passes_cross_validation
 
 ATAN = Surrogate("atan", 0.05)
 
@@ -142,7 +142,7 @@ NOT_EARNED = {
 
 
 def earned(frames, rank, scale=1 / 255):
-    return is_earned(frames, scale, rank, ATAN, np.arange(frames.shape[1]))
+    return passes_cross_validation(frames, scale, rank, ATAN, np.arange(frames.shape[1]))
 
 
 @pytest.mark.large

@@ -19,7 +19,7 @@ from bgsub.events.summary.heat_map import LONGEST, HeatMap
 from bgsub.events.summary.page import Summary
 from bgsub.events.summary.timeline import Timeline
 from bgsub.separation import Separation
-from bgsub.storage.atomic import write_whole
+from bgsub.storage.durable_io import write_whole
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame

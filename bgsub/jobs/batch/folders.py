@@ -14,7 +14,7 @@ from bgsub.errors import BgsubError, SinkError
 from bgsub.jobs.batch.finding import RECORD
 from bgsub.jobs.batch.task import Outcome
 from bgsub.jobs.identity import InputState
-from bgsub.storage.lasting import sync_folder
+from bgsub.storage.durable_io import sync_folder
 
 
 def publish(target: Path, outcome: Outcome, source: Path, state: InputState) -> tuple[str, bool]:

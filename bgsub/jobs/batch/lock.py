@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import SinkError
-from bgsub.storage.atomic import no_folder
+from bgsub.storage.durable_io import folder_error
 from bgsub.storage.file_lock import hold
 
 NAME, LOCKED = ".lock", ".locked"
@@ -70,7 +70,7 @@ def hold_folder(folder: Path) -> Iterator[Ticket]:
         try:
             _write(ticket.path, {"host": socket.gethostname(), "pid": os.getpid(), "token": ticket.token})
         except OSError as error:
-            raise no_folder(folder, error) from None
+            raise folder_error(folder, error) from None
         try:
             yield ticket
         finally:

@@ -13,9 +13,8 @@ from typing import Any
 
 from bgsub.errors import OutputError, SinkError
 from bgsub.jobs.identity import InputState
-from bgsub.storage.atomic import telling, write_whole
+from bgsub.storage.durable_io import as_sink_error, make_folder, write_whole
 from bgsub.storage.growing_file import GrowingFile
-from bgsub.storage.lasting import make_folder
 
 logger = logging.getLogger("bgsub")
 
@@ -91,7 +90,7 @@ class Manifest:
         self.path = folder / "manifest.jsonl"
         self.entries: dict[str, Entry] = {}
         self._file = GrowingFile(self.path, self.path)
-        with telling(self.path):
+        with as_sink_error(self.path):
             make_folder(folder)
             self.path.touch()
             lines = self.path.read_bytes().splitlines(keepends=True)

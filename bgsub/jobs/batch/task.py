@@ -35,7 +35,7 @@ from bgsub.jobs.run import run_job
 from bgsub.numerics.memory import is_lack_of_memory
 from bgsub.numerics.threads import cores, limit_threads
 from bgsub.separation import Separation
-from bgsub.storage.atomic import telling, write_whole
+from bgsub.storage.durable_io import as_sink_error, write_whole
 from bgsub.video.sources.base import Frame, FrameSource
 
 logger = logging.getLogger("bgsub")
@@ -191,7 +191,7 @@ def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int, go
             raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
         result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
         _check_wanted(task, wanted)
-        with telling(folder / RECORD, OutputError):
+        with as_sink_error(folder / RECORD, OutputError):
             folder.mkdir(exist_ok=True)
             # Of clips people remove those that they do not want.
             sizes = sizes_of((path for name in result["outputs"] if (path := folder / name) != job.record), folder)

@@ -12,8 +12,8 @@ from pathlib import Path
 from bgsub.errors import BgsubError, OutputError, SinkError
 from bgsub.jobs.decomposition.writing import Target
 from bgsub.jobs.interrupts import finishing
+from bgsub.storage.durable_io import sync_folder, sync_tree
 from bgsub.storage.file_lock import Claims
-from bgsub.storage.lasting import sync_folder, sync_tree
 from bgsub.video.sinks.base import prepare_folder
 from bgsub.video.sources.images import is_image
 

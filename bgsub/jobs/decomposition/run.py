@@ -18,7 +18,7 @@ from bgsub.jobs.decomposition.publishing import output_folder
 from bgsub.jobs.decomposition.samples import Samples
 from bgsub.jobs.decomposition.stack import read_frames
 from bgsub.jobs.decomposition.writing import Target, arrays_target, frame_targets, matrix_targets, plot_target
-from bgsub.storage.atomic import telling
+from bgsub.storage.durable_io import as_sink_error
 from bgsub.video.output_names import VIDEO_ENDINGS
 from bgsub.video.sources.base import FrameSource, logger
 from bgsub.video.sources.camera import is_camera
@@ -246,7 +246,7 @@ def _write(targets: list[Target], place: Path, output: Path, samples: Samples, p
     """Write the targets into a folder; errors name them where they are to be in the end."""
     for target in targets:
         try:
-            with telling(place / target.name):
+            with as_sink_error(place / target.name):
                 target.write(place / target.name, samples, parts)
         except SinkError as error:
             raise OutputError(str(error).replace(str(place), str(output))) from error

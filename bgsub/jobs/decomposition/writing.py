@@ -129,4 +129,4 @@ def _write_images(folder: Path, samples: FrameSamples, rows: np.ndarray, sparse_
         # images of the same name may come from several folders
         name = frame.name if frame.name not in taken else f"{frame.name}_{frame.index}"
         taken.add(name)
-        write_image(folder / f"{name}.png", picture(samples, row, sparse_picture), lasting=False)
+        write_image(folder / f"{name}.png", picture(samples, row, sparse_picture), durable=False)

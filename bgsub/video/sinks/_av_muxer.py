@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from bgsub.storage.lasting import unlink
+from bgsub.storage.durable_io import unlink
 from bgsub.video.sinks._av_audio import open_audio
 from bgsub.video.sinks._av_encoding import FORMATS, Encoding
 from bgsub.video.sources.av_container import import_av

@@ -15,7 +15,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import playable_name, replacing, telling
+from bgsub.storage.durable_io import as_sink_error, playable_name, replacing
 from bgsub.storage.growing_file import Journal
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -100,7 +100,7 @@ class ArraySink(Sink):
     def close(self) -> None:
         if not self._count:
             return
-        with telling(self.path), replacing(self.path, playable_name(self.path)) as made:
+        with as_sink_error(self.path), replacing(self.path, playable_name(self.path)) as made:
             self._make(made)
         self._journal.remove()
         self._count = 0

@@ -12,9 +12,8 @@ from typing import Any
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import playable_name
+from bgsub.storage.durable_io import playable_name, rename
 from bgsub.storage.growing_file import Journal
-from bgsub.storage.lasting import rename
 from bgsub.video.sinks._av_encoding import (
     FORMATS,
     SegmentEncoder,

@@ -10,8 +10,7 @@ from typing import Any, Self
 
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import no_folder
-from bgsub.storage.lasting import make_folder
+from bgsub.storage.durable_io import folder_error, make_folder
 from bgsub.video.sources.base import Frame
 
 
@@ -120,4 +119,4 @@ def prepare_folder(folder: Path) -> None:
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise no_folder(folder, error) from None
+        raise folder_error(folder, error) from None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bgsub.errors import SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import playable_name, replacing
+from bgsub.storage.durable_io import playable_name, replacing
 from bgsub.video.sinks._av_copy import PacketCopy, Piece
 from bgsub.video.sinks._av_encoding import FORMATS
 from bgsub.video.sinks.base import Sink, prepare_folder

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
-from bgsub.storage.atomic import partial_name, playable_name
+from bgsub.storage.durable_io import partial_name, playable_name
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.base import Sink, prepare_folder

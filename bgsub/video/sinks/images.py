@@ -13,8 +13,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import telling, write_whole
-from bgsub.storage.lasting import sync_files, sync_folder
+from bgsub.storage.durable_io import as_sink_error, sync_files, sync_folder, write_whole
 from bgsub.video.output_names import IMAGE_ENDINGS, allowed_endings
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.taken import TakenNames
@@ -81,14 +80,14 @@ class ImageSequenceSink(Sink):
         self._prefix = prefix if prefix is not None else default_prefix(view)
         self._ending, self._clean = ending, clean
         self._names = TakenNames()
-        self._not_lasting: list[Path] = []
+        self._not_synced: list[Path] = []
         prepare_folder(self.folder)
 
     def write(self, frame: Frame, separation: Separation) -> None:
         path = self.folder / f"{self._name(frame.name)}{self._ending}"
-        write_image(path, self._view(separation), lasting=False)
-        self._not_lasting.append(path)
-        if len(self._not_lasting) == _SYNCED_TOGETHER:
+        write_image(path, self._view(separation), durable=False)
+        self._not_synced.append(path)
+        if len(self._not_synced) == _SYNCED_TOGETHER:
             self._sync()
 
     def close(self) -> None:
@@ -110,8 +109,8 @@ class ImageSequenceSink(Sink):
         self._names = TakenNames(state.get("names", ()))
 
     def _sync(self) -> None:
-        paths, self._not_lasting = self._not_lasting, []
-        with telling(self.folder):
+        paths, self._not_synced = self._not_synced, []
+        with as_sink_error(self.folder):
             sync_files(paths)
             sync_folder(self.folder)
 
@@ -139,13 +138,13 @@ def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
         return []
 
 
-def write_image(path: Path, image: np.ndarray, *, lasting: bool = True) -> None:
+def write_image(path: Path, image: np.ndarray, *, durable: bool = True) -> None:
     """Write an image so that the file appears whole; its kind follows the ending.
 
-    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit. SinkError where it cannot be written; `lasting`
-    is that of `bgsub.storage.atomic.replacing`.
+    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit. SinkError where it cannot be written; `durable`
+    is that of `bgsub.storage.durable_io.replacing`.
     """
-    write_whole(path, encode_image(path, image), lasting=lasting)
+    write_whole(path, encode_image(path, image), durable=durable)
 
 
 def encode_image(path: Path, image: np.ndarray) -> bytes:

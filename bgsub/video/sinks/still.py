@@ -10,7 +10,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import playable_name, remove_partials, write_whole
+from bgsub.storage.durable_io import playable_name, remove_partials, write_whole
 from bgsub.video.output_names import STILL_ENDINGS
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sinks.images import encode_image

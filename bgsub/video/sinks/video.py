@@ -13,8 +13,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.atomic import playable_name, telling
-from bgsub.storage.lasting import rename, unlink
+from bgsub.storage.durable_io import as_sink_error, playable_name, rename, unlink
 from bgsub.video._quiet import quiet
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
@@ -100,7 +99,7 @@ class VideoSink(Sink):
         self.abort()
         if not self._is_complete():
             raise SinkError(f"'{self.path}' is incomplete (is the disk full?); see '{self.partial_path}'")
-        with telling(self.path):
+        with as_sink_error(self.path):
             rename(self.partial_path, self.path)
 
     def abort(self) -> None:
@@ -132,7 +131,7 @@ class VideoSink(Sink):
         self._writer, self._shape = writer, image.shape
 
     def _check_room(self) -> None:
-        with telling(self.path):
+        with as_sink_error(self.path):
             room = shutil.disk_usage(self.path.parent).free
         if room < _ROOM_BYTES:
             raise SinkError(f"'{self.path}' cannot be written: no space left on the disk")

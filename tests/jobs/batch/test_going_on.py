@@ -117,7 +117,7 @@ def stop_in_first(videos, output, monkeypatch, **fields):
     [
         ("changed", "was made before '{source}' was changed; starting anew"),
         ("options", "was made by other options (--every 2, now 1); starting anew"),
-        ("damaged", "is not a bgsub checkpoint, or a damaged one; starting anew"),
+        ("damaged", "is not a bgsub checkpoint, or it is damaged; starting anew"),
         ("gone", "mask.mkv.partial' must hold"),
     ],
 )

@@ -1,0 +1,235 @@
+"""The conditions of scripts/stress.py: exact masks, the same at each pass, and one table over all of them."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from bgsub._opencv import cv2
+from bgsub.errors import ParameterError, SourceError
+from bgsub.evaluation import confusion, make_method
+
+WIDTH, HEIGHT, FIRST = 48, 36, 5
+COLOUR = (180, 190, 200)
+
+
+@pytest.fixture
+def conditions(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1] / "scripts")
+    import conditions  # noqa: PLC0415
+
+    return conditions
+
+
+@pytest.fixture
+def stress(conditions):
+    import stress  # noqa: PLC0415
+
+    return stress
+
+
+class Square:
+    """A bright square that moves over a textured wall; scored from frame `FIRST` on."""
+
+    name = "square"
+    roi = None
+
+    def __init__(self, length, dtype=np.uint8):
+        self.length, self.dtype = length, dtype
+        self.wall = np.random.default_rng(1).integers(40, 120, (HEIGHT, WIDTH, 3)).astype(np.uint8)
+
+    def __len__(self):
+        return self.length
+
+    def frames(self):
+        for number in range(1, self.length + 1):
+            frame = self.wall.copy()
+            frame[self.mask(number) == 255] = COLOUR
+            yield number, frame.astype(self.dtype) * (257 if self.dtype == np.uint16 else 1)
+
+    def mask(self, number):
+        mask = np.zeros((HEIGHT, WIDTH), np.uint8)
+        left = 4 + number % 30
+        mask[8:18, left : left + 10] = 255
+        return mask
+
+    def truth(self, number):
+        return self.mask(number) if number >= FIRST else None
+
+
+def at(sequence, *ticks):
+    """Return frame and mask at ticks after the first scored frame."""
+    found = {}
+    for number, frame in sequence.frames():
+        if number - FIRST in ticks:
+            found[number - FIRST] = frame, sequence.truth(number)
+    return [found[tick] for tick in ticks]
+
+
+def test_each_condition_is_repeatable_and_has_valid_masks(conditions):
+    for name in conditions.CONDITIONS:
+        derived = conditions.derive(Square(60), name, seed=3)
+        first, second = list(derived.frames()), list(derived.frames())
+        assert len(first) == len(derived)
+        assert derived.truth(1) is None
+        for (number, frame), (_, again) in zip(first, second, strict=True):
+            assert np.array_equal(frame, again)
+            if number in (51, 59):
+                truth = derived.truth(number)
+                confusion(truth, truth)  # refuses unknown codes
+                assert truth.shape == frame.shape[:2]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_light_is_switched_at_100_and_300_and_keeps_the_mask(conditions, dtype):
+    square, full = Square(FIRST + 301, dtype), np.iinfo(dtype).max
+    ticks = (99, 100, 299, 300)
+    originals = [frame * (255 / full) for frame, _ in at(square, *ticks)]
+    for name, expected in {
+        "gain": lambda v: 1.3 * v,
+        "offset": lambda v: v + 40,
+        "gamma": lambda v: 255 * (v / 255) ** 0.7,
+    }.items():
+        for tick, original, (frame, truth) in zip(
+            ticks, originals, at(conditions.derive(square, name), *ticks), strict=True
+        ):
+            wanted = np.clip(expected(original), 0, 255) if tick in (100, 299) else original
+            assert np.abs(frame * (255 / full) - wanted).max() <= 0.51
+            assert np.array_equal(truth, square.mask(FIRST + tick))
+
+
+def test_lamp_lights_the_left_half_in_its_colour(conditions):
+    (before, _), (after, _) = at(conditions.derive(Square(130), "lamp"), 90, 120)
+    ratio = after.astype(float).mean(axis=0) / before.astype(float).mean(axis=0)
+    assert ratio[:10].mean(axis=0) == pytest.approx([1.1, 1.3, 1.5], abs=0.08)
+    assert ratio[-5:] == pytest.approx(1, abs=0.02)
+
+
+def test_shaken_mask_moves_with_the_frame(conditions):
+    derived, pixels = conditions.derive(Square(40), "shake2"), 0
+    for number, frame in derived.frames():
+        truth = derived.truth(number)
+        if truth is None:
+            continue
+        moving, box = (truth == 255).astype(np.uint8), np.ones((5, 5), np.uint8)
+        inside = cv2.erode(moving, box, borderType=cv2.BORDER_CONSTANT, borderValue=0) > 0
+        outside = cv2.dilate(moving, box) == 0
+        outside[[0, -1]] = outside[:, [0, -1]] = False
+        assert (frame[inside] > 160).all()
+        assert (frame[outside] < 150).all()
+        pixels += np.count_nonzero(inside)
+    assert pixels > 300
+
+
+def test_noise_has_its_sigma(conditions):
+    ((plain, _),) = at(Square(20), 10)
+    ((noisy, _),) = at(conditions.derive(Square(20), "noise"), 10)
+    assert (noisy.astype(float) - plain).std() == pytest.approx(10, rel=0.1)
+
+
+def test_partly_moving_blocks_are_unknown_at_half_size(conditions):
+    ((frame, truth),) = at(conditions.derive(Square(20), "half"), 0)
+    share = Square(20).mask(FIRST).reshape(HEIGHT // 2, 2, WIDTH // 2, 2).mean(axis=(1, 3)) / 255
+    assert frame.shape == (HEIGHT // 2, WIDTH // 2, 3)
+    assert np.array_equal(truth == 255, share == 1)
+    assert np.array_equal(truth == 170, (share > 0) & (share < 1))
+
+
+def test_frozen_object_stays_and_is_removed(conditions):
+    square = Square(FIRST + 251)
+    stopped = square.mask(FIRST + 50) == 255
+    *still, (last, mask) = at(conditions.derive(square, "frozen"), 60, 249, 250)
+    for frame, truth in still:
+        assert (truth[stopped] == 255).all()
+        assert (frame[stopped] == COLOUR).all()
+    assert np.array_equal(last, at(square, 250)[0][0])
+    assert np.array_equal(mask, square.mask(FIRST + 250))
+
+
+def test_blind_frames_are_not_scored(conditions):
+    ((black, truth),) = at(conditions.derive(Square(60), "black"), 50)
+    assert not black.any()
+    assert (truth == 170).all()
+    covered = at(conditions.derive(Square(135), "covered"), 100, 124)
+    assert all(frame.max() < 40 and (truth == 170).all() for frame, truth in covered)
+
+
+def test_region_of_interest_becomes_part_of_the_mask(conditions):
+    square = Square(20)
+    square.roi = np.arange(WIDTH) < np.full((HEIGHT, 1), 20)
+    derived = conditions.derive(square, "unchanged")
+    assert derived.roi is None
+    assert np.array_equal(at(derived, 3)[0][1] == 85, ~square.roi)
+
+
+@pytest.mark.parametrize("shape", [(72, 96, 3), (18, 24, 3), (72, 96)])
+def test_transplanted_objects_keep_their_colour_on_the_new_background(conditions, tmp_path, shape):
+    for level in (10, 20, 30):
+        cv2.imwrite(str(tmp_path / f"{level}.png"), np.full(shape, level, np.uint8))
+    derived, backgrounds = conditions.transplant(Square(12), tmp_path), []
+    for number, frame in derived.frames():
+        truth = derived.truth(number)
+        still = np.ones(frame.shape[:2], bool) if truth is None else truth == 0
+        backgrounds.append(int(frame[still].max()))
+        if truth is not None:
+            assert abs(frame[truth == 255].astype(float) - 190).max() < 22
+            assert (truth == 255).mean() == pytest.approx(100 / (HEIGHT * WIDTH), rel=0.5)
+    assert np.abs(np.array(backgrounds) - [10, 20, 30, 20] * 3).max() <= 10
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for part in ("input", "groundtruth"):
+        (tmp_path / part).mkdir()
+    square = Square(20)
+    for number, frame in square.frames():
+        cv2.imwrite(str(tmp_path / "input" / f"in{number:06d}.png"), frame)
+        if number >= FIRST:
+            cv2.imwrite(str(tmp_path / "groundtruth" / f"gt{number:06d}.png"), square.mask(number))
+    return tmp_path
+
+
+def test_script_prints_a_table_and_writes_json(stress, folder):
+    words = [folder, "--background", f"{folder / 'input'}:3", "--conditions", "grey16,gain", "--methods", "bgsub,mog2"]
+    words += ["--set", "rank=2", "--json", folder / "table.json"]
+    result = CliRunner().invoke(stress.main, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    head, deep, gain, other, *_ = result.stdout.splitlines()
+    assert head.split() == ["condition", "bgsub", "mog2"]
+    assert deep.startswith(f"{folder.name} grey16")
+    assert deep.endswith("-")
+    assert gain.startswith(f"{folder.name} gain")
+    assert other.startswith(f"{folder.name} on {folder.name}")
+    records = json.loads((folder / "table.json").read_text())
+    assert [set(record["columns"]) for record in records] == [{"bgsub"}, {"bgsub", "mog2"}, {"bgsub", "mog2"}]
+
+
+def test_empty_scenes_show_the_false_positive_rate(stress):
+    ((_, (score,)),) = stress.score_rows([stress.Row("empty", "lobby empty", frames=8)], [stress.Run("mog2", "mog2")])
+    assert stress.cell(score).endswith("%")
+
+
+def test_skipped_frames_lower_the_frame_rate(stress, folder, monkeypatch):
+    used = []
+    monkeypatch.setattr(stress.Run, "make", lambda run, every=1: used.append(every) or make_method("mog2"))
+    rows = [stress.Row(name, name, str(folder)) for name in ("gain", "15fps", "3fps")]
+    list(stress.score_rows(rows, [stress.Run("ours")]))
+    assert used == [1, 2, 10]
+    monkeypatch.undo()
+    assert stress.Run("ours").make(10).get_params()["fps"] == 2.5
+    assert stress.Run("ours", settings={"fps": 50}).make(10).get_params()["fps"] == 50
+
+
+def test_wrong_names_are_refused(stress, conditions, folder):
+    with pytest.raises(ParameterError, match="condition must be one of unchanged"):
+        conditions.derive(Square(3), "magic")
+    with pytest.raises(ParameterError, match="name=value"):
+        stress.parse_settings(["rank"])
+    with pytest.raises(SourceError, match="none of the first 3 frames"):
+        list(stress.score_rows([stress.Row("short", folder=str(folder), frames=3)], []))
+    words = ["rank=2", "mu=none", "fast=True", "surrogate=log"]
+    assert stress.parse_settings(words) == {"rank": 2, "mu": None, "fast": True, "surrogate": "log"}
+    for words in (["--methods", "magic", str(folder)], ["--conditions", "magic", str(folder)], []):
+        assert CliRunner().invoke(stress.main, words).exit_code != 0
