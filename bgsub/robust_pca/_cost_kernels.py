@@ -8,13 +8,13 @@ from bgsub.numerics.jit import kernel, part
 from bgsub.numerics.surrogates import ATAN, LOG, LP, atan_pair, log_influence, lp_pair
 
 _GROUP = 8  # entries that share a logarithm
-_SMALL = 0.01  # excess over one down to which the rounding of the sum costs two digits at most
-_BLOCK = 2048  # entries at a time, so that what the passes of `log` share stays in the fastest cache
+_SMALL = 0.01  # excess over one up to which the sum would lose more than two digits
+_BLOCK = 2048  # entries per block, so that the passes of `log` stay in the fastest cache
 
 
 @part
 def _lp_block(x, a, mu, p, l, e):  # type: ignore[no-untyped-def]
-    """At p = 1/2 by square roots, which vectorise as a general power does not."""
+    """Use square roots at p = 1/2; they vectorise, a general power does not."""
     cost = np.float64(0)
     zero = x.dtype.type(0)
     half = x.dtype.type(0.5)
@@ -46,9 +46,9 @@ def _atan_block(x, a, mu, l, e):  # type: ignore[no-untyped-def]
 
 @part
 def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
-    """One logarithm for eight entries, of the product of their ``1 + q``: the only function that does not vectorise.
+    """Take one logarithm, which does not vectorise, for the product of ``1 + q`` of eight entries.
 
-    What is kept is the product less one, which loses nothing where mu is large and all q = r^2 / mu are small.
+    The product minus one is stored, which preserves the digits of small q = r^2 / mu.
     """
     zero = x.dtype.type(0)
     one = np.float64(1)
@@ -67,7 +67,7 @@ def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
             e[j] = log_influence(r, mu, p)
     for i in range(lanes):
         f = excess[i]
-        total += np.log(one + f) if f > _SMALL else np.log1p(f)  # the latter takes longer
+        total += np.log(one + f) if f > _SMALL else np.log1p(f)  # log1p is slower
     begin = lanes * _GROUP
     if not total < np.inf:  # a product beyond 1e308
         begin, total = 0, np.float64(0)

@@ -1,6 +1,6 @@
-"""Robust PCA as the paper prints it: the basis on the Grassmannian and the coefficients in turns, one for each mu.
+"""Robust PCA as printed in the paper: alternate between the basis on the Grassmannian and the coefficients.
 
-Data matrices are kept sample by sample, as their transpose (n, m), so that a frame is contiguous.
+Data matrices are stored as the transpose (n, m) of those of the paper, one sample per row.
 
 References
 ----------
@@ -15,11 +15,10 @@ from dataclasses import replace
 import numpy as np
 
 from bgsub.numerics.grassmann import Retraction, project, qr_positive
-from bgsub.robust_pca.conjugate_gradient import Line, minimise
-from bgsub.robust_pca.cost import RobustCost
-from bgsub.robust_pca.factors import inverse_gram
+from bgsub.robust_pca.conjugate_gradient import Line, Problem, minimise
+from bgsub.robust_pca.cost import RobustCost, inverse_gram
+from bgsub.robust_pca.parameters import Settings
 from bgsub.robust_pca.progress import Progress
-from bgsub.robust_pca.settings import Settings
 from bgsub.robust_pca.svd import fill_missing, truncated_svd
 
 _ALTERNATIONS = 50
@@ -38,7 +37,7 @@ def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Pro
     mus = np.geomspace(settings.first, settings.last, settings.iterations or _ALTERNATIONS)
     for turn, mu in enumerate(mus.tolist(), 1):
         cost.surrogate = replace(cost.surrogate, mu=mu)
-        U, R = qr_positive(U)  # rounding adds up over the retractions
+        U, R = qr_positive(U)  # rounding accumulates over the retractions
         Y = R @ Y
         for name, kind in (("basis", BasisHalf), ("coefficients", CoefficientHalf)):
             half: BasisHalf | CoefficientHalf = kind(cost, U, Y)
@@ -54,7 +53,7 @@ def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Pro
             yield Progress(turn, name, mu, values, Y.T, U.T)
 
 
-class BasisHalf:
+class BasisHalf(Problem):
     """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``.
 
     Parameters
@@ -62,19 +61,17 @@ class BasisHalf:
     cost : RobustCost
         Evaluated last at (U, Y).
     U : ndarray, (m, k)
-        Orthonormal basis, replaced as the subspace moves.
+        Orthonormal basis; each accepted step replaces it.
     Y : ndarray, (k, n)
         Coefficients; ``T11' Y`` after a step, so that U Y becomes ``P L``.
 
     Notes
     -----
-    Every accepted step replaces L by P L. Then L lies in the subspace, of the gradient (see
-    `bgsub.numerics.grassmann.riemannian_gradient`) only the first term is left, and the derivative along B is
-    ``<-(I - U U') psi Y', B>``.
+    Every accepted step replaces L by P L, so L lies in the subspace, only the first term of the gradient is left (see
+    `bgsub.numerics.grassmann.riemannian_gradient`), and the derivative along B is ``<-(I - U U') psi Y', B>``.
 
-    The metric is scaled by ``(Y Y')^-1``. With curvature one at zero, ``Y Y'`` bounds the Hessian, so that a step
-    length of one is natural whatever the units and however uneven the energy of the components, as in video, where
-    the mean image outweighs what varies.
+    The metric is scaled by ``(Y Y')^-1``. With curvature one at zero, ``Y Y'`` bounds the Hessian, so a step length of
+    one is natural for any unit and any distribution of energy over the components.
     """
 
     def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:
@@ -88,12 +85,12 @@ class BasisHalf:
         """Return ``gradient (Y Y')^-1``, (m, k).  O(m k^2 + k^2 n)."""
         return gradient @ inverse_gram(self.Y.T, _FLOOR, float(np.finfo(self.Y.dtype).tiny))
 
-    def curve(self, direction: np.ndarray) -> _BasisCurve:
-        return _BasisCurve(self, direction)
+    def curve(self, direction: np.ndarray) -> Line:
+        return _RetractionCurve(self, direction)
 
 
-class _BasisCurve:
-    """The retraction from the present subspace along a direction."""
+class _RetractionCurve(Line):
+    """The retraction from the current subspace along a direction."""
 
     def __init__(self, half: BasisHalf, direction: np.ndarray) -> None:
         self._half = half
@@ -104,7 +101,7 @@ class _BasisCurve:
         self._Y = self._retraction.coefficients(self._half.Y, t)
         return self._half.cost.evaluate(self._U, self._Y)
 
-    def accept(self, t: float) -> None:
+    def accept(self) -> None:
         self._half.U, self._half.Y = self._U, self._Y
 
     def transport(self, C: np.ndarray, t: float) -> np.ndarray:
@@ -114,11 +111,8 @@ class _BasisCurve:
         return self._retraction.direction(t)
 
 
-class CoefficientHalf:
-    """The cost as a function of the coefficients; U is orthonormal, so that a step length of one is natural.
-
-    Parameters are those of `BasisHalf`; here Y is replaced step by step.
-    """
+class CoefficientHalf(Problem):
+    """The cost as a function of the coefficients; parameters as for `BasisHalf`, each step replaces Y."""
 
     def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:
         self.cost, self.U, self.point = cost, U, Y
@@ -133,10 +127,3 @@ class CoefficientHalf:
     def gradient(self) -> np.ndarray:
         """Return ``-U' psi``, (k, n).  O(m n k)."""
         return -(self.cost.influence @ self.U).T
-
-    def precondition(self, gradient: np.ndarray) -> np.ndarray:
-        """Return `gradient` itself: the curvature bound is U'U = I."""
-        return gradient
-
-    def curve(self, direction: np.ndarray) -> Line:
-        return Line(self, direction)

@@ -1,51 +1,17 @@
-"""Conjugate gradients with an Armijo line search: for both halves of the paper, and for both factors at once.
-
-References
-----------
-C. Hage and M. Kleinsteuber, arXiv 1210.0805, algorithms 2 and 3.
+"""Conjugate gradients with an Armijo line search, after algorithms 2 and 3 of C. Hage and M. Kleinsteuber,
+arXiv 1210.0805.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol
 
 import numpy as np
 
 _SUFFICIENT_DECREASE = 1e-4
 _MAX_TRIALS = 25
 _GROWTH = 2.0
-_LEAST_SLOPE = 1e-6  # share of the slope of steepest descent: below it lies the rounding of the products
-
-
-class Curve(Protocol):
-    """A curve through the present point, along a search direction."""
-
-    def value(self, t: float) -> float:
-        """Return the objective at step length `t`."""
-
-    def accept(self, t: float) -> None:
-        """Move the present point to step length `t`, the one evaluated last."""
-
-    def transport(self, C: np.ndarray, t: float) -> np.ndarray:
-        """Carry the tangent vector `C` from the old point to the one at `t`."""
-
-    def direction(self, t: float) -> np.ndarray:
-        """Return the search direction carried to the point at `t`."""
-
-
-class Problem(Protocol):
-    """A smooth objective on a manifold, with a present point."""
-
-    def gradient(self) -> np.ndarray:
-        """Return the gradient at the present point, which is the one evaluated last."""
-
-    def precondition(self, gradient: np.ndarray) -> np.ndarray:
-        """Return the gradient in the scaled metric, whose negative is the direction of steepest descent."""
-
-    def curve(self, direction: np.ndarray) -> Curve:
-        """Return the curve along `direction`."""
-
+_LEAST_SLOPE = 1e-6  # share of the slope of steepest descent; smaller slopes are rounding
 
 Rule = Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray], float]
 
@@ -64,68 +30,76 @@ def fletcher_reeves(g: np.ndarray, z: np.ndarray, g_old: np.ndarray, z_old: np.n
 CONJUGATE_RULES: dict[str, Rule] = {"hestenes-stiefel": hestenes_stiefel, "fletcher-reeves": fletcher_reeves}
 
 
-class LinearProblem(Protocol):
-    """An objective on a vector space, with a present point."""
+class Problem:
+    """A smooth objective with a current point: on a vector space, or on a manifold if `curve` is overridden."""
 
     point: np.ndarray
 
     def evaluate(self, point: np.ndarray) -> float:
         """Return the objective at `point`."""
+        raise NotImplementedError
+
+    def gradient(self) -> np.ndarray:
+        """Return the gradient at the current point, which was evaluated last."""
+        raise NotImplementedError
+
+    def precondition(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient in the scaled metric; its negative is the direction of steepest descent."""
+        return gradient
+
+    def curve(self, direction: np.ndarray) -> Line:
+        """Return the curve from the current point along `direction`."""
+        return Line(self, direction)
 
 
 class Line:
-    """The straight line from the present point along a direction of the same shape."""
+    """The straight line from the current point of a problem along a direction; base of other curves."""
 
-    def __init__(self, problem: LinearProblem, direction: np.ndarray) -> None:
-        self._problem = problem
-        self._direction = direction
+    def __init__(self, problem: Problem, direction: np.ndarray) -> None:
+        self._problem, self._direction = problem, direction
 
     def value(self, t: float) -> float:
+        """Return the objective at step length `t`."""
         self._point = self._problem.point + self._direction.dtype.type(t) * self._direction
         return self._problem.evaluate(self._point)
 
-    def accept(self, t: float) -> None:
+    def accept(self) -> None:
+        """Move the current point to the step length evaluated last."""
         self._problem.point = self._point
 
     def transport(self, C: np.ndarray, t: float) -> np.ndarray:
+        """Return the tangent vector `C` at the old point, moved to the point at `t`."""
         return C
 
     def direction(self, t: float) -> np.ndarray:
+        """Return the search direction, moved to the point at `t`."""
         return self._direction
 
 
 class ConjugateGradients:
-    """Conjugate gradient steps that go on while the objective changes between them.
+    """Conjugate gradient steps; the objective may change between them.
 
     Parameters
     ----------
     problem : Problem
-        The objective with its present point, which is moved.
+        The objective with its current point, which is moved.
     rule : callable
-        One of `CONJUGATE_RULES`; a negative factor, or a direction that hardly descends, means a restart.
+        One of `CONJUGATE_RULES`. A negative factor, or a direction that hardly descends, restarts the conjugation.
     step_length : float
         First trial of the first line search.
     probing : bool
-        What the next line search tries first: twice the accepted step length, or without probing the minimiser of the
-        parabola through what is known of the last line, which saves most of the refused trials.
+        Whether the next line search begins at twice the accepted step length. Otherwise it begins at the minimiser of
+        a parabola through the last line, which avoids most refused trials.
     """
 
     def __init__(self, problem: Problem, rule: Rule, *, step_length: float = 1.0, probing: bool = True) -> None:
-        self.step_length = step_length  # to try first next time
+        self.step_length = step_length
         self._gradients: tuple[np.ndarray, np.ndarray] | None = None
         self._problem, self._rule, self._probing = problem, rule, probing
-        self._last: tuple[Curve, float, np.ndarray, np.ndarray] | None = None
+        self._last: tuple[Line, float, np.ndarray, np.ndarray] | None = None
 
     def step(self, value: float) -> float | None:
-        """Move the point by one step and return the objective there; None where there is no step that lowers it.
-
-        The objective is the same where the decrease is lost in rounding.
-
-        Parameters
-        ----------
-        value : float
-            The objective at the present point, evaluated last.
-        """
+        """Move the point by one step from the objective `value`; return the new one, None if no step lowers it."""
         g = self._problem.gradient()
         z = self._problem.precondition(g)
         self._gradients = g, z
@@ -137,16 +111,13 @@ class ConjugateGradients:
             curve = self._problem.curve(H)
             t, new = self._search(curve, value, slope)
             if t > 0:
-                curve.accept(t)
+                curve.accept()
                 self._last = (curve, t, g, z)
                 return new
         return None
 
     def decrements(self) -> np.ndarray:
-        """Return ``<g, z>`` row by row for the gradient g of the last step and its preconditioned form z.
-
-        Twice the fall that a quadratic model of curvature one predicts.
-        """
+        """Return, row by row, twice the decrease that a quadratic model of curvature one predicts."""
         if self._gradients is None:
             return np.array(np.inf)
         return np.einsum("ij,ij->i", *self._gradients)
@@ -162,7 +133,7 @@ class ConjugateGradients:
                 yield g.dtype.type(factor) * H_old - z
         yield -z
 
-    def _search(self, curve: Curve, start: float, slope: float) -> tuple[float, float]:
+    def _search(self, curve: Line, start: float, slope: float) -> tuple[float, float]:
         """Return the first step length with sufficient decrease, and the objective there; (0, start) if none."""
         t = self.step_length
         for _ in range(_MAX_TRIALS):
@@ -178,16 +149,14 @@ class ConjugateGradients:
 def minimise(
     problem: Problem, value: float, rule: Rule, *, steps: int, tolerance: float, step_length: float
 ) -> tuple[list[float], float]:
-    """Lower the objective of `problem` by at most `steps` steps, or until one lowers it by less than that share of it.
-
-    `value` is the objective at the present point, which is moved; the others are as for `ConjugateGradients`.
+    """Lower the objective of `problem`, now `value`, by at most `steps` steps, until one gains less than `tolerance`.
 
     Returns
     -------
     values : list of float
-        The objective at the start and after every accepted step; it never rises.
+        The objective at the start and after each accepted step; it never rises.
     step_length : float
-        Step length to try first next time.
+        First trial of the next line search.
     """
     search = ConjugateGradients(problem, rule, step_length=step_length)
     values = [value]
@@ -202,14 +171,14 @@ def minimise(
 
 
 def _shorter(t: float, rise: float, slope: float) -> float:
-    """Return the minimiser of the parabola through both values with the given slope, kept in [t/10, t/2]."""
+    """Return the minimiser of the parabola through both values with the given slope, clipped to [t/10, t/2]."""
     if not np.isfinite(rise):
         return t / 10
     return float(np.clip(_parabola(t, rise, slope, t), t / 10, t / 2))
 
 
 def _parabola(t: float, rise: float, slope: float, most: float) -> float:
-    """Return the minimiser of the parabola with slope `slope` at 0 that has risen by `rise` at `t`, at most `most`."""
+    """Return the minimiser, at most `most`, of the parabola with `slope` at 0 that rises by `rise` up to `t`."""
     curvature = 2 * (rise - slope * t)
     return min(-slope * t * t / curvature, most) if curvature > 0 else most
 

@@ -1,4 +1,4 @@
-"""The cost of a low-rank part as robust PCA sees it: all observed entries, through a smoothed l0-surrogate."""
+"""The cost of robust PCA: of a low-rank part, and of the two factors of one."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca._cost_kernels import cost_and_influence
+from bgsub.robust_pca.conjugate_gradient import Problem
+
+_TINY = float(np.finfo(np.float32).tiny)
+_ROUNDINGS = 16  # of the trace of a Gram matrix
 
 
 class RobustCost:
-    """The cost ``h_mu(X - A(U Y))``, and its influence at the point evaluated last.
+    """The cost ``h_mu(X - A(U Y))``, and its influence at the last evaluated point.
 
     Parameters
     ----------
@@ -18,12 +22,12 @@ class RobustCost:
     observed : ndarray, (n, m), bool, contiguous
         The mask A.
     surrogate : Surrogate
-        Which cost; may be replaced before an evaluation.
+        The cost of an entry; may be replaced before an evaluation.
 
     Attributes
     ----------
     low_rank : ndarray, (n, m)
-        ``U Y``, transposed as X is.
+        ``(U Y)'``.
     influence : ndarray, (n, m)
         ``A(psi(X - A(U Y)))``.
     """
@@ -41,9 +45,79 @@ class RobustCost:
         return self.evaluate_again()
 
     def evaluate_again(self) -> float:
-        """Return the cost at the point evaluated last, with the present surrogate.  O(m n)."""
-        real = self.X.dtype.type
-        cost = self.surrogate
+        """Return the cost at the last evaluated point with the current surrogate.  O(m n)."""
+        real, cost = self.X.dtype.type, self.surrogate
         data = self.X.reshape(-1), self._mask
         parts = self.low_rank.reshape(-1), self.influence.reshape(-1)
         return float(cost_and_influence(*data, cost.code, real(cost.mu), real(cost.p), *parts))
+
+
+class FactorProblem(Problem):
+    """``h(X - A B') + ridge/2 (|A|^2 + |B|^2)`` as a function of A, (n, k), and B, (m, k).
+
+    Parameters
+    ----------
+    cost : RobustCost
+        The cost h.
+    point : ndarray, (n + m, k)
+        A above B.
+    ridge : float
+        In intensity. The smallest penalty over all factors of one product is `ridge` times its nuclear norm.
+
+    Notes
+    -----
+    The metric is scaled after T. Tong, C. Ma and Y. Chi, Accelerating ill-conditioned low-rank matrix estimation via
+    scaled gradient descent, 2021: A is preconditioned by ``(B'B + ridge)^-1`` and B by ``(A'A + ridge)^-1``. With
+    curvature one at zero these bound the diagonal blocks of the Hessian, so a step length of about one is natural.
+    """
+
+    def __init__(self, cost: RobustCost, point: np.ndarray, ridge: float) -> None:
+        self.cost, self.point, self.ridge = cost, point, ridge
+
+    @property
+    def A(self) -> np.ndarray:
+        """The factor of the samples, (n, k)."""
+        return self.point[: len(self.cost.X)]
+
+    @property
+    def B(self) -> np.ndarray:
+        """The factor of the features, (m, k)."""
+        return self.point[len(self.cost.X) :]
+
+    def evaluate(self, point: np.ndarray) -> float:
+        """Return the objective at `point`.  O(m n k)."""
+        n = len(self.cost.X)
+        return self.cost.evaluate(point[n:], point[:n].T) + self._penalty(point)
+
+    def evaluate_again(self) -> float:
+        """Return the objective at the last evaluated point with the current surrogate and ridge.  O(m n)."""
+        return self.cost.evaluate_again() + self._penalty(self.point)
+
+    def gradient(self) -> np.ndarray:
+        """Return the gradient at the last evaluated point, (n + m, k).  O(m n k)."""
+        g = self.point.dtype.type(self.ridge) * self.point
+        n = len(self.cost.X)
+        g[:n] -= self.cost.influence @ self.B
+        g[n:] -= self.cost.influence.T @ self.A
+        return g
+
+    def precondition(self, gradient: np.ndarray) -> np.ndarray:
+        """Return the gradient in the scaled metric, (n + m, k).  O((m + n) k^2)."""
+        n = len(self.cost.X)
+        z = np.empty_like(gradient)
+        np.matmul(gradient[:n], self._inverse(self.B), out=z[:n])
+        np.matmul(gradient[n:], self._inverse(self.A), out=z[n:])
+        return z
+
+    def _penalty(self, point: np.ndarray) -> float:
+        return 0.5 * self.ridge * float(np.vdot(point, point))
+
+    def _inverse(self, factor: np.ndarray) -> np.ndarray:
+        return inverse_gram(factor, _ROUNDINGS * float(np.finfo(factor.dtype).eps), ridge=self.ridge)
+
+
+def inverse_gram(F: np.ndarray, share: float, least: float = _TINY, *, ridge: float = 0.0) -> np.ndarray:
+    """Return ``(F'F + ridge + share tr(F'F) + least)^-1``, (k, k), for F, (n, k).  O(n k^2 + k^3)."""
+    gram = (F.T @ F).astype(np.float64)
+    gram.flat[:: len(gram) + 1] += ridge + share * np.trace(gram) + least
+    return np.linalg.inv(gram).astype(F.dtype)

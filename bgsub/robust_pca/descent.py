@@ -1,9 +1,9 @@
-"""One graduated fit of robust PCA: the path from a large mu to the noise, or to nothing but outliers."""
+"""One graduated fit of robust PCA: mu falls from a large value to the noise, or until only outliers are left."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from itertools import islice
 from typing import NamedTuple
@@ -12,24 +12,38 @@ import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.conjugate_gradient import ConjugateGradients
-from bgsub.robust_pca.factors import FactorProblem, balanced
-from bgsub.robust_pca.noise_and_rank import CLEAR, NORMAL_RIDGE, NoiseFloor, gap, is_noise, is_within, noise_norm
-from bgsub.robust_pca.scale import ResidualScale
-from bgsub.robust_pca.schedule import Pace, Task
-from bgsub.robust_pca.stragglers import mended
-from bgsub.robust_pca.svd import factor_svd
+from bgsub.robust_pca.cost import FactorProblem, RobustCost
+from bgsub.robust_pca.irls import refit_rows
+from bgsub.robust_pca.noise import CLEAR, NORMAL_RIDGE, NoiseFloor, ResidualScale, gap, is_noise, is_within, noise_norm
+from bgsub.robust_pca.parameters import ContinuationSchedule, Settings
+from bgsub.robust_pca.svd import balanced, factor_svd
 
 _FIRST = np.sqrt(2)  # the first width, in scales of the data
 _FIRST_RESIDUAL = 6  # and at most this many scales of the first residual ...
 _LIFT = 1.6  # times the spectral norm of the influence, were its entries independent and one side very long
 _FIRST_WORST = 2  # ... or times its root mean square in the worst sample or feature
-_WIDTH = 3  # the width that a settled fit may go down to, in scales of its residual
-_CHECKED = 1.3  # fall of mu after which the singular values are looked at again
-_FEW = 0.75  # of the weight per entry that most samples and features have
+_WIDTH = 3  # the least width after a settled step, in scales of its residual
+_CHECKED = 1.3  # fall of mu between two looks at the singular values
+_FEW = 0.75  # of the median weight per entry; rows below it are refitted
 _VANISHED = 1e-3  # share of an earlier residual
 _TESTED = 1e-2  # of the first mu: the least at which the influence is tested
 _STEPS = 1000  # of one fit
-_RESTS = 3  # steps at rest that end a fit
+_RESTS = 3  # idle steps in a row that end a fit
+
+
+@dataclass(frozen=True)
+class Task:
+    """The data, the cost and the limits of a fit."""
+
+    settings: Settings
+    cost: RobustCost  # data and mask; its surrogate is the one of the result
+    unit: float  # the scale of the data
+    schedules: tuple[ContinuationSchedule, ...]  # of the fits
+    first: float | None  # first and last width (`Surrogate.scale`); None takes them from the data
+    last: float | None
+    tolerance: float  # the fit ends if the scale of the residual is below this share of that of the data
+    budget: Iterator[int]  # one item for each step that all fits together may take
+    bound: bool = True  # whether the rank may be below the given one
 
 
 class Step(NamedTuple):
@@ -43,19 +57,19 @@ class Step(NamedTuple):
 
 
 class Ending(Enum):
-    """Where a descent has come to."""
+    """Why a descent ended."""
 
-    EXACT = auto()  # nothing is left but outliers
+    EXACT = auto()  # only outliers are left
     NOISE = auto()  # the residual of the inliers is noise
-    REST = auto()  # the last width, and no step that moves much
+    REST = auto()  # at the last width, no step gains much
 
 
 class Descent:
-    """One fit at one pace."""
+    """One fit with one schedule."""
 
-    def __init__(self, task: Task, pace: Pace, A: np.ndarray, B: np.ndarray) -> None:
-        self._task, self._cost, self._pace = task, task.cost, pace
-        self._strength = self._usual = pace.ridge * float(np.sqrt(A.shape[1]))
+    def __init__(self, task: Task, schedule: ContinuationSchedule, A: np.ndarray, B: np.ndarray) -> None:
+        self._task, self._cost, self._schedule = task, task.cost, schedule
+        self._strength = self._usual = schedule.ridge * float(np.sqrt(A.shape[1]))
         self._scale = ResidualScale(task.cost.X, task.cost.observed, A.shape[1], task.settings.rng)
         self._data_scale = self._scale.of_data()
         self._least = task.tolerance * self._data_scale
@@ -69,15 +83,15 @@ class Descent:
         self._floor = NoiseFloor()
         self._waited = self._rests = 0
         self._value = self._pending = np.inf
-        self.ending: Ending | None = None  # also of a fit that was cut short
-        self.mu = np.inf  # so far, that of ``log``
+        self.ending: Ending | None = None  # None too for a fit that the budget cut short
+        self.mu = np.inf  # of ``log``
 
-    def take_over(self, mu: float, ending: Ending) -> None:
-        """Have come to `ending` at `mu` already."""
+    def continue_from(self, mu: float, ending: Ending) -> None:
+        """Take the end of another descent as that of this one."""
         self.mu, self.ending = mu, ending
 
     def run(self) -> Iterator[Step]:
-        """Yield each step down to the last width, the noise, or nothing left but outliers."""
+        """Yield each step until the fit ends."""
         if self._data_scale == 0:
             self.ending = Ending.EXACT
             return
@@ -92,38 +106,65 @@ class Descent:
                 yield step
                 yield from self._after(step)
             elif self.mu > self._end:
-                self._set(self._pace.unsettled * self.mu)
+                self._set(self._schedule.unsettled * self.mu)
             else:
                 self.ending = Ending.REST
             if self.ending is not None:
-                yield from self._mend()
+                yield from self._refit()
                 return
 
-    def _mend(self) -> Iterator[Step]:
-        """Regress samples and features that were left behind; yield a step if it lowers the objective."""
-        if self.ending is Ending.NOISE:  # it went back to an earlier point
-            self._problem.evaluate(self._problem.point)
-            self._set(self.mu)
-        few = self._stragglers()
-        if not len(few):
-            return
-        log, first = Surrogate("log", self.mu), (_FIRST * self._data_scale) ** 2
-        point = mended(self._cost, self._problem.point, few, log, first, self._problem.ridge)
-        before, after = self._value, self._problem.evaluate(point)
-        if after < before:
-            self._problem.point, self._value = point, after
-            yield self._seen(before, after)
+    def explains(self, residual: float) -> bool:
+        """Return whether the fit left no low rank: noise only, or a vanishing share of an earlier `residual`."""
+        return (self._residual < _VANISHED * residual or self.ending is Ending.NOISE) and self._is_noise()
 
-    def _stragglers(self) -> np.ndarray:
-        """Return the rows of the point with far less weight per entry than most: they fit some outliers.  O(m n)."""
-        lost = self._cost.X - self._cost.low_rank
-        lost *= self._cost.influence
-        lost = np.concatenate([part @ np.ones(part.shape[1], part.dtype) for part in (lost, lost.T)])
-        weight = 1 - lost / (self.mu * self._counts)
-        return np.flatnonzero(weight < _FEW * np.median(weight))
+    def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
+        """Yield the remaining steps at the last width with the surrogate of the result; its own mu is not used.
+
+        `repeated` says that other fits ran after this one.
+        """
+        if np.isinf(self.mu):  # only zeros
+            self._cost.surrogate = surrogate
+            value = self._problem.evaluate(self._problem.point)
+            yield self._result(value, value)
+            return
+        if surrogate.name == "log" and not repeated and self.ending is not Ending.NOISE:
+            return
+        self._cost.surrogate = surrogate.at_scale(np.sqrt(self.mu))
+        self._problem.ridge = self._strength * self.mu / self._data_scale
+        if self.ending is Ending.NOISE:
+            self._problem.ridge *= NORMAL_RIDGE / self._schedule.ridge
+        self._value = self._problem.evaluate(self._problem.point)
+        yield self._result(self._value, self._value)
+        self._search = ConjugateGradients(self._problem, self._task.settings.rule, probing=False)
+        for _ in self._task.budget:
+            step = self._step()
+            if step is None:
+                return
+            yield step
+            if self._is_idle(step):
+                return
+
+    def beats(self, other: Descent) -> bool:
+        """Return whether the cost is lower than that of another fit, at the larger mu of both, without the ridge."""
+        mu = max(self.mu, other.mu)
+        return self.ending is Ending.EXACT or self._cost_at(mu) < other._cost_at(mu)
+
+    def _step(self) -> Step | None:
+        before = self._value
+        after = self._search.step(before)
+        self._pending = float(np.max(self._search.decrements() / self._counts))
+        if after is None:
+            self._value = self._problem.evaluate(self._problem.point)  # the last evaluation was a refused trial
+            return None
+        self._value = after
+        return self._result(before, after)
+
+    def _result(self, before: float, after: float) -> Step:
+        self._residual = self._scale.of_residual(self._problem.A, self._problem.B, self.mu)
+        return Step(self._problem.A, self._problem.B, self._cost.surrogate.mu, before, after)
 
     def _after(self, step: Step) -> Iterator[Step]:
-        """Look whether `step` was the last one, and set the mu of the next; yield what a lower rank takes to try."""
+        """Decide whether the fit has ended, and set the next mu; yield the steps of a trial with a lower rank."""
         if self._task.last is None:
             self._look_for_noise()
         if self.ending is None and self._settled:
@@ -131,22 +172,94 @@ class Descent:
         if self.ending is None:
             self._lower(step)
 
-    def _lift(self) -> None:
-        """Raise the ridge above what the outliers of one sample or feature could pull, until the fit has settled."""
-        E = self._cost.influence
-        pull = _LIFT * float(np.linalg.norm(E)) / np.sqrt(min(E.shape))
-        self._strength = max(self._usual, pull * self._data_scale / self.mu)
-        self._set(self.mu)
-
     def _look_for_noise(self) -> None:
-        """End where the residual has vanished, or at the mu below which it no longer falls."""
+        """End the fit if the residual has vanished, or at the mu below which it no longer falls."""
         if self._residual <= self._least:
             self.ending = Ending.EXACT
         elif self._floor.reached(self.mu, self._residual, self._problem.point, self._settled):
             self._problem.point, self.mu, self.ending = self._floor.point, self._floor.mu, Ending.NOISE
 
+    def _lower(self, step: Step) -> None:
+        """Lower mu, or end the fit if mu cannot fall and the last steps were idle."""
+        self._waited += 1
+        if self._strength > self._usual and self._settled:
+            self._strength = self._usual
+            self._set(self.mu)
+            return
+        mu = self._next_mu()
+        if mu < self.mu:
+            self._set(mu)
+            self._waited = self._rests = 0
+            return
+        self._rests = self._rests + 1 if self._is_idle(step) else 0
+        if self._rests == _RESTS:
+            inliers_only = self._task.last is not None and is_within(self._residual, self.mu)
+            self.ending = Ending.EXACT if inliers_only else Ending.REST
+
+    def _next_mu(self) -> float:
+        mu = self.mu
+        if self._settled:
+            mu = max(min((_WIDTH * self._residual) ** 2, self._schedule.unsettled * mu), self._schedule.settled * mu)
+        elif self._waited >= self._schedule.hold:
+            mu = self._schedule.unsettled * mu
+        return max(mu, self._end)
+
+    def _set(self, mu: float) -> None:
+        """Change mu and the ridge, at the last evaluated point."""
+        self.mu = mu
+        self._cost.surrogate = Surrogate("log", mu)
+        self._problem.ridge = self._strength * mu / self._data_scale
+        self._value = self._problem.evaluate_again()
+
+    @property
+    def _settled(self) -> bool:
+        return self._pending <= self._schedule.rest * self.mu
+
+    def _is_idle(self, step: Step) -> bool:
+        return step.before - step.after < self._schedule.idle * self.mu * self._entries
+
+    def _cost_at(self, mu: float) -> float:
+        self._cost.surrogate = Surrogate("log", mu)
+        return self._cost.evaluate(self._problem.B, self._problem.A.T)
+
+    def _first_residual(self) -> float:
+        """Return a first width above the residual of the inliers, the worst samples and features included.  O(m n).
+
+        A few outliers spoil the start of their own samples and features only. Overwrites the influence.
+        """
+        r = np.subtract(self._cost.X, self._cost.low_rank, out=self._cost.influence)
+        np.multiply(r, self._cost.observed, out=r)
+        squares = np.concatenate([np.einsum(to, r, r, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
+        return max(_FIRST_RESIDUAL * self._residual, _FIRST_WORST * float(np.sqrt(np.max(squares / self._counts))))
+
+    def _lift(self) -> None:
+        """Raise the ridge above the pull of the outliers of one sample or feature, until the fit has settled."""
+        E = self._cost.influence
+        pull = _LIFT * float(np.linalg.norm(E)) / np.sqrt(min(E.shape))
+        self._strength = max(self._usual, pull * self._data_scale / self.mu)
+        self._set(self.mu)
+
+    def _refit(self) -> Iterator[Step]:
+        """Refit samples and features that fit some outliers; yield a step if that lowers the objective.  O(m n)."""
+        if self.ending is Ending.NOISE:  # the point is an earlier one
+            self._problem.evaluate(self._problem.point)
+            self._set(self.mu)
+        lost = self._cost.X - self._cost.low_rank
+        lost *= self._cost.influence
+        lost = np.concatenate([part @ np.ones(part.shape[1], part.dtype) for part in (lost, lost.T)])
+        weight = 1 - lost / (self.mu * self._counts)
+        few = np.flatnonzero(weight < _FEW * np.median(weight))
+        if not len(few):
+            return
+        log, first = Surrogate("log", self.mu), (_FIRST * self._data_scale) ** 2
+        point = refit_rows(self._cost, self._problem.point, few, log, first, self._problem.ridge)
+        before, after = self._value, self._problem.evaluate(point)
+        if after < before:
+            self._problem.point, self._value = point, after
+            yield self._result(before, after)
+
     def _try_fewer(self) -> Iterator[Step]:
-        """Yield the steps of a fit with fewer directions where some are empty; keep it if it explains the data."""
+        """Yield the steps of a fit without the empty directions, if any; keep it if it explains the data."""
         fewer = self._fewer()
         if fewer is None:
             return
@@ -156,77 +269,13 @@ class Descent:
         else:
             self._problem.evaluate(self._problem.point)
             self._set(self.mu)
-        yield self._seen(self._value, self._value)  # if nothing is left of the budget it is the result
-
-    def _lower(self, step: Step) -> None:
-        """Lower mu, or end where it cannot fall and the last steps hardly gained."""
-        self._waited += 1
-        if self._strength > self._usual and self._settled:
-            self._strength = self._usual
-            self._set(self.mu)
-            return
-        mu = self._next()
-        if mu < self.mu:
-            self._set(mu)
-            self._waited = self._rests = 0
-            return
-        self._rests = self._rests + 1 if self._at_rest(step) else 0
-        if self._rests == _RESTS:
-            inliers_only = self._task.last is not None and is_within(self._residual, self.mu)
-            self.ending = Ending.EXACT if inliers_only else Ending.REST
-
-    def explains(self, residual: float) -> bool:
-        """Tell whether nothing of low rank is left: no residual, seen from the scale that it had, or but noise."""
-        return (self._residual < _VANISHED * residual or self.ending is Ending.NOISE) and self._is_noise()
-
-    def _is_noise(self) -> bool:
-        """Tell whether the influence has no singular value that stands out of those of independent entries.
-
-        Not that at a mu far below the first one, where the few outliers of about that size make up nearly all of it.
-        """
-        last = self.mu
-        self._problem.evaluate(self._problem.point)
-        self._set(max(last, _TESTED * (self._task.first or 0) ** 2))
-        self.mu = last
-        return is_noise(self._cost.influence, self._task.settings.rng)
-
-    def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
-        """Yield the steps that are left at the last width with the surrogate of the result; its own mu does not matter.
-
-        A fit is `repeated` where others came after it.
-        """
-        if np.isinf(self.mu):  # nothing but zeros
-            self._cost.surrogate = surrogate
-            value = self._problem.evaluate(self._problem.point)
-            yield self._seen(value, value)
-            return
-        if surrogate.name == "log" and not repeated and self.ending is not Ending.NOISE:
-            return
-        self._cost.surrogate = surrogate.at_scale(np.sqrt(self.mu))
-        self._problem.ridge = self._strength * self.mu / self._data_scale
-        if self.ending is Ending.NOISE:
-            self._problem.ridge *= NORMAL_RIDGE / self._pace.ridge
-        self._value = self._problem.evaluate(self._problem.point)
-        yield self._seen(self._value, self._value)
-        self._search = ConjugateGradients(self._problem, self._task.settings.rule, probing=False)
-        for _ in self._task.budget:
-            step = self._step()
-            if step is None:
-                return
-            yield step
-            if self._at_rest(step):
-                return
-
-    def beats(self, other: Descent) -> bool:
-        """Tell whether the cost is lower than that of another fit, at the larger of both mu and without the ridge."""
-        mu = max(self.mu, other.mu)
-        return self.ending is Ending.EXACT or self._cost_at(mu) < other._cost_at(mu)
+        yield self._result(self._value, self._value)  # the result if the budget is used up
 
     def _fewer(self) -> Descent | None:
-        """Return a fit from here on without the directions that the ridge has left empty, if there is a clear gap.
+        """Return a fit without the directions that the ridge left empty, if there is a clear gap.
 
-        While mu is large a true direction shows well above the outliers, and one that has nothing to hold is empty;
-        later on it fills with outliers. But it may also be a true one that is weak: the fit without must prove itself.
+        While mu is large, a true direction exceeds the outliers and a surplus one is empty; later it fills with
+        outliers. An empty direction may also be a weak true one, so the smaller fit has to explain the data.
         """
         if self._checked <= _CHECKED * self.mu or self._problem.point.shape[1] == 1:
             return None
@@ -239,10 +288,10 @@ class Descent:
         if rank is None:
             return None
         task = replace(self._task, first=float(np.sqrt(self.mu)), bound=False)
-        return Descent(task, self._pace, A[:, :rank] * values[:rank], B[:, :rank])
+        return Descent(task, self._schedule, A[:, :rank] * values[:rank], B[:, :rank])
 
     def _adopt(self, other: Descent) -> None:
-        """Take over a fit with fewer directions, filled up with empty ones."""
+        """Adopt a fit with fewer directions, padded with empty ones."""
         point = np.zeros_like(self._problem.point)
         point[:, : other._problem.point.shape[1]] = other._problem.point
         self._problem.point = point
@@ -251,54 +300,13 @@ class Descent:
         self._problem.evaluate(point)
         self._set(other.mu)
 
-    def _first_residual(self) -> float:
-        """Return a width that holds the residual of the inliers, before the first step.  O(m n).
+    def _is_noise(self) -> bool:
+        """Return whether no singular value of the influence exceeds those of independent entries.
 
-        Few outliers spoil the start of their own samples and features, and of no others: the worst ones count, too, by
-        their root mean square. The residual takes the place of the influence.
+        Tested at a mu not far below the first one, where more than a few outliers of about that size contribute.
         """
-        r = np.subtract(self._cost.X, self._cost.low_rank, out=self._cost.influence)
-        np.multiply(r, self._cost.observed, out=r)
-        squares = np.concatenate([np.einsum(to, r, r, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
-        return max(_FIRST_RESIDUAL * self._residual, _FIRST_WORST * float(np.sqrt(np.max(squares / self._counts))))
-
-    @property
-    def _settled(self) -> bool:
-        return self._pending <= self._pace.rest * self.mu
-
-    def _at_rest(self, step: Step) -> bool:
-        return step.before - step.after < self._pace.idle * self.mu * self._entries
-
-    def _cost_at(self, mu: float) -> float:
-        self._cost.surrogate = Surrogate("log", mu)
-        return self._cost.evaluate(self._problem.B, self._problem.A.T)
-
-    def _set(self, mu: float) -> None:
-        """Change mu and with it the ridge, at the point evaluated last."""
-        self.mu = mu
-        self._cost.surrogate = Surrogate("log", mu)
-        self._problem.ridge = self._strength * mu / self._data_scale
-        self._value = self._problem.evaluate_again()
-
-    def _next(self) -> float:
-        """Return the mu of the next step."""
-        mu = self.mu
-        if self._settled:
-            mu = max(min((_WIDTH * self._residual) ** 2, self._pace.unsettled * mu), self._pace.settled * mu)
-        elif self._waited >= self._pace.hold:
-            mu = self._pace.unsettled * mu
-        return max(mu, self._end)
-
-    def _step(self) -> Step | None:
-        before = self._value
-        after = self._search.step(before)
-        self._pending = float(np.max(self._search.decrements() / self._counts))
-        if after is None:
-            self._value = self._problem.evaluate(self._problem.point)  # the trial evaluated last was refused
-            return None
-        self._value = after
-        return self._seen(before, after)
-
-    def _seen(self, before: float, after: float) -> Step:
-        self._residual = self._scale.of_residual(self._problem.A, self._problem.B, self.mu)
-        return Step(self._problem.A, self._problem.B, self._cost.surrogate.mu, before, after)
+        last = self.mu
+        self._problem.evaluate(self._problem.point)
+        self._set(max(last, _TESTED * (self._task.first or 0) ** 2))
+        self.mu = last
+        return is_noise(self._cost.influence, self._task.settings.rng)

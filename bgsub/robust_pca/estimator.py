@@ -1,4 +1,4 @@
-"""Robust PCA from complete or incomplete samples by smoothed l0-surrogates on the Grassmannian."""
+"""Robust PCA of complete or incomplete samples with smoothed l0-surrogates."""
 
 from __future__ import annotations
 
@@ -12,43 +12,40 @@ from bgsub.errors import ParameterError
 from bgsub.robust_pca.alternating import alternation
 from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.fitted import FittedSubspace
-from bgsub.robust_pca.frames import feature_names
 from bgsub.robust_pca.graduated import graduation
-from bgsub.robust_pca.irls import Past
-from bgsub.robust_pca.location import about_mean, refined
+from bgsub.robust_pca.irls import Past, refine
+from bgsub.robust_pca.noise import ResidualScale, clipped
 from bgsub.robust_pca.online import continuation
 from bgsub.robust_pca.parameters import PAPER, checked, default_rank
 from bgsub.robust_pca.progress import Callback, Progress, follow
-from bgsub.robust_pca.scale import ResidualScale, clipped
+from bgsub.robust_pca.samples import check_samples, check_scale, check_widths, feature_names, refuse_mask
 from bgsub.robust_pca.standardisation import Standardisation
-from bgsub.robust_pca.svd import principal_axes
-from bgsub.robust_pca.validation import check_samples, check_scale, check_widths, refuse_mask
+from bgsub.robust_pca.svd import about_mean, principal_axes
 
 
 class RobustPCA(FittedSubspace):
-    """Split a matrix into a low-rank part and sparse outliers, possibly from a part of its entries.
+    """Split a matrix into a low-rank part and sparse outliers, from all or some of its entries.
 
-    Minimises ``h_mu(X - L)`` over matrices L of rank k, where h is a smoothed l0-surrogate and mu shrinks. The
-    interface follows scikit-learn, which need not be there; frames of pandas and polars go in and, after `set_output`,
-    come out. One mu holds for all entries: `scale` features of very different size, and `center` where a mean is far
-    above what varies.
+    Minimises ``h_mu(X - L)`` over matrices L of rank k, where h is a smoothed l0-surrogate and mu falls. The interface
+    follows scikit-learn, which is optional. Data frames of pandas and polars are accepted and, after `set_output`,
+    returned. One mu applies to all entries: use `scale` for features of very different size, and `center` if the mean
+    is far above the variation.
 
     Parameters
     ----------
     rank : int, optional
-        Dimension k of the subspace, `n_components` of scikit-learn's PCA: from 1 to ``min(n_samples, n_features)``; it
-        may be above the true one. Default: 3, or a quarter of ``min(n_samples, n_features)`` if that is less, at least
-        1.
+        Dimension k of the subspace, `n_components` of scikit-learn's PCA: from 1 to ``min(n_samples, n_features)``. It
+        may exceed the true rank. Default: 3, at most a quarter of ``min(n_samples, n_features)``, at least 1.
     surrogate : {"log", "lp", "atan"}, default "log"
         Cost h of the residual r: ``(mu/2) log(1 + r^2/mu)``, ``(mu/p) (1 + r^2/mu)^(p/2)`` or
         ``(mu^2/2) atan(r/mu)^2``, each with curvature one at zero.
     p : float in [0.001, 0.999], default 0.5
         Exponent of ``lp``.
     quality : {"balanced", "fast", "best", "paper"}, default "balanced"
-        How patiently mu falls, see Notes. "fast" is enough away from the limits of recovery, with all or most entries
-        observed; "balanced" does that first, and repeats it patiently if it finds no end; "best" is slower by a
-        factor of 2 to 3, and always repeats the fit with other strengths of the ridge unless nothing but outliers is
-        left; "paper" is algorithms 1 to 4 as printed.
+        How slowly mu falls, see Notes. "fast" suffices away from the limits of recovery, with all or most entries
+        observed. "balanced" begins with that and repeats the fit more slowly if it leaves more than outliers and noise.
+        "best" takes 2 to 3 times as long and repeats the fit with other strengths of the ridge unless only outliers
+        are left. "paper" is algorithms 1 to 4 as printed.
     mu_start, mu_end : float, optional
         First and last smoothing parameter, in the unit of the surrogate (intensity squared; ``atan``: intensity).
         Default: from the data; mu ends where the residual of the inliers is noise, or has vanished. For "paper", made
@@ -65,26 +62,25 @@ class RobustPCA(FittedSubspace):
     conjugate : {"hestenes-stiefel", "fletcher-reeves"}, default "hestenes-stiefel"
         Formula for the conjugate direction.
     forgetting : float in [0, 1), default 0
-        For `partial_fit`: share of its weight that the past loses with each new sample. 0 remembers all
-        samples alike, for a subspace that does not move.
+        For `partial_fit`: share of its weight that the past loses with each new sample. 0 weights all samples equally,
+        for a subspace that does not move.
     center : bool, default False
-        Whether a location is found, too, and the subspace is that about it. The medians of the features, which outliers
-        bend, are taken off first, then the fit has one direction more, and the mean of its low-rank part is the
-        location; some rounds of reweighted least squares about it are the end. Without it the mean is one of the
-        directions and loses digits: a mean of 1000 times what varies leaves an error of 4e-4 instead of 1e-7.
+        Whether the subspace is about a location. The medians of the features are subtracted, the fit has one direction
+        more, and the mean of its low-rank part corrects the medians; some rounds of reweighted least squares follow.
+        Without it the mean is one of the directions and costs digits: a mean of 1000 times the variation leaves an
+        error of 4e-4 instead of 1e-7.
     scale : bool, default False
         Whether features are divided by their median absolute deviation, which changes neither rank nor outliers. With
         sizes from 0.1 to 10, and noise of a tenth of each, the error is 0.1 without and 0.04 with it; without noise, at
-        a fifth of the full rank, 0.6 and 4e-7. Where all features have the same noise it costs a tenth more error. A
+        a fifth of the full rank, 0.6 and 4e-7. If all features have the same noise, it adds a tenth to the error. A
         feature of the same value in most samples is divided by the median of the others' deviations.
     callback : callable, optional
         Called with a `Progress` after each step (half of an alternation); ends the fit if it returns True.
     verbose : int, default 0
-        Log every so many-th step to the logger ``bgsub`` at level INFO, which ``logging.basicConfig(level="INFO")``
-        shows; 0 for none.
+        Log every such step to the logger ``bgsub`` at level INFO, which ``logging.basicConfig(level="INFO")`` shows;
+        0 for none.
     random_state : int, Generator or None
-        Seed of the random start and of the entries that the scale of the residual is taken from. None means 0: fits are
-        repeatable.
+        Seed of the random start and of the entries for the scale of the residual. None means 0: fits are repeatable.
 
     Attributes
     ----------
@@ -95,16 +91,14 @@ class RobustPCA(FittedSubspace):
     low_rank_ : ndarray, (n_samples, n_features)
         ``coefficients_ @ components_ * scale_ + location_``.
     sparse_ : ndarray, (n_samples, n_features)
-        ``X - low_rank_`` on observed entries, 0 elsewhere. It holds the noise too.
+        ``X - low_rank_`` on observed entries, 0 elsewhere; it includes the noise.
     location_, scale_ : ndarray, (n_features,)
-        What was taken off the features, and by what they were divided then, both with the first batch of a stream; 0
-        without `center`, 1 without `scale`.
+        Subtracted location, and divisor after that, both from the first batch of a stream; 0 without `center`, 1
+        without `scale`.
     singular_values_ : ndarray, (k,)
-        Singular values of ``coefficients_ @ components_``; after `partial_fit`, of that of all samples seen, the older
-        ones as far as they are remembered.
+        Singular values of ``coefficients_ @ components_``; after `partial_fit`, of all samples with their weight.
     noise_scale_ : float
-        Standard deviation of the inliers of the residual ``sparse_ / scale_``, from its quartile; an outlier is what
-        stands out of it.
+        Standard deviation of the inliers of the residual ``sparse_ / scale_``, from its quartile.
     mu_ : float
         Last smoothing parameter.
     objective_ : list of float
@@ -114,32 +108,30 @@ class RobustPCA(FittedSubspace):
     n_samples_seen_ : int
         Number of samples of the fit and of each `partial_fit` after it.
     n_features_in_, feature_names_in_
-        Number of features, an int; their names, an ndarray of str, after a fit to a data frame that has some.
+        Number of features, an int; their names, an ndarray of str, after a fit to a data frame with names.
 
     Notes
     -----
     The paper alternates between subspace and coefficients for a fixed sequence of mu. Here both factors of ``L = A B'``
-    move at once, by conjugate gradients in a scaled metric (``bgsub/robust_pca/factors.py``), and mu follows the
-    residual of the inliers as far as the fit has settled (``bgsub/robust_pca/schedule.py``). Where the residual no
-    longer follows mu, it is noise, and mu goes back to where the two met. A ridge that fades with mu keeps out of the
-    fit, while mu is large, what does not stand above the outliers (``bgsub/robust_pca/graduated.py``); it makes the
-    difference near the limits of recovery (``scripts/paper/README.md`` has the phase diagrams), and shows a bound above
-    the rank: directions that stay empty while all others stand out are left out, if the fit without them leaves nothing
-    of low rank.
+    move together, by conjugate gradients in a scaled metric (``bgsub/robust_pca/cost.py``), and mu follows the residual
+    of the inliers as fast as the fit settles (``bgsub/robust_pca/descent.py``). Once the residual no longer follows mu,
+    it is noise, and mu returns to where the two met. A ridge that fades with mu keeps directions out of the fit that do
+    not exceed the outliers while mu is large (``bgsub/robust_pca/graduated.py``). It makes the difference near the
+    limits of recovery (``scripts/paper/README.md`` has the phase diagrams) and reveals a rank above the true one:
+    directions that stay empty are left out if the fit without them leaves nothing of low rank.
 
-    Where one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted
-    first, which gives the factor of the short side; the whole then takes a few steps. Samples and features with far
-    less weight than most at the end are regressed once more from nothing (`bgsub.robust_pca.stragglers`).
+    If one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted first,
+    which gives the factor of the short side; the whole then takes a few steps. At the end, samples and features with
+    far less weight than most are regressed again from nothing (`bgsub.robust_pca.irls.refit_rows`).
 
-    The path is followed with ``log``; another surrogate takes over at the last mu. The error that is left is of the
+    All steps but the last ones use ``log``; another surrogate replaces it at the last mu. The remaining error is of the
     order of mu for ``log`` and ``atan`` and mu^(1 - p/2) for ``lp``, so that the floor is the rounding.
 
     float32 samples are computed in float32, all others in float64, "fast" and "balanced" in float32 until its rounding
-    is reached. One step costs about ``6 m n k`` multiplications in
-    BLAS, one pass of a compiled kernel over the matrix and O((m + n) k^2 + k^3). Memory: X, two more matrices of its
-    size, which become `low_rank_` and `sparse_`, three of half the bytes while a fit is in single precision, and a mask
-    of one byte per entry; another copy of X if it has missing entries or another type, and up to 1.5 if it is centred
-    or scaled.
+    is reached. One step costs about ``6 m n k`` multiplications in BLAS, one pass of a compiled kernel over the matrix
+    and O((m + n) k^2 + k^3). Memory: X, two more matrices of its size, which become `low_rank_` and `sparse_`, three of
+    half the bytes while a fit is in single precision, and a mask of one byte per entry; another copy of X if it has
+    missing entries or another type, and up to 1.5 if it is centred or scaled.
 
     References
     ----------
@@ -200,16 +192,11 @@ class RobustPCA(FittedSubspace):
         Parameters
         ----------
         X : array_like, (n_samples, n_features)
-            Samples as rows; NaN means missing, and so does what a masked array hides.
+            Samples as rows; NaN and hidden entries of a masked array are missing.
         y : None
-            Not used; it is there for scikit-learn.
+            Not used; for scikit-learn.
         observed : array_like of bool, (n_samples, n_features), optional
-            False marks a further entry as missing; what X holds there does not matter.
-
-        Returns
-        -------
-        RobustPCA
-            The same object.
+            False marks a further entry as missing; its value in X is not used.
 
         Raises
         ------
@@ -246,31 +233,26 @@ class RobustPCA(FittedSubspace):
             )
         cost = RobustCost(clipped(standard, observed, scale=size), observed, settings.surrogate)
         fit = alternation if self.quality == PAPER else graduation
-        more = int(self.center and rank < min(samples.shape))  # the location: what the medians are wrong by
+        more = int(self.center and rank < min(samples.shape))  # for the error of the medians
         steps = fit(settings, cost, rank + more)
-        self._keep(samples, standardisation, cost, steps, rank, center=self.center)
-        self._keep_features(names, samples.shape[1])
+        self._set_fit(samples, standardisation, cost, steps, rank, center=self.center)
+        self._set_features(names, samples.shape[1])
         self.n_samples_seen_ = len(samples)
         return self
 
     def partial_fit(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> Self:
-        """Go on with new samples and return self; the first call is `fit`.
+        """Update the fit with new samples and return self; the first call is `fit`.
 
-        The past is kept in its second-order model, the components and the energy along each of them, and older samples
-        are not needed again. `components_` and `singular_values_` are those of the whole stream afterwards;
-        `coefficients_`, `low_rank_`, `sparse_`, `noise_scale_`, `mu_`, `objective_` and `n_iter_` those of this batch.
+        Past samples are represented by the components and the energy along each of them. Afterwards `components_` and
+        `singular_values_` are those of the whole stream; `coefficients_`, `low_rank_`, `sparse_`, `noise_scale_`,
+        `mu_`, `objective_` and `n_iter_` those of this batch.
 
         Parameters
         ----------
         X, y, observed
-            As for `fit`. The first batch must hold at least as many samples as the rank, better some times as many:
-            what it lacks, later ones find only as far as it stands above the noise; later batches may have any size.
-            It also gives `location_` and `scale_`, which stay.
-
-        Returns
-        -------
-        RobustPCA
-            The same object.
+            As for `fit`. The first batch needs at least as many samples as the rank, better several times as many:
+            later batches find a missing direction only if it exceeds the noise. Later batches may have any size. The
+            first batch also determines `location_` and `scale_`.
 
         Raises
         ------
@@ -280,7 +262,7 @@ class RobustPCA(FittedSubspace):
         Notes
         -----
         Each batch alternates between coefficients and basis by reweighted least squares while mu falls to the noise, or
-        to `mu_end`: O(m n k^2 + m k^3) for each of some 20 to 50 rounds. `quality` matters for the first batch only.
+        to `mu_end`: O(m n k^2 + m k^3) for each of some 20 to 50 rounds. `quality` affects the first batch only.
 
         Examples
         --------
@@ -305,7 +287,7 @@ class RobustPCA(FittedSubspace):
         past = Past(self._basis(samples.dtype), np.diag(energy))
         first = max(self._first_mu(settings.surrogate), settings.last or 0.0)
         steps = continuation(settings, cost, past, first)
-        self._keep(samples, self._standardisation, cost, steps, len(self.components_), past=energy)
+        self._set_fit(samples, self._standardisation, cost, steps, len(self.components_), past=energy)
         self.n_samples_seen_ += len(samples)
         return self
 
@@ -329,7 +311,7 @@ class RobustPCA(FittedSubspace):
         """
         return self._output(self.fit(X, y, observed=observed).coefficients_, X)
 
-    def _keep(
+    def _set_fit(
         self,
         X: np.ndarray,
         standardisation: Standardisation,
@@ -340,7 +322,7 @@ class RobustPCA(FittedSubspace):
         center: bool = False,
         past: np.ndarray | None = None,
     ) -> None:
-        """Go through a fit and set the attributes; `past`, (k,), is the older samples' energy along each component."""
+        """Run a fit and set the attributes; `past`, (k,), is the energy of older samples along each component."""
         end, self.objective_ = follow(steps, self.callback, self.verbose)
         self.n_iter_, self.mu_ = end.iteration, end.mu
         A, B = end.coefficients, end.components.T
@@ -348,7 +330,7 @@ class RobustPCA(FittedSubspace):
             mean, A, B = about_mean(A, B, rank)
             standardisation = standardisation.moved(mean)
             standard = clipped(standardisation.standard(X, cost.observed), cost.observed)
-            A, B = refined(standard, cost.observed, A, B, replace(cost.surrogate, mu=self.mu_))
+            A, B = refine(standard, cost.observed, A, B, replace(cost.surrogate, mu=self.mu_))
             del standard  # as large as the samples
             standardisation, A = standardisation.moved(B @ A.mean(axis=0)), A - A.mean(axis=0)
         self.location_, self.scale_ = standardisation.location, standardisation.scale

@@ -1,4 +1,4 @@
-"""A fitted subspace and new samples: their coefficients, and how well it predicts them."""
+"""A fitted subspace and new samples: their coefficients, and the score of the subspace by cross-validation."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.cross_validation import cross_validation_residual, least_residual, log_likelihood
-from bgsub.robust_pca.frames import as_matrix
 from bgsub.robust_pca.irls import robust_coefficients
+from bgsub.robust_pca.noise import clipped, scale_of_data
 from bgsub.robust_pca.parameters import checked
-from bgsub.robust_pca.scale import clipped
+from bgsub.robust_pca.samples import as_matrix, check_samples, check_scale, refuse_mask, refuse_sparse
 from bgsub.robust_pca.sklearn_conventions import Estimator
 from bgsub.robust_pca.standardisation import Standardisation
-from bgsub.robust_pca.validation import check_samples, check_scale, refuse_mask, refuse_sparse
 
 _FIRST = 2.0  # first mu for new samples, in mean squares of the low-rank part
+_FOLDS = 5
+_EXACT = 1e-4  # scales of the data: the least residual that counts, above that of a fit without noise
+_TOLERANCE = 1e-8
+_MOST_ROUNDS = 200
 
 
 class FittedSubspace(Estimator):
-    """What `bgsub.RobustPCA` does with samples after a fit; attributes as there."""
+    """The methods of `bgsub.RobustPCA` that need a fit; attributes as there."""
 
-    components_: np.ndarray
     coefficients_: np.ndarray
     location_: np.ndarray
     scale_: np.ndarray
@@ -42,14 +43,14 @@ class FittedSubspace(Estimator):
         Returns
         -------
         ndarray or data frame, (n_samples, k)
-            Minimisers of the cost at the last mu of the fit, found from the least-squares fit by reweighted least
-            squares with mu shrinking; no sample depends on another one. O(m n k^2) for each of some 20 to 100 steps.
+            Minimisers of the cost at the last mu of the fit, by reweighted least squares from the least-squares fit
+            while mu falls. Samples do not depend on each other. O(m n k^2) for each of some 20 to 100 steps.
 
         Raises
         ------
         ParameterError
-            Before a fit (also scikit-learn's NotFittedError where that is in use), and for samples as in `fit` or with
-            other features than it had.
+            Before a fit (if scikit-learn is imported, its NotFittedError too), for samples as in `fit`, and for other
+            features.
 
         Examples
         --------
@@ -64,9 +65,9 @@ class FittedSubspace(Estimator):
         return self._output(robust_coefficients(*self._regression(X, None, observed)), X)
 
     def score(self, X: np.ndarray, y: object = None, *, observed: np.ndarray | None = None) -> float:
-        """Return how well the subspace predicts entries of samples from the others; the higher the better.
+        """Return how well the subspace predicts entries of samples from the others; higher is better.
 
-        Scores of the same samples can be compared whatever the parameters: rank, mu, surrogate, `center`, `scale`.
+        Scores of the same samples are comparable for all values of rank, mu, surrogate, `center` and `scale`.
 
         Parameters
         ----------
@@ -85,16 +86,15 @@ class FittedSubspace(Estimator):
 
         Notes
         -----
-        Each fifth of the entries, always the same ones, is held back while the coefficients of its samples are found
-        from the others, or a higher rank would always score better. With r the residual ``(X - L) / scale_`` of the
-        entries so predicted, and s their Cauchy scale, ``mean(r^2 / (r^2 + s^2)) = 1/2``, the score is ::
+        Each fifth of the entries is predicted with coefficients from the other ones; otherwise a higher rank would
+        always score better. The folds are always the same. With r the residual ``(X - L) / scale_`` of the predicted
+        entries, and s their Cauchy scale, ``mean(r^2 / (r^2 + s^2)) = 1/2``, the score is ::
 
             mean(-log(pi s) - log(1 + r^2 / s^2) - log(scale_))
 
-        the mean logarithm of a heavy-tailed density in the unit of X: outliers, up to half of the entries, hardly
-        count, a tenth less error adds a tenth, and another unit adds the same to all scores. Residuals below
-        ``1e-4 sqrt(1 + k / n_features)`` of the data count as that, for samples without noise: of two ranks that leave
-        nothing, the lower one is better.
+        the mean logarithm of a heavy-tailed density in the unit of X. Outliers, up to half of the entries, have little
+        effect, an error smaller by a tenth adds a tenth, and another unit adds the same to all scores. Residuals below
+        ``1e-4 sqrt(1 + k / n_features)`` of the data count as that, so of two exact fits the one of lower rank wins.
 
         Examples
         --------
@@ -111,10 +111,7 @@ class FittedSubspace(Estimator):
         return log_likelihood(residual, least_residual(standard, observed, U.shape[1])) - float(unit)
 
     def _held_back_cost(self, X: np.ndarray) -> float:
-        """Return the mean cost, above that of 0, of entries of samples that are predicted from the others.
-
-        It is in the unit of the cost, so that two fits can be told apart by its ratio, which `score` cannot.
-        """
+        """Return the mean cost, above that of 0, of predicted entries; unlike `score`, its ratio compares two fits."""
         standard, observed, U, surrogate, first = self._regression(X, None, None)
         cost = surrogate.value(cross_validation_residual(standard, observed, U, surrogate, first))
         return float(np.mean(cost, dtype=np.float64) - surrogate.value(np.zeros(1))[0])
@@ -125,7 +122,7 @@ class FittedSubspace(Estimator):
         Parameters
         ----------
         Y : array_like, (n_samples, k)
-            What `transform` returns, an array or a data frame.
+            Result of `transform`, an array or a data frame.
 
         Returns
         -------
@@ -153,14 +150,10 @@ class FittedSubspace(Estimator):
             raise ParameterError(f"Y must be {wanted}, got type {Y.dtype} with shape {Y.shape}")
         return self._standardisation.restore(Y @ self.components_)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
     def _new_samples(
         self, X: np.ndarray, y: object, observed: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return samples, the same of location 0 and scale 1, and their mask, checked against the fit."""
+        """Return samples, their standardised form and their mask, checked against the fit."""
         refuse_mask(X, y)
         samples, observed = check_samples(X, observed)
         self._check_features(X, samples.shape[1])
@@ -169,7 +162,7 @@ class FittedSubspace(Estimator):
         return samples, standard, observed
 
     def _regression(self, X: np.ndarray, y: object, observed: np.ndarray | None) -> tuple[Any, ...]:
-        """Return what `robust_coefficients` takes: samples, mask, basis, cost at the last mu and first mu."""
+        """Return the arguments of `robust_coefficients`: samples, mask, basis, cost at the last mu, first mu."""
         self._check_fitted()
         surrogate = checked(self).surrogate
         _, standard, observed = self._new_samples(X, y, observed)
@@ -185,9 +178,48 @@ class FittedSubspace(Estimator):
         return np.ascontiguousarray(self.components_.T, dtype)
 
     def _first_mu(self, surrogate: Surrogate) -> float:
-        """Return the mu from which it falls for samples after a fit: hardly any residual is an outlier there."""
+        """Return the first mu for samples after a fit, at which hardly any residual is an outlier."""
         if self.mu_start is not None:
             return max(self.mu_start, self.mu_)
         mean = float(np.sum(np.square(self.coefficients_, dtype=np.float64)))
         mean /= len(self.coefficients_) * self.n_features_in_
         return replace(surrogate, mu=self.mu_).widened(np.sqrt(_FIRST * mean)).mu
+
+
+def cross_validation_residual(
+    X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float
+) -> np.ndarray:
+    """Return the residual of the observed entries, each with coefficients from the other four fifths of them.
+
+    The folds are always the same. Parameters are those of `robust_coefficients`.
+    """
+    fold = np.random.default_rng(_FOLDS).integers(_FOLDS, size=X.shape)
+    residual = np.empty_like(X)
+    for number in range(_FOLDS):
+        left_out = observed & (fold == number)
+        Y = robust_coefficients(X, observed & ~left_out, U, surrogate, first)
+        residual[left_out] = (X - Y @ U.T)[left_out]
+    return residual[observed]
+
+
+def least_residual(X: np.ndarray, observed: np.ndarray, rank: int) -> float:
+    """Return the residual below which all count the same, for samples X, (n, m), and a fit of some rank.
+
+    It grows with ``rank / m``, so that of two exact fits the one of lower rank scores better.
+    """
+    least = _EXACT * scale_of_data(X, observed) * float(np.sqrt(1 + rank / X.shape[1]))
+    return max(least, float(np.finfo(np.float32).tiny))
+
+
+def log_likelihood(residual: np.ndarray, least: float) -> float:
+    """Return the largest mean log density of a residual, (entries,), over all Cauchy scales s.
+
+    The best s solves ``mean(r^2 / (r^2 + s^2)) = 1/2``. Residuals below `least` count as that.
+    """
+    squares = np.maximum(residual.astype(np.float64) ** 2, least**2)
+    scale = float(np.median(squares))
+    for _ in range(_MOST_ROUNDS):
+        before, scale = scale, 2 * float(np.mean(squares / (1 + squares / scale)))
+        if abs(scale - before) <= _TOLERANCE * scale:
+            break
+    return -float(np.log(np.pi) + np.log(scale) / 2 + np.mean(np.log1p(squares / scale)))

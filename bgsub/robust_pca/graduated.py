@@ -1,32 +1,68 @@
-"""Robust PCA by graduated non-convexity: both factors move at once while the cost sharpens and a ridge fades.
+"""Robust PCA by graduated non-convexity: both factors move together while the cost sharpens and a ridge fades.
 
-The schedule of the paper solves a least-squares-like problem first, of the full rank. Near the limits of recovery its
-solution holds the outliers: the singular values of outliers exceed the smallest ones of the low-rank part, so that
-the last directions are taken by outliers, and no later mu gives them back; solving each mu more exactly makes it
-worse. A ridge on the factors removes that. It is the maximum a posteriori estimate under Gaussian factors and a
-Student-t residual, ``h_mu(X - A B') + c mu sqrt(k) / s (|A|^2 + |B|^2) / 2`` with s the scale of the data: while mu is
-large, only what stands above the outliers is let in; it fades with mu, and so does its bias.
+The schedule of the paper first solves a problem close to least squares, at the full rank. Near the limits of recovery
+the singular values of outliers exceed the smallest ones of the low-rank part, so outliers take the last directions and
+no later mu releases them. A ridge on the factors prevents that. The objective is the negative log posterior under
+Gaussian factors and a Student-t residual, ``h_mu(X - A B') + c mu sqrt(k) / s (|A|^2 + |B|^2) / 2`` with s the scale of
+the data: while mu is large, only directions that exceed the outliers enter. The ridge and its bias fade with mu.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bgsub.robust_pca.cost import RobustCost
-from bgsub.robust_pca.descent import Descent, Ending, Step
+from bgsub.robust_pca.cost import RobustCost, inverse_gram
+from bgsub.robust_pca.descent import Descent, Ending, Step, Task
+from bgsub.robust_pca.noise import clipped, scale_of_data
+from bgsub.robust_pca.parameters import COMPLETION, ContinuationSchedule, Settings, schedules_of
 from bgsub.robust_pca.progress import Progress
-from bgsub.robust_pca.scale import clipped, scale_of_data
-from bgsub.robust_pca.schedule import COMPLETION, Pace, Task, paces_of
-from bgsub.robust_pca.settings import Settings
-from bgsub.robust_pca.subsampling import part_of
 from bgsub.robust_pca.svd import fill_missing, random_svd
 
 _STEPS = 5000
-_WIDEST = 1e6  # scales of the data: a wider cost is not for single precision
-_START_LARGEST = 10.0  # scales of the data up to which an entry counts for the start
+_WIDEST = 1e6  # scales of the data: a wider cost needs double precision
+_START_LARGEST = 10.0  # scales of the data; larger entries are clipped for the start
+_LEAST = 4000  # features (or samples) of the part of an elongated matrix ...
+_PER_OTHER = 4  # ... for each sample (or feature) ...
+_PER_DIRECTION = 20  # ... and for each direction
+_ELONGATED = 4  # times the part: the least long side
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some features of all samples, or all features of some samples, that determine the factor of the short side.
+
+    A few thousand pixels of a video determine the coefficients of its frames; then each pixel is a small problem.
+    """
+
+    indices: np.ndarray  # (s,), rising
+    features: bool  # of features, not of samples
+
+    def of(self, X: np.ndarray) -> np.ndarray:
+        """Return the part of `X`, (n, m), contiguous."""
+        return np.ascontiguousarray(X[:, self.indices] if self.features else X[self.indices])
+
+    def completed(self, X: np.ndarray, A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return factors of all of `X`, (n, m), from those of the part; the long one by least squares.  O(m n k)."""
+        short, X = (A, X.T) if self.features else (B, X)
+        long = X @ (short @ inverse_gram(short, float(np.finfo(short.dtype).eps)))
+        return (A, long) if self.features else (long, B)
+
+
+def part_of(observed: np.ndarray, rank: int, rng: np.random.Generator) -> Part | None:
+    """Return a random part of a matrix with the mask `observed`, (n, m); None if it is not elongated.
+
+    None also if some row or column of the part would be empty.
+    """
+    short, long = sorted(observed.shape)
+    size = max(_LEAST, _PER_OTHER * short, _PER_DIRECTION * rank)
+    if long < _ELONGATED * size:
+        return None
+    part = Part(np.sort(rng.choice(long, size, replace=False)), features=observed.shape[1] == long)
+    seen = part.of(observed)
+    return part if seen.any(axis=0).all() and seen.any(axis=1).all() else None
 
 
 def graduation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Progress]:
@@ -40,7 +76,7 @@ def graduation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Prog
     for progress in _numbered("part", _from_the_start(task, rank), 0):
         yield progress
     A, B = part.completed(_cut(cost, task.unit), progress.coefficients, progress.components.T)
-    rest = replace(task, cost=cost, paces=COMPLETION, first=None, last=some.surrogate.scale, bound=False)
+    rest = replace(task, cost=cost, schedules=(COMPLETION,), first=None, last=some.surrogate.scale, bound=False)
     yield from _numbered("both", _graduate(rest, A, B), progress.iteration)
 
 
@@ -52,7 +88,7 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
         settings=settings,
         cost=cost,
         unit=scale_of_data(cost.X, cost.observed) or 1.0,
-        paces=paces_of(settings.quality, complete=bool(cost.observed.all())),
+        schedules=schedules_of(settings.quality, complete=bool(cost.observed.all())),
         first=width(settings.first),
         last=width(settings.last),
         tolerance=settings.tolerance_in(cost.X.dtype),
@@ -61,7 +97,7 @@ def _task(settings: Settings, cost: RobustCost) -> Task:
 
 
 def _numbered(half: str, steps: Iterator[Step], taken: int) -> Iterator[Progress]:
-    """Yield the steps as progress, counted from `taken` on; where nothing moved the number stays."""
+    """Yield the steps as progress, counted from `taken` on; a step without decrease keeps the number."""
     for step in steps:
         taken += int(step.after < step.before or taken == 0)
         yield Progress(taken, half, step.mu, [step.before, step.after], step.A, step.B.T)
@@ -75,7 +111,7 @@ def _from_the_start(task: Task, rank: int) -> Iterator[Step]:
 
 
 def _cut(cost: RobustCost, unit: float) -> np.ndarray:
-    """Return the samples without gaps, and without entries so large that the start would be made of them."""
+    """Return the samples without gaps, clipped, so that large entries do not determine the start."""
     return clipped(fill_missing(cost.X, cost.observed), cost.observed, _START_LARGEST, unit)
 
 
@@ -84,33 +120,47 @@ def _graduate(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
     taken = None
     for taken in _fits(task, A, B):
         yield taken
-    if taken is None:  # no step lowers the cost, or none may be taken
+    if taken is None:  # no step lowers the cost, or none is allowed
         value = task.cost.evaluate(B, A.T)
         yield Step(A, B, task.cost.surrogate.mu, value, value)
 
 
-def _fit(task: Task, pace: Pace, A: np.ndarray, B: np.ndarray) -> Generator[Step, None, Descent]:
-    """Yield the steps of one fit and return it; most of the way it goes in single precision, unless it doubts."""
+def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
+    """Yield the steps of each fit, then the remaining ones of the best fit."""
+    final = task.cost.surrogate
+    best: Descent | None = None
+    for schedule in task.schedules:
+        descent = yield from _fit(task, schedule, A, B)
+        if best is None or (descent.ending is not None and descent.beats(best)):
+            best = descent
+        if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not schedule.repeats_on_noise):
+            break
+    if best is not None:
+        yield from best.finish(final, repeated=best is not descent)
+
+
+def _fit(task: Task, schedule: ContinuationSchedule, A: np.ndarray, B: np.ndarray) -> Generator[Step, None, Descent]:
+    """Yield the steps of one fit and return it; most steps run in single precision, which takes 40 % less time."""
     too_wide = max(task.first or 0.0, task.last or 0.0) > _WIDEST * task.unit
-    if not task.bound or pace.doubts or A.dtype == np.float32 or too_wide:
-        descent = Descent(task, pace, A, B)
+    if not task.bound or schedule.repeats_on_noise or A.dtype == np.float32 or too_wide:
+        descent = Descent(task, schedule, A, B)
         yield from descent.run()
         return descent
-    rough, mu, ending = yield from _rounded_fit(task, pace, A, B)
+    rough, mu, ending = yield from _rounded_fit(task, schedule, A, B)
     if not np.isinf(mu):
         task = replace(task, first=float(np.sqrt(mu)), bound=False)
-    descent = Descent(task, pace, rough.A, rough.B)
+    descent = Descent(task, schedule, rough.A, rough.B)
     if ending is Ending.NOISE:
-        descent.take_over(mu, ending)
+        descent.continue_from(mu, ending)
     else:
         yield from descent.run()
     return descent
 
 
 def _rounded_fit(
-    task: Task, pace: Pace, A: np.ndarray, B: np.ndarray
+    task: Task, schedule: ContinuationSchedule, A: np.ndarray, B: np.ndarray
 ) -> Generator[Step, None, tuple[Step, float, Ending | None]]:
-    """Yield the steps of a fit in single precision and in units of the data; return the last one, mu and the ending."""
+    """Yield the steps of a fit in single precision and units of the data; return the last one, mu and the ending."""
     unit, cost = task.unit, task.cost
     tolerance = max(task.tolerance, task.settings.tolerance_in(np.dtype(np.float32)))
     rounded = replace(
@@ -120,28 +170,10 @@ def _rounded_fit(
         last=task.last and max(task.last / unit, tolerance),
         tolerance=tolerance,
     )
-    descent = Descent(rounded, pace, (A / unit).astype(np.float32), B.astype(np.float32))
+    descent = Descent(rounded, schedule, (A / unit).astype(np.float32), B.astype(np.float32))
     last = Step(A, B, np.inf, np.inf, np.inf)
     for step in descent.run():
-        last = _in_units(step, unit)
+        A, B = (factor.astype(np.float64) for factor in (step.A, step.B))
+        last = Step(unit * A, B, *(unit**2 * value for value in step[2:]))
         yield last
     return last, descent.mu * unit**2, descent.ending
-
-
-def _in_units(step: Step, unit: float) -> Step:
-    A, B = (factor.astype(np.float64) for factor in (step.A, step.B))
-    return Step(unit * A, B, *(unit**2 * value for value in step[2:]))
-
-
-def _fits(task: Task, A: np.ndarray, B: np.ndarray) -> Iterator[Step]:
-    """Yield the steps of each fit and what is left to do with the best of them."""
-    final = task.cost.surrogate
-    best: Descent | None = None
-    for pace in task.paces:
-        descent = yield from _fit(task, pace, A, B)
-        if best is None or (descent.ending is not None and descent.beats(best)):
-            best = descent
-        if best.ending is Ending.EXACT or (best.ending is Ending.NOISE and not pace.doubts):
-            break
-    if best is not None:
-        yield from best.finish(final, repeated=best is not descent)

@@ -1,7 +1,7 @@
-"""Robust regression row by row, by iteratively reweighted least squares: no row depends on another one.
+"""Robust regression row by row, by iteratively reweighted least squares.
 
-Each surrogate is a concave function of the squared residual, so that its weight is the curvature of a quadratic that
-touches it and lies above: solving the weighted problem never raises the cost.
+Each surrogate is a concave function of the squared residual, so its weight is the curvature of a quadratic that touches
+it and lies above: a weighted least-squares step never raises the cost.
 """
 
 from __future__ import annotations
@@ -11,23 +11,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from bgsub.numerics.surrogates import Surrogate
+from bgsub.robust_pca.cost import RobustCost
+from bgsub.robust_pca.svd import factor_svd
 
 _BLOCK = 1 << 19  # entries of the temporary matrices
 _HALVING = 0.5  # of mu, from one step to the next
 _MOST_STEPS = 100  # at the last mu
-_LARGEST = 30.0  # quartiles of the absolute entries of a sample up to which an entry counts for the start
-_AT_REST = 1e-9  # of the coefficients, in double precision
+_LARGEST = 30.0  # quartiles of the absolute entries of a sample; larger entries are clipped for the start
+_TOLERANCE = 1e-9  # of the coefficients, in double precision
+_REFINED = 1e-4  # relative change of the low-rank part that ends a refinement
+_MOST_ROUNDS = 30
+_REFIT_ROWS = 1000  # at a time; a block without improvement ends the refit
 
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of the rows from before: ``(Y - rows) moment (Y - rows)' / 2`` is added to the cost."""
+    """What earlier samples say about the rows: adds ``(Y - rows) moment (Y - rows)' / 2`` to the cost."""
 
-    rows: np.ndarray  # (n, k), where the rows were
-    moment: np.ndarray  # (k, k), how firmly they were known
+    rows: np.ndarray  # (n, k)
+    moment: np.ndarray  # (k, k)
 
     def cost(self, Y: np.ndarray) -> float:
-        """Return what being at `Y`, (n, k), costs."""
+        """Return the added cost at `Y`, (n, k)."""
         change = (Y - self.rows).astype(np.float64)
         return 0.5 * float(np.vdot(change @ self.moment, change))
 
@@ -40,7 +45,7 @@ def reweighted(
     surrogate: Surrogate | None,
     past: Past | None = None,
 ) -> np.ndarray:
-    """Return one reweighted least-squares step from the rows `Y` of ``X ~ Y U'``.
+    """Return the rows after one reweighted least-squares step for ``X ~ Y U'``, (n, k).  O(m n k^2 + n k^3).
 
     Parameters
     ----------
@@ -49,18 +54,13 @@ def reweighted(
     observed : ndarray, (n, m), bool
         The mask.
     Y : ndarray, (n, k)
-        Present coefficients.
+        Current coefficients.
     U : ndarray, (m, k)
         Basis; any columns.
     surrogate : Surrogate or None
         The cost; None for plain least squares.
     past : Past, optional
-        A term that keeps the rows where they were.
-
-    Returns
-    -------
-    ndarray, (n, k)
-        O(m n k^2 + n k^3).
+        A term that keeps the rows near given ones.
     """
     new = np.empty_like(Y)
     step = max(1, _BLOCK // len(U))
@@ -82,7 +82,7 @@ def reweighted(
 
 
 def least_squares(X: np.ndarray, observed: np.ndarray, U: np.ndarray) -> np.ndarray:
-    """Return least-squares coefficients, (n, k), as a start: entries far beyond their sample's others are cut."""
+    """Return least-squares coefficients, (n, k), as a start; very large entries of a sample are clipped."""
     size = np.sort(np.where(observed, np.abs(X), X.dtype.type(np.inf)), axis=1)
     quartile = np.take_along_axis(size, observed.sum(axis=1, keepdims=True) // 4, axis=1)
     limit = np.where((quartile > 0) & np.isfinite(quartile), _LARGEST * quartile, X.dtype.type(np.inf))
@@ -92,7 +92,7 @@ def least_squares(X: np.ndarray, observed: np.ndarray, U: np.ndarray) -> np.ndar
 def robust_coefficients(
     X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float
 ) -> np.ndarray:
-    """Return the coefficients, (n, k), of samples that minimise the cost, found from the least-squares fit.
+    """Return the coefficients, (n, k), that minimise the cost of each sample, from the least-squares fit.
 
     Parameters
     ----------
@@ -101,14 +101,14 @@ def robust_coefficients(
     surrogate : Surrogate
         The cost, at its last mu.
     first : float
-        The mu from which it falls: at the last mu alone, a sample with many outliers stays in a wrong minimum.
+        The first mu: at the last mu alone, a sample with many outliers stays in a wrong minimum.
     """
     Y = least_squares(X, observed, U)
     steps = max(0, int(np.ceil(np.log(first / surrogate.mu) / -np.log(_HALVING))))
     for mu in np.geomspace(first, surrogate.mu, steps + 1)[:steps]:
         Y = reweighted(X, observed, Y, U, Surrogate(surrogate.name, float(mu), surrogate.p))
     active = np.arange(len(X))
-    least = max(_AT_REST, 64 * float(np.finfo(X.dtype).eps))
+    least = max(_TOLERANCE, 64 * float(np.finfo(X.dtype).eps))
     for _ in range(_MOST_STEPS):
         new = reweighted(X[active], observed[active], Y[active], U, surrogate)
         moved = np.linalg.norm(new - Y[active], axis=1) > least * np.linalg.norm(new, axis=1)
@@ -117,6 +117,75 @@ def robust_coefficients(
         if not len(active):
             break
     return Y
+
+
+def refine(
+    X: np.ndarray, observed: np.ndarray, A: np.ndarray, B: np.ndarray, surrogate: Surrogate
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return factors A, (n, k), and B, (m, k), of least cost, from close ones.  O(m n k^2) for each round."""
+    for _ in range(_MOST_ROUNDS):
+        before = A, B
+        A = reweighted(X, observed, A, B, surrogate)
+        B = reweighted(X.T, observed.T, B, A, surrogate)
+        change = np.hstack([A, -before[0]]), np.hstack([B, before[1]])
+        if _norm(*change) <= _REFINED * _norm(A, B):
+            break
+    return A, B
+
+
+def refit_rows(
+    cost: RobustCost, point: np.ndarray, few: np.ndarray, surrogate: Surrogate, first: float, ridge: float
+) -> np.ndarray:
+    """Return the factors after regressing some rows from nothing; a row is replaced if its objective falls.
+
+    If rows have few entries or very large ones, a joint descent leaves some of them in a wrong minimum. With the other
+    factor known, the rows are independent and robust regression alone finds most of them.
+
+    Parameters
+    ----------
+    cost : RobustCost
+        Data, (n, m), and mask.
+    point : ndarray, (n + m, k)
+        The factor of the samples above that of the features.
+    few : ndarray, (s,)
+        Indices of the rows of `point` to try.
+    surrogate : Surrogate
+        The cost, at its current mu.
+    first : float
+        The first mu of a regression.
+    ridge : float
+        Adds ``ridge/2 |row|^2`` to the cost.
+    """
+    n = len(cost.X)
+    point = point.copy()
+    A, B = point[:n], point[n:]
+    for X, observed, rows, F, other in (
+        (cost.X, cost.observed, few[few < n], A, B),
+        (cost.X.T, cost.observed.T, few[few >= n] - n, B, A),
+    ):
+        for begin in range(0, len(rows), _REFIT_ROWS):
+            some = rows[begin : begin + _REFIT_ROWS]
+            x, seen = np.ascontiguousarray(X[some]), observed[some]
+            new = robust_coefficients(x, seen, other, surrogate, first)
+            objective = (_objective(x, seen, either, other, surrogate, ridge) for either in (new, F[some]))
+            better = np.less(*objective)
+            if not better.any():
+                break
+            F[some[better]] = new[better]
+    return point
+
+
+def _objective(
+    X: np.ndarray, observed: np.ndarray, Y: np.ndarray, U: np.ndarray, surrogate: Surrogate, ridge: float
+) -> np.ndarray:
+    """Return the objective of each row of ``X ~ Y U'``, (n,)."""
+    values = np.where(observed, surrogate.value(X - Y @ U.T), 0).sum(axis=1, dtype=np.float64)
+    return values + 0.5 * ridge * np.square(Y, dtype=np.float64).sum(axis=1)
+
+
+def _norm(A: np.ndarray, B: np.ndarray) -> float:
+    """Return the Frobenius norm of ``A B'``."""
+    return float(np.linalg.norm(factor_svd(A, B)[1]))
 
 
 def _weighted_grams(weight: np.ndarray, U: np.ndarray) -> np.ndarray:

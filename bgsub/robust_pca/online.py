@@ -1,8 +1,7 @@
-"""Robust PCA of a stream of batches: new samples against a past that is kept in its second-order model.
+"""Robust PCA of a stream of batches: new samples, and the second-order model of the past ones.
 
-With a surrogate of curvature one the past costs at most ``(B - B_old) C (B - B_old)' / 2`` more when the basis moves
-from B_old to B, where C is the moment of its coefficients: section 5 of the paper, for a batch instead of a vector.
-Nothing else of the past is needed.
+With a surrogate of curvature one the past adds at most ``(B - B_old) C (B - B_old)' / 2`` to the cost if B_old becomes
+B, where C is the moment of its coefficients: section 5 of the paper, for a batch instead of a vector.
 """
 
 from __future__ import annotations
@@ -14,10 +13,9 @@ import numpy as np
 
 from bgsub.robust_pca.cost import RobustCost
 from bgsub.robust_pca.irls import Past, least_squares, reweighted
-from bgsub.robust_pca.noise_and_rank import EFFICIENT
+from bgsub.robust_pca.noise import EFFICIENT, ResidualScale
+from bgsub.robust_pca.parameters import Settings
 from bgsub.robust_pca.progress import Progress
-from bgsub.robust_pca.scale import ResidualScale
-from bgsub.robust_pca.settings import Settings
 
 _FALL = 0.5  # least factor of mu from one round to the next
 _LAST_ROUNDS = 3  # at the last mu
@@ -26,11 +24,18 @@ _LEAST_SHARE = 0.05  # of free entries per entry
 
 
 def continuation(settings: Settings, cost: RobustCost, past: Past, first: float) -> Iterator[Progress]:
-    """Yield each round: the coefficients once, then the basis once, by reweighted least squares.
+    """Yield each round of reweighted least squares: the coefficients once, then the basis once.
 
-    `cost` holds the new samples; its mu does not matter. `past` is the orthonormal basis so far, (m, k), and the moment
-    of the coefficients, what is forgotten taken off. It begins with the mu `first`, and without a last one in the
-    settings ends where the residual is noise.
+    Parameters
+    ----------
+    settings : Settings
+        Without a last mu the fit ends where the residual is noise.
+    cost : RobustCost
+        The new samples; its mu is not used.
+    past : Past
+        Orthonormal basis so far, (m, k), and moment of the coefficients after forgetting.
+    first : float
+        The first mu.
     """
     X, observed, B = cost.X, cost.observed, past.rows
     scale = ResidualScale(X, observed, 0, settings.rng)

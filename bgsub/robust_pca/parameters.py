@@ -1,7 +1,8 @@
-"""The parameters of robust PCA: which values are allowed, and the settings that follow from them."""
+"""The parameters of robust PCA: their checks, and the settings and schedules that follow from them."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
@@ -9,24 +10,71 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.numerics.surrogates import CODES, Surrogate
-from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
-from bgsub.robust_pca.schedule import PACES
-from bgsub.robust_pca.settings import Settings
+from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, Rule
+
+
+@dataclass(frozen=True)
+class ContinuationSchedule:
+    """How fast mu falls during one fit.
+
+    A fit has settled when a step of curvature one gains less than ``rest * mu`` per observed entry in each sample and
+    each feature. A mean over all of them would not do: a sample or feature with few entries that lags behind would be
+    treated as outliers from then on.
+    """
+
+    unsettled: float  # factor of mu after `hold` steps without settling
+    settled: float  # least factor of mu after one step of a settled fit
+    rest: float
+    hold: int
+    idle: float  # at the last mu, steps that gain less than this share of mu per entry end the fit
+    ridge: float  # strength of the ridge
+    repeats_on_noise: bool = False  # whether the next schedule runs even if this fit ended at the noise
+
+
+_FAST = ContinuationSchedule(0.95, 0.05, 3e-3, 3, 1e-4, 1.2)
+_SLOW = ContinuationSchedule(0.95, 0.1, 1e-3, 2, 1e-5, 1.2)
+_BEST = ContinuationSchedule(0.98, 0.5, 3e-4, 2, 1e-6, 1.2, repeats_on_noise=True)
+SCHEDULES = {  # by quality; each next one runs if the fit before left more than outliers
+    "fast": (_FAST,),
+    "balanced": (replace(_FAST, idle=_SLOW.idle), _SLOW, replace(_SLOW, ridge=1.7)),
+    "best": (_BEST, replace(_BEST, ridge=1.7), replace(_BEST, ridge=0.8)),
+}
+COMPLETION = ContinuationSchedule(0.6, 0.05, 3e-3, 1, 1e-4, 1.2)  # one factor is known already
 
 PAPER = "paper"
-QUALITIES = (PAPER, *PACES)
+QUALITIES = (PAPER, *SCHEDULES)
 PAPER_MU = {"lp": (0.9, 1e-4), "log": (2.0, 0.005), "atan": (2.0, 0.05)}
 
 _COUNTS = (("rank", 1, True), ("iterations", 1, True), ("inner_iterations", 1, False), ("verbose", 0, False))
 _DEFAULT_RANK = 3
 _SAMPLES_PER_COMPONENT = 4
-_STREAM = 0x62677375  # "bgsu": any constant that nobody else puts before a seed
+_STREAM = 0x62677375  # "bgsu": makes the random stream differ from those of data made with the same seed
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Checked parameters of `bgsub.RobustPCA`; each kind of fit has its own default for those that are None."""
+
+    surrogate: Surrogate  # the cost of the result; its mu is `last`, or 1 if that is None
+    quality: str  # one of `QUALITIES`
+    rule: Rule
+    first: float | None  # the first and the last mu
+    last: float | None
+    iterations: int | None  # most steps, or alternations
+    inner_iterations: int  # most steps in each half of an alternation
+    tolerance: float | None
+    rng: np.random.Generator  # draws the start and the entries for the scale of the residual
+
+    def tolerance_in(self, dtype: np.dtype, default: float = 5e-7, roundings: int = 64) -> float:
+        """Return the tolerance for data of a type: at least so many units of its rounding."""
+        tolerance = default if self.tolerance is None else self.tolerance
+        return max(tolerance, roundings * float(np.finfo(dtype).eps))
 
 
 def checked(model: Any) -> Settings:
-    """Check the parameters of a `RobustPCA` as far as they do not depend on the samples, and return them."""
+    """Return the parameters of a `RobustPCA`; ParameterError for those that no samples allow."""
     _check_numbers(model)
-    _check_words(model)
+    _check_choices(model)
     first, last = _mus(model)
     return Settings(
         surrogate=Surrogate(model.surrogate, last or 1.0, model.p),
@@ -42,38 +90,29 @@ def checked(model: Any) -> Settings:
 
 
 def default_rank(shape: tuple[int, ...]) -> int:
-    """Return the rank for samples of `shape`, (n_samples, n_features), where none is given.
-
-    Returns
-    -------
-    int
-        3, or a quarter of the shorter side if that is less, at least 1.
-
-    Examples
-    --------
-    >>> default_rank((500, 8)), default_rank((500, 100))
-    (2, 3)
-    """
+    """Return the default rank: 3, at most a quarter of the shorter side of `shape`, at least 1."""
     return max(1, min(_DEFAULT_RANK, min(shape) // _SAMPLES_PER_COMPONENT))
 
 
+def schedules_of(quality: str, *, complete: bool) -> tuple[ContinuationSchedule, ...]:
+    """Return the schedules of a quality; with missing entries "balanced" skips the fast one, which may end wrong."""
+    return SCHEDULES[quality] if complete or quality != "balanced" else SCHEDULES[quality][1:]
+
+
 def _generator(random_state: int | np.random.Generator | None) -> np.random.Generator:
-    """Return a generator; a seed gives a stream of its own, which no one who makes data from the same seed has."""
     if isinstance(random_state, np.random.Generator):
         return random_state
     return np.random.default_rng([_STREAM, random_state or 0])
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float, np.integer, np.floating))
-
-
 def _mus(model: Any) -> tuple[float | None, float | None]:
+    """Return the first and the last mu; None is taken from the data."""
     default = PAPER_MU[model.surrogate] if model.quality == PAPER else (None, None)
     first = default[0] if model.mu_start is None else model.mu_start
     last = default[1] if model.mu_end is None else model.mu_end
     for name, mu in (("mu_start", first), ("mu_end", last)):
-        if mu is not None and not (_is_number(mu) and np.isfinite(mu) and mu > 0):
+        is_number = isinstance(mu, (int, float, np.integer, np.floating))
+        if mu is not None and not (is_number and np.isfinite(mu) and mu > 0):
             raise ParameterError(f"{name} must be a finite number > 0, got {mu!r}")
     if first is not None and last is not None and last > first:
         raise ParameterError(f"mu_end must be <= mu_start = {first}, got {last}")
@@ -94,7 +133,7 @@ def _check_numbers(model: Any) -> None:
             raise ParameterError(f"{name} must be in [0, 1), got {value!r}")
 
 
-def _check_words(model: Any) -> None:
+def _check_choices(model: Any) -> None:
     for name, choices in (("surrogate", tuple(CODES)), ("conjugate", tuple(CONJUGATE_RULES)), ("quality", QUALITIES)):
         if getattr(model, name) not in choices:
             raise ParameterError(f"{name} must be one of {', '.join(choices)}, got {getattr(model, name)!r}")

@@ -1,4 +1,4 @@
-"""The progress of a fit: what the callback of robust PCA is told, and when it ends."""
+"""The progress of a fit, as passed to the callback of robust PCA."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ _log = logging.getLogger("bgsub")
 
 @dataclass(frozen=True)
 class Progress:
-    """One step of a fit, or one half of an alternation of the paper, as given to the callback of `RobustPCA`.
+    """One step of a fit, or one half of an alternation of the paper, for the callback of `RobustPCA`.
 
     Parameters
     ----------
     iteration : int
         Number of the step or (``quality="paper"``) of the alternation, from 1.
     half : {"both", "part", "basis", "coefficients"}
-        What was moved; "part" while an elongated matrix is fitted on a part of its features (samples), when
-        `components` (`coefficients`) are those of the part.
+        The factors that moved. "part": an elongated matrix is fitted on a part of its features (or samples), and
+        `components` (or `coefficients`) are those of the part.
     mu : float
         Smoothing parameter of this step, in the unit of its surrogate.
     objective : list of float
         Objective at the start and after each accepted step, at this mu; it never rises.
     coefficients : ndarray, (n_samples, k)
-        Present coefficients; the low-rank part is ``coefficients @ components``, in units of `RobustPCA.scale_` about
-        the medians with `center`, when k is one more than the rank.
+        Current coefficients; the low-rank part is ``coefficients @ components``, in units of `RobustPCA.scale_`. With
+        `center` it is about the medians, and k is one more than the rank.
     components : ndarray, (k, n_features)
-        Present components, which need not be orthonormal.
+        Current components, not always orthonormal.
 
     Examples
     --------
@@ -53,7 +53,7 @@ Callback = Callable[[Progress], bool | None]
 
 
 def follow(steps: Iterator[Progress], callback: Callback | None, verbose: int) -> tuple[Progress, list[float]]:
-    """Go through a fit; return its last step, or the one at which the callback ends it, and the objective of each."""
+    """Run a fit to its end, or until the callback ends it; return the last step and the objective of each."""
     objectives: list[float] = []
     ended = False
     for progress in steps:
@@ -62,6 +62,6 @@ def follow(steps: Iterator[Progress], callback: Callback | None, verbose: int) -
         if verbose and progress.iteration % verbose == 0:
             _log.info("step %d: mu %.3g, objective %.6g", progress.iteration, progress.mu, objectives[-1])
         ended |= callback is not None and bool(callback(progress))
-        if ended and progress.half != "part":  # of which there is no factor of the whole
+        if ended and progress.half != "part":  # a part lacks one factor of the whole
             break
     return progress, objectives

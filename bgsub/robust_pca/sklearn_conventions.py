@@ -1,4 +1,8 @@
-"""The conventions of scikit-learn's estimators, kept without that package."""
+"""The conventions of scikit-learn's estimators, without scikit-learn.
+
+`sklearn.base` is not used: scikit-learn is optional and takes a second to import, so all of this would be needed beside
+it.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +13,19 @@ from typing import Any, Self
 
 import numpy as np
 
-from bgsub.errors import ParameterError
-from bgsub.robust_pca.frames import CONTAINERS, container_of, feature_names, in_container
+from bgsub.errors import ParameterError, import_optional
+from bgsub.robust_pca.samples import feature_names
+
+_DEFAULT = "default"
+_CONTAINERS = (_DEFAULT, "pandas", "polars")
 
 
 class Estimator:
-    """Base of an estimator whose constructor stores its parameters as they are."""
+    """Base of an estimator whose constructor stores its parameters unchanged."""
 
     n_features_in_: int
     feature_names_in_: np.ndarray  # only after a fit to a data frame whose column names are all strings
+    components_: np.ndarray
 
     @classmethod
     def _parameters(cls) -> dict[str, Any]:
@@ -26,7 +34,7 @@ class Estimator:
         return {name: value.default for name, value in signature.parameters.items() if name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` is accepted for scikit-learn and changes nothing.
+        """Return the parameters by name; `deep` is for scikit-learn and has no effect.
 
         Examples
         --------
@@ -37,12 +45,12 @@ class Estimator:
         return {name: getattr(self, name) for name in self._parameters()}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters by name and return self; their values are checked by the next fit.
+        """Set parameters by name and return self; the next fit checks their values.
 
         Raises
         ------
         ParameterError
-            For a name that is not one; nothing is set then.
+            For an unknown name; then no parameter is set.
 
         Examples
         --------
@@ -67,12 +75,12 @@ class Estimator:
         return f"{type(self).__name__}({', '.join(changed)})"
 
     def _repr_html_(self) -> str | None:
-        """Return the estimator as scikit-learn shows its own in a notebook; None, which shows the text, without it."""
+        """Return scikit-learn's HTML for notebooks if it is imported, else None: notebooks then show the text."""
         utils = sys.modules.get("sklearn.utils")
         return utils.estimator_html_repr(self) if utils is not None else None
 
     def __sklearn_tags__(self) -> Any:
-        """Describe the estimator to scikit-learn, which calls this."""
+        """Return the description that scikit-learn asks for."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags  # noqa: PLC0415 - it may be missing
 
         return Tags(
@@ -86,11 +94,7 @@ class Estimator:
         return hasattr(self, "n_features_in_")
 
     def get_feature_names_out(self, input_features: object = None) -> np.ndarray:
-        """Return a name for each column of what `transform` returns; `input_features` changes nothing.
-
-        Returns
-        -------
-        ndarray of str, (k,)
+        """Return the names of the columns of `transform`, (k,); `input_features` has no effect.
 
         Raises
         ------
@@ -106,26 +110,21 @@ class Estimator:
         """
         self._check_fitted()
         name = type(self).__name__.lower()
-        return np.array([f"{name}{i}" for i in range(self._n_features_out)], object)
-
-    @property
-    def _n_features_out(self) -> int:
-        raise NotImplementedError
+        return np.array([f"{name}{i}" for i in range(len(self.components_))], object)
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` and `fit_transform` return, and return self.
+        """Choose the type that `transform` and `fit_transform` return, and return self.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"}, optional
-            An array, or a data frame with the names of `get_feature_names_out`, and with the index of the samples where
-            they come in a frame of pandas, too. None changes nothing. Where nothing has been chosen, it is what
-            ``sklearn.set_config(transform_output=...)`` says.
+            An array, or a data frame with the columns of `get_feature_names_out` and, in pandas, the index of the
+            samples. None changes nothing. Without a choice, ``sklearn.set_config(transform_output=...)`` applies.
 
         Raises
         ------
         ParameterError
-            For another word. That the package of the frame is missing (DependencyError), `transform` tells.
+            For another word. `transform` raises DependencyError if the package is missing.
 
         Examples
         --------
@@ -136,21 +135,35 @@ class Estimator:
                [2.]])
         """
         if transform is not None:
-            if transform not in CONTAINERS:
-                raise ParameterError(f"transform must be one of {', '.join(CONTAINERS)}, got {transform!r}")
-            self._sklearn_output_config = {"transform": transform}  # the name under which sklearn.clone looks
+            if transform not in _CONTAINERS:
+                raise ParameterError(f"transform must be one of {', '.join(_CONTAINERS)}, got {transform!r}")
+            self._sklearn_output_config = {"transform": transform}  # sklearn.clone copies this name
         return self
 
     def _output(self, values: np.ndarray, X: Any) -> Any:
-        """Return what a transformation of X has given, (n, k), in the container that was chosen."""
-        return in_container(values, container_of(self), self.get_feature_names_out(), X)
+        """Return the transformed X, (n, k), in the chosen container."""
+        chosen = getattr(self, "_sklearn_output_config", {}).get("transform")
+        sklearn = sys.modules.get("sklearn")
+        container = chosen or (sklearn.get_config()["transform_output"] if sklearn is not None else _DEFAULT)
+        if container == _DEFAULT:
+            return values
+        library: Any = import_optional(container, f"{container} is not installed: pip install {container}")
+        names = self.get_feature_names_out()
+        if container == "polars":
+            return library.DataFrame(values, schema=list(names), orient="row")
+        index = X.index if isinstance(X, library.DataFrame) else None
+        return library.DataFrame(values, columns=names, index=index, copy=False)
 
     def _check_fitted(self) -> None:
-        if not self.__sklearn_is_fitted__():
-            raise _not_fitted(f"{type(self).__name__} must be fitted before it is used; call fit first")
+        """Raise ParameterError before a fit; it is scikit-learn's NotFittedError too if that is imported."""
+        if self.__sklearn_is_fitted__():
+            return
+        exceptions = sys.modules.get("sklearn.exceptions")
+        bases = (ParameterError,) if exceptions is None else (ParameterError, exceptions.NotFittedError)
+        raise type("NotFittedError", bases, {})(f"{type(self).__name__} must be fitted before use; call fit first")
 
-    def _keep_features(self, names: np.ndarray | None, n_features: int) -> None:
-        """Remember number of the features of a fit, and their names if they have some."""
+    def _set_features(self, names: np.ndarray | None, n_features: int) -> None:
+        """Store number and names of the features of a fit."""
         self.n_features_in_ = n_features
         if names is not None:
             self.feature_names_in_ = names
@@ -158,7 +171,7 @@ class Estimator:
             del self.feature_names_in_
 
     def _check_features(self, X: Any, n_features: int) -> None:
-        """Raise ParameterError for features other than those of the fit; warn where only one of both has names."""
+        """Raise ParameterError for other features than those of the fit; warn if only one of both has names."""
         fitted, names = getattr(self, "feature_names_in_", None), feature_names(X)
         name = type(self).__name__
         if fitted is None and names is not None:
@@ -179,16 +192,8 @@ def _same(value: Any, default: Any) -> bool:
     return value is default or (type(value) is type(default) and bool(value == default))
 
 
-def _not_fitted(message: str) -> ParameterError:
-    """Return the error for a model without a fit; where scikit-learn is in use, it is its NotFittedError too."""
-    exceptions = sys.modules.get("sklearn.exceptions")
-    if exceptions is None:
-        return ParameterError(message)
-    return type("NotFittedError", (ParameterError, exceptions.NotFittedError), {})(message)
-
-
 def _mismatch(fitted: np.ndarray, names: np.ndarray) -> str:
-    """Return how names of features differ, in the words of scikit-learn."""
+    """Return the difference of feature names in the words of scikit-learn."""
     unseen, missing = sorted(set(names) - set(fitted)), sorted(set(fitted) - set(names))
     lines = ["The feature names should match those that were passed during fit."]
     for title, listed in (("unseen at fit time", unseen), ("seen at fit time, yet now missing", missing)):

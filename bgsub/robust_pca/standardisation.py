@@ -1,8 +1,8 @@
-"""Columns of different location and scale, brought to one: what a cost with one mu for all entries asks for.
+"""Columns of different location and scale, brought to 0 and 1, because one mu applies to all entries.
 
-Dividing columns by positive numbers keeps the rank of the low-rank part and the places of the outliers, so that it is
-exact. Taking off an estimate of the location is not: what the estimate is wrong by is one more direction. A fit that
-is to be centred has one more, therefore, and the location is found in its low-rank part, where no outlier is left.
+Dividing columns by positive numbers preserves the rank of the low-rank part and the places of the outliers. Subtracting
+an estimate of the location does not: its error is one more direction. A centred fit therefore has one direction more,
+and the location is found in its low-rank part, which has no outliers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Self
 
 import numpy as np
 
-_NORMAL = 1.482602218505602  # standard deviations of a normal variable in its median absolute deviation
+_NORMAL = 1.482602218505602  # standard deviation of a normal variable, in median absolute deviations
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Standardisation:
 
     @classmethod
     def of(cls, X: np.ndarray, observed: np.ndarray, center: bool, scale: bool) -> Self:
-        """Return that of samples X, (n, m), where they are observed: medians, and deviations from them; or 0 and 1."""
+        """Return medians and median absolute deviations of the observed entries of X, (n, m); or 0 and 1."""
         location, deviation = np.zeros(X.shape[1], X.dtype), np.ones(X.shape[1], X.dtype)
         if center or scale:
             median = _medians(X, observed)
@@ -37,33 +37,33 @@ class Standardisation:
 
     @property
     def is_identity(self) -> bool:
-        """Whether nothing is changed."""
+        """Whether it changes nothing."""
         return not self.location.any() and bool((self.scale == 1).all())
 
     def standard(self, X: np.ndarray, observed: np.ndarray) -> np.ndarray:
-        """Return samples X, (n, m), of location 0 and scale 1, and 0 where not observed; X itself if it is so."""
+        """Return samples X, (n, m), with location 0 and scale 1, and 0 where not observed; X itself if unchanged."""
         if self.is_identity:
             return X
         location, scale = (part.astype(X.dtype) for part in (self.location, self.scale))
-        with np.errstate(over="ignore"):  # an infinite scale is refused
+        with np.errstate(over="ignore"):  # an infinite scale is refused later
             standard = (X - location) / scale
         standard[~observed] = 0
         return standard
 
     def restore(self, standard: np.ndarray) -> np.ndarray:
-        """Turn samples, (n, m), of location 0 and scale 1 into those they stand for, in place; return them."""
+        """Return `standard`, (n, m), converted back to location and scale, in place."""
         if not self.is_identity:
             standard *= self.scale.astype(standard.dtype)
             standard += self.location.astype(standard.dtype)
         return standard
 
     def moved(self, change: np.ndarray) -> Self:
-        """Return that with a location further by `change`, (m,), in units of the scale."""
+        """Return a copy with the location moved by `change`, (m,), in units of the scale."""
         return replace(self, location=self.location + self.scale * change)
 
 
 def _medians(X: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """Return the median of the observed entries of each column; 0 where there are none."""
+    """Return the median of the observed entries of each column; 0 if there are none."""
     if observed.all():
         return np.median(X, axis=0)
     with warnings.catch_warnings():
@@ -72,6 +72,6 @@ def _medians(X: np.ndarray, observed: np.ndarray) -> np.ndarray:
 
 
 def _filled(scale: np.ndarray) -> np.ndarray:
-    """Return scales with those that are 0, of columns that are the same in most samples, as the median of the rest."""
+    """Return scales, those that are 0 (columns mostly constant) replaced by the median of the others."""
     known = scale > 0
     return np.where(known, scale, np.median(scale[known]) if known.any() else 1.0)

@@ -1,4 +1,4 @@
-"""Singular value decompositions: where a fit begins, and the axes of its result."""
+"""Singular value decompositions: the start of a fit, and the axes of its result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def fill_missing(X: np.ndarray, observed: np.ndarray) -> np.ndarray:
 
 
 def truncated_svd(X: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best basis U, (m, rank), and coefficients Y, (rank, n), of samples as rows `X`, (n, m).
+    """Return the best basis U, (m, rank), and coefficients Y, (rank, n), of samples X, (n, m).
 
     From the Gram matrix of the smaller side, in float64.  O(m n min(m, n)).
     """
@@ -31,9 +31,9 @@ def truncated_svd(X: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def random_svd(X: np.ndarray, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return a basis and coefficients as `truncated_svd` does, to the precision that a start needs.
+    """Return a basis and coefficients as `truncated_svd` does, to the precision that a start needs.  O(m n rank).
 
-    A random range finder with two power iterations; the Gram matrix where the rank is not small.  O(m n rank).
+    A random range finder with two power iterations; the Gram matrix if the rank is not small.
 
     References
     ----------
@@ -57,6 +57,21 @@ def factor_svd(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray, np
     return Q @ U, values, P @ V.T
 
 
+def balanced(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return factors of the same product whose columns have equal norms, if A or B has orthogonal columns."""
+    a, b = np.linalg.norm(A, axis=0), np.linalg.norm(B, axis=0)
+    share = np.sqrt(np.where((a > 0) & (b > 0), b / np.where(a > 0, a, 1), 1))
+    share = np.where(share > 0, share, 1).astype(A.dtype)
+    return A * share, B / share
+
+
+def about_mean(A: np.ndarray, B: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return the mean, (m,), of the rows of ``A B'``, and the factors of the best fit of `rank` about it."""
+    mean = A.mean(axis=0)
+    U, values, V = factor_svd(A - mean, B)
+    return B @ mean, U[:, :rank] * values[:rank], V[:, :rank]
+
+
 def principal_axes(
     U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -67,18 +82,18 @@ def principal_axes(
     Parameters
     ----------
     U : ndarray, (m, k)
-        Columns, which need not be orthonormal.
+        Any columns.
     Y : ndarray, (k, n)
         Coefficients.
     past : ndarray, (k,), optional
-        Energy of further, uncorrelated coefficients, which counts as well.
+        Energy of further, uncorrelated coefficients, which is added.
 
     Returns
     -------
     basis : ndarray, (m, k)
     coefficients : ndarray, (k, n)
     energy : ndarray, (k,)
-        Diagonal of ``Y Y'``, that of the past included.
+        Diagonal of ``Y Y'``, including the past.
     """
     U, R = qr_positive(U)
     Y = R @ Y
@@ -89,6 +104,6 @@ def principal_axes(
     U = U @ vectors.astype(U.dtype)
     signs = np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0, -1, 1).astype(U.dtype)
     Y = (vectors * signs).T.astype(Y.dtype) @ Y
-    if past is None:  # more exact than eigenvalues where they are small
+    if past is None:  # more exact than small eigenvalues
         energy = np.square(np.linalg.norm(Y.astype(np.float64), axis=1))
     return U * signs, Y, energy.clip(0)

@@ -5,7 +5,7 @@ import pytest
 from numba import config
 
 from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES
-from bgsub.robust_pca.schedule import PACES
+from bgsub.robust_pca.parameters import SCHEDULES
 from bgsub.synthetic import low_rank_plus_sparse
 
 # Without the compiler every entry costs microseconds: small matrices then, and no bound that needs large ones.
@@ -14,7 +14,7 @@ SIZE = 100 if COMPILED else 24
 RANK = 4 if COMPILED else 2
 SURROGATES = ("log", "lp", "atan")
 RULES = tuple(CONJUGATE_RULES)
-GRADUATED = tuple(PACES)
+GRADUATED = tuple(SCHEDULES)
 needs_compiler = pytest.mark.skipif(not COMPILED, reason="hundreds of passes over a matrix in plain Python")
 
 

@@ -9,8 +9,7 @@ from rpca_planted import SURROGATES, some
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.alternating import BasisHalf, CoefficientHalf
-from bgsub.robust_pca.cost import RobustCost
-from bgsub.robust_pca.factors import FactorProblem
+from bgsub.robust_pca.cost import FactorProblem, RobustCost
 
 
 @given(m=st.integers(1, 30), n=st.integers(1, 20), seed=st.integers(0, 999), masked=st.booleans())

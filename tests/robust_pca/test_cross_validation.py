@@ -7,7 +7,7 @@ from scipy import optimize, stats
 
 from bgsub import RobustPCA
 from bgsub.numerics.surrogates import Surrogate
-from bgsub.robust_pca.cross_validation import cross_validation_residual, log_likelihood
+from bgsub.robust_pca.fitted import cross_validation_residual, log_likelihood
 
 
 def noisy(sigma, share=0.1, shape=(120, 80), rank=RANK):

@@ -9,8 +9,7 @@ from rpca_planted import COMPILED, GRADUATED, RANK, RULES, SIZE, SURROGATES, err
 
 from bgsub import RobustPCA
 from bgsub.robust_pca.descent import Descent
-from bgsub.robust_pca.parameters import QUALITIES
-from bgsub.robust_pca.schedule import PACES
+from bgsub.robust_pca.parameters import QUALITIES, SCHEDULES
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
@@ -68,7 +67,7 @@ def test_no_step_raises_the_objective_and_mu_falls(quality, surrogate):
         assert progress.objective[-1] <= progress.objective[0]
     fall = [progress.mu for progress in seen]
     restarts = np.count_nonzero(np.diff(fall[:-1]) > 0)
-    assert restarts <= len(PACES[quality])  # one more for the return to where the noise began
+    assert restarts <= len(SCHEDULES[quality])  # one more for the return to where the noise began
     assert min(fall) < 1e-2 * fall[0]
 
 

@@ -7,8 +7,8 @@ from rpca_planted import error, needs_compiler, planted, some
 from bgsub import RobustPCA
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.cost import RobustCost
-from bgsub.robust_pca.noise_and_rank import is_noise
-from bgsub.robust_pca.stragglers import mended
+from bgsub.robust_pca.irls import refit_rows
+from bgsub.robust_pca.noise import is_noise
 
 
 def wrong_lines(model, L, axis):
@@ -50,12 +50,12 @@ def test_lines_left_in_a_wrong_minimum_are_regressed_and_no_other_one_moves():
     lost[2] = 30.0
     lost[12 + 5] = -7.0
     cost = RobustCost(X, mask, Surrogate("log", 1e-6))
-    found = mended(cost, lost, np.array([2, 4]), cost.surrogate, 1.0, 0.0)
+    found = refit_rows(cost, lost, np.array([2, 4]), cost.surrogate, 1.0, 0.0)
     np.testing.assert_array_equal(np.delete(found, 2, axis=0), np.delete(lost, 2, axis=0))
     lost[12 + 5] = point[12 + 5]
-    np.testing.assert_allclose(mended(cost, lost, np.array([2]), cost.surrogate, 1.0, 0.0)[:12], Y.T, atol=1e-6)
+    np.testing.assert_allclose(refit_rows(cost, lost, np.array([2]), cost.surrogate, 1.0, 0.0)[:12], Y.T, atol=1e-6)
     lost[2], lost[12 + 5] = point[2], -7.0
-    np.testing.assert_allclose(mended(cost, lost, np.array([17]), cost.surrogate, 1.0, 0.0), point, atol=1e-4)
+    np.testing.assert_allclose(refit_rows(cost, lost, np.array([17]), cost.surrogate, 1.0, 0.0), point, atol=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(5))

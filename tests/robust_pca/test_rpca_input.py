@@ -101,10 +101,10 @@ def test_wrong_parameters_are_named(parameters, message):
         (
             np.ones((4, 2, 2)),
             None,
-            r"^X has shape \(4, 2, 2\), RobustPCA wants .*: X.reshape\(len\(X\), -1\), and",
+            r"^X has shape \(4, 2, 2\), RobustPCA needs .*: X.reshape\(len\(X\), -1\), and",
         ),
-        (np.ones((4, 2, 2, 3)), None, r"^X has shape \(4, 2, 2, 3\), RobustPCA wants \(n_samples, n_features\): "),
-        (np.ones((4, 0, 2)), None, r"^X has shape \(4, 0, 2\), RobustPCA wants"),
+        (np.ones((4, 2, 2, 3)), None, r"^X has shape \(4, 2, 2, 3\), RobustPCA needs \(n_samples, n_features\): "),
+        (np.ones((4, 0, 2)), None, r"^X has shape \(4, 0, 2\), RobustPCA needs"),
         ([["a"]], None, "X must be a real array"),
         ([[1.0], [1.0, 2.0]], None, "X must be a real array"),
         (np.ones((3, 3), complex), None, "Complex data not supported: X must be a real array"),
@@ -130,14 +130,14 @@ def test_a_mask_goes_by_name():
     X, mask = np.ones((4, 6)), np.ones((4, 6), bool)
     model = RobustPCA(1).fit(X, observed=mask)
     for method in (model.fit, model.partial_fit, model.fit_transform, model.score):
-        with pytest.raises(ParameterError, match=r"y is not used: give a mask .* by name, fit\(X, observed=mask\)"):
+        with pytest.raises(ParameterError, match=r"y is not used: pass a mask .* by name, fit\(X, observed=mask\)"):
             method(X, mask)
     model.fit(X, np.arange(4))  # a target means nothing and is let through, as everywhere in scikit-learn
 
 
 @pytest.mark.parametrize("method", ["transform", "inverse_transform", "score", "get_feature_names_out"])
 def test_a_fit_comes_first(method):
-    with pytest.raises(ParameterError, match="RobustPCA must be fitted before it is used; call fit first"):
+    with pytest.raises(ParameterError, match="RobustPCA must be fitted before use; call fit first"):
         getattr(RobustPCA(1), method)(np.ones((2, 2)))
 
 
@@ -193,7 +193,7 @@ def test_names_of_features():
 @pytest.mark.parametrize(("dtype", "scale"), [("f4", 1e-14), ("f4", 1e14), ("f8", 1e-100), ("f8", 1e200)])
 def test_samples_whose_squares_leave_their_type_are_refused(dtype, scale):
     X = (scale * np.random.default_rng(0).standard_normal((12, 9))).astype(dtype)
-    with pytest.raises(ParameterError, match=r"X must have a scale between .* in float.*, got .*: take another unit"):
+    with pytest.raises(ParameterError, match=r"X must have a scale between .* in float.*, got .*: use another unit"):
         RobustPCA(2).fit(X)
 
 
@@ -205,7 +205,7 @@ def test_new_samples_and_widths_beyond_their_type_are_refused(dtype, scale, end)
         tiny, huge = (X / X.dtype.type(scale)).astype(dtype), X * X.dtype.type(scale)
     assert np.abs(model.transform(tiny)).max() < 1e-10  # which a fit explains, however small they are
     for use in (model.transform, model.score, model.partial_fit):
-        with pytest.raises(ParameterError, match=r"X must have a scale between .* got .*: take another unit"):
+        with pytest.raises(ParameterError, match=r"X must have a scale between .* got .*: use another unit"):
             use(huge)
     with pytest.raises(ParameterError, match=r"mu_end must be in \[1e-.*\] for samples of float.., got 1e-"):
         RobustPCA(2, mu_end=end).fit(X)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from bgsub.robust_pca.scale import ResidualScale
+from bgsub.robust_pca.noise import ResidualScale
 from bgsub.robust_pca.svd import truncated_svd
 
 

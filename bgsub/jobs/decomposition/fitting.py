@@ -11,7 +11,7 @@ import numpy as np
 from bgsub.jobs.decomposition.samples import FrameSamples, Samples
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.estimator import RobustPCA
-from bgsub.robust_pca.noise_and_rank import EFFICIENT
+from bgsub.robust_pca.noise import EFFICIENT
 from bgsub.robust_pca.parameters import PAPER
 
 _GREY_LEVEL = 1 / 255
