@@ -1,10 +1,10 @@
-"""The pages of the documentation as their readers meet them: blocks of code, in order, with what is said of them.
+"""Code blocks of the documentation pages, in order.
 
-A block is run by `test_blocks.py` unless a comment before it says otherwise::
+`test_blocks.py` runs a block unless a comment before it gives a reason not to::
 
     <!-- not run: needs a camera -->
 
-A block in the language ``text`` right after a block that runs is what that block prints; ``...`` stands for anything.
+A ``text`` block after a block is its expected output; ``...`` matches any text.
 """
 
 import re
@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
-# At the start of a line, so that a block within a list is none: it would not be found, which a test says.
+# Blocks must start at the beginning of a line; a test detects others.
 _BLOCK = re.compile(
     r"(?:^<!-- not run: (?P<reason>[^>]+) -->\n+)?^```(?P<language>\w+)\n(?P<code>.*?)^```$"
     r"(?:\n+```text\n(?P<printed>.*?)^```$)?",

@@ -1,4 +1,4 @@
-"""Every block of code on the pages of the documentation is run, in order, or understood at least."""
+"""Every code block of the documentation is run in order, or at least parsed."""
 
 import contextlib
 import doctest
@@ -21,7 +21,7 @@ from video_fakes import write_video
 from bgsub import synthetic
 from bgsub.cli import program
 
-# Pages with tests of their own.
+# Pages with their own tests.
 ELSEWHERE = {"home-automation.md", "security.md"}
 RUN = [page for page in PAGES if page not in ELSEWHERE]
 _PROGRAMS = Path(sys.executable).parent
@@ -30,7 +30,7 @@ _AS_PRINTED = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 @pytest.fixture(scope="session")
 def videos(tmp_path_factory):
-    """A folder of short videos that the pages take for the reader's own."""
+    """A folder of short videos that stand for the reader's files."""
     folder = tmp_path_factory.mktemp("videos")
     made = synthetic.scene("street", size=(160, 120), length=120, seed=1)
     frames = np.stack([image for image, _ in made])
@@ -43,13 +43,13 @@ def videos(tmp_path_factory):
 
 @pytest.fixture
 def desk(tmp_path, videos, monkeypatch):
-    """The folder in which the reader of a page works."""
+    """The working folder of a page's reader."""
     (tmp_path / "datasets").symlink_to(ROOT / "datasets")
     for video in videos.iterdir():
         (tmp_path / video.name).symlink_to(video)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    module = ModuleType("IPython.display")  # where a notebook would show things
+    module = ModuleType("IPython.display")  # stands for the notebook's display
     module.display = Mock()
     monkeypatch.setitem(sys.modules, "IPython", ModuleType("IPython"))
     monkeypatch.setitem(sys.modules, "IPython.display", module)
@@ -81,7 +81,7 @@ def check_settings(code):
 
 
 @pytest.mark.parametrize("page", RUN)
-def test_what_a_page_shows_runs_and_prints_what_it_says(page, desk):
+def test_code_blocks_run_and_print_the_shown_output(page, desk):
     names = {"__name__": "page"}
     for block in blocks(page):
         if block.reason:
@@ -91,7 +91,7 @@ def test_what_a_page_shows_runs_and_prints_what_it_says(page, desk):
         elif block.language == "python":
             printed = run_python(block.code, names)
         else:
-            assert block.language in {"toml", "text"}, f"what is to be done with {block.language} on {page}?"
+            assert block.language in {"toml", "text"}, f"unknown block language {block.language} on {page}"
             if block.language == "toml":
                 check_settings(block.code)
             continue
@@ -100,7 +100,7 @@ def test_what_a_page_shows_runs_and_prints_what_it_says(page, desk):
 
 
 def bgsub_commands(code):
-    """Return the words of each call of bgsub in lines of a shell."""
+    """Return the arguments of each bgsub call in shell code."""
     lines = code.replace("\\\n", " ").splitlines()
     parts = [part for line in lines for part in re.split(r"\s(?:&&|\|)\s", line)]
     words = [shlex.split(part, comments=True) for part in parts]
@@ -108,7 +108,7 @@ def bgsub_commands(code):
 
 
 @pytest.mark.parametrize("page", RUN)
-def test_what_a_page_cannot_run_is_understood_at_least(page, desk):
+def test_code_blocks_that_are_not_run_are_valid(page, desk):
     for block in blocks(page):
         if block.reason is None:
             continue
@@ -126,7 +126,7 @@ def test_what_a_page_cannot_run_is_understood_at_least(page, desk):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_each_block_is_seen(page):
+def test_every_block_is_found(page):
     text = (DOCS / page).read_text(encoding="utf-8")
     code = [line for line in text.splitlines() if re.match(r"\s*```[a-z]", line)]
     assert len(code) == sum(1 + (block.printed is not None) for block in blocks(page)), (

@@ -1,4 +1,4 @@
-"""The pictures of pages are made of what their pages show."""
+"""The pictures of the tutorials are up to date with their pages."""
 
 import importlib.util
 import re
@@ -22,7 +22,7 @@ def script():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_shows_each_of_its_pictures(page):
+def test_pages_show_all_their_pictures(page):
     shown = re.findall(r"\(pictures/(.*?)\)", (DOCS / f"{page}.md").read_text(encoding="utf-8"))
     assert sorted(shown) == sorted(path.name for path in PICTURES.glob(f"{page}-*"))
     for name in shown:
@@ -31,7 +31,7 @@ def test_a_page_shows_each_of_its_pictures(page):
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_the_pictures_are_made_anew(page, script, tmp_path, monkeypatch):
+def test_pictures_can_be_regenerated(page, script, tmp_path, monkeypatch):
     """With short scenes, and without browser and window."""
     monkeypatch.setattr(script, "BROWSER", None)
     monkeypatch.setattr(script, "WINDOW_TOOLS", ("no-such-tool",))
@@ -42,7 +42,7 @@ def test_the_pictures_are_made_anew(page, script, tmp_path, monkeypatch):
     assert made == {path.stem for path in PICTURES.glob(f"{page}-*")} - SCREENS
 
 
-def test_what_a_picture_takes_is_named(script, monkeypatch):
+def test_a_missing_tool_is_named(script, monkeypatch):
     monkeypatch.setattr(script, "WINDOW_TOOLS", ("no-such-tool",))
     with pytest.raises(script.CannotError, match="needs no-such-tool"):
         script.window()

@@ -1,4 +1,4 @@
-"""Every name of ours on the page for who comes from elsewhere is there, and OpenCV's rows are those of its table."""
+"""Every bgsub name on the page exists, and its OpenCV rows match the table in the code."""
 
 import inspect
 import re
@@ -24,13 +24,13 @@ OPTIONS = {
 
 
 def rows(section):
-    """Return the cells of the rows of the tables of a section, without the heads."""
+    """Return the cells of the table rows of a section, without headers."""
     lines = [line for line in SECTIONS[section].splitlines() if line.startswith("| ")]
     return [cells for line in lines if (cells := line.strip("| ").split(" | "))[0] != section]
 
 
 def ours(cell):
-    """Return the names in a cell of the column of ours."""
+    """Return the bgsub names in a cell."""
     return re.findall(r"`([^`]+)`", cell)
 
 
@@ -45,7 +45,7 @@ def is_known(section, name):
 
 
 @pytest.mark.parametrize("section", SECTIONS)
-def test_every_name_of_ours_is_there(section):
+def test_every_bgsub_name_exists(section):
     column = 2 if section == "OpenCV" else 1
     cells = [row[min(column, len(row) - 2)] for row in rows(section)]
     assert len(cells) > 5
@@ -55,7 +55,7 @@ def test_every_name_of_ours_is_there(section):
         assert all(is_known(section, name) for name in names), cell
 
 
-def test_a_name_that_is_not_there_is_noticed():
+def test_an_unknown_name_is_detected():
     assert not is_known("DVR-Scan", "--motions")
     assert not is_known("OpenCV", "ranks")
     assert not is_known("pyrpca", "low_rank")
@@ -65,7 +65,7 @@ def _default(value):
     return str(value).lower() if isinstance(value, bool) else value if isinstance(value, str) else f"{value:g}"
 
 
-def test_the_rows_of_opencv_are_those_of_the_table():
+def test_opencv_rows_match_the_table():
     expected = []
     for row in OPENCV_NAMES:
         there = f"`{row.name}`" + (f" ({_default(row.default)})" if row.default is not None else "")
@@ -75,7 +75,7 @@ def test_the_rows_of_opencv_are_those_of_the_table():
     assert [row for row in rows("OpenCV") if len(row) == 4] == expected
 
 
-def test_the_values_that_are_converted_are_as_the_page_says():
+def test_converted_values_match_the_page():
     assert BackgroundSubtractor(varThreshold=64).get_params()["noise_factor"] == 2 * SUBTRACTOR["noise_factor"].default
     scan = dict(re.findall(r"^\| `([\w-]+)`.*\| `(--[\w-]+)` \|", SECTIONS["DVR-Scan"], re.MULTILINE))
     assert scan["variance-threshold"] == "--noise-factor"

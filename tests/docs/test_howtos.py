@@ -1,4 +1,4 @@
-"""What the how-to pages and the page on tuning claim, beside what runs on them."""
+"""Facts on the how-to pages and the tuning page that the code blocks do not cover."""
 
 import importlib.util
 import re
@@ -24,7 +24,7 @@ def read(page):
 
 
 def table(page, after):
-    """Return the words in code of the first column of the table after a text."""
+    """Return the code words in the first column of the table that follows a text."""
     rows = re.search(r"\n\|.*?(?=\n\n|\Z)", read(page).partition(after)[2], re.DOTALL)[0].strip().splitlines()[2:]
     return [word for row in rows for word in re.findall(r"`([^`]+)`", row.split(" |")[0])]
 
@@ -37,22 +37,22 @@ def table(page, after):
         ("`clips.csv`, a line", clips._COLUMNS),
     ],
 )
-def test_the_columns_of_the_lists_of_events_are_explained(after, columns):
+def test_event_file_columns_are_documented(after, columns):
     assert sorted(table("howto-events.md", after)) == sorted(columns)
 
 
-def test_the_columns_of_the_manifest_are_named():
+def test_manifest_columns_are_documented():
     (line,) = (line for line in read("howto-hours-of-files.md").splitlines() if "manifest.csv" in line)
     assert {*manifest._COLUMNS, "error"} <= set(re.findall(r"`(\w+)`", line))
 
 
-def test_the_keys_of_the_window_are_those_that_are_told():
+def test_window_keys_match_the_page():
     known = {key for keys, _ in KEYS for key in re.split(r", | |\.\.", keys)}
     told = set(table("howto-network-camera.md", "## In the window"))
     assert told <= known | {"1"}  # "v, 0..9"
 
 
-def test_the_service_calls_a_command_that_is_understood(tmp_path, monkeypatch):
+def test_the_systemd_unit_has_a_valid_command(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("gate").mkdir()
     (unit,) = (block.code for block in blocks("howto-network-camera.md") if block.language == "ini")
@@ -63,7 +63,7 @@ def test_the_service_calls_a_command_that_is_understood(tmp_path, monkeypatch):
     assert context.params["cameras"] == ("rtsp://gate.local/stream",)
 
 
-def test_the_counts_on_the_page_are_those_of_the_scene():
+def test_the_counts_on_the_page_match_the_scene():
     page, (width, height) = read("howto-counting.md"), (240, 180)
     made = 'scene("street", size=(240, 180), length=400, seed=1, walkers=2)'
     assert made in page
@@ -87,7 +87,7 @@ def tuning():
     return script
 
 
-def test_each_parameter_of_the_page_on_tuning_has_its_picture(tuning):
+def test_each_tuning_parameter_has_a_picture(tuning):
     page = read("tuning.md")
     for name, case in tuning.CASES.items():
         (values,) = re.findall(
@@ -104,15 +104,15 @@ def test_each_parameter_of_the_page_on_tuning_has_its_picture(tuning):
         assert cv2.imread(str(picture)).shape == (2 * (240 + 26), 2 * 320 + 8, 3)
 
 
-def test_the_defaults_told_on_the_page_on_tuning_hold():
+def test_the_defaults_on_the_tuning_page_are_correct():
     page = read("tuning.md")
     for name in ("threshold", "noise_factor", "neighbours", "median", "min_area", "rank", "forgetting", "absorb_after",
                  "scale", "start_frames"):  # fmt: skip
         section = re.search(rf"^## {name}$(.*?)(?=^## )", page, re.M | re.S)[1]
-        assert f": {SUBTRACTOR[name].default:g}" in section, name
+        assert f"Default {SUBTRACTOR[name].default:g}" in section, name
 
 
-def test_the_pictures_are_made_small(tuning, tmp_path, capsys):
+def test_the_script_draws_small_pictures(tuning, tmp_path, capsys):
     tuning.main(["--output", str(tmp_path), "--size", "80x60", "--frames", "70", "threshold", "light"])
     assert {path.name for path in tmp_path.iterdir()} == {"tuning-threshold.jpg", "tuning-light.jpg"}
     assert cv2.imread(str(tmp_path / "tuning-light.jpg")).shape == (2 * (60 + 26), 2 * 80 + 8, 3)
@@ -121,6 +121,6 @@ def test_the_pictures_are_made_small(tuning, tmp_path, capsys):
     assert re.fullmatch(r"light +false: \d\.\d{3}  true: \d\.\d{3}", light)
 
 
-def test_a_value_that_is_better_is_seen_as_such(tuning):
+def test_stabilise_scores_higher_on_a_shaking_scene(tuning):
     _, (off, on) = tuning.drawn("stabilise", tuning.CASES["stabilise"], (160, 120), 120)
     assert on > off + 0.1

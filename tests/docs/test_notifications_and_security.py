@@ -1,4 +1,4 @@
-"""What the pages of the documentation show is run here, as far as it can be without brokers and phones."""
+"""The recipes on the home automation and security pages, run with stand-ins for brokers and phones."""
 
 import json
 import re
@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "home-automation.md").read_text(encoding="utf-8")
 SECURITY = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 WEBHOOK = "http://homeassistant.local:8123"
-# A program in the place of the real one: it notes its words and what comes on its standard input.
+# Stand-in for a program: it records its arguments and standard input.
 PROGRAM = """#!/bin/sh
 { printf '%s\\n' "$0" "$@"; cat; } > "$(mktemp "$NOTES/XXXXXX")"
 """
@@ -32,13 +32,13 @@ def blocks(language, page=PAGE):
 
 @pytest.fixture
 def camera(tmp_path):
-    """A video in which something begins to move, in the place of the camera."""
+    """A video with motion that stands for the camera."""
     return str(write_video(tmp_path / "gate.avi", make_scene(100, empty=40)))
 
 
 @pytest.fixture
 def notes(tmp_path, monkeypatch):
-    """A function that returns the notes of the programs: name and words of each, and its input."""
+    """A function that returns the recorded calls: arguments and input of each."""
     programs, written = tmp_path / "programs", tmp_path / "notes"
     programs.mkdir()
     written.mkdir()
@@ -56,13 +56,13 @@ def notes(tmp_path, monkeypatch):
 
 
 def run(command, camera, address):
-    """Run a command of the page with the camera and the server of the test."""
+    """Run a command of the page with the test's camera and server."""
     words = shlex.split(command.replace("rtsp://camera/stream", camera).replace(WEBHOOK, address))
     assert words.pop(0) == "bgsub"
     assert invoke([*words, "--fast", "--start-frames", "8", "--rank", "2"]) == 0
 
 
-def test_the_webhook_of_home_assistant_is_called(camera, tmp_path, monkeypatch):
+def test_home_assistant_webhook(camera, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (command,) = (line for line in blocks("sh") if "--webhook" in line)
     with receiving() as server:
@@ -70,12 +70,11 @@ def test_the_webhook_of_home_assistant_is_called(camera, tmp_path, monkeypatch):
         paths = {path for path, _, _ in server.requests.queue}
         notifications = [json.loads(body) for _, _, body in server.requests.queue]
     assert paths == {f"/api/webhook/{re.search('webhook_id: (.*)', PAGE)[1]}"}
-    # What the templates of the page look at.
     assert [one["type"] for one in notifications if one["event"] == "motion"] == ["start", "end"]
     assert all(one["source"] for one in notifications)
 
 
-def test_mqtt_gets_the_json(camera, notes, tmp_path, monkeypatch):
+def test_mqtt_receives_the_json(camera, notes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (command,) = (line for line in blocks("sh") if "mosquitto_pub" in line)
     run(command, camera, "")
@@ -85,7 +84,7 @@ def test_mqtt_gets_the_json(camera, notes, tmp_path, monkeypatch):
     assert all(words == ["mosquitto_pub", "-h", "broker", "-t", topic, "-s"] for words, _ in got)
 
 
-def test_the_phone_gets_a_picture(camera, notes, tmp_path, monkeypatch):
+def test_the_phone_receives_a_picture(camera, notes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (command,) = (line for line in blocks("sh") if "curl" in line)
     run(command, camera, "")
@@ -96,7 +95,7 @@ def test_the_phone_gets_a_picture(camera, notes, tmp_path, monkeypatch):
     assert cv2.imread(words[2]).shape == (32, 48, 3)
 
 
-def test_the_settings_hold(camera, notes, tmp_path, monkeypatch, capsys):
+def test_settings_from_the_page(camera, notes, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BGSUB_NO_CONFIG")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -118,7 +117,7 @@ def test_the_json_has_the_fields_of_a_notification():
     assert tuple(sent) == tuple(shown)
 
 
-def test_the_pieces_for_home_assistant_are_yaml_of_ten_lines():
+def test_home_assistant_yaml_is_valid_and_short():
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     automation, mqtt = blocks("yaml")
     assert yaml.safe_load(automation)["automation"][0]["triggers"][0]["allowed_methods"] == ["POST"]
@@ -126,7 +125,7 @@ def test_the_pieces_for_home_assistant_are_yaml_of_ten_lines():
     assert max(automation.count("\n"), mqtt.count("\n")) <= 12
 
 
-def test_the_commands_about_security_do_what_they_say(camera, tmp_path, monkeypatch, capsys):
+def test_commands_on_the_security_page(camera, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     live, alone, kept, tried = blocks("sh", SECURITY)
     run(live.replace(":8765", ":0"), camera, "")
@@ -143,7 +142,7 @@ def test_the_commands_about_security_do_what_they_say(camera, tmp_path, monkeypa
         assert (ROOT / "".join(script)).is_file()
 
 
-def test_what_the_page_about_security_says_of_tokens_and_limits_holds():
+def test_token_length_and_settings_limits():
     access, other = (Access(host) for host in ("0.0.0.0", "127.0.0.1"))
     assert other.token is None
     assert len(access.token) * 6 >= 128

@@ -1,4 +1,4 @@
-"""The site is built without a warning, its links lead somewhere, and it can be read on a phone."""
+"""The site builds without warnings, its links work, and its pages fit on a phone."""
 
 import re
 import shutil
@@ -20,7 +20,7 @@ FIGURES = {"costs.svg", "line_searches.svg", "chain.png", "lamps.svg"}
 
 
 def build(pages, folder):
-    """Run the command of the documentation; return what it says where it fails."""
+    """Build pages; return the error output, empty on success."""
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-d", folder / "trees"]
     done = subprocess.run([*command, pages, folder / "html"], capture_output=True, text=True, check=False)
     return done.stderr if done.returncode else ""
@@ -28,17 +28,17 @@ def build(pages, folder):
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory, worker_id):
-    """The site, built once for all processes of the tests."""
+    """The site, built once for all test processes."""
     folder = tmp_path_factory.getbasetemp()
     if worker_id != "master":
         folder = folder.parent
     folder /= "site"
     with FileLock(f"{folder}.lock"):
         if not folder.exists():
-            said = build(DOCS, folder)
-            (folder / "said.txt").write_text(said, encoding="utf-8")
-    said = (folder / "said.txt").read_text(encoding="utf-8")
-    assert said == ""
+            errors = build(DOCS, folder)
+            (folder / "errors.txt").write_text(errors, encoding="utf-8")
+    errors = (folder / "errors.txt").read_text(encoding="utf-8")
+    assert errors == ""
     return folder / "html"
 
 
@@ -50,11 +50,11 @@ def ids_of(page):
     return set(re.findall(r'\bid="([^"]+)"', text_of(page)))
 
 
-def test_every_page_is_there(site):
+def test_every_page_is_built(site):
     assert {path.with_suffix(".html").name for path in map(DOCS.joinpath, PAGES)} <= {p.name for p in site.iterdir()}
 
 
-def test_links_within_the_site_lead_somewhere(site):
+def test_links_within_the_site_work(site):
     ids = {page.name: ids_of(page) for page in site.glob("*.html")}
     for page in site.glob("*.html"):
         for link, anchor in re.findall(r'(?:href|src)="([^"#?]*)(?:\?[^"#]*)?#?([^"]*)"', text_of(page)):
@@ -64,7 +64,7 @@ def test_links_within_the_site_lead_somewhere(site):
                 assert not anchor or target not in ids or anchor in ids[target], f"{page.name}: {link}#{anchor}"
 
 
-def test_every_option_is_described_or_linked_to(site):
+def test_every_option_is_documented(site):
     sections = dict(
         re.findall(
             r'<section id="(bgsub-[\w-]+)">(.*?)(?=<section id="bgsub-|</article>)',
@@ -83,7 +83,7 @@ def test_every_option_is_described_or_linked_to(site):
         assert word in re.sub(r"<[^>]+>", "", sections["bgsub-run"])
 
 
-def test_every_public_name_is_described(site):
+def test_every_public_name_is_documented(site):
     described = set.union(*(ids_of(page) for page in site.glob("api*.html")))
     kept = {}
     for stub in (ROOT / "bgsub").rglob("__init__.pyi"):
@@ -102,7 +102,7 @@ def test_every_public_name_is_described(site):
 @pytest.mark.parametrize(
     "wrong", ["A formula $\\nosuch x$.", "A [page](nowhere.md).", "<!-- names of bgsub.cli.help -->"]
 )
-def test_what_is_wrong_on_a_page_fails_the_build(tmp_path, wrong):
+def test_an_error_on_a_page_fails_the_build(tmp_path, wrong):
     shutil.copytree(DOCS, tmp_path / "docs", ignore=lambda *_: [page for page in PAGES if page != "index.md"])
     (tmp_path / "docs" / "index.md").write_text("# Title\n\nText.\n", encoding="utf-8")
     if wrong.startswith("A formula"):
@@ -112,7 +112,7 @@ def test_what_is_wrong_on_a_page_fails_the_build(tmp_path, wrong):
 
 
 @pytest.mark.skipif(BROWSER is None, reason="needs chromium")
-def test_no_page_scrolls_sideways_on_a_phone(site):
+def test_no_page_scrolls_horizontally_on_a_phone(site):
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox", "--disable-gpu"])
@@ -128,7 +128,7 @@ def test_no_page_scrolls_sideways_on_a_phone(site):
             browser.close()
 
 
-def test_formulas_are_drawn_by_the_browser_alone(site):
+def test_formulas_are_valid_mathml(site):
     formulas = [
         one for page in site.glob("*.html") for one in re.findall(r"<math.*?</math>", page.read_text(), re.DOTALL)
     ]
@@ -136,7 +136,7 @@ def test_formulas_are_drawn_by_the_browser_alone(site):
         ET.fromstring(re.sub(r"&(?!amp;|lt;|gt;|#)\w+;", "x", formula))
 
 
-def test_nothing_is_loaded_from_elsewhere(site):
+def test_no_page_loads_external_resources(site):
     for page in site.glob("*.html"):
         text = page.read_text(encoding="utf-8")
         assert not re.findall(
@@ -147,7 +147,7 @@ def test_nothing_is_loaded_from_elsewhere(site):
 @pytest.mark.parametrize(
     "page", [*PAGES, "../README.md", "../ARCHITECTURE.md", "../CONTRIBUTING.md", "../datasets/README.md"]
 )
-def test_links_to_files_of_the_repository_lead_somewhere(page):
+def test_links_to_repository_files_work(page):
     path = DOCS / page
     for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)", text_of(path)):
         if not re.match(r"\w+:", link):
@@ -155,7 +155,7 @@ def test_links_to_files_of_the_repository_lead_somewhere(page):
 
 
 @pytest.mark.skipif(config.DISABLE_JIT, reason="hundreds of frames without compiled kernels")
-def test_figures_are_drawn_small_and_are_the_same_each_time(tmp_path, monkeypatch):
+def test_figures_are_reproducible(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(ROOT / "scripts")
     script = import_module("docs_figures")
     script.main(["--output", str(tmp_path), "--size", "64", "--length", "60"], standalone_mode=False)
@@ -168,7 +168,7 @@ def test_figures_are_drawn_small_and_are_the_same_each_time(tmp_path, monkeypatc
     assert max(path.stat().st_size for path in (DOCS / "pictures").iterdir()) < 150_000
 
 
-def test_paths_of_the_checkout_exist():
+def test_mentioned_paths_exist():
     for page in PAGES:
         text = text_of(DOCS / page)
         for name in re.findall(r"\b((?:scripts|datasets|bgsub|tests)/[\w./-]+\.(?:py|png|md|ipynb))", text):

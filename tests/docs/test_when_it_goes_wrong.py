@@ -1,4 +1,4 @@
-"""What the page about failures quotes is what the program says, and what helps does help."""
+"""The messages quoted on the troubleshooting page are those of the program, and the remedies work."""
 
 import ast
 import re
@@ -19,7 +19,7 @@ from bgsub.scene.frame_format import FrameFormat
 from bgsub.synthetic import scene
 
 PAGE = (DOCS / "when-it-goes-wrong.md").read_text(encoding="utf-8")
-_LEAST = 12  # letters of a message that are no placeholder, or it could be any
+_LEAST = 12  # minimum length of the fixed parts of a message; shorter ones match too much
 
 
 def quotes(text):
@@ -27,7 +27,7 @@ def quotes(text):
 
 
 def _literals(node):
-    """Return the parts of a text in the program between its placeholders."""
+    """Return the fixed parts of a string between its placeholders."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return re.split(r"%(?:\.?\d?\w|\(\w+\)s)", node.value)
     if not isinstance(node, ast.JoinedStr):
@@ -43,33 +43,33 @@ def _literals(node):
 
 @cache
 def messages():
-    """Return what the program may say: a pattern for each text in it."""
+    """Return a pattern for each string in the source code."""
     nodes = (node for path in (ROOT / "bgsub").rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8"))))
     texts = {tuple(parts) for parts in map(_literals, nodes) if parts and sum(map(len, parts)) >= _LEAST}
     return [re.compile("(?s:.*)".join(map(re.escape, parts))) for parts in texts]
 
 
-def is_said(quote):
+def is_in_the_program(quote):
     if quote in {message for _, _, message in RUNS}:
-        return True  # a test of its own shows it
-    # What an error is about comes before it, or what it does not say itself.
+        return True  # covered by test_failing_commands_print_the_quoted_message
+    # An error message may have a prefix.
     whole = [quote, quote.partition(": ")[2], quote.partition("...; ")[2]]
     return any(pattern.fullmatch(text) for pattern in messages() for text in whole)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_what_a_page_quotes_is_in_the_program(page):
+def test_quoted_messages_exist_in_the_program(page):
     for quote in quotes((DOCS / page).read_text(encoding="utf-8")):
-        assert is_said(quote), quote
+        assert is_in_the_program(quote), quote
 
 
-def test_what_the_program_does_not_say_is_noticed():
-    assert not is_said("no such file anywhere: 'missing.mp4'")
+def test_an_unknown_message_is_detected():
+    assert not is_in_the_program("no such file anywhere: 'missing.mp4'")
 
 
 @pytest.fixture(scope="module")
 def things(tmp_path_factory):
-    """A folder with what goes wrong."""
+    """A folder with broken inputs."""
     folder = tmp_path_factory.mktemp("things")
     frames = np.stack([image for image, _ in scene("street", size=(160, 120), length=60, seed=1)])
     write_video(folder / "street.mp4", frames, codec="mp4v")
@@ -81,7 +81,7 @@ def things(tmp_path_factory):
     return folder
 
 
-RUNS = [  # commands one after the other, exit code of the last, what it says
+RUNS = [  # commands in sequence, exit code and message of the last
     (["run missing.mp4 -o out"], 2, "no such file or folder: 'missing.mp4'"),
     (["run half.mp4 -o out"], 2, "'half.mp4' is not a video that can be read, or it is damaged"),
     (["run frames -o out"], 1, "image 'frames/in000007.png' cannot be decoded"),
@@ -128,9 +128,7 @@ RUNS = [  # commands one after the other, exit code of the last, what it says
 
 
 @pytest.mark.parametrize(("commands", "code", "message"), RUNS)
-def test_a_run_that_goes_wrong_says_what_the_page_quotes(
-    commands, code, message, things, tmp_path, monkeypatch, capsys
-):
+def test_failing_commands_print_the_quoted_message(commands, code, message, things, tmp_path, monkeypatch, capsys):
     shutil.copytree(things, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for variable in ("DISPLAY", "WAYLAND_DISPLAY"):
@@ -142,7 +140,7 @@ def test_a_run_that_goes_wrong_says_what_the_page_quotes(
     assert message in quotes(PAGE)
 
 
-def test_a_key_that_nobody_knows(tmp_path, monkeypatch, capsys):
+def test_an_unknown_settings_key(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("BGSUB_NO_CONFIG", raising=False)
     (tmp_path / "bgsub.toml").write_text("treshold = 1\n")
@@ -150,7 +148,7 @@ def test_a_key_that_nobody_knows(tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.removeprefix("bgsub: error: ").rstrip("\n") in quotes(PAGE)
 
 
-def test_a_stream_for_which_the_memory_does_not_suffice(monkeypatch):
+def test_insufficient_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: int(3.1e9))
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: int(3.1e9))
     frames = FrameFormat((4320, 7680, 3), "uint8", 255.0)
@@ -176,7 +174,7 @@ def test_a_stream_for_which_the_memory_does_not_suffice(monkeypatch):
         ([np.zeros((12, 16, 3), np.int32)], {}, "a frame must be of type uint8, uint16 or floating point, got int32"),
     ],
 )
-def test_frames_that_are_refused(frames, parameters, message):
+def test_refused_frames(frames, parameters, message):
     *before, last = frames
     subtractor = bgsub.BackgroundSubtractor(**parameters)
     for frame in before:
@@ -200,14 +198,14 @@ def f_measure(street, change, **parameters):
     return total.f_measure
 
 
-def test_lamps_that_flicker_strongly_are_left_to_the_subspace(street):
+def test_light_false_helps_with_strong_flicker(street):
     def flickering(frame, index):
         return (frame * (0.9 + 0.1 * np.sin(2.1 * index))).astype(np.uint8)
 
     assert f_measure(street, flickering, light=False) > f_measure(street, flickering) + 0.05
 
 
-def test_twelve_bits_in_sixteen_take_their_full_scale(street):
+def test_max_value_helps_with_twelve_bits_in_sixteen(street):
     def deep(frame, _index):
         return frame[..., 1].astype(np.uint16) * 16
 
