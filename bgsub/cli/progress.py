@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 from bgsub.cli.logs import Reporting, progress_logger, shown_on_screen, to_file
 from bgsub.numerics import compilation
+from bgsub.numerics.compilation import logger as kernel_logger
 from bgsub.numerics.compilation import waited, working_time
-from bgsub.numerics.compilation_progress import logger as kernel_logger
 
 _LABEL = 40  # characters of a path that leave room for the bar itself
 INTERVAL = 30.0  # seconds between two lines

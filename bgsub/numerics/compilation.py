@@ -1,48 +1,91 @@
-"""Kernels that are being compiled, once per installation: how many there are, and how long threads have waited.
+"""Progress of the compilation of kernels, once per installation, and the time that threads wait for it.
 
-Whoever tells of it, a bar, the log or the picture of a live run, asks here. Numba is not imported for that.
+Progress bars, the log and live pictures use it. It does not import Numba.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from bgsub.numerics.compilation_progress import CompilationLog, Progress
+logger = logging.getLogger("bgsub.kernels")
 
-__all__ = ["Progress", "follow_numba", "listening", "planned", "progress", "waited", "waiting", "working_time"]
+_INTERVAL = 10.0  # seconds between two lines of the log
+_SETTLED = 1.0  # seconds without a compilation after which all kernels are done
 
-_SETTLED = 1.0  # seconds without a kernel after which no more are expected
+
+@dataclass(frozen=True)
+class Progress:
+    """Number of compiled kernels, and of those known to be needed."""
+
+    done: int
+    total: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether no kernel is being compiled."""
+        return self.done >= self.total
+
+    def __str__(self) -> str:
+        return f"compiling kernels {self.done} of {self.total}"
 
 
 Listener = Callable[[Progress], None]
 
 
+class CompilationLog:
+    """Log the compilation at INFO: its start, its progress every ten seconds, and its end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._begin: tuple[float, int] | None = None
+        self._logged = 0.0
+
+    def __call__(self, progress: Progress) -> None:
+        """Log a change of the progress if it is due; a listener for `listening`."""
+        with self._lock:
+            now = time.perf_counter()
+            if progress.is_complete:
+                if self._begin is not None:
+                    begin, before = self._begin
+                    count, self._begin = progress.done - before, None
+                    done = f"{count} kernel{'' if count == 1 else 's'} compiled"
+                    logger.info("%s in %.1f s", done if count else "another process compiled the kernels", now - begin)
+            elif self._begin is None:
+                self._begin, self._logged = (now, progress.done), now
+                logger.info("%s, once per installation", progress)
+            elif now - self._logged >= _INTERVAL:
+                self._logged = now
+                logger.info("%s", progress)
+
+
 def progress() -> Progress:
-    """Return how many kernels there are; ``done == total`` when nothing is being compiled."""
+    """Return the current progress."""
     return _compilations.progress
 
 
 def waited() -> float:
-    """Return the seconds for which threads of this process have stood still for kernels; it grows while they do.
+    """Return the seconds for which threads of this process have waited for kernels, including the current wait.
 
-    Threads that wait at the same time count once; one that loads kernels beside a stream does not wait.
+    Threads that wait at the same time count once; a thread that loads kernels beside a stream does not wait.
     """
     return _compilations.waited()
 
 
 def working_time() -> float:
-    """Return seconds on a clock that stands still while kernels are waited for: what rates are measured with."""
+    """Return the seconds of a clock that stops while a thread waits for kernels; for frame rates."""
     return time.perf_counter() - waited()
 
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Have a listener called inside the block whenever `Progress.done` or its completeness changes, from any thread."""
+    """Call a listener, from any thread, on each change of the progress inside the block."""
     _compilations.listeners.append(listener)
     try:
         yield
@@ -50,19 +93,14 @@ def listening(listener: Listener) -> Iterator[None]:
         _compilations.listeners.remove(listener)
 
 
-@contextmanager
-def planned(count: int) -> Iterator[Callable[[], None]]:
-    """Announce that `count` kernels are compiled inside the block; yields what is to be called after each of them."""
-    _compilations.plan(count)
-    try:
-        yield _compilations.advance
-    finally:
-        _compilations.finish()
+def planned(count: int) -> AbstractContextManager[Callable[[], None]]:
+    """Announce that the block compiles `count` kernels; yield the function to call after each of them."""
+    return _compilations.planned(count)
 
 
 @contextmanager
 def waiting() -> Iterator[None]:
-    """Count the time inside the block as one in which a thread stands still for kernels."""
+    """Count the time inside the block as waiting for kernels."""
     _compilations.wait(1)
     try:
         yield
@@ -71,7 +109,7 @@ def waiting() -> Iterator[None]:
 
 
 class _Compilations:
-    """Counts what Numba compiles in this process; a kernel that is compiled for another is not counted apart."""
+    """The kernels that this process compiles; a kernel compiled inside another one is not counted."""
 
     def __init__(self) -> None:
         self.progress = Progress(0, 0)
@@ -83,45 +121,40 @@ class _Compilations:
         self._settling: threading.Timer | None = None
 
     def waited(self) -> float:
-        """Return the seconds for which compilations were waited for."""
+        """Return the seconds of waiting so far."""
         with self._lock:
-            self._turn()
+            self._account()
             return self._waited
 
     def wait(self, step: int) -> None:
-        """Count a thread that begins (1) or ends (-1) to need the compiler, which serves one at a time."""
-        if threading.current_thread().name != "kernel-loader" and self._deeper("waiting", step):
+        """Count a thread that begins (1) or ends (-1) to wait for the compiler, which serves one at a time."""
+        if threading.current_thread().name != "kernel-loader" and self._is_outermost("waiting", step):
             with self._lock:
-                self._turn(waiting=step)
+                self._account(waiting=step)
 
-    def plan(self, count: int) -> None:
-        """Count kernels that are to be compiled; to be ended by `finish`."""
+    @contextmanager
+    def planned(self, count: int) -> Iterator[Callable[[], None]]:
+        """See the function `planned`."""
         with self._lock:
-            self._turn(compiling=1)
+            self._account(compiling=1)
             before = Progress(0, 0) if self.progress.is_complete else self.progress
             self.progress = Progress(before.done, before.total + count)
-        self._tell()
-
-    def advance(self) -> None:
-        """Count a kernel that is compiled."""
-        with self._lock:
-            self.progress = Progress(self.progress.done + 1, max(self.progress.total, self.progress.done + 1))
-        self._tell()
-
-    def finish(self) -> None:
-        """Count the end of what was planned."""
-        with self._lock:
-            self._turn(compiling=-1)
-        self._settle()
+        self._notify()
+        try:
+            yield self._advance
+        finally:
+            with self._lock:
+                self._account(compiling=-1)
+            self._settle()
 
     def compile(self, step: int, event: Any) -> None:
-        """Count a kernel whose compilation begins (1) or ends (-1); one that is compiled for another is part of it."""
+        """Count a kernel of this package whose compilation begins (1) or ends (-1)."""
         if not event.data["dispatcher"].py_func.__module__.startswith("bgsub."):
             return
-        if not self._deeper("compiling", step):
+        if not self._is_outermost("compiling", step):
             return
         with self._lock:
-            self._turn(compiling=step)
+            self._account(compiling=step)
             before, done = self.progress, self.progress.done + (step < 0)
             self.progress = Progress(done, max(before.total, done + 1))
             if self._settling is not None:
@@ -131,10 +164,10 @@ class _Compilations:
                 self._settling.name, self._settling.daemon = "kernel-settling", True
                 self._settling.start()
         if self.progress != before:
-            self._tell()
+            self._notify()
 
-    def _turn(self, waiting: int = 0, compiling: int = 0) -> None:
-        """Take the time since the last turn into account."""
+    def _account(self, waiting: int = 0, compiling: int = 0) -> None:
+        """Add the time since the last call to the waiting time if it was one, and change the numbers of threads."""
         now = time.perf_counter()
         if self._waiting and self._compiling:
             self._waited += now - self._since
@@ -142,20 +175,25 @@ class _Compilations:
         self._waiting += waiting
         self._compiling += compiling
 
-    def _deeper(self, name: str, step: int) -> bool:
-        """Count how deep this thread is in something; return whether it has come from outside, or gone there."""
+    def _is_outermost(self, name: str, step: int) -> bool:
+        """Change this thread's depth of nested events by `step`; return whether it was or is zero."""
         before = getattr(self._depth, name, 0)
         setattr(self._depth, name, before + step)
         return 0 in (before, before + step)
+
+    def _advance(self) -> None:
+        with self._lock:
+            self.progress = Progress(self.progress.done + 1, max(self.progress.total, self.progress.done + 1))
+        self._notify()
 
     def _settle(self) -> None:
         with self._lock:
             if self._compiling:
                 return
             self.progress = Progress(self.progress.done, self.progress.done)
-        self._tell()
+        self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         for listener in tuple(self.listeners):
             listener(self.progress)
 
@@ -173,22 +211,18 @@ if hasattr(os, "register_at_fork"):
 
 
 def follow_numba() -> None:
-    """Begin to count; for the file that brings Numba in."""
-    from numba.core import event  # noqa: PLC0415 - with it comes all of Numba
+    """Begin to count; called by the file that imports Numba."""
+    from numba.core import event  # noqa: PLC0415 - it imports all of Numba
 
-    class Compiling(event.Listener):
+    class Follow(event.Listener):
+        def __init__(self, count: Callable[[int, Any], None]) -> None:
+            self._count = count
+
         def on_start(self, event: Any) -> None:
-            _compilations.compile(1, event)
+            self._count(1, event)
 
         def on_end(self, event: Any) -> None:
-            _compilations.compile(-1, event)
+            self._count(-1, event)
 
-    class Waiting(event.Listener):
-        def on_start(self, event: Any) -> None:
-            _compilations.wait(1)
-
-        def on_end(self, event: Any) -> None:
-            _compilations.wait(-1)
-
-    event.register("numba:compile", Compiling())
-    event.register("numba:compiler_lock", Waiting())
+    event.register("numba:compile", Follow(lambda *call: _compilations.compile(*call)))  # noqa: PLW0108 - a fork replaces it
+    event.register("numba:compiler_lock", Follow(lambda step, _: _compilations.wait(step)))

@@ -24,48 +24,18 @@ def project(U: np.ndarray, Z: np.ndarray) -> np.ndarray:
     return Z - U @ (U.T @ Z)
 
 
-def riemannian_gradient(U: np.ndarray, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return ``(I - U U') Z_s U`` for the Euclidean gradient ``Z = A B'``, ``Z_s = (Z + Z') / 2``.
-
-    Parameters
-    ----------
-    U : ndarray, (m, k)
-        Orthonormal basis.
-    A, B : ndarray, (m, n)
-        Factors of Z; for ``f(P) = h(X - A(P L))`` they are ``-A(h'(X - A(P L)))`` and L.
-
-    Returns
-    -------
-    ndarray, (m, k)
-        The gradient, tangent at U.  O(m n k).
-
-    Notes
-    -----
-    Paper, section 4.2. With the metric ``<B1, B2>`` of the thin form the derivative of ``f(P(t))`` along B at t = 0
-    is twice the inner product of this gradient with B.
-    """
-    return project(U, (A @ (B.T @ U) + B @ (A.T @ U)) / 2)
-
-
 class Retraction:
-    """The QR retraction along a tangent vector, factored once for all step lengths.
+    """The QR retraction at the basis U along the tangent vector B, both (m, k), for all step lengths.
 
     With the thin QR ``B = Q R`` and the Q-factor theta of ``M(tR) = [[I, -t R'], [t R, I]]``, the new basis is
     ``U T11 + Q T21``, which is the Q-factor of ``U + t B``; its companion is ``U T12 + Q T22`` (paper, section 4.2).
-    Q has ``r = min(k, m - k)`` columns, orthogonal to U even where B does not have full rank.
-
-    Parameters
-    ----------
-    U : ndarray, (m, k)
-        Orthonormal basis.
-    B : ndarray, (m, k)
-        Tangent vector at U.
+    Q has ``r = min(k, m - k)`` columns, orthogonal to U even if B does not have full rank.
     """
 
     def __init__(self, U: np.ndarray, B: np.ndarray) -> None:
         k = U.shape[1]
         self.U = U
-        # Householder vectors of [U B] keep Q orthogonal to U where columns of B vanish or depend on each other
+        # the QR of [U B] keeps Q orthogonal to U where columns of B vanish or depend on each other
         Q, R = qr_positive(np.hstack([U, B]))
         self.Q, self.R = Q[:, k:], R[k:, k:]
         self._last: tuple[float, np.ndarray] = (0.0, np.eye(Q.shape[1], dtype=U.dtype))
@@ -116,52 +86,13 @@ def small_rotation(R: np.ndarray) -> np.ndarray:
     return qr_positive(M)[0]
 
 
-def rank_one_update(
-    Q: np.ndarray, R: np.ndarray, p: np.ndarray, y: np.ndarray, w: float, *, tolerance: float = 1e-7
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return thin QR factors of ``(1 - w) Q R + w p y'`` with as few columns as it takes.
-
-    Parameters
-    ----------
-    Q : ndarray, (m, r)
-        Orthonormal columns; r = 0 is allowed.
-    R : ndarray, (r, k)
-        Factor of the old gradient.
-    p : ndarray, (m,)
-        Left vector of the rank-one term.
-    y : ndarray, (k,)
-        Right vector of the rank-one term.
-    w : float
-        Forgetting factor.
-    tolerance : float
-        Directions whose singular value is below `tolerance` times the largest are dropped.
-
-    Returns
-    -------
-    Q_new : ndarray, (m, r_new)
-    R_new : ndarray, (r_new, k), r_new <= min(r + 1, k)
-
-    Notes
-    -----
-    Paper, section 5 (algorithm 6). O(m r^2 + k^3); no QR of an m x k matrix is computed.
-    """
-    beta = Q.T @ p
-    rest = p - Q @ beta
-    again = Q.T @ rest
-    beta, rest = beta + again, rest - Q @ again
-    rho = float(np.linalg.norm(rest))
-    q = rest / rho if rho > 0 else rest
-    J, R_new = small_rank_one_update(R, beta, rho, y, w, tolerance)
-    return np.column_stack([Q, q]) @ J, R_new
-
-
 def small_rank_one_update(
     R: np.ndarray, beta: np.ndarray, rho: float, y: np.ndarray, w: float, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return J, (r + 1, r_new), and R_new, (r_new, k), with ``[[(1-w) R + w beta y'], [w rho y']] = J R_new``.
 
-    An orthonormal J is found by a singular value decomposition of the small matrix, which tells at the same time
-    which directions are negligible.  O((r + 1) k min(r + 1, k)).
+    These are the small factors of ``(1 - w) Q R + w p y'`` for ``p = Q beta + rho q`` (paper, algorithm 6). A singular
+    value decomposition finds an orthonormal J and drops directions below `tolerance`.  O((r + 1) k min(r + 1, k)).
     """
     stacked = np.vstack([(1 - w) * R + w * np.outer(beta, y), w * rho * y[np.newaxis, :]])
     J, s, V = np.linalg.svd(stacked, full_matrices=False)

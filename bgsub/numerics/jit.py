@@ -1,21 +1,25 @@
-"""The flags of every compiled function, decided once.
+"""The decorators of compiled functions, with one set of flags, and Numba's cache of them on the disk.
 
-Floating-point reassociation and contraction let the compiler vectorise sums; "no NaNs" and "no infinities" are
-left out on purpose, so that a NaN in a frame stays a NaN and can be reported.
+Reassociation and contraction let the compiler vectorise sums. "No NaNs" and "no infinities" are left out, so that a
+NaN in a frame stays a NaN and can be reported.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from typing import Any, TypeVar
 
 import numba
 from numba import config
+from numba.core.caching import FunctionCache
 from numba.extending import register_jitable
 
-from bgsub.numerics.compilation import follow_numba
-from bgsub.numerics.kernel_cache import KernelCache
+from bgsub.numerics.compilation import follow_numba, logger
 
 FASTMATH = {"reassoc", "contract", "arcp", "nsz", "afn"}
 
@@ -30,11 +34,10 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """Compile `function` as `kernel` does, and into every kernel that calls it.
+    """Compile `function` as `kernel` does, and inline it into every kernel that calls it.
 
-    A function that is called, not inlined, exists once in its own library and once more, optimised anew, in that of
-    each caller. Which of them runs depends on what the process has loaded before, and their sums differ in the last
-    digits: a process that compiles would not give the bytes of one that finds the kernels on the disk.
+    Without inlining, a called function exists in its own library and, optimised again, in that of each caller. The one
+    that runs depends on what the process loaded before, and their sums differ in the last digits.
     """
     return _compiled(function, inline="always")
 
@@ -49,20 +52,60 @@ def _compiled(function: F, inline: str = "never") -> F:
     }
     compiled: Any = numba.njit(**options)(function)
     if not config.DISABLE_JIT:
-        with suppress(RuntimeError):  # no folder for the cache can be written
-            compiled._cache = KernelCache(function)
+        with suppress(RuntimeError):  # no folder for the cache is writable
+            compiled._cache = _KernelCache(function)
     return compiled
 
 
 def formula(function: F) -> F:
-    """Let kernels call `function`, which stays an ordinary NumPy function for everybody else."""
+    """Let kernels call `function`, which stays an ordinary NumPy function elsewhere."""
     return register_jitable(fastmath=FASTMATH, error_model="numpy", forceinline=True)(function)
 
 
 def constant(n: int) -> tuple[int, ...]:
-    """Return a tuple of n zeros, by which a kernel knows the number n when it is compiled.
+    """Return a tuple of n zeros, whose length a kernel knows at compile time.
 
-    The length of a tuple is part of its type: ``len`` of it is a constant, loops over it unroll, and branches that it
-    excludes are not compiled. Each n compiles a kernel of its own.
+    Loops over the length unroll, and branches that it excludes are not compiled. Each n compiles its own kernel.
     """
     return (0,) * n
+
+
+class _KernelCache(FunctionCache):
+    """Numba's cache of one function; files that cannot be read or written are ignored with a warning.
+
+    The files are pickles: anyone who can write into their folder can run code in this program. RuntimeError when no
+    folder is writable.
+    """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        if os.name == "posix" and os.stat(self.cache_path).st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
+            _warn(
+                f"kernel cache '{self.cache_path}' is writable by other users, who could run code in this program "
+                "(chmod o-w)"
+            )
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Return a compiled kernel, or None if there is none that can be read."""
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception as error:  # a damaged pickle raises anything
+            if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+                raise  # too many open files do not mean damage
+            _warn("cached kernels are damaged and are compiled again")
+            with suppress(OSError):
+                self.flush()  # else saving would read them again
+            return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Save a compiled kernel if possible."""
+        try:
+            super().save_overload(sig, data)
+        except Exception as error:  # a full disk, missing permissions
+            _warn(f"cannot save compiled kernels: {error}")
+
+
+@cache
+def _warn(message: str) -> None:
+    """Warn, once per process."""
+    logger.warning("%s", message)

@@ -1,7 +1,7 @@
-"""What a part has learned, as plain arrays by name, and the checks of such arrays when they come back from a file.
+"""States: what a part has learned, as arrays by name, and the checks of arrays from a file.
 
-Every part that learns has ``state()``, which returns copies, and ``from_state(...)`` or ``set_state(state)``, which
-takes them over: the part then goes on bit for bit. Nothing but arrays of numbers and dicts of them is in a state.
+Every part that learns has ``state()``, which returns copies, and ``from_state(...)`` or ``set_state(state)``; the
+restored part continues bit for bit. A state consists of arrays of numbers and of dictionaries of them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from bgsub.errors import ParameterError
 
 State: TypeAlias = "dict[str, np.ndarray | State]"
-LARGEST = 1e15  # its square, summed up over a frame, is finite in single precision, and integers up to it are exact
-FINITE = sys.float_info.max  # of what nothing is computed from, or what has another unit
-_ROUNDING = 1e-6  # of the trace of a matrix of moments, which has no negative eigenvalue but for it
+LARGEST = 1e15  # its squares, summed over a frame, are finite in float32, and integers up to it are exact
+FINITE = sys.float_info.max  # bound of numbers that only have to be finite
+_ROUNDING = 1e-6  # of the trace: negative eigenvalues of moments that rounding explains
 
 
 def array_of(
@@ -27,25 +27,10 @@ def array_of(
     low: float = -LARGEST,
     high: float = LARGEST,
 ) -> np.ndarray:
-    """Return one array of a state, copied, contiguous, and with numbers of its range only.
+    """Return a contiguous copy of an array of a state; ParameterError if it is missing or does not fit.
 
-    Parameters
-    ----------
-    state : dict
-        As `State`.
-    name : str
-        Of the array.
-    shape : tuple
-        What it must be; None for any length.
-    dtype : str
-        Its type.
-    low, high : float
-        Its range, ends included; NaN is in none. By default what single precision can square and sum up.
-
-    Raises
-    ------
-    ParameterError
-        When it is missing or is another one.
+    `shape` may contain None for any length; `low` and `high` are the range, ends included, without NaN. The default
+    range can be squared and summed in float32.
     """
     value = state.get(name)
     if not isinstance(value, np.ndarray):
@@ -60,12 +45,12 @@ def array_of(
 
 
 def numbers_of(state: State, name: str, count: int) -> list[float]:
-    """Return the `count` numbers under a name, none negative; ParameterError when they are not there."""
+    """Return `count` numbers >= 0; ParameterError if they are missing."""
     return [float(number) for number in array_of(state, name, (count,), "float64", 0, LARGEST)]
 
 
 def moment_of(state: State, name: str, size: int) -> np.ndarray:
-    """Return a matrix of moments, (size, size); ParameterError when it has a negative eigenvalue."""
+    """Return a matrix of moments, (size, size); ParameterError if it has a negative eigenvalue."""
     moment = array_of(state, name, (size, size), "float64", -(LARGEST**2), LARGEST**2)
     if not np.linalg.eigvalsh(moment)[0] >= -_ROUNDING * max(float(np.trace(moment)), 1.0):
         raise ParameterError(f"{name} must be a matrix of moments, with no negative eigenvalue")
@@ -73,7 +58,7 @@ def moment_of(state: State, name: str, size: int) -> np.ndarray:
 
 
 def part_of(state: State, name: str) -> State:
-    """Return the state of a part; ParameterError when it is missing."""
+    """Return the state of a part; ParameterError if it is missing."""
     value = state.get(name)
     if not isinstance(value, dict):
         raise ParameterError(f"the part {name} is missing")

@@ -1,4 +1,4 @@
-"""Smoothed l0-surrogates: value, influence and weight, one definition for NumPy arrays and for kernels.
+"""Smoothed l0-surrogates: value, influence and weight, defined once for NumPy arrays and kernels.
 
 Each cost of the paper is divided by its curvature at zero, so that its influence is ``psi(r) ~ r`` for small
 residuals and a step that assumes curvature one is safe. With ``q = r^2``:
@@ -134,7 +134,7 @@ _INFLUENCES = {"lp": lp_influence, "log": log_influence, "atan": atan_influence}
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A smoothed l0-surrogate with its parameters.
+    """A smoothed l0-surrogate.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ class Surrogate:
 
     @property
     def code(self) -> tuple[int, ...]:
-        """By whose length kernels know the surrogate; see `bgsub.numerics.jit.constant`."""
+        """Tuple whose length identifies the surrogate in kernels; see `bgsub.numerics.jit.constant`."""
         return constant(CODES[self.name])
 
     @classmethod
@@ -174,11 +174,11 @@ class Surrogate:
 
     @property
     def scale(self) -> float:
-        """The residual that mu stands for, in intensity units: ``sqrt(mu)``, for atan ``mu``."""
+        """The residual that mu corresponds to, in intensity units: ``sqrt(mu)``, for atan ``mu``."""
         return self.mu if self.name == "atan" else float(np.sqrt(self.mu))
 
     def at_scale(self, scale: float) -> Surrogate:
-        """Return the same surrogate with the mu whose `scale` is that given, in intensity units."""
+        """Return the surrogate with a given `scale`."""
         return replace(self, mu=scale if self.name == "atan" else scale**2)
 
     def at_mu(self, mu: float) -> Surrogate:
@@ -186,7 +186,7 @@ class Surrogate:
         return replace(self, mu=mu)
 
     def widened(self, scale: float) -> Surrogate:
-        """Return that of a scale at least as large as given: where a continuation begins that ends at this one."""
+        """Return the surrogate with at least a given `scale`, from which a continuation begins."""
         return self.at_scale(scale) if scale > self.scale else self
 
     def value(self, r: np.ndarray) -> np.ndarray:
@@ -209,7 +209,7 @@ class Surrogate:
         return np.where(small, 1.0, self.influence(safe) / safe)
 
     def _typed(self, r: np.ndarray) -> tuple[np.ndarray, np.floating, np.floating]:
-        """Return the residual, mu and p in one type: a Python float times a float32 would be rounded to float32."""
+        """Return residual, mu and p in one type, so that float64 products are not rounded to float32."""
         r = np.asarray(r)
         real = np.float32 if r.dtype == np.float32 else np.float64
         return r, real(self.mu), real(self.p)

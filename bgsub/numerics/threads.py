@@ -1,8 +1,8 @@
-"""One small pool of threads for the kernels of the whole process.
+"""One small pool of threads for the kernels of the process.
 
-Kernels release the GIL, so that plain threads run them on all cores. The caller takes part itself and asks only for
-threads that are idle: several subtractors in one process share the cores and never wait for one another. Like the
-threads of OpenCV and the BLAS, they stay for the life of the process and wait without using a core.
+Kernels release the GIL, so that plain threads run them on all cores. The caller takes part and uses only idle threads:
+several subtractors in one process share the cores and never wait for each other. The threads stay for the life of the
+process.
 """
 
 from __future__ import annotations
@@ -24,22 +24,15 @@ def cores() -> int:
 
 
 def bands_for(pixels: int, least: int, threads: int | None) -> int:
-    """Return the number of bands that are worth their while.
+    """Return the number of bands of at least `least` pixels, one per thread at most; None uses all cores.
 
-    Parameters
-    ----------
-    pixels : int
-        Pixels of the frame.
-    least : int
-        Pixels of a band below which handing it over, some 25 microseconds, costs more than it gains.
-    threads : int or None
-        Most bands; None for all cores.
+    Handing over a band takes some 25 microseconds, so smaller bands gain nothing.
     """
     return max(min(cores() if threads is None else threads, pixels // least), 1)
 
 
 class _Pool:
-    """Threads beside the caller's own, `count` of all together, started at the first use."""
+    """Up to `count` threads, the caller's included, started at the first use."""
 
     def __init__(self, count: int | None = None) -> None:
         self._lock = threading.Lock()
@@ -81,22 +74,19 @@ if hasattr(os, "register_at_fork"):
 
 
 def limit_threads(count: int) -> None:
-    """Let all kernels of this process together use `count` threads, where other processes use the other cores.
-
-    What runs already keeps what it has.
-    """
+    """Let all kernels of this process together use `count` threads; running ones keep theirs."""
     global _pool  # noqa: PLW0603 - one pool per process
     _pool = _Pool(count)
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit the BLAS to one thread inside the block; the blocks of several threads follow each other.
+    """Limit the BLAS to one thread inside the block; blocks of several threads run one after another.
 
-    The limit is one of the process. Two blocks at the same time would lift it under each other, and sums by one and
-    by two threads differ in their last digits.
+    The limit belongs to the process: one block would lift that of another, and the number of threads changes the last
+    digits of sums.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - it looks through the libraries of the process
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415 - it scans the libraries of the process
 
     with _blas_lock, threadpool_limits(limits=1, user_api="blas"):
         yield
@@ -108,11 +98,11 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
     Parameters
     ----------
     function : callable
-        Calls kernels that release the GIL; `band` numbers the calls from 0, for workspaces of their own.
+        Calls kernels that release the GIL; `band` numbers the calls from 0, for separate workspaces.
     length : int
         Length of the range.
     threads : int
-        Most bands, the caller's own thread included; fewer when others use the cores.
+        Most bands, the caller's thread included; fewer while others use the pool.
     grain : int, default 1
         Bands begin at multiples of it.
     """
@@ -130,7 +120,7 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
             function(0, cuts[1], 0)
         finally:
             for future in futures:
-                future.exception()  # waits: no band may run on after the call
+                future.exception()  # waits: no band may run after the call
         for future in futures:
             future.result()
     finally:
@@ -138,7 +128,7 @@ def in_bands(function: Callable[[int, int, int], None], length: int, threads: in
 
 
 def copied(array: np.ndarray) -> np.ndarray:
-    """Return a contiguous copy of an array, by as many threads as are idle: one alone waits for memory."""
+    """Return a contiguous copy of an array, made by all idle threads: one thread would wait for memory."""
     out = np.empty(array.shape, array.dtype)
     axis = int(np.argmax(array.shape)) if array.ndim else 0
     target, source = np.atleast_1d(out).swapaxes(0, axis), np.atleast_1d(array).swapaxes(0, axis)

@@ -68,7 +68,7 @@ class BasisHalf(Problem):
     Notes
     -----
     Every accepted step replaces L by P L, so L lies in the subspace, only the first term of the gradient is left (see
-    `bgsub.numerics.grassmann.riemannian_gradient`), and the derivative along B is ``<-(I - U U') psi Y', B>``.
+    paper, section 4.2), and the derivative along B is ``<-(I - U U') psi Y', B>``.
 
     The metric is scaled by ``(Y Y')^-1``. With curvature one at zero, ``Y Y'`` bounds the Hessian, so a step length of
     one is natural for any unit and any distribution of energy over the components.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bgsub.numerics.pages import sparse_zeros
+from bgsub.numerics.arrays import lazy_zeros
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import copied, in_bands
 from bgsub.scene import _sample_memory_kernels
@@ -50,7 +50,7 @@ class SampleMemory:
     def __init__(self, shape: tuple[int, int], channels: int, bands: int) -> None:
         self._bands, self._shape = bands, shape
         self.share = np.full(shape, round(_PRIOR * _FULL), np.uint8)
-        self.samples = sparse_zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
+        self.samples = lazy_zeros((shape[0] * shape[1], channels, _SAMPLES), np.int8)
         self._frame = 0
 
     def clear(
@@ -106,7 +106,7 @@ class SampleMemory:
         self.share = array_of(state, "share", self._shape, "uint8")
         used = np.unpackbits(array_of(state, "used", (-(-pixels // 8),), "uint8"), count=pixels).view(bool)
         saved = array_of(state, "samples", (int(np.count_nonzero(used)), *sample), "int8")
-        self.samples = sparse_zeros(self.samples.shape, saved.dtype)
+        self.samples = lazy_zeros(self.samples.shape, saved.dtype)
         self.samples[used] = saved
         self._frame = max(int(numbers_of(state, "frame", 1)[0]), 0)
 

@@ -94,4 +94,4 @@ def test_a_folder_that_anybody_may_write_into_is_told_of(run, tmp_path):
     works, _, said = run()
     assert works
     assert len(said) == 1
-    assert f"anybody may write into '{folder}'" in said[0]
+    assert f"kernel cache '{folder}' is writable by other users" in said[0]

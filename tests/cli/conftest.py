@@ -16,7 +16,7 @@ from video_fakes import write_images, write_video
 from bgsub._opencv import cv2
 from bgsub.cli import invoke
 from bgsub.jobs.job import Statistics
-from bgsub.numerics.compilation_progress import logger as kernel_logger
+from bgsub.numerics.compilation import logger as kernel_logger
 
 _PACE = re.compile(r" in \d+\.\d s(, \d+\.\d of them for kernels)? \(\d+ frames/s\)")
 

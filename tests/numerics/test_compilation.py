@@ -1,4 +1,4 @@
-"""What is known of kernels that are being compiled: how many, how long somebody has waited, the lines of the log."""
+"""Progress of the compilation of kernels, waiting time, and the lines of the log."""
 
 from __future__ import annotations
 
@@ -6,27 +6,33 @@ import logging
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
 from numba.core import event
 from numba.core.compiler_lock import global_compiler_lock
 
-import bgsub.numerics.jit  # noqa: F401 - it begins to count
-from bgsub.numerics import compilation, compilation_progress
-from bgsub.numerics.compilation import Progress, listening, planned, progress, waited, waiting, working_time
-from bgsub.numerics.compilation_progress import CompilationLog
+import bgsub.numerics.jit  # noqa: F401 - it starts counting
+from bgsub.numerics import compilation
+from bgsub.numerics.compilation import (
+    CompilationLog,
+    Progress,
+    listening,
+    planned,
+    progress,
+    waited,
+    waiting,
+    working_time,
+)
 
 
 @pytest.fixture
 def now(monkeypatch):
-    """A clock that the test turns, and nothing compiled yet."""
+    """A clock that the test sets, and no kernel compiled yet."""
     now = [100.0]
-    clock = SimpleNamespace(perf_counter=lambda: now[0], monotonic=lambda: now[0])
     monkeypatch.setattr(compilation, "_compilations", compilation._Compilations())
-    monkeypatch.setattr(compilation, "time", clock)
-    monkeypatch.setattr(compilation_progress, "time", clock)
+    monkeypatch.setattr(compilation, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     return now
 
 
@@ -37,12 +43,7 @@ def compiling(module="bgsub.tracking._kernels"):
         yield
 
 
-def test_progress_in_words():
-    assert str(Progress(31, 62)) == "compiling kernels 31 of 62"
-    assert [Progress(done, 62).is_complete for done in (0, 61, 62)] == [False, False, True]
-
-
-def test_kernels_are_counted_until_no_more_come(now, monkeypatch):
+def test_kernels_are_counted_until_no_more_follow(now, monkeypatch):
     monkeypatch.setattr(compilation, "_SETTLED", 0.0)
     heard, settled = [], threading.Event()
 
@@ -53,24 +54,21 @@ def test_kernels_are_counted_until_no_more_come(now, monkeypatch):
 
     assert progress() == Progress(0, 0)
     with listening(listener):
-        with compiling(), compiling():  # a kernel for a kernel is part of it
+        with compiling(), compiling():  # a nested kernel is not counted
             assert not progress().is_complete
         assert settled.wait(30)
     assert [of.done for of in heard] == [0, 1, 1]
     assert progress() == Progress(1, 1)
     with compiling():
         pass
-    assert len(heard) == 3  # nobody listens any more
+    assert len(heard) == 3  # the listener is gone
 
 
-def test_functions_of_others_are_not_counted(now):
+def test_the_clock_stops_while_a_kernel_is_compiled_and_not_for_other_locks(now):
     with compiling("scipy.x"):
         assert progress().is_complete
-    assert progress() == Progress(0, 0)
-
-
-def test_a_clock_that_stands_still_while_kernels_are_waited_for(now):
-    now[0] += 3
+    with global_compiler_lock:
+        now[0] += 3
     assert (waited(), working_time()) == (0, 103)
     with compiling():
         now[0] += 4
@@ -79,13 +77,7 @@ def test_a_clock_that_stands_still_while_kernels_are_waited_for(now):
     assert (waited(), working_time()) == (4, 104)
 
 
-def test_who_finds_a_kernel_has_not_waited(now):
-    with global_compiler_lock:
-        now[0] += 4
-    assert waited() == 0
-
-
-def test_who_loads_kernels_beside_the_stream_does_not_wait_until_the_stream_needs_one(now, monkeypatch):
+def test_the_kernel_loader_does_not_wait_until_the_stream_needs_a_kernel(now, monkeypatch):
     loading, needed, going = threading.Event(), threading.Event(), threading.Event()
     plain = compilation._compilations.wait
     monkeypatch.setattr(compilation._compilations, "wait", lambda step: [plain(step), needed.set()])
@@ -116,28 +108,20 @@ def test_who_loads_kernels_beside_the_stream_does_not_wait_until_the_stream_need
     assert (waited(), progress().done) == (5, 1)
 
 
-def test_planned_kernels_are_told_one_by_one(now):
+def test_planned_kernels_are_reported_one_by_one_and_complete_after_a_failure(now):
     heard = []
     with listening(heard.append), planned(3) as tell:
         tell()
         tell()
         assert progress() == Progress(2, 3)
-    # nothing more comes, whatever became of the third
     assert heard == [Progress(0, 3), Progress(1, 3), Progress(2, 3), Progress(2, 2)]
-    assert progress() == Progress(2, 2)
-    with planned(5):
+    with suppress(MemoryError), planned(5):
         assert progress() == Progress(0, 5)
-
-
-def test_the_end_of_a_plan_is_told_though_it_fails(now):
-    heard = []
-    with listening(heard.append), pytest.raises(MemoryError), planned(3):
         raise MemoryError
-    assert heard == [Progress(0, 3), Progress(0, 0)]
     assert progress().is_complete
 
 
-def test_two_plans_are_one_until_both_have_ended(now):
+def test_two_plans_count_together_until_both_end(now):
     with planned(3) as first:
         first()
         with planned(2) as second:
@@ -149,7 +133,7 @@ def test_two_plans_are_one_until_both_have_ended(now):
     assert progress() == Progress(3, 3)
 
 
-def test_threads_that_wait_at_the_same_time_count_once(now):
+def test_simultaneous_waits_count_once(now):
     waits, enough = threading.Event(), threading.Event()
 
     def wait():
@@ -159,23 +143,23 @@ def test_threads_that_wait_at_the_same_time_count_once(now):
 
     other = threading.Thread(target=wait)
     with planned(3):
-        now[0] += 1  # nobody waits
+        now[0] += 1
         other.start()
         assert waits.wait(30)
-        now[0] += 2  # one
+        now[0] += 2
         with waiting():
-            now[0] += 3  # both
+            now[0] += 3
             enough.set()
             other.join()
-            now[0] += 4  # the other one
+            now[0] += 4
         now[0] += 5
     assert (waited(), working_time()) == (9, 106)
-    with waiting():  # for nothing that compiles
+    with waiting():  # while nothing is compiled
         now[0] += 6
     assert waited() == 9
 
 
-def test_the_lines_of_the_log(now, caplog):
+def test_log_lines(now, caplog):
     log = CompilationLog()
     with caplog.at_level(logging.INFO, "bgsub"):
         for seconds, done in ((0, 2), (5, 20), (4.9, 30), (0.1, 31), (9, 60), (22.2, 62), (1, 62)):
@@ -193,13 +177,14 @@ def test_the_lines_of_the_log(now, caplog):
         "compiling kernels 62 of 63, once per installation",
         "1 kernel compiled in 0.0 s",
         "compiling kernels 0 of 49, once per installation",
-        "another process was done in 2.0 s",
+        "another process compiled the kernels in 2.0 s",
     ]
 
 
 @pytest.mark.large
-def test_the_log_is_told_of_a_real_kernel_and_import_is_light(tmp_path):
-    """In a process of its own, in which nothing is compiled yet; a program that configures logging sees the lines."""
+@pytest.mark.slow
+def test_a_real_kernel_is_logged_and_the_import_is_light():
+    """In a separate process, in which nothing is compiled yet."""
     code = (
         "import logging, sys, bgsub.numerics.compilation as c; print('numba' in sys.modules)\n"
         "logging.basicConfig(level=logging.INFO, format='%(name)s %(message)s')\n"

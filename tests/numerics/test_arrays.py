@@ -1,17 +1,17 @@
-"""Arrays of which little is used take memory where they are written."""
+"""`lazy_zeros` takes memory only where it is written."""
 
 import sys
 
 import numpy as np
 import pytest
 
-from bgsub.numerics.pages import sparse_zeros
+from bgsub.numerics.arrays import lazy_zeros
 from bgsub.scene.sample_memory import SampleMemory
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1,), (5, 3, 16)])
-def test_they_are_zeros_that_can_be_written(shape):
-    array = sparse_zeros(shape, np.int8)
+def test_lazy_zeros_are_writable(shape):
+    array = lazy_zeros(shape, np.int8)
     assert array.shape == shape
     assert not array.any()
     array[...] = 7
@@ -26,14 +26,14 @@ def resident():
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_one_entry_takes_one_page():
-    array = sparse_zeros((1 << 26,), np.uint8)
+    array = lazy_zeros((1 << 26,), np.uint8)
     before = resident()
     array[:: 1 << 20] = 1  # 64 entries, each of them in another MiB
     assert 64 <= resident() - before < 256
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_a_memory_that_comes_back_from_a_file_takes_no_more():
+def test_a_restored_sample_memory_takes_no_more_memory():
     first, second = (SampleMemory((1024, 1024), 3, 1) for _ in range(2))
     first.samples[:: 1 << 14] = 1
     state = first.state()
