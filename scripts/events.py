@@ -22,7 +22,7 @@ from bgsub import BackgroundSubtractor, synthetic
 from bgsub.errors import BgsubError
 from bgsub.events import ObjectLinker
 from bgsub.events.event import ObjectInFrame
-from bgsub.jobs.frame_rate import frames_per_second
+from bgsub.jobs.simple import frames_per_second
 from bgsub.video.sources.base import Frame
 from bgsub.video.sources.opening import open_source
 

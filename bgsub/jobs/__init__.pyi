@@ -1,9 +1,9 @@
 from .controls import Controls as Controls
 from .job import Job as Job
 from .job import JobResult as JobResult
+from .job import Summary as Summary
 from .pipeline import Pipeline as Pipeline
 from .pipeline import Subtractor as Subtractor
 from .run import run_job as run_job
 from .simple import process_video as process_video
 from .simple import separate as separate
-from .summary import Summary as Summary

@@ -1,4 +1,4 @@
-"""Checkpoints of a running pipeline: what they hold, when they are made, and how a source goes on after one."""
+"""Checkpoints of a running pipeline, and how sources and sinks continue at one."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from bgsub._version import __version__
 from bgsub.errors import BgsubError, OutputError, SinkError, SourceError
+from bgsub.jobs.job import Statistics
 from bgsub.numerics.state import State
 from bgsub.separation import Separation
 from bgsub.storage import array_file
@@ -26,6 +27,9 @@ from bgsub.video.timecode import Timecode
 Snapshot = tuple[dict[str, Any], State]
 """The state of a subtractor, see `BackgroundSubtractor.snapshot`."""
 
+FOLDER, FILE = ".resume", "state"
+START_ANEW = "--overwrite starts anew"
+
 _KIND = array_file.Kind("checkpoint", 7)
 _TYPES = {
     **dict.fromkeys(("version", "started"), str),
@@ -37,27 +41,17 @@ _TYPES = {
 _LARGEST_SHARE = 0.05  # of the time that checkpoints may take
 
 
-class Progress(Protocol):
-    """What counts frames and goes on counting, such as `bgsub.jobs.job.Statistics`."""
-
-    def state(self) -> dict[str, Any]:
-        """Return what `set_state` needs, in types that JSON knows."""
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go on from there."""
-
-
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a run stands between two frames."""
+    """The state of a run between two frames."""
 
-    identity: dict[str, Any]  # what the run is of, see `bgsub.jobs.identity.JobIdentity.as_dict`
-    version: str = __version__  # of bgsub, that made it
-    started: str = ""  # when the first run began, in ISO format: names of outputs may tell
+    identity: dict[str, Any]  # of the job, see `JobIdentity.as_dict`
+    version: str = __version__  # of bgsub that made it
+    started: str = ""  # start of the first run, in ISO format, for the names of outputs
     frames: int = 0  # written
     index: int = -1  # `Frame.index` of the last of them; -1 before the first
     skipped: int = 0  # frames before it that could not be read
-    sinks: list[dict[str, Any]] | None = None  # what they need for `Sink.resume`, in their order
+    sinks: list[dict[str, Any]] | None = None  # states for `Sink.resume`, in the order of the sinks
     progress: dict[str, Any] | None = None  # state of the statistics
     model: Snapshot | None = None  # the subtractor; None before the first frame
 
@@ -67,7 +61,7 @@ class Checkpoint:
         return replace(self, frames=0, index=-1, skipped=0, sinks=None, progress=None, model=None)
 
     def write(self, path: Path) -> None:
-        """Write it to a file, whole or not at all; OutputError when that cannot be done."""
+        """Write the checkpoint to a file, whole or not at all; OutputError if it cannot be written."""
         header, state = self.model or ({}, {})
         run = {name: value for name, value in vars(self).items() if name != "model"}
         try:
@@ -90,16 +84,10 @@ class Checkpoint:
         return found
 
 
-def remove(path: Path) -> None:
-    """Remove the checkpoint at `path`, if there is one, and what a killed process left of another."""
-    for file in (path, partial_name(path)):
-        unlink(file)
-
-
-def safe_frames(path: Path) -> int:
-    """Return after how many frames the checkpoint at `path` is; 0 where there is none."""
+def saved_frames(output: Path) -> int:
+    """Return the frames before the checkpoint in an output folder; 0 without a checkpoint."""
     try:
-        return int(array_file.read_header(path, _KIND)["run"]["frames"])
+        return int(array_file.read_header(output / FOLDER / FILE, _KIND)["run"]["frames"])
     except (SourceError, KeyError, TypeError, ValueError):
         return 0
 
@@ -108,85 +96,77 @@ class Checkpoints:
     """Makes a checkpoint every few seconds, and one after the last frame of a run that the user stops.
 
     The tracking thread copies the subtractor's state after a frame; the writing thread stores it together with the
-    states of the sinks once they have that frame as well. One file is kept, always a whole one.
+    states of the sinks once they have that frame as well. Only the newest checkpoint is kept.
 
     Parameters
     ----------
     path : Path
         The file.
     start : Checkpoint
-        What to go on from; that of frame 0 for a new run.
+        The checkpoint to continue; that of frame 0 for a new run.
     seconds : float
-        Least time between two checkpoints; 0 makes one after each frame, otherwise those of huge frames, which take
-        long, come less often.
-    take : callable
-        Returns the state of the subtractor as it is now, `BackgroundSubtractor.snapshot`.
+        Least time between two checkpoints; 0 makes one after each frame. Otherwise slow checkpoints are made less
+        often.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        start: Checkpoint,
-        *,
-        seconds: float = 15.0,
-        take: Callable[[Any], Snapshot] = lambda subtractor: subtractor.snapshot(),
-    ) -> None:
+    def __init__(self, path: Path, start: Checkpoint, *, seconds: float = 15.0) -> None:
         self.path = path
         self.start = start
-        self._seconds, self._take = seconds, take
-        self._progress: Progress | None = None
-        self._after: _After | None = None
-        self._skipped = deque([(start.frames, start.skipped)])  # after how many frames how many had been skipped
+        self._seconds = seconds
+        self._statistics: Statistics | None = None
+        self._rest: _Rest | None = None
+        self._skipped = deque([(start.frames, start.skipped)])  # frames, and how many had been skipped by then
         self._time, self._taking, self._storing = time.monotonic(), 0.0, 0.0
 
     def begin(self) -> None:
-        """Write the start down, before the first frame of a new run; OutputError when that cannot be done."""
+        """Write the start, before the first frame of a new run; OutputError if that fails."""
         try:
             make_folder(self.path.parent)
         except OSError as error:
             raise OutputError(f"'{self.path.parent}' cannot be made: {error.strerror or error}") from None
         self.start.write(self.path)
 
-    def give_up(self) -> None:
-        """Have a later run begin anew: the outputs are about to be finished, and are not the whole."""
+    def restart_later(self) -> None:
+        """Make a later run start anew, before incomplete outputs are finished."""
         self.start.beginning.write(self.path)
 
     def remove(self) -> None:
-        """Remove the file and its folder: the run has come to its end."""
-        remove(self.path)
+        """Remove the file, and its folder if that is empty, at the end of the run."""
+        for file in (self.path, partial_name(self.path)):
+            unlink(file)
         with contextlib.suppress(OSError):
             self.path.parent.rmdir()
             sync_folder(self.path.parent.parent)
 
     def resume(self, sinks: Sequence[Sink], is_finished: Callable[[Sink], bool] = lambda _sink: False) -> list[Sink]:
-        """Let the sinks go on where the start is, before the first frame.
+        """Make the sinks continue at the start, before the first frame.
 
         Parameters
         ----------
         sinks : sequence of Sink
             New ones, in the order of the run before.
         is_finished : callable
-            Says of a sink that cannot go on whether its output is there already: whole, and of this run.
+            Returns whether the output of a sink that cannot continue is there already, whole and of this run.
 
         Returns
         -------
         list of Sink
-            They, with idle ones in the place of those that are finished.
+            The sinks, with idle ones in place of finished ones.
 
         Raises
         ------
         SinkError
-            If a sink cannot be continued at all, or what it had written is gone.
+            If a sink does not support this, or its unfinished output is gone.
         SourceError
-            If the state of a sink is none.
+            If the state of a sink is damaged.
         """
         if not self.start.frames:
             for sink in sinks:
                 sink.resume({})
-                sink.checkpoint()  # what cannot be continued shows now, not after some time
+                sink.checkpoint()  # a sink that cannot make checkpoints fails now, not after some time
             return list(sinks)
         ready: list[Sink] = []
-        with self.going_on():
+        with self.damage_reported():
             for sink, state in zip(sinks, self.start.sinks or [], strict=True):
                 try:
                     sink.resume(state)
@@ -198,84 +178,75 @@ class Checkpoints:
                     ready.append(_FinishedSink(sink, state))
         return ready
 
-    def follow(self, progress: Progress) -> None:
-        """Let `progress` go on where the start is, and keep its state from now on; SourceError if that is none."""
+    def follow(self, statistics: Statistics) -> None:
+        """Set `statistics` to the start and store their state from now on; SourceError if it is damaged."""
         if self.start.progress is not None:
-            with self.going_on():
-                progress.set_state(self.start.progress)
-        self._progress = progress
+            with self.damage_reported():
+                statistics.set_state(self.start.progress)
+        self._statistics = statistics
 
     @contextlib.contextmanager
-    def going_on(self) -> Iterator[None]:
-        """Turn what the block cannot make sense of, where it goes on from a checkpoint, into SourceError.
-
-        States come back as they were written: what a part of the run finds in its own may show frames later.
-        """
+    def damage_reported(self) -> Iterator[None]:
+        """Turn exceptions that a damaged state causes, maybe frames later, into SourceError."""
         try:
             yield
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, zlib.error) as error:
             if not self.start.frames or isinstance(error, BgsubError):
                 raise
-            what = f"{type(error).__name__}: {error}"
-            raise SourceError(
-                f"no run can go on from the checkpoint '{self.path}' ({what}); --overwrite starts anew"
-            ) from error
+            cause = f"{type(error).__name__}: {error}"
+            raise SourceError(f"no run can go on from the checkpoint '{self.path}' ({cause}); {START_ANEW}") from error
 
     def remaining(self, source: FrameSource) -> Iterator[Frame]:
         """Yield the frames of a source after the start, in the reading thread."""
         count = self.start.frames
-        after = self._after = _After(source, self.start.index) if count else None
-        for frame in source.alike(source if after is None else source.take(after)):
+        rest = self._rest = _Rest(source, self.start.index) if count else None
+        for frame in source.alike(source if rest is None else source.take(rest)):
             count += 1
             if (skipped := self.skipped(source)) != self._skipped[-1][1]:
                 self._skipped.append((count, skipped))
             yield frame
-        if after is not None and after.seen is not None and after.seen < self.start.index:
+        if rest is not None and rest.seen is not None and rest.seen < self.start.index:
             raise SourceError(f"{source.name} ends before frame {self.start.index}, up to which it was read before")
 
     def skipped(self, source: FrameSource) -> int:
         """Return how many frames of a source could not be read so far, from its beginning on."""
-        return self.start.skipped + source.skipped - (0 if self._after is None else self._after.skipped)
+        return self.start.skipped + source.skipped - (0 if self._rest is None else self._rest.skipped)
 
     def snapshot(self, subtractor: Any) -> Snapshot | None:
-        """Return the subtractor after one more frame, in the tracking thread, if a checkpoint is due; else None."""
-        if not self._is_due():
-            return None
-        return self.take(subtractor)
+        """Return the state of the subtractor if a checkpoint is due, in the tracking thread; else None."""
+        return self.take(subtractor) if self._is_due() else None
 
     def take(self, subtractor: Any) -> Snapshot:
-        """Return the subtractor as it is, which no other thread may change meanwhile."""
+        """Return the state of the subtractor, which no other thread may change meanwhile."""
         self._time = time.monotonic()
-        snapshot = self._take(subtractor)
+        snapshot: Snapshot = subtractor.snapshot()
         self._taking = time.monotonic() - self._time
         return snapshot
 
     def _is_due(self) -> bool:
-        return time.monotonic() - self._time >= self._interval()
-
-    def _interval(self) -> float:
-        return max(self._seconds, (self._taking + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
+        interval = max(self._seconds, (self._taking + self._storing) / _LARGEST_SHARE) if self._seconds else 0.0
+        return time.monotonic() - self._time >= interval
 
     def store(self, model: Snapshot, frame: Frame, count: int, sinks: Sequence[Sink]) -> None:
-        """Keep the state after a frame, the `count`-th one, that all sinks have, in the writing thread.
+        """Write the state after a frame, the `count`-th one, that all sinks have, in the writing thread.
 
         Raises
         ------
         SinkError
-            When a sink cannot make its output safe, or the file cannot be written.
+            When a sink cannot sync its output, or the file cannot be written.
         """
         begin = time.monotonic()
         states = [sink.checkpoint() for sink in sinks]
-        progress = None if self._progress is None else self._progress.state()
+        progress = None if self._statistics is None else self._statistics.state()
         while len(self._skipped) > 1 and self._skipped[1][0] <= count:
             self._skipped.popleft()
-        stand = replace(self.start, frames=count, index=frame.index, skipped=self._skipped[0][1])
-        replace(stand, sinks=states, progress=progress, model=model).write(self.path)
+        now = replace(self.start, frames=count, index=frame.index, skipped=self._skipped[0][1])
+        replace(now, sinks=states, progress=progress, model=model).write(self.path)
         self._storing = time.monotonic() - begin
 
 
 class _FinishedSink(Sink):
-    """Stands for a sink that had finished its output when the run was killed while others had not."""
+    """Replaces a sink that had finished its output when the run was killed while others had not."""
 
     def __init__(self, sink: Sink, state: dict[str, Any]) -> None:
         self.path, self.paths = getattr(sink, "path", None), getattr(sink, "paths", None)
@@ -294,8 +265,8 @@ class _FinishedSink(Sink):
         pass
 
 
-class _After(Part):
-    """The frames after one of a source, none of which is converted in vain."""
+class _Rest(Part):
+    """The frames of a source after one of them; the frames before are not converted."""
 
     def __init__(self, source: FrameSource, index: int) -> None:
         super().__init__(Selection(start=Timecode(frame=index + 1)), source.name)

@@ -1,21 +1,22 @@
-"""The live state of a run: the commands that reach it from a window, a browser or another thread, and its numbers."""
+"""The live state of a run: commands from a window, a browser or another thread, and live statistics."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bgsub.errors import ParameterError
-from bgsub.jobs.statistics import LiveStatistics
 from bgsub.numerics import compilation
 from bgsub.parameters import SUBTRACTOR, check_live
 
 if TYPE_CHECKING:
+    from bgsub.separation import Separation
     from bgsub.video.sources.base import Frame
 
 logger = logging.getLogger("bgsub")
@@ -24,20 +25,23 @@ LIVE_VIEWS = (
     "panel", "input", "mask", "overlay", "contours", "foreground", "background", "residual", "cutout", "probability",
     "boxes",
 )  # fmt: skip
-"""What a window or a browser can show; the first ten in the order of the keys 1 to 9 and 0."""
+"""Views of a window or a browser; the first ten in the order of the keys 1 to 9 and 0."""
 
-_NOTICE_SHOWN = 4.0  # seconds
+_NOTICE_SECONDS = 4.0
+_EVENT_SECONDS = 3.0  # an event lasts one frame, too short to be read
+_WINDOW = 2.0  # seconds over which rate and delay are averaged
+_SILENT = 1.5  # seconds without a frame after which one is late, and twice the usual interval
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A parameter with a slider of its own: multiples of `step` from `low` to `high`."""
+    """A parameter with a slider: multiples of `step` from `low` to `high`."""
 
     name: str
-    low: float  # ends of the slider; the parameter itself may lie beyond them
+    low: float  # ends of the slider; the range of the parameter may be wider
     high: float
     step: float
-    keys: str  # for less and for more
+    keys: str  # to decrease and to increase it
 
     @property
     def positions(self) -> int:
@@ -45,7 +49,7 @@ class Setting:
         return round(self.high / self.step)
 
     def position(self, value: float) -> int:
-        """Return the position that is nearest to a value."""
+        """Return the position nearest to a value."""
         return min(max(round(value / self.step), 0), self.positions)
 
     def value(self, position: int) -> float:
@@ -58,7 +62,123 @@ SETTINGS = (
     Setting("noise_factor", 0, 10, 0.25, "[]"),
     Setting("min_area", 0, 0.01, 0.0001, "<>"),
 )
-"""The parameters that have sliders: what counts as foreground, how noise is told from it, and its least size."""
+"""The parameters with sliders."""
+
+
+class LiveStatistics:
+    """Rate, delay, drops and foreground of a run, for any thread.
+
+    Parameters
+    ----------
+    clock : callable
+        A monotonic clock in seconds, the same as that of `Frame.received`.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._begin = clock()
+        self._previewed: float | None = None  # time of the newest frame that was shown before its separation
+        self._waited = compilation.waited()
+        self._times: deque[tuple[float, float | None]] = deque()  # of the latest frames, with their delay
+        self._frames = self._dropped = 0
+        self._newest: tuple[Frame, Separation] | None = None
+        self._share: float | None = None
+        self._event: tuple[str, float] | None = None
+
+    def update(self, frame: Frame, separation: Separation, dropped: int = 0) -> None:
+        """Add a frame at the moment when it goes to the outputs; `dropped` is the number of frames dropped so far."""
+        now = self._clock()
+        received = getattr(frame, "received", None)
+        with self._lock:
+            if (waited := compilation.waited()) > self._waited:  # the wait for kernels is no part of the rate
+                self._waited = waited
+                self._times.clear()
+            self._frames += 1
+            self._previewed = None
+            self._dropped = dropped
+            self._newest, self._share = (frame, separation), None
+            if separation.event is not None:
+                self._event = separation.event, now
+            self._times.append((now, None if received is None else now - received))
+            while now - self._times[0][0] > _WINDOW and len(self._times) > 2:
+                self._times.popleft()
+
+    def note_preview(self) -> None:
+        """Add a frame that is shown before its separation, because that takes long."""
+        with self._lock:
+            self._previewed = self._clock()
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the newest frame is shown without its separation."""
+        return self._previewed is not None
+
+    @property
+    def newest(self) -> tuple[Frame, Separation] | None:
+        """The newest frame and its separation, None before the first."""
+        with self._lock:
+            return self._newest
+
+    @property
+    def silence(self) -> float:
+        """Seconds since the newest frame, or since the beginning."""
+        with self._lock:
+            seen = self._last_seen()
+            return self._clock() - (self._begin if seen is None else seen)
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the first frame, or the next one, is late."""
+        with self._lock:
+            seen = self._last_seen()
+            return seen is None or self._clock() - seen > max(_SILENT, 2 * self._interval())
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all numbers, in types that JSON knows.
+
+        Returns
+        -------
+        dict
+            ``frames``, ``dropped``, ``frames_per_second``, ``latency_ms`` (from the arrival of a frame to its output;
+            None where the source does not say), ``foreground`` (share of the newest frame), ``width``, ``height``,
+            ``phase``, ``event`` (of the last seconds, or None), ``frame`` (name of the newest).
+        """
+        with self._lock:
+            now = self._clock()
+            frame, separation = self._newest or (None, None)
+            if separation is not None and self._share is None:
+                self._share = separation.share
+            recent = self._event is not None and now - self._event[1] < _EVENT_SECONDS
+            delays = [delay for _, delay in self._times if delay is not None]
+            return {
+                "frames": self._frames,
+                "dropped": self._dropped,
+                "frames_per_second": round(self._fps(now - (compilation.waited() - self._waited)), 2),
+                "latency_ms": round(1000 * sum(delays) / len(delays), 1) if delays else None,
+                "foreground": 0.0 if self._share is None else round(self._share, 6),
+                "width": 0 if separation is None else separation.mask.shape[1],
+                "height": 0 if separation is None else separation.mask.shape[0],
+                "phase": "start" if separation is None else separation.phase,
+                "event": self._event[0] if recent and self._event else None,
+                "frame": "" if frame is None else frame.name,
+            }
+
+    def _last_seen(self) -> float | None:
+        """Return when a frame came last, separated or not."""
+        separated = self._times[-1][0] if self._times else None
+        return separated if self._previewed is None else self._previewed
+
+    def _interval(self) -> float:
+        """Return the mean seconds between two of the last frames; 0 without any."""
+        return (self._times[-1][0] - self._times[0][0]) / (len(self._times) - 1) if len(self._times) > 1 else 0.0
+
+    def _fps(self, now: float) -> float:
+        if len(self._times) < 2:
+            return 0.0
+        # The rate of a silent camera decreases to 0.
+        span = max(self._times[-1][0], now - max(1.0, self._interval())) - self._times[0][0]
+        return (len(self._times) - 1) / span if span > 0 else 0.0
 
 
 class Controls:
@@ -67,11 +187,11 @@ class Controls:
     Parameters
     ----------
     view : str
-        View that is shown first, one of `bgsub.video.VIEWS`.
+        First view to show, one of `bgsub.video.VIEWS`.
     parameters : mapping, optional
-        Parameters of the subtractor, those of `BackgroundSubtractor.get_params`; by default the defaults.
+        Parameters of the subtractor, see `BackgroundSubtractor.get_params`; by default the defaults.
     boxes : bool
-        Whether every view shows what was found, at first.
+        Whether every view shows the objects at first.
 
     Examples
     --------
@@ -84,11 +204,11 @@ class Controls:
     """
 
     def __init__(self, view: str = "panel", parameters: Mapping[str, Any] | None = None, boxes: bool = False) -> None:
-        self.frozen = False  # the model learns nothing
-        self.paused = False  # the run stands still; frames of a camera are dropped meanwhile
-        self.boxes = boxes  # what was found is drawn onto every view
+        self.frozen = False  # the model does not learn
+        self.paused = False  # the run waits; frames of a camera are dropped meanwhile
+        self.boxes = boxes  # objects are drawn onto every view
         self.show_help, self.show_statistics = False, True  # over the picture in a window
-        self.statistics = LiveStatistics()  # kept up to date by the pipeline
+        self.statistics = LiveStatistics()  # updated by the pipeline
         self.view = view
         self._lock = threading.Lock()
         self._quit, self._quit_by = threading.Event(), ""
@@ -98,35 +218,35 @@ class Controls:
         self._parameters = {**defaults, **(parameters or {})}
         self._changes: dict[str, Any] = {}
         self._notice = ("", 0.0)
-        self.on_snapshot: Callable[[Frame, Path], None] | None = None  # told of each one that was stored
+        self.on_snapshot: Callable[[Frame, Path], None] | None = None  # called with each stored snapshot
 
     # -- commands ------------------------------------------------------------------------------------------------
 
     def quit(self, by: str = "user") -> None:
-        """End the run after the frame at hand, on behalf of the "user" or a signal; its outputs are finished."""
+        """End the run after the current frame and finish its outputs; `by` is "user" or the name of a signal."""
         self._quit_by = self._quit_by or by
         self._quit.set()
 
     @property
     def quitting(self) -> bool:
-        """Whether the end of the run has been asked for."""
+        """Whether `quit` was called."""
         return self._quit.is_set()
 
     @property
     def quit_by(self) -> str:
-        """Who has asked for the end of the run, see `quit`; empty while nobody has."""
+        """The `by` of the first `quit`; empty before."""
         return self._quit_by
 
     def wait(self, seconds: float) -> bool:
-        """Wait for some time, or until the end of the run is asked for; return whether it is."""
+        """Wait for some time, or until `quit` is called; return whether it was."""
         return self._quit.wait(seconds)
 
     def reset(self) -> None:
-        """Start the model anew with the next frame."""
+        """Restart the model with the next frame."""
         self._reset.set()
 
     def toggle(self, switch: str) -> bool:
-        """Turn a switch and return how it stands now.
+        """Turn a switch and return its new state.
 
         Parameters
         ----------
@@ -138,7 +258,7 @@ class Controls:
             return now
 
     def take_learning_rate(self) -> float:
-        """Return the learning rate of the next frame and forget a reset: 1 reset, 0 frozen, -1 otherwise."""
+        """Return the learning rate of the next frame and clear a reset: 1 reset, 0 frozen, -1 otherwise."""
         if self._reset.is_set():
             self._reset.clear()
             return 1.0
@@ -146,7 +266,7 @@ class Controls:
 
     @property
     def view(self) -> str:
-        """What is shown, one of `bgsub.video.VIEWS`."""
+        """The view to show, one of `bgsub.video.VIEWS`."""
         return self._view
 
     @view.setter
@@ -156,20 +276,20 @@ class Controls:
         self._view = name
 
     def request_snapshot(self) -> None:
-        """Ask for the picture at hand to be stored."""
+        """Request to store the current picture."""
         self._snapshot.set()
 
     def take_snapshot_request(self) -> bool:
-        """Return whether a snapshot was asked for, and forget it."""
-        asked = self._snapshot.is_set()
+        """Return whether a snapshot was requested, and clear the request."""
+        requested = self._snapshot.is_set()
         self._snapshot.clear()
-        return asked
+        return requested
 
     # -- parameters ----------------------------------------------------------------------------------------------
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of the subtractor as they are, or will be with the next frame."""
+        """The parameters of the subtractor from the next frame on."""
         with self._lock:
             return dict(self._parameters)
 
@@ -179,7 +299,7 @@ class Controls:
         Raises
         ------
         ParameterError
-            For a parameter that is fixed while it runs, and for a value outside its range.
+            For a parameter that is fixed while the run goes on, and for a value outside its range.
         """
         checked = check_live(parameters)
         with self._lock:
@@ -187,17 +307,17 @@ class Controls:
             self._changes.update(checked)
 
     def follow(self, parameters: Mapping[str, Any]) -> None:
-        """Take over the parameters that a subtractor begins with, those of `BackgroundSubtractor.get_params`."""
+        """Set the parameters with which a subtractor begins, see `BackgroundSubtractor.get_params`."""
         with self._lock:
             self._parameters = {**parameters, **self._changes}
 
     def nudge(self, setting: Setting, steps: int) -> None:
-        """Move a parameter that has a slider by some of its steps."""
+        """Move a slider by some of its steps."""
         value = self.parameters[setting.name]
         self.tune(**{setting.name: setting.value(setting.position(value + steps * setting.step))})
 
     def tune_subtractor(self, subtractor: Any) -> None:
-        """Hand the changes that have come in to the subtractor; for the thread that separates, between two frames."""
+        """Apply the new changes to the subtractor, in the tracking thread between two frames."""
         with self._lock:
             changes, self._changes = self._changes, {}
         if not changes:
@@ -211,7 +331,7 @@ class Controls:
 
     @property
     def busy(self) -> str:
-        """What keeps the masks from being there, in words; empty if nothing does."""
+        """Why masks are missing at the moment, as a message; empty if they are not."""
         kernels = compilation.progress()
         if not kernels.is_complete:
             return str(kernels)
@@ -219,10 +339,10 @@ class Controls:
 
     @property
     def notice(self) -> str:
-        """What the person at the screen should know, such as where a snapshot is; empty after some seconds."""
+        """A message for the user, such as the path of a snapshot; empty after some seconds."""
         text, until = self._notice
         return text if time.monotonic() < until else ""
 
     @notice.setter
     def notice(self, text: str) -> None:
-        self._notice = text, time.monotonic() + _NOTICE_SHOWN
+        self._notice = text, time.monotonic() + _NOTICE_SECONDS

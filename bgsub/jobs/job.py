@@ -1,4 +1,4 @@
-"""What a job is, and what came of it: plain data."""
+"""A job and its result: plain data."""
 
 from __future__ import annotations
 
@@ -10,68 +10,66 @@ from typing import TYPE_CHECKING, Any
 from bgsub.events.notifications.notification import DeliveryCounts
 
 if TYPE_CHECKING:
-    from bgsub.jobs.summary import Summary
     from bgsub.separation import Separation
     from bgsub.video.sources.base import Frame
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is to be done with one source; all fields can be stored as JSON once paths are texts.
+    """What to do with one source; JSON can store all fields once paths are strings.
 
-    A text does for a path, and for a tuple with one text.
+    A string is accepted as a path, and as a tuple of one string.
 
     Attributes
     ----------
     source : str or tuple of str
-        What `open_source` takes: several are the files of one camera in a row.
+        A source for `open_source`; several are the files of one camera in a row.
     output : Path
         Folder of the results; ``"-"`` for the frames of one view on standard output.
     save : tuple of str
-        Outputs by name and, if wanted, ending; see `create_sinks`. May be empty.
+        Views to write, with an optional ending; see `create_sinks`. May be empty.
     name : str
         Template of the names of all outputs, without ending and below `output`; its fields are ``{view}``,
         ``{source}``, ``{date}`` (2026-01-31) and ``{time}`` (235959).
     start, end, duration, every
         The part of the source, see `open_source`.
     backend : {"auto", "opencv", "pyav", "hardware"}
-        What decodes video files, see `open_source`.
+        The decoder of video files, see `open_source`.
     raw : str, optional
-        What raw frames from a pipe are, see `open_source`.
+        Format of raw frames from a pipe, see `open_source`.
     roi : tuple of str
-        Regions of interest, texts as `bgsub.video.Regions` takes them; none for the whole frame.
+        Regions of interest, strings as `bgsub.video.Regions` takes them; none for the whole frame.
     privacy : tuple of str
-        Regions that are black in all that is made, written as those of `roi`.
+        Regions that are blacked out before processing, written as those of `roi`.
     boxes : bool
-        Whether overlay, contours and panel show the objects, as boxes does, see `bgsub.events.AnnotatingSink`.
+        Whether overlay, contours and panel show the objects, see `bgsub.events.AnnotatingSink`.
     event_formats : tuple of {"csv", "jsonl", "coco", "html"}
         Files of events, see `bgsub.events.EventSink`, and their summary, see `bgsub.events.SummarySink`.
     motion : dict
         Fields of `bgsub.events.MotionRules` that are not at their defaults.
     record : Path, optional
-        Folder of clips of the moments with motion, see `bgsub.events.RecorderSink`; not with `resume`.
+        Folder of clips of motion, see `bgsub.events.RecorderSink`; not with `resume`.
     recording : dict
         Fields of `bgsub.events.ClipRules` that are not at their defaults.
     on_event : tuple of str
-        Commands that are run when motion, or what befalls the whole frame, begins and ends; see
-        `bgsub.events.CommandNotifier`.
+        Commands to run when an event begins and ends, see `bgsub.events.CommandNotifier`.
     webhook : tuple of str
-        Web addresses that are told the same, see `bgsub.events.WebhookNotifier`.
+        Web addresses to notify of events, see `bgsub.events.WebhookNotifier`.
     snapshots : Path, optional
-        Folder of a picture of each moment with motion, see `bgsub.events.NotificationSink`.
+        Folder of a picture of each event, see `bgsub.events.NotificationSink`.
     reconnect : float, optional
-        Seconds for which a camera that was lost is tried again, see `CameraSource`.
+        Seconds for which to try to reopen a lost camera, see `CameraSource`.
     on_error : {"stop", "skip"}, optional
-        What a frame that cannot be read does, see `open_source`.
+        How to treat a frame that cannot be read, see `open_source`.
     fps : float, optional
-        Frames per second, where the source does not know or is wrong.
+        Frames per second, where the source has no frame rate or a wrong one.
     model, save_model : Path, optional
         Model file to start from; file to write the model to at the end.
     parameters : dict
-        Parameters of `BackgroundSubtractor`; none beside `model`.
+        Parameters of `BackgroundSubtractor`; not with `model`.
     resume : bool
-        Keep checkpoints in ``OUTPUT/.resume`` while it runs, and go on from there after an interruption; where all
-        outputs are there as a run with the same options has finished them, do nothing.
+        Keep checkpoints in ``OUTPUT/.resume`` while the job runs, and continue there after an interruption. Do
+        nothing if a run with the same options has finished all outputs.
     overwrite : bool
         Replace outputs that exist; with `resume`, begin anew.
     checkpoint_seconds : float
@@ -127,13 +125,13 @@ class Job:
 
 
 class Statistics:
-    """Adds up what the frames of a run were separated into; a callback of the pipeline."""
+    """Counts over the separations of a run; a callback of the pipeline."""
 
     def __init__(self) -> None:
         self.frames = 0
         self.size = (0, 0)  # width and height of the frames
         self.events: Counter[str] = Counter()  # of the whole frame, by name
-        self.tracked = False  # whether the start phase came to its end
+        self.tracked = False  # whether the start phase has ended
         self._share = 0.0
 
     def __call__(self, frame: Frame, separation: Separation) -> None:
@@ -145,11 +143,11 @@ class Statistics:
             self.events[separation.event] += 1
 
     def state(self) -> dict[str, Any]:
-        """Return what `set_state` needs, as types that JSON knows."""
+        """Return the state in types that JSON knows."""
         return {**vars(self), "size": list(self.size), "events": dict(self.events)}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where `state` was called."""
+        """Continue from a state."""
         vars(self).update(state, size=tuple(state["size"]), events=Counter(state["events"]))
 
     @property
@@ -159,13 +157,54 @@ class Statistics:
 
 
 @dataclass(frozen=True)
+class Summary:
+    """Frames and times of a run.
+
+    Attributes
+    ----------
+    frames : int
+        Frames separated and written.
+    dropped : int
+        Frames that a live source delivered too fast.
+    skipped : int
+        Frames that could not be read.
+    seconds : float
+        Duration of the run.
+    stopped : {"end", "user", "SIGINT", "SIGTERM", "broken"}
+        The source ended; the user ended the run (a key, the window's close button, a number of frames); Ctrl-C or
+        another signal did; or the source failed.
+    stage_seconds : dict of str to float
+        Time that the stages ``read``, ``track`` and ``write`` were busy, without waiting for each other or for kernels.
+    resumed : int
+        Frames written by an earlier run that this one continued.
+    waited : float
+        Seconds of the duration spent waiting for kernels, which are compiled once per installation.
+    """
+
+    frames: int
+    dropped: int
+    skipped: int
+    seconds: float
+    stopped: str
+    stage_seconds: dict[str, float] = field(default_factory=dict)
+    resumed: int = 0
+    waited: float = 0.0
+
+    @property
+    def frames_per_second(self) -> float:
+        """Frames separated per second of the run, without the wait for kernels."""
+        worked = self.seconds - self.waited
+        return (self.frames - self.resumed) / worked if worked > 0 else 0.0
+
+
+@dataclass(frozen=True)
 class JobResult:
     """What a job did.
 
     Attributes
     ----------
     name : str
-        What messages call the source.
+        Name of the source in messages.
     live : bool
         Whether the source was live.
     summary : Summary
@@ -173,13 +212,13 @@ class JobResult:
     statistics : Statistics
         Of the frames.
     outputs : list of Path
-        Files and folders that were made.
+        Files and folders of the results.
     notifications : DeliveryCounts
-        What became of the notifications to other programs.
+        Counts of the notifications to other programs.
     already_done : bool
-        Whether they were there before, so that nothing was left to do.
+        Whether the outputs were finished before, so that nothing was left to do.
     clips : int or None
-        How many clips were recorded; None where none were asked for.
+        Number of recorded clips; None if the job records none.
     """
 
     name: str

@@ -14,7 +14,7 @@ from bgsub.errors import BrokenSourceError, ParameterError, ReaderGoneError, Sou
 from bgsub.jobs import interrupts
 from bgsub.jobs.checkpoints import Checkpoints, Snapshot
 from bgsub.jobs.controls import Controls
-from bgsub.jobs.summary import Summary
+from bgsub.jobs.job import Summary
 from bgsub.numerics.compilation import waited, working_time
 from bgsub.separation import Separation
 from bgsub.video.channel import Channel
@@ -166,7 +166,7 @@ class Pipeline:
             self._interrupts.finishing = True
             goes_on = self._checkpoints is not None and stopped not in ("end", "broken")
             if stopped == "broken" and self._checkpoints is not None:
-                failure = _attempt(self._checkpoints.give_up, failure)
+                failure = _attempt(self._checkpoints.restart_later, failure)
             failure = self._finish(started, failure, goes_on)
         if failure is not None:
             raise failure

@@ -1,4 +1,4 @@
-"""One job: a source, what to make of it and where to; run by the command line, by a batch, and from Python."""
+"""``run_job``: one source with everything to make of it, for the command line, a batch, and Python."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from bgsub.events.notifications.notification import DeliveryCounts
 from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
 from bgsub.jobs import outputs
-from bgsub.jobs.checkpoints import Checkpoints, safe_frames
+from bgsub.jobs.checkpoints import FOLDER, Checkpoints, saved_frames
 from bgsub.jobs.controls import Controls
-from bgsub.jobs.frame_rate import frames_per_second
 from bgsub.jobs.interrupts import finishing
-from bgsub.jobs.job import Job, JobResult, Statistics
+from bgsub.jobs.job import Job, JobResult, Statistics, Summary
+from bgsub.jobs.job_state import clear_mark, finish, marked_unfinished, prepare
 from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
-from bgsub.jobs.resumption import FOLDER, finish, forget, noted, prepare
-from bgsub.jobs.summary import Summary
+from bgsub.jobs.simple import frames_per_second
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.scene.memory import check_stream_memory
@@ -35,22 +34,22 @@ from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.pipe import STANDARD, is_pipe
 
-_PRIVACY = "\n"  # between the regions in the note of a model
+_PRIVACY = "\n"  # separates the regions in the note of a model
 
 Watch = Callable[[FrameSource], AbstractContextManager[Callback]]
 
 
-def _unwatched(_source: FrameSource) -> AbstractContextManager[Callback]:
+def _no_watch(_source: FrameSource) -> AbstractContextManager[Callback]:
     return nullcontext(lambda _frame, _separation: None)
 
 
-def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = None) -> JobResult:
+def run_job(job: Job, *, watch: Watch = _no_watch, controls: Controls | None = None) -> JobResult:
     """Do a job.
 
     Parameters
     ----------
     job : Job
-        What to do.
+        The source and its outputs.
     watch : callable, optional
         Called with the opened source; returns a context manager whose value is called with each frame and its
         separation, such as a progress bar.
@@ -64,13 +63,13 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     Raises
     ------
     SourceError, SinkError, ParameterError, DependencyError
-        For wrong input; see `process_video`. Nothing has been written then under a final name.
+        For wrong input; see `process_video`. No output has its final name then.
     OutputError
-        When an output that was open cannot be written any more.
+        When an open output cannot be written any more.
     BrokenSourceError
-        When the source cannot be read on: the outputs are finished, with the frames before, and told in `result`.
+        When the source fails after some frames: the outputs are finished with those, and listed in `result`.
     StoppedError
-        When a job with `resume` was stopped: the same job goes on. `result` has no outputs then.
+        When a job with `resume` was stopped: the same job continues. `result` has no outputs then.
 
     Examples
     --------
@@ -79,18 +78,18 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
     >>> result.summary.frames, [path.name for path in result.outputs]
     (60, ['mask.npz'])
     """
-    make_subtractor(job.parameters, job.model, privacy=job.privacy)  # what is wrong shows before the source is opened
+    make_subtractor(job.parameters, job.model, privacy=job.privacy)  # to check the parameters before opening the source
     if job.resume and job.record is not None:
-        raise ParameterError("clips of motion cannot be resumed: record and resume exclude each other")
-    comes_again = not is_pipe(job.source) and os.fspath(job.output) != STANDARD
-    if job.resume and not comes_again:
-        raise ParameterError("what goes through a pipe cannot be resumed: that takes a file and a folder")
+        raise ParameterError("clips of motion cannot be resumed: use either record or resume")
+    is_repeatable = not is_pipe(job.source) and os.fspath(job.output) != STANDARD
+    if job.resume and not is_repeatable:
+        raise ParameterError("a run through a pipe cannot be resumed: resume needs a file and a folder")
     regions = Regions(job.roi) if job.roi else None
     with _open(job) as source, Claims() as claims:
-        if regions is not None and not source.live:  # whose true size only its first frame tells
+        if regions is not None and not source.live:  # the first frame of a camera shows its size
             regions.union(source.size[::-1])
         subtractor = make_subtractor(job.parameters, job.model, source, job.privacy)
-        if not source.live:  # of grey ones at least; more is known with the first frame
+        if not source.live:  # a lower bound: the first frame shows whether it is grey
             check_stream_memory(
                 FrameFormat(source.size[::-1], "uint8", 255.0), SubtractorParameters.of(subtractor.get_params())
             )
@@ -107,7 +106,7 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
             if checkpoints is None:
                 return _already_done(job, source, sinks)
         targets = outputs.all_targets(sinks, job.save_model)
-        with noted(job, source, targets) if comes_again and not source.live else nullcontext():
+        with marked_unfinished(job, source, targets) if is_repeatable and not source.live else nullcontext():
             result = execute(
                 source,
                 subtractor if regions is None else RegionSubtractor(subtractor, regions),
@@ -121,23 +120,13 @@ def run_job(job: Job, *, watch: Watch = _unwatched, controls: Controls | None = 
         if checkpoints is not None:
             finish(job, checkpoints, targets)
         elif result.summary.stopped == "end":
-            forget(job, source)
+            clear_mark(job, source)
         return result
 
 
 def _open(job: Job) -> FrameSource:
-    source = video.open_source(
-        job.source,
-        on_error=job.on_error,
-        fps=job.fps,
-        backend=job.backend,
-        raw=job.raw,
-        start=job.start,
-        end=job.end,
-        duration=job.duration,
-        every=job.every,
-        reconnect=job.reconnect,
-    )
+    options = ("on_error", "fps", "backend", "raw", "start", "end", "duration", "every", "reconnect")
+    source = video.open_source(job.source, **{name: getattr(job, name) for name in options})
     return video.PrivateSource(source, job.privacy) if job.privacy else source
 
 
@@ -147,21 +136,21 @@ def execute(
     sinks: Sequence[Sink],
     *,
     save_model: Path | None = None,
-    watch: Watch = _unwatched,
+    watch: Watch = _no_watch,
     controls: Controls | None = None,
     checkpoints: Checkpoints | None = None,
     claims: Claims | None = None,
 ) -> JobResult:
-    """Run the pipeline over an opened source, save the model, and return what happened.
+    """Run the pipeline over an opened source and save the model.
 
     Raises
     ------
     SinkError
         When another run writes one of the outputs.
     OutputError
-        When an output that was open cannot be written any more.
+        When an open output cannot be written any more.
     SourceError, ParameterError
-        As the source and the subtractor raise them.
+        Of the source and the subtractor.
     BrokenSourceError, StoppedError
         As `run_job`.
     """
@@ -188,7 +177,7 @@ def execute(
             pipeline = Pipeline(source, subtractor, sinks, progress=after, controls=controls, checkpoints=checkpoints)
             broken: BrokenSourceError | None = None
             try:
-                with nullcontext() if checkpoints is None else checkpoints.going_on():
+                with nullcontext() if checkpoints is None else checkpoints.damage_reported():
                     summary = pipeline.run()
             except BrokenSourceError as error:
                 broken, summary = error, error.result
@@ -204,9 +193,8 @@ def execute(
             raise OutputError(str(error)) from error
     notifications = sum((sink.counts for sink in sinks if isinstance(sink, NotificationSink)), DeliveryCounts())
     clips = next((len(sink.clips) for sink in sinks if isinstance(sink, RecorderSink)), None)
-    result = JobResult(
-        source.name, source.live, summary, statistics, _outputs(sinks, save_model), notifications, clips=clips
-    )
+    made = _existing(sinks, save_model)
+    result = JobResult(source.name, source.live, summary, statistics, made, notifications, clips=clips)
     if broken is not None:
         broken.result = result
         raise broken
@@ -214,20 +202,18 @@ def execute(
 
 
 def _already_done(job: Job, source: FrameSource, sinks: Sequence[Sink]) -> JobResult:
-    nothing = Summary(0, 0, 0, 0.0, "end")
-    return JobResult(
-        source.name, source.live, nothing, Statistics(), _outputs(sinks, job.save_model), already_done=True
-    )
+    made, nothing = _existing(sinks, job.save_model), Summary(0, 0, 0, 0.0, "end")
+    return JobResult(source.name, source.live, nothing, Statistics(), made, already_done=True)
 
 
-def _outputs(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
-    """Return what there is of the outputs of the sinks, and the model."""
+def _existing(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
+    """Return the outputs of the sinks and the model, as far as they exist."""
     return [path for path in outputs.all_targets(sinks, save_model) if path.exists()]
 
 
 def _stopped(source: FrameSource, summary: Summary, checkpoints: Checkpoints) -> str:
-    safe = safe_frames(checkpoints.path)  # from the file: a second Ctrl-C may have come after its writing
-    where = f"goes on after {safe} frames" if safe else "begins anew"
+    frames = saved_frames(checkpoints.path.parent.parent)  # in the file: a second Ctrl-C may have come after it
+    where = f"goes on after {frames} frames" if frames else "begins anew"
     return f"{source.name}: stopped after {summary.frames} frames; the same command {where}"
 
 
@@ -237,31 +223,25 @@ def make_subtractor(
     source: FrameSource | None = None,
     privacy: Sequence[str] = (),
 ) -> BackgroundSubtractor:
-    """Return a new subtractor, told the frame rate of its `source` unless ``fps`` was given, or the saved `model`.
+    """Return the saved `model`, or a new subtractor with the frame rate of its `source` unless ``fps`` is given.
 
     Raises
     ------
     ParameterError
-        For a bad combination of parameters, and for parameters beside a saved model; for a saved model that was made
-        without one of the regions in `privacy`, and so knows what is there.
+        For a bad combination of parameters, for parameters beside a saved model, and for a saved model that was made
+        without one of the regions in `privacy`: it contains that part of the scene.
     """
-    if model is not None and parameters:
+    if model is None:
+        if source is not None and "fps" not in parameters:
+            parameters = {"fps": frames_per_second(source), **parameters}
+        subtractor = BackgroundSubtractor(**parameters)
+        subtractor.note = _PRIVACY.join(map(absolute_region, privacy))
+        return subtractor
+    if parameters:
         raise ParameterError(f"a saved model brings its own parameters, so {next(iter(parameters))} cannot be given")
-    if model is not None:
-        return _loaded(model, privacy)
-    if source is not None and "fps" not in parameters:
-        parameters = {"fps": frames_per_second(source), **parameters}
-    subtractor = BackgroundSubtractor(**parameters)
-    subtractor.note = _PRIVACY.join(map(absolute_region, privacy))
-    return subtractor
-
-
-def _loaded(model: Path, privacy: Sequence[str]) -> BackgroundSubtractor:
     subtractor = BackgroundSubtractor.load(model)
     hidden = subtractor.note.split(_PRIVACY)
     for region in map(absolute_region, privacy):
         if region not in hidden:
-            raise ParameterError(
-                f"the model {model} was made without the privacy region '{region}': it knows the place"
-            )
+            raise ParameterError(f"the model {model} was made without the privacy region '{region}' and contains it")
     return subtractor

@@ -1,19 +1,24 @@
-"""For programs: a whole video at once, or one frame after the other in a loop of their own."""
+"""Simple functions for programs: a whole video at once, or a loop over its frames."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 
 from bgsub.errors import ParameterError
-from bgsub.jobs.frame_rate import frames_per_second
+from bgsub.jobs.job import Summary
 from bgsub.jobs.outputs import take_all
 from bgsub.jobs.pipeline import Callback, Pipeline, Subtractor
-from bgsub.jobs.summary import Summary
+from bgsub.parameters import SUBTRACTOR
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.opening import SourceSpec, open_source
+
+logger = logging.getLogger("bgsub")
+
+_TIME_BASE = 1000  # a frame rate from here on is the unit of time stamps, 1/1000 or 1/90000 s
 
 
 def process_video(
@@ -27,25 +32,25 @@ def process_video(
 
     Parameters
     ----------
-    source : FrameSource or anything that `open_source` takes
+    source : FrameSource or any argument of `open_source`
         Closed at the end.
     outputs : callable, Sink or sequence of them
-        Callables are called with each `Frame` and its `Separation`, in the calling thread, after the sinks have
-        taken them. Sinks are closed at the end, or aborted on a failure.
+        Callables are called with each `Frame` and its `Separation`, in the calling thread, after the sinks. Sinks are
+        closed at the end, or aborted after a failure.
     subtractor : Subtractor, optional
-        By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
+        By default a new `bgsub.BackgroundSubtractor` with the frame rate of the source.
     on_error : {"stop", "skip"}, optional
-        What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
+        How to treat a frame that cannot be read, where `source` is not a `FrameSource` yet.
 
     Returns
     -------
     Summary
-        How many frames there were, how long it took, and why it ended.
+        Number of frames, duration, and why it ended.
 
     Raises
     ------
     SourceError, SinkError, ParameterError
-        What the source, a sink or the subtractor raise; SinkError as well where another run writes one of the outputs.
+        Of the source, a sink or the subtractor; SinkError as well if another run writes one of the outputs.
     BrokenSourceError
         A SourceError after the first frame; the sinks are closed then, and `result` is the Summary.
 
@@ -67,7 +72,9 @@ def process_video(
 
     with Claims() as claims:
         try:
-            _check_callable(callbacks)
+            for callback in callbacks:
+                if not callable(callback):
+                    raise ParameterError(f"an output must be a sink or a callable, got {callback!r}")
             take_all(claims, sinks)
             opened = source if isinstance(source, FrameSource) else open_source(source, on_error=on_error)
             subtractor = default_subtractor(opened) if subtractor is None else subtractor
@@ -78,47 +85,34 @@ def process_video(
         return Pipeline(opened, subtractor, sinks, progress=call_all).run()
 
 
-def _check_callable(callbacks: Sequence[object]) -> None:
-    for callback in callbacks:
-        if not callable(callback):
-            raise ParameterError(f"an output is a sink or is called with frame and separation, got {callback!r}")
-
-
-def default_subtractor(source: FrameSource) -> Subtractor:
-    """Return a new subtractor with the defaults, told the frame rate of the source."""
-    from bgsub.subtractor.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it brings Numba along
-
-    return BackgroundSubtractor(fps=frames_per_second(source))
-
-
 def separate(
     source: SourceSpec | FrameSource, *, subtractor: Subtractor | None = None, on_error: str | None = None
 ) -> Iterator[tuple[Frame, Separation]]:
     """Yield each frame of a video with its separation, in the calling thread.
 
-    Leaving the loop early is fine; the source is closed when the iterator is. To read, separate and write at the same
-    time, use `process_video`.
+    The iterator closes the source, also if the loop ends early. To read, separate and write at the same time, use
+    `process_video`.
 
     Parameters
     ----------
-    source : FrameSource or anything that `open_source` takes
-        Opened at once, so that a wrong one shows before the loop.
+    source : FrameSource or any argument of `open_source`
+        Opened at once, so that a wrong one fails before the loop.
     subtractor : Subtractor, optional
-        By default a new `bgsub.BackgroundSubtractor`, told the frame rate of the source.
+        By default a new `bgsub.BackgroundSubtractor` with the frame rate of the source.
     on_error : {"stop", "skip"}, optional
-        What a frame that cannot be read does, where `source` is not a `FrameSource` yet.
+        How to treat a frame that cannot be read, where `source` is not a `FrameSource` yet.
 
     Yields
     ------
     frame : Frame
         Index, name, time and pixels.
     separation : Separation
-        What it was separated into.
+        Mask, background and residual of the frame.
 
     Raises
     ------
     SourceError, ParameterError
-        What the source or the subtractor raise.
+        Of the source or the subtractor.
 
     Examples
     --------
@@ -136,3 +130,22 @@ def _separations(source: FrameSource, subtractor: Subtractor) -> Iterator[tuple[
     with source:
         for frame in source.alike(source):
             yield frame, subtractor.process(frame.image)
+
+
+def default_subtractor(source: FrameSource) -> Subtractor:
+    """Return a new subtractor with the frame rate of the source."""
+    from bgsub.subtractor.subtractor import BackgroundSubtractor  # noqa: PLC0415 - it imports Numba
+
+    return BackgroundSubtractor(fps=frames_per_second(source))
+
+
+def frames_per_second(source: FrameSource) -> float:
+    """Return the frame rate of a source; if it has none, log that and return the default of a subtractor."""
+    fps, default = source.fps, float(SUBTRACTOR["fps"].default)
+    if fps is not None and 0 < fps < _TIME_BASE:
+        return float(fps)
+    if fps:
+        logger.warning("%s has %g frames per second, taken for %g; set it with --fps", source.name, fps, default)
+    else:
+        logger.info("%s has no frame rate, %g frames per second are assumed; set it with --fps", source.name, default)
+    return default

@@ -83,7 +83,7 @@ def _main(source, output, frames=0, seconds=0, batch=""):
 
 
 def _batch(sources, output, frames):
-    from batch_fakes import FakeRunner, run  # noqa: PLC0415
+    from batch_fakes import FakeWorkers, run  # noqa: PLC0415
 
     from bgsub.jobs.batch import task  # noqa: PLC0415
     from bgsub.jobs.job import Statistics  # noqa: PLC0415
@@ -98,7 +98,7 @@ def _batch(sources, output, frames):
 
     Statistics.__call__ = count
     often = lambda name, folder: make_job(name, folder, checkpoint_seconds=0.0)  # noqa: E731
-    run(Path(sources), output, FakeRunner(slots=1), make_job=often)
+    run(Path(sources), output, FakeWorkers(slots=1), make_job=often)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from cli_inputs import PROGRAM, make_scene
 from video_fakes import write_video
 
 from bgsub.errors import ParameterError
+from bgsub.jobs.batch.workers import raise_file_limit
 
 resource = pytest.importorskip("resource", reason="the limit is one of Unix")
 
@@ -33,19 +34,14 @@ def test_few_open_files_end_in_a_line(tmp_path, tries, score):
     score("few open files", len(attacks), survived)
 
 
-def test_a_batch_takes_what_it_may(tmp_path, monkeypatch):
-
-    dask_runner = pytest.importorskip("bgsub.jobs.batch.dask_runner", exc_type=ImportError)
-
+def test_batch_raises_the_limit_of_open_files(monkeypatch):
     taken = []
     monkeypatch.setattr(resource, "setrlimit", lambda _kind, limits: taken.append(limits))
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (50, 100))
-    dask_runner._make_room(2)
+    raise_file_limit(72, "a batch")
     assert taken == [(72, 100)]
-    with pytest.raises(
-        ParameterError, match=r"^a batch with 8 workers needs 168 open files at a time, 100 are allowed"
-    ):
-        dask_runner._make_room(8)
+    with pytest.raises(ParameterError, match="a batch needs 168 open files at a time, 100 are allowed"):
+        raise_file_limit(168, "a batch")
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1024, 4096))
-    dask_runner._make_room(8)
+    raise_file_limit(168, "a batch")
     assert len(taken) == 1

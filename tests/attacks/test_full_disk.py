@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
-from batch_fakes import FakeRunner
+from batch_fakes import FakeWorkers
 from cli_inputs import make_scene, write_sequence
 from video_fakes import content, write_images, write_video
 
@@ -100,7 +100,7 @@ def test_a_file_that_cannot_grow(what, place, capsys, monkeypatch, tries, score)
     if what in NEEDS_AV:
         pytest.importorskip("av")
     if what == "batch":  # in this process
-        monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", lambda *_options: FakeRunner(slots=1))
+        monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
         monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
     words = [str(word) for word in COMMANDS[what]]
     assert invoke(words) == 0, capsys.readouterr().err

@@ -8,12 +8,11 @@ import shutil
 
 import numpy as np
 import pytest
-from batch_fakes import FakeRunner
+from batch_fakes import run as run_fake_batch
 from falling_disk import KINDS, Disk, worst, write
 from video_fakes import content, write_images, write_video
 
 from bgsub.errors import BgsubError, SinkError
-from bgsub.jobs.batch.run import BatchOptions, run_batch_with
 from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
@@ -73,8 +72,8 @@ def run(make, inputs, folder, resume):
     if make is decomposition:
         run_decomposition(dataclasses.replace(job, overwrite=resume))
     elif make is films:
-        options = BatchOptions(make_job=lambda source, output: films(inputs, output, source))
-        assert run_batch_with(lambda _files: FakeRunner(), inputs / "films", folder, options).complete
+        make_job = lambda source, output: films(inputs, output, source)  # noqa: E731
+        assert run_fake_batch(inputs / "films", folder, make_job=make_job).complete
     elif make is opencv and resume:
         try:
             run_job(dataclasses.replace(job, resume=True))

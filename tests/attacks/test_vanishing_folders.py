@@ -7,11 +7,10 @@ import shutil
 
 import numpy as np
 import pytest
-from batch_fakes import FakeRunner
+from batch_fakes import FakeWorkers, run
 from video_fakes import write_video
 
 from bgsub.errors import OutputError
-from bgsub.jobs.batch.run import BatchOptions, run_batch_with
 from bgsub.jobs.batch.task import do_task
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
@@ -73,12 +72,14 @@ def test_a_batch(video, tmp_path, score, way):
     for place in (0, 1):
         folder = tmp_path / str(place) / "out"
 
-        def trick(_key, task, place=place, folder=folder):
-            steps = [lambda: way(folder), lambda: do_task(task)]
-            return [answer for step in steps[:: -1 if place else 1] if (answer := step())]
+        def perform(task, place=place, folder=folder):
+            if place:
+                outcome = do_task(task)
+            way(folder)
+            return outcome if place else do_task(task)
 
         fill = lambda source, output: Job(source, output, save=("mask.npz",), parameters={"start_frames": 20})  # noqa: E731
         with pytest.raises(OutputError, match=r"manifest.* cannot be written") as told:
-            run_batch_with(lambda _files, trick=trick: FakeRunner(trick), video, folder, BatchOptions(make_job=fill))
+            run(video, folder, FakeWorkers(perform), make_job=fill)
         survived += "\n" not in str(told.value)
     score(f"output folder of a batch {way.__name__}", 2, survived)

@@ -9,7 +9,7 @@ import threading
 from dataclasses import dataclass
 
 import pytest
-from batch_fakes import FakeRunner
+from batch_fakes import FakeWorkers
 from cli_inputs import Endless, make_scene, served
 from video_fakes import write_images, write_video
 
@@ -134,6 +134,6 @@ def endless_stream(jpegs):
 @pytest.fixture
 def serial(monkeypatch):
     """One task after another in this process."""
-    monkeypatch.setattr("bgsub.jobs.batch.dask_runner.DaskRunner", lambda *_options: FakeRunner(slots=1))
+    monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
     # Tests share this process: a worker has one for itself.
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)

@@ -5,8 +5,6 @@ import sys
 
 import pytest
 
-from bgsub.jobs.batch import run as batch_run
-
 QUICK = ("--start-frames", 10)
 
 
@@ -71,9 +69,7 @@ def test_wrong_input_is_one_line(cli, tmp_path, video, monkeypatch, words, told)
     assert not (tmp_path / "out").exists()
 
 
-def test_without_dask(cli, tmp_path, video, monkeypatch):
+def test_scheduler_without_dask(cli, tmp_path, video, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    answer = cli("batch", video, "-o", tmp_path / "out")
-    answer.refused("batch needs the package distributed: pip install 'bgsub[batch]'", code=1)
-    with pytest.raises(ImportError):
-        batch_run.require_distributed()
+    answer = cli("batch", video, "-o", tmp_path / "out", "--scheduler", "tcp://127.0.0.1:1")
+    answer.refused("a scheduler needs the package distributed: pip install 'bgsub[batch]'", code=1)

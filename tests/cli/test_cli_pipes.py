@@ -231,7 +231,7 @@ def test_terminals_are_refused(tmp_path, folder):
 
 FOLDER = "-o takes a folder here; bgsub run writes to standard output"
 ONE_VIEW = "standard output takes the frames of one view (--save), no event files"
-RESUME = "what goes through a pipe cannot be resumed: that takes a file and a folder"
+RESUME = "a run through a pipe cannot be resumed: resume needs a file and a folder"
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ from bgsub.cli.logs import log_to_screen
 from bgsub.cli.progress import Lines
 from bgsub.cli.report import summarise
 from bgsub.errors import SourceError
-from bgsub.jobs.job import JobResult, Statistics
-from bgsub.jobs.summary import Summary
+from bgsub.jobs.job import JobResult, Statistics, Summary
 from bgsub.numerics import compilation
 from bgsub.numerics.compilation import CompilationLog, Progress
 

@@ -304,7 +304,7 @@ def test_files_of_different_sizes(cli, place, plain):
         (("--motion-threshold", "0.1"), "--motion-threshold needs --record, --on-event, --webhook or --snapshots"),
         (("--event-gap", "1"), "--event-gap needs --record, --on-event, --webhook or --snapshots"),
         (("--merge-clips",), "--merge-clips needs --record"),
-        (("--record", "c", "--resume"), "clips of motion cannot be resumed: record and resume exclude each other"),
+        (("--record", "c", "--resume"), "clips of motion cannot be resumed: use either record or resume"),
     ],
 )
 def test_what_does_not_go_together(cli, place, plain, words, message):

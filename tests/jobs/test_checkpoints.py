@@ -9,7 +9,7 @@ from checkpoint_kit import due_every
 from video_fakes import FakeSource, ThresholdSubtractor, quit_after, separate, write_images, write_video
 
 from bgsub.errors import SourceError
-from bgsub.jobs.checkpoints import Checkpoint, Checkpoints, safe_frames
+from bgsub.jobs.checkpoints import Checkpoint, Checkpoints, saved_frames
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.storage import array_file
@@ -49,14 +49,13 @@ class Counting(ThresholdSubtractor):
 
     count = 0
 
+    def snapshot(self):
+        return {"count": self.count}, {}
+
     def process(self, image, learningRate=-1):
         self.count += 1
         super().process(image, learningRate)
         return separate(image)
-
-
-def snapshot(subtractor):
-    return {"count": subtractor.count}, {}
 
 
 def thawed(stored):
@@ -71,7 +70,7 @@ def every_fourth(monkeypatch):
 
 
 def checkpoints(path, start=None, seconds=0.0):
-    result = Checkpoints(path, start or Checkpoint({"a": 1}), seconds=seconds, take=snapshot)
+    result = Checkpoints(path, start or Checkpoint({"a": 1}), seconds=seconds)
     result.path.parent.mkdir(exist_ok=True)
     return result
 
@@ -86,7 +85,7 @@ def test_a_checkpoint_comes_after_its_frame_is_in_all_sinks(path, every_fourth):
     made = checkpoints(path)
     made.resume(sinks)
     summary = Pipeline(FakeSource(10), subtractor, sinks, checkpoints=made).run()
-    assert (summary.frames, summary.resumed, safe_frames(path)) == (10, 0, 8)
+    assert (summary.frames, summary.resumed, saved_frames(path.parent.parent)) == (10, 0, 8)
     for sink in sinks:
         assert sink.calls == ["resume", ("checkpoint", 0), ("checkpoint", 4), ("checkpoint", 8), "close"]
     stored = Checkpoint.read(path)
@@ -122,7 +121,7 @@ def test_a_checkpoint_of_another_version_is_refused_in_one_line(path):
 def test_checkpoints_keep_their_distance(path):
     made = checkpoints(path, seconds=3600)
     Pipeline(FakeSource(), Counting(), [NotingSink()], checkpoints=made).run()
-    assert safe_frames(path) == 0
+    assert saved_frames(path.parent.parent) == 0
     assert not path.exists()
 
 
@@ -130,16 +129,17 @@ def test_slow_checkpoints_come_less_often(path, monkeypatch):
     now = [0.0]
     monkeypatch.setattr("bgsub.jobs.checkpoints.time", SimpleNamespace(monotonic=lambda: now[0]))
 
-    def take(_subtractor):
-        now[0] += 1.0
-        return {}, {}
+    class Slow(Counting):
+        def snapshot(self):
+            now[0] += 1.0
+            return super().snapshot()
 
-    made = Checkpoints(path, Checkpoint({}), seconds=15.0, take=take)
+    made = Checkpoints(path, Checkpoint({}), seconds=15.0)
     made.begin()
     times = []
     for _ in range(100):
         now[0] += 1.0
-        if made.snapshot(None) is not None:
+        if made.snapshot(Slow()) is not None:
             times.append(now[0])
     assert times == [16.0, 36.0, 56.0, 76.0, 96.0]  # after 15 s, then never more than 1 s of 20
 
@@ -175,7 +175,7 @@ def test_a_second_stop_does_not_wait_for_the_checkpoint(path):
     made = checkpoints(path, seconds=3600)
     summary = Pipeline(FakeSource(12), Counting(), [sink], controls=controls, progress=stop, checkpoints=made).run()
     assert summary.stopped == "SIGINT"
-    assert safe_frames(path) == 0
+    assert saved_frames(path.parent.parent) == 0
     assert sink.calls == ["abort"]
 
 

@@ -8,9 +8,8 @@ import pytest
 from video_fakes import FakeSource, ListSink, ThresholdSubtractor, make_frames, separate
 
 from bgsub.errors import ParameterError
-from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
+from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, LiveStatistics
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.jobs.statistics import LiveStatistics
 from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS, Frame
 
@@ -88,7 +87,7 @@ def test_notice_goes_away(monkeypatch):
     controls = Controls()
     controls.notice = "snapshot: x"
     assert controls.notice == "snapshot: x"
-    monkeypatch.setattr("bgsub.jobs.controls._NOTICE_SHOWN", -1)
+    monkeypatch.setattr("bgsub.jobs.controls._NOTICE_SECONDS", -1)
     controls.notice = "snapshot: y"
     assert controls.notice == ""
 
@@ -157,7 +156,7 @@ def test_a_frame_that_is_shown_before_its_mask_is_a_sign_of_life():
 
 def test_the_rate_begins_anew_after_kernels_were_waited_for(monkeypatch):
     clock, lost = Clock(), [0.0]
-    monkeypatch.setattr("bgsub.jobs.statistics.waited", lambda: lost[0])
+    monkeypatch.setattr("bgsub.jobs.controls.compilation.waited", lambda: lost[0])
     statistics = LiveStatistics(clock)
     image = make_frames(1)[0]
     separation = separate(image)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bgsub.errors import ParameterError
-from bgsub.jobs.identity import InputState, JobIdentity
 from bgsub.jobs.job import Job
+from bgsub.jobs.job_state import InputState, JobIdentity
 
 
 @pytest.fixture

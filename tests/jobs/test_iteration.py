@@ -58,7 +58,7 @@ def test_what_a_subtractor_is_told_of_the_rate(frames, caplog, fps, every, told,
     source = bgsub.open_source(frames, fps=fps, every=every)
     assert make_subtractor({}, None, source).get_params()["fps"] == pytest.approx(told)
     assert [record.levelname for record in caplog.records] == ([] if level is None else [level])
-    assert all(re.search(r" 25\b.*; --fps says better$", message) for message in caplog.messages)
+    assert all(re.search(r" 25\b.*; set it with --fps$", message) for message in caplog.messages)
     caplog.clear()
     assert make_subtractor({"fps": 7}, None, source).get_params()["fps"] == 7
     assert not caplog.messages

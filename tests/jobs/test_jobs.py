@@ -142,7 +142,7 @@ def test_clips_of_motion(job):
 
 
 def test_clips_cannot_be_resumed(job):
-    with pytest.raises(ParameterError, match=r"^clips of motion cannot be resumed: record and resume exclude"):
+    with pytest.raises(ParameterError, match="clips of motion cannot be resumed"):
         run_job(replace(job, record=job.output / "clips", resume=True))
     assert not job.output.exists()
 

@@ -26,9 +26,9 @@ from video_fakes import (
 
 from bgsub.errors import ParameterError, SinkError, SourceError
 from bgsub.jobs.controls import Controls
+from bgsub.jobs.job import Summary
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.simple import process_video
-from bgsub.jobs.summary import Summary
 from bgsub.video import ArraySink, ImageSequenceSink, VideoSink, create_sinks, open_source
 
 

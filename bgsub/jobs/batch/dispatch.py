@@ -1,44 +1,42 @@
-"""Shares sources out, tries again what may pass, gives each finished result its name, and writes it down."""
+"""Hand out the tasks of a batch, repeat failed ones, publish the results and write the manifest."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from bgsub.jobs.batch.attempts import remove_leftovers
-from bgsub.jobs.batch.folders import publish
+from bgsub.errors import BgsubError
+from bgsub.jobs.batch.folders import publish, remove_leftovers
 from bgsub.jobs.batch.manifest import Entry, Manifest
-from bgsub.jobs.batch.task import Outcome, Task
+from bgsub.jobs.batch.task import Outcome, Task, as_one_line
 from bgsub.jobs.interrupts import afterwards, name_of
+from bgsub.jobs.job_state import InputState
 
 logger = logging.getLogger("bgsub")
 
 _WAIT_SECONDS = 0.5
 
+Progress = Callable[[Entry], None]
 
-class Runner(Protocol):
-    """Does tasks somewhere; what `Dispatch` needs of Dask."""
+
+class Workers(Protocol):
+    """Where tasks run; a context manager that ends what still runs."""
 
     def slots(self) -> int:
-        """Return how many tasks can run at a time just now."""
+        """Return how many tasks can run at a time; WorkersLost if none ever can again."""
 
-    def submit(self, key: Hashable, task: Task) -> None:
-        """Have a task done; `key` comes back with its outcome."""
-
-    def wait(self, seconds: float) -> list[tuple[Hashable, Outcome]]:
-        """Return what has come to an end, after at most `seconds`."""
-
-    def cancel(self) -> None:
-        """Stop everything that runs."""
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Start a task; called only while fewer than `slots` run."""
 
 
-class RunnerLost(Exception):
-    """Nothing can be run any more, as when the scheduler went away."""
+class WorkersLost(Exception):
+    """No task can run any more: the scheduler went away."""
 
 
 @dataclass
@@ -52,9 +50,9 @@ class BatchResult:
     skipped : list of Entry
         Done already by an earlier run.
     left : int
-        Sources that a stopped run did not come to.
+        Sources that a stopped run did not do.
     stopped : {"end", "SIGINT", "SIGTERM", "lost"}
-        All came to an end; Ctrl-C or another signal stopped it; the scheduler went away.
+        All sources were tried; Ctrl-C or another signal stopped it; the scheduler went away.
     seconds : float
         Duration.
     folder : Path
@@ -77,18 +75,13 @@ class BatchResult:
     def as_dict(self) -> dict[str, Any]:
         """Return the result in types that JSON knows."""
         lists = {name: [entry.as_dict() for entry in getattr(self, name)] for name in ("done", "failed", "skipped")}
-        return {
-            "folder": str(self.folder),
-            **lists,
-            "left": self.left,
-            "stopped": self.stopped,
-            "seconds": round(self.seconds, 3),
-        }
+        numbers = {"left": self.left, "stopped": self.stopped, "seconds": round(self.seconds, 3)}
+        return {"folder": str(self.folder), **lists, **numbers}
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A task with the entry that it is to become."""
+    """A task with the manifest entry that it is to become."""
 
     task: Task
     entry: Entry
@@ -99,22 +92,19 @@ class Planned:
         return self.task.job.output
 
 
-Progress = Callable[[Entry], None]
-
-
 class Dispatch:
-    """The work of a batch: what waits, what runs, how often it was tried.
+    """The loop over the tasks of a batch.
 
     Parameters
     ----------
     plans : sequence of Planned
         One for each source.
-    runner : Runner
-        Does them; it may answer twice or never for the same one.
+    workers : Workers
+        Run the tasks.
     manifest : Manifest
-        Gets an entry for each source that came to an end.
+        Gets an entry for each source that ends.
     result : BatchResult
-        Added to as it goes on.
+        Filled in.
     retries : int
         Further attempts after a failure that may pass.
     progress : callable
@@ -124,85 +114,106 @@ class Dispatch:
     def __init__(
         self,
         plans: Sequence[Planned],
-        runner: Runner,
+        workers: Workers,
         manifest: Manifest,
         result: BatchResult,
         *,
         retries: int,
         progress: Progress,
     ) -> None:
-        self._open: dict[Hashable, Planned] = dict(enumerate(plans))
-        self._waiting = deque(self._open)
-        self._attempts: dict[Hashable, int] = dict.fromkeys(self._open, 0)
-        self._running: set[Hashable] = set()
-        self._runner, self._manifest, self._result = runner, manifest, result
+        self._waiting = deque(plans)
+        self._running: dict[Future[Outcome], Planned] = {}
+        self._attempts: Counter[Path] = Counter()  # by final folder, like the next one
+        self._deaths: Counter[Path] = Counter()  # attempts whose process died
+        self._workers, self._manifest, self._result = workers, manifest, result
         self._retries, self._progress = retries, progress
 
     def run(self) -> None:
-        """Do everything; Ctrl-C and a lost scheduler end it early.
-
-        Raises
-        ------
-        OutputError
-            If the manifest cannot be written.
-        """
-        begin, targets = time.monotonic(), [plan.target for plan in self._open.values()]
+        """Do all tasks; a signal or a lost scheduler ends it early. OutputError if the manifest cannot be written."""
+        begin = time.monotonic()
         try:
-            while self._open:
-                self._advance()
+            while self._waiting or self._running:
+                self._submit()
+                if not self._running:
+                    time.sleep(_WAIT_SECONDS)
+                wait(self._running, _WAIT_SECONDS, FIRST_COMPLETED)
+                for future in [future for future in self._running if future.done()]:
+                    with afterwards():  # name, line and count of a result belong together
+                        self._take(future)
         except KeyboardInterrupt as interrupt:
             self._result.stopped = name_of(interrupt)
-        except RunnerLost as error:
+        except WorkersLost as error:
             logger.warning("%s", error)
             self._result.stopped = "lost"
         finally:
-            self._result.left = len(self._open)
+            self._result.left = len(self._waiting) + len(self._running)
             self._result.seconds += time.monotonic() - begin
-            if self._open:
-                self._runner.cancel()
-            remove_leftovers(targets, keep=True)
 
-    def _advance(self) -> None:
-        """Hand out what there is room for, and take what has ended."""
-        room = self._runner.slots() - len(self._running)
+    def _submit(self) -> None:
+        room = self._workers.slots() - len(self._running)
         for _ in range(min(room, len(self._waiting))):
-            key = self._waiting.popleft()
-            self._attempts[key] += 1
-            self._running.add(key)
-            self._runner.submit(key, self._open[key].task)
-        for key, outcome in self._runner.wait(_WAIT_SECONDS):
-            with afterwards():  # name, line and count of a result stay together
-                self._take(key, outcome)
+            with afterwards():
+                plan = self._waiting[0]
+                self._running[self._workers.submit(plan.task)] = plan
+                self._waiting.popleft()
+                self._attempts[plan.target] += 1
 
-    def _take(self, key: Hashable, outcome: Outcome) -> None:
-        plan = self._open.get(key)
-        if plan is None or key not in self._running:  # told twice; its folder goes with the leftovers
-            return
-        self._running.discard(key)
+    def _take(self, future: Future[Outcome]) -> None:
+        plan = self._running[future]
+        outcome = self._outcome(future, plan)
         for warning in outcome.warnings:
             if warning != outcome.error:
                 logger.warning("%s: %s", plan.entry.source.path, warning)
         if not outcome.error:
-            failure, passing = publish(plan.target, outcome, Path(str(plan.task.job.source)), plan.entry.source)
-            outcome = replace(outcome, error=failure, passing=passing)
-        if outcome.error and outcome.passing and self._attempts[key] <= self._retries:
+            outcome = _published(plan, outcome)
+        if outcome.error and outcome.retryable and self._attempts[plan.target] <= self._retries:
             logger.info("%s: %s; trying again", plan.entry.source.path, outcome.error)
-            self._waiting.append(key)
+            del self._running[future]
+            self._waiting.append(plan)
             return
-        self._finish(key, plan, outcome)
+        entry = self._entry(plan, outcome)
+        self._manifest.append(entry)
+        del self._running[future]
+        (self._result.failed if entry.error else self._result.done).append(entry)
+        self._progress(entry)
 
-    def _finish(self, key: Hashable, plan: Planned, outcome: Outcome) -> None:
-        dead = remove_leftovers([plan.target]) + bool(outcome.result.get("resumed"))
-        entry = replace(
+    def _outcome(self, future: Future[Outcome], plan: Planned) -> Outcome:
+        try:
+            return future.result()
+        except BrokenExecutor:
+            self._deaths[plan.target] += 1
+            return Outcome(error=f"its worker died each of {self._deaths[plan.target]} times", retryable=True)
+        except CancelledError:
+            raise WorkersLost("the scheduler went away") from None
+        except Exception as error:  # such as KilledWorker of Dask
+            return Outcome(error=as_one_line(error))
+
+    def _entry(self, plan: Planned, outcome: Outcome) -> Entry:
+        dead = remove_leftovers([plan.target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
+        return replace(
             plan.entry,
             state="failed" if outcome.error else "done",
-            attempts=self._attempts[key] + dead,
+            attempts=self._attempts[plan.target] + (0 if self._deaths[plan.target] else dead),
             seconds=outcome.seconds,
             worker=outcome.worker,
             result=outcome.result if not outcome.error else {},
             error=outcome.error,
         )
-        self._manifest.append(entry)
-        del self._open[key]
-        (self._result.failed if entry.error else self._result.done).append(entry)
-        self._progress(entry)
+
+
+def _published(plan: Planned, outcome: Outcome) -> Outcome:
+    """Give the results their final name; return the outcome, with an error if that fails."""
+    target, source = plan.target, Path(str(plan.task.job.source))
+    attempt = target.with_name(outcome.attempt)
+    try:
+        if InputState.of(source) != plan.entry.source:
+            return replace(outcome, error=f"'{source}' changed while it was read")
+        if not attempt.is_dir():
+            blind = f"the results of worker {outcome.worker} are not visible here; workers must see the same paths"
+            return replace(outcome, error=blind, retryable=True)
+        publish(attempt, target)
+    except BgsubError as error:
+        return replace(outcome, error=str(error))
+    except OSError as error:
+        return replace(outcome, error=f"'{target}' cannot be written: {error.strerror or error}", retryable=True)
+    return outcome

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bgsub.errors import SourceError
-from bgsub.jobs.identity import InputState, images_in
+from bgsub.jobs.job_state import InputState, images_in
 from bgsub.video.sources.images import is_image, natural_key
 
 logger = logging.getLogger("bgsub")

@@ -1,36 +1,48 @@
-"""What a batch has done, on disk: a line for each source that came to an end, safe against a kill."""
+"""The files of a batch in its folder: the manifest, a line for each source that ended, and the lock."""
 
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import logging
-from contextlib import suppress
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from bgsub.errors import OutputError, SinkError
-from bgsub.jobs.identity import InputState
-from bgsub.storage.durable_io import as_sink_error, make_folder, write_whole
+from bgsub.jobs.job_state import InputState
+from bgsub.storage.durable_io import as_sink_error, folder_error, make_folder, write_whole
+from bgsub.storage.file_lock import hold
 from bgsub.storage.growing_file import GrowingFile
 
 logger = logging.getLogger("bgsub")
 
+_LINES, _TABLE = "manifest.jsonl", "manifest.csv"
+_HOLDER, _LOCKED = ".lock", ".locked"  # Windows does not let anyone read a locked file
+OWN_FILES = (_LINES, _TABLE, _HOLDER, _LOCKED)
+"""Names in the folder of a batch that no source may have."""
+
 _COLUMNS = ("source", "state", "output", "frames", "width", "height", "foreground", "seconds", "attempts", "worker")
+_TEMPORARY = (errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EIO)
 
 
 @dataclass(frozen=True)
 class Entry:
-    """How one source came to an end.
+    """How one source ended.
 
     Attributes
     ----------
     source : InputState
         What was read.
     options : str
-        Fingerprint of what was asked for.
+        Fingerprint of the options.
     output : str
         Folder of the results, relative to that of the batch.
     state : {"done", "failed"}
@@ -40,7 +52,7 @@ class Entry:
     seconds : float
         Duration of the last attempt.
     worker : str
-        Who did it.
+        Host and process of the last attempt.
     result : dict
         `JobResult.as_dict`, when done; paths of outputs are relative to `output`.
     error : str
@@ -63,13 +75,15 @@ class Entry:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Entry:
-        """Return the entry that `as_dict` described; TypeError or KeyError where it is none."""
+        """Return the entry that `as_dict` described; TypeError or KeyError for anything else."""
         known = {key: values[key] for key in values.keys() & {item.name for item in fields(cls)}}
         return cls(**{**known, "source": InputState(**known["source"])})
 
 
 class Manifest:
-    """The entries of a batch by the path of their source, the last one of each; ``manifest.jsonl`` on disk.
+    """The last entry of each source by its path; ``manifest.jsonl`` on disk.
+
+    A line is on the disk when `append` returns. The rest of a line that a kill tore is cut off.
 
     Parameters
     ----------
@@ -80,14 +94,10 @@ class Manifest:
     ------
     SinkError
         If the file cannot be read or written.
-
-    Notes
-    -----
-    A line is on the disk when `append` returns. The rest of a line that a kill tore is cut off.
     """
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "manifest.jsonl"
+        self.path = folder / _LINES
         self.entries: dict[str, Entry] = {}
         self._file = GrowingFile(self.path, self.path)
         with as_sink_error(self.path):
@@ -99,16 +109,13 @@ class Manifest:
             lines.pop()
         self._size = sum(map(len, lines))
         self._file.cut(self._size)
-        self._read(lines)
-
-    def _read(self, lines: list[bytes]) -> None:
         for number, line in enumerate(lines, 1):
             try:
                 entry = Entry.from_dict(json.loads(line))
             except (ValueError, TypeError, KeyError, AttributeError):
                 logger.warning("line %d of '%s' is no entry and left out", number, self.path)
-                continue
-            self.entries[entry.source.path] = entry
+            else:
+                self.entries[entry.source.path] = entry
 
     def append(self, entry: Entry) -> None:
         """Add an entry; OutputError if it cannot be written."""
@@ -122,24 +129,89 @@ class Manifest:
         self.entries[entry.source.path] = entry
 
     def write_csv(self) -> None:
-        """Write ``manifest.csv`` for people and spreadsheets, whole or not at all; OutputError if it cannot be."""
-        write_whole(self.path.with_suffix(".csv"), self._table().encode("utf-8", "backslashreplace"), OutputError)
-
-    def _table(self) -> str:
+        """Write ``manifest.csv`` for spreadsheets; OutputError if it cannot be written."""
         text = io.StringIO()
-        writer = csv.writer(text)
-        writer.writerow([*_COLUMNS, "error"])
-        for entry in self.entries.values():
-            row = {**entry.result, **entry.as_dict(), "source": entry.source.path}
-            writer.writerow([row.get(column, "") for column in (*_COLUMNS, "error")])
-        return text.getvalue()
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
+        writer = csv.DictWriter(text, [*_COLUMNS, "error"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows({**entry.result, **entry.as_dict(), "source": path} for path, entry in self.entries.items())
+        write_whole(self.path.with_name(_TABLE), text.getvalue().encode("utf-8", "backslashreplace"), OutputError)
 
     def __enter__(self) -> Manifest:
         return self
 
     def __exit__(self, *_error: object) -> None:
-        self.close()
+        self._file.close()
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """Proof for workers that the batch goes on.
+
+    Attributes
+    ----------
+    path : Path
+        The file that names the process of the batch.
+    token : str
+        In the file while the batch goes on.
+    """
+
+    path: Path
+    token: str
+
+    @property
+    def valid(self) -> bool:
+        """Whether the batch goes on and this machine sees its folder; a temporary error counts as yes."""
+        try:
+            return self.token.encode() in self.path.read_bytes()
+        except OSError as error:
+            return error.errno in _TEMPORARY
+
+
+@contextmanager
+def hold_folder(folder: Path) -> Iterator[Ticket]:
+    """Hold the folder of a batch, created if missing, so that no other batch works in it.
+
+    The operating system releases the lock of a dead process. A file names the process for other hosts, where the lock
+    may not be visible.
+
+    Raises
+    ------
+    SinkError
+        If another batch works in the folder, or it cannot be written.
+    """
+    ticket = Ticket(folder / _HOLDER, uuid.uuid4().hex)
+
+    def refusal() -> str:
+        holder = read_holder(ticket.path)
+        name = f"process {holder.get('pid', 'unknown')} on {holder.get('host', 'an unknown host')}"
+        return f"another batch works in '{folder}' ({name})"
+
+    with hold(folder / _LOCKED, refusal):
+        if read_holder(ticket.path).get("host", socket.gethostname()) != socket.gethostname():
+            raise SinkError(f"{refusal()}; if it is dead, remove '{ticket.path}'")
+        try:
+            _write(ticket.path, {"host": socket.gethostname(), "pid": os.getpid(), "token": ticket.token})
+        except OSError as error:
+            raise folder_error(folder, error) from None
+        try:
+            yield ticket
+        finally:
+            with suppress(OSError):
+                _write(ticket.path, {})
+
+
+def _write(path: Path, values: dict[str, Any]) -> None:
+    # In place: another host may still see a file that was replaced.
+    with path.open("w", encoding="utf-8") as file:
+        file.write(json.dumps(values) if values else "")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_holder(path: Path) -> dict[str, Any]:
+    """Return host, pid and token of the batch that holds a folder; an empty dict for none."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return values if isinstance(values, dict) else {}

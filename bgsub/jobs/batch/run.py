@@ -1,4 +1,4 @@
-"""A whole batch from Python: found, planned, done, written down."""
+"""``run_batch``: find the sources, leave out the finished ones, and do one job for each of the others."""
 
 from __future__ import annotations
 
@@ -6,23 +6,20 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from bgsub.errors import DependencyError, ParameterError
-from bgsub.jobs.batch.attempts import remove_leftovers
-from bgsub.jobs.batch.dispatch import BatchResult, Dispatch, Planned, Progress, Runner
+from bgsub.errors import ParameterError, import_optional
+from bgsub.jobs.batch.dispatch import BatchResult, Dispatch, Planned, Progress, Workers
 from bgsub.jobs.batch.finding import RECORD, Input, find_inputs
-from bgsub.jobs.batch.folders import check_own, read_record
-from bgsub.jobs.batch.lock import Ticket, hold_folder
-from bgsub.jobs.batch.manifest import Entry, Manifest
-from bgsub.jobs.batch.targets import assign_targets
+from bgsub.jobs.batch.folders import assign_targets, check_own, read_record, remove_leftovers
+from bgsub.jobs.batch.manifest import Entry, Manifest, Ticket, hold_folder
 from bgsub.jobs.batch.task import Task
-from bgsub.jobs.finished import change_since
-from bgsub.jobs.identity import JobIdentity
+from bgsub.jobs.batch.workers import LocalWorkers, refuse_worker_process
 from bgsub.jobs.interrupts import name_of
 from bgsub.jobs.job import Job
+from bgsub.jobs.job_state import JobIdentity, change_since
 from bgsub.jobs.run import make_subtractor
 from bgsub.numerics.threads import cores
 from bgsub.video.output_names import check_name, parse_outputs
@@ -33,18 +30,6 @@ logger = logging.getLogger("bgsub")
 
 Patterns = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 MakeJob = Callable[[str, Path], Job]
-MakeRunner = Callable[[int], AbstractContextManager[Runner]]
-
-
-@dataclass(frozen=True)
-class BatchOptions:
-    """How a batch goes about its sources, as for `run_batch`."""
-
-    retries: int = 2
-    overwrite: bool = False
-    make_job: MakeJob = Job
-    started: Callable[[int, int], None] = lambda _todo, _skipped: None
-    progress: Progress = lambda _entry: None
 
 
 def run_batch(
@@ -61,10 +46,9 @@ def run_batch(
 ) -> BatchResult:
     """Do one job for each of any number of files, in processes on this machine or with a Dask cluster.
 
-    What an earlier run with the same options has done is left out, as long as the file and the outputs are as
-    they were; so a batch that was stopped goes on, inside the files that it was at as well, and one with failures tries
-    only those again. A script that calls this needs ``if __name__ == "__main__":``, as the processes of this machine
-    import it.
+    The results of an earlier run with the same options stay if the file and the outputs are unchanged. So a stopped
+    batch continues, also inside a file, and a batch with failures tries only those again. A script that calls this
+    needs ``if __name__ == "__main__":``, because the processes of this machine import it.
 
     Parameters
     ----------
@@ -82,12 +66,12 @@ def run_batch(
     overwrite : bool
         Do everything again.
     make_job : callable
-        Makes the job from a source and its output folder; by default with the defaults of `Job`. Files that
-        the job writes lie inside that folder.
+        Makes the job from a source and its output folder; by default with the defaults of `Job`. The job must write
+        its files inside that folder.
     started : callable
         Called with the number of files to do, and of those done already.
     progress : callable
-        Called with the entry of each file that came to an end.
+        Called with the entry of each file that ended.
 
     Returns
     -------
@@ -97,7 +81,7 @@ def run_batch(
     Raises
     ------
     SourceError
-        For a pattern that stands for nothing.
+        For a pattern without a match.
     ParameterError
         For wrong options, where no scheduler answers, and where the processes of this machine do not start.
     SinkError
@@ -105,7 +89,7 @@ def run_batch(
     OutputError
         If the manifest cannot be written any more.
     DependencyError
-        Without the package distributed, or with another version of bgsub at a worker.
+        With a `scheduler` and without the package distributed, or with another version of bgsub at a worker.
 
     Examples
     --------
@@ -119,71 +103,52 @@ def run_batch(
     for name, value, least in (("workers", workers, 1), ("retries", retries, 0)):
         if value is not None and not (isinstance(value, int) and value >= least):
             raise ParameterError(f"{name} must be an integer >= {least}, got {value!r}")
-    require_distributed()
-    from bgsub.jobs.batch import dask_runner  # noqa: PLC0415 - which needs it
-
-    dask_runner.require_main()
-
-    def make_runner(files: int) -> dask_runner.DaskRunner:
-        return dask_runner.DaskRunner(min(workers or cores(), files), scheduler, retries)
-
-    return run_batch_with(make_runner, patterns, output, BatchOptions(retries, overwrite, make_job, started, progress))
-
-
-def require_distributed() -> None:
-    """DependencyError without the package distributed."""
-    try:
-        import distributed  # noqa: F401, PLC0415
-    except ImportError:
-        raise DependencyError("batch needs the package distributed: pip install 'bgsub[batch]'") from None
-
-
-def run_batch_with(
-    make_runner: MakeRunner, patterns: Patterns, output: str | os.PathLike[str], options: BatchOptions
-) -> BatchResult:
-    """Do what `run_batch` does with a runner of another kind: a context manager made for a number of files."""
+    if scheduler is not None:
+        import_optional("distributed", "a scheduler needs the package distributed: pip install 'bgsub[batch]'")
+    refuse_worker_process()
     inputs = find_inputs([patterns] if isinstance(patterns, (str, os.PathLike)) else patterns)
     folder = Path(os.path.abspath(output))
-    _check_job(options.make_job, inputs[0], folder)
+    _check_job(make_job, inputs[0], folder)
     result = BatchResult(folder)
     with ExitStack() as stack:
         ticket = stack.enter_context(hold_folder(folder))
         manifest = stack.enter_context(Manifest(folder))
-        plans = _plan(inputs, ticket, manifest, options.make_job)
-        todo, done = [], []
+        plans = _plan(inputs, ticket, manifest, make_job)
+        todo = []
         for plan in plans:
-            entry = None if options.overwrite else _done_already(plan, manifest)
+            entry = None if overwrite else _finished_entry(plan, manifest)
             if entry is None:
                 check_own(plan.target)
                 todo.append(plan)
             else:
                 result.skipped.append(entry)
-                done.append(plan)
-        remove_leftovers(plan.target for plan in done)
-        remove_leftovers((plan.target for plan in todo), keep=not options.overwrite)
-        options.started(len(todo), len(result.skipped))
+                remove_leftovers([plan.target])
+        remove_leftovers((plan.target for plan in todo), keep=not overwrite)
+        started(len(todo), len(result.skipped))
         try:
             if todo:
-                _run(make_runner, todo, manifest, result, options)
+                with make_workers(min(workers or cores(), len(todo)), scheduler) as running:
+                    Dispatch(todo, running, manifest, result, retries=retries, progress=progress).run()
+        except KeyboardInterrupt as interrupt:  # before the first task, or after the last
+            result.stopped = name_of(interrupt)
+            result.left = len(todo) - len(result.done) - len(result.failed)
         finally:
+            remove_leftovers((plan.target for plan in todo), keep=True)
             manifest.write_csv()
     return result
 
 
-def _run(
-    make_runner: MakeRunner, todo: list[Planned], manifest: Manifest, result: BatchResult, options: BatchOptions
-) -> None:
-    try:
-        made = make_runner(len(todo))
-    except KeyboardInterrupt as interrupt:
-        result.stopped, result.left = name_of(interrupt), len(todo)
-        return
-    with made as runner:
-        Dispatch(todo, runner, manifest, result, retries=options.retries, progress=options.progress).run()
+def make_workers(count: int, scheduler: str | None) -> AbstractContextManager[Workers]:
+    """Return so many processes of this machine, or the workers of a scheduler."""
+    if scheduler is None:
+        return LocalWorkers(count)
+    from bgsub.jobs.batch.dask_workers import DaskWorkers  # noqa: PLC0415 - an optional package
+
+    return DaskWorkers(scheduler)
 
 
 def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
-    """Wrong options show before anything is made, and once."""
+    """Check the options once, before anything is written."""
     job = make_job(str(first.path), folder / "x")
     make_subtractor(job.parameters, job.model, privacy=job.privacy)
     Selection.parse(job.start, job.end, job.duration, job.every)
@@ -210,35 +175,35 @@ def _plan(inputs: Sequence[Input], ticket: Ticket, manifest: Manifest, make_job:
 
 
 def _absolute(job: Job) -> Job:
-    """Return the job with whole paths, as workers have another current folder."""
+    """Return the job with absolute paths: workers have another current folder."""
     values = {item.name: getattr(job, item.name) for item in fields(job)}
-    whole: dict[str, Any] = {
+    paths: dict[str, Any] = {
         name: Path(os.path.abspath(path)) for name, path in values.items() if isinstance(path, Path)
     }
     roi, privacy = (tuple(map(absolute_region, texts)) for texts in (job.roi, job.privacy))
-    return replace(job, roi=roi, privacy=privacy, **whole)
+    return replace(job, roi=roi, privacy=privacy, **paths)
 
 
-def _done_already(plan: Planned, manifest: Manifest) -> Entry | None:
-    """Return the entry of a source whose results are there, unchanged in everything they were made of.
+def _finished_entry(plan: Planned, manifest: Manifest) -> Entry | None:
+    """Return the entry of a source whose results are there, made by the same job and unchanged; else None.
 
-    The folder counts where a kill came between its name and the line in the manifest.
+    The manifest gets its line if a kill came before.
     """
-    wanted, record = plan.entry, read_record(plan.target)
+    planned, record = plan.entry, read_record(plan.target)
     try:
         difference = plan.task.identity.difference(JobIdentity.from_dict(record))
         change = "" if difference else change_since(record.get("sizes", {}), plan.target)
     except (TypeError, KeyError, ValueError, AttributeError):
         return None
     if difference or change:
-        why = f"the results were made {difference}" if difference else change
-        logger.info("%s: %s; starting anew", wanted.source.path, why)
+        reason = f"the results were made {difference}" if difference else change
+        logger.info("%s: %s; starting anew", planned.source.path, reason)
         return None
     outcome = record.get("result", {})
     if not all((plan.target / name).exists() for name in outcome.get("outputs", [])):
         return None
-    entry = manifest.entries.get(wanted.source.path)
-    if entry is None or replace(entry, source=wanted.source, options=wanted.options) != entry or entry.state != "done":
-        entry = replace(wanted, state="done", result=outcome, seconds=outcome.get("seconds", 0.0))
+    entry = manifest.entries.get(planned.source.path)
+    if entry is None or entry.state != "done" or (entry.source, entry.options) != (planned.source, planned.options):
+        entry = replace(planned, state="done", result=outcome, seconds=outcome.get("seconds", 0.0))
         manifest.append(entry)
     return entry

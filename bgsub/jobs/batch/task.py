@@ -1,8 +1,7 @@
-"""What happens to one source at a worker, in whose process everything here runs.
+"""One task of a batch, in the process of a worker.
 
-An attempt writes into a folder of its own beside the final one, or goes on in that of an attempt that died. Only the
-client, which takes one outcome per source, gives it the final name: however often Dask runs a task, its result appears
-once and whole.
+An attempt writes into a folder of its own beside the final one, or continues that of an attempt that died. Only the
+process of the batch gives a folder its final name, so a result appears once and whole.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ import os
 import shutil
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -24,13 +23,12 @@ from threadpoolctl import threadpool_limits
 from bgsub._opencv import cv2
 from bgsub._version import __version__
 from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
-from bgsub.jobs.batch.attempts import as_published, new_attempt, unfinished
 from bgsub.jobs.batch.finding import RECORD
-from bgsub.jobs.batch.lock import Ticket
-from bgsub.jobs.finished import sizes_of
-from bgsub.jobs.identity import JobIdentity
+from bgsub.jobs.batch.folders import as_published, new_attempt, unfinished
+from bgsub.jobs.batch.manifest import Ticket
+from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
 from bgsub.jobs.job import Job, JobResult
-from bgsub.jobs.resumption import ANEW, FOLDER, kept_frames
+from bgsub.jobs.job_state import JobIdentity, sizes_of
 from bgsub.jobs.run import run_job
 from bgsub.numerics.memory import is_lack_of_memory
 from bgsub.numerics.threads import cores, limit_threads
@@ -43,29 +41,28 @@ logger = logging.getLogger("bgsub")
 _CHECK_SECONDS = 1.0
 _WARNINGS = 20
 
+IsCancelled = Callable[[], bool]
+
 
 @dataclass(frozen=True)
 class Task:
-    """One source to do.
+    """One source to process.
 
     Attributes
     ----------
     job : Job
         With absolute paths; its output is the final folder.
     identity : JobIdentity
-        What `RECORD` tells about source and options.
+        For `RECORD`.
     ticket : Ticket
-        Of the batch; valid while it goes on, and where the worker sees the same folder.
-    hosts : mapping of str to int
-        Jobs at a time by the address of the machine, whose cores they share.
+        Of the batch.
     version : str
-        Of bgsub at the client.
+        Of bgsub in the process of the batch.
     """
 
     job: Job
     identity: JobIdentity
     ticket: Ticket
-    hosts: Mapping[str, int] = field(default_factory=dict)
     version: str = __version__
 
 
@@ -81,69 +78,79 @@ class Outcome:
         `JobResult.as_dict`; outputs are relative to the folder.
     error : str
         One line, when failed.
-    passing : bool
-        Whether the failure may have gone when tried again.
+    retryable : bool
+        Whether another attempt may succeed.
     worker : str
         Host and process.
     seconds : float
         Duration.
     warnings : tuple of str
-        What was logged, the first few.
+        The first warnings in the log.
     """
 
     attempt: str = ""
     result: dict[str, Any] = field(default_factory=dict)
     error: str = ""
-    passing: bool = False
+    retryable: bool = False
     worker: str = ""
     seconds: float = 0.0
     warnings: tuple[str, ...] = ()
 
 
-class Unwanted(Exception):
-    """Nobody waits for this attempt any more."""
+class Cancelled(Exception):
+    """The batch has ended or the task was cancelled."""
 
 
-def do_task(task: Task, wanted: Callable[[], bool] = lambda: True, jobs: int = 1) -> Outcome:
-    """Make one attempt; failures are told in the outcome, and leave nothing behind.
+class _NotShared(SourceError):
+    """A worker on another machine does not see the files."""
 
-    What nobody waits for any more leaves its checkpoint, for the next one.
+
+class _CannotContinue(Exception):
+    """The folder of a dead attempt belongs to another job, is damaged, or is in use."""
+
+
+def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False) -> Outcome:
+    """Make one attempt; the outcome has the error of a failure.
+
+    A failed attempt removes its folder, a cancelled one keeps its checkpoint for the next.
 
     Parameters
     ----------
     task : Task
-        What to do.
-    wanted : callable
-        Asked about once a second whether somebody still waits for it.
+        The task.
     jobs : int
         Jobs at a time on this machine, which share its cores.
+    is_cancelled : callable
+        Called about once a second.
     """
     begin = time.monotonic()
     target = task.job.output
-    with _warnings_kept() as warnings:
+    with _collected_warnings() as warnings:
         try:
-            outcome = _tried(task, wanted, jobs)
-        except Exception as error:  # whatever it is, the other sources go on
-            outcome = Outcome(error=_one_line(error), passing=may_pass(error))
-    named = [as_published(text, target) for text in (outcome.error, *warnings)]  # as the user knows it
+            outcome = _try(task, jobs, is_cancelled)
+        except Exception as error:  # of any kind: the other sources go on
+            outcome = Outcome(error=as_one_line(error), retryable=_is_retryable(error))
+    texts = [as_published(text, target) for text in (outcome.error, *warnings)]
     seconds = round(time.monotonic() - begin, 3)
-    return replace(outcome, worker=_worker_name(), seconds=seconds, error=named[0], warnings=tuple(named[1:]))
+    return replace(outcome, worker=_worker_name(), seconds=seconds, error=texts[0], warnings=tuple(texts[1:]))
 
 
-def _tried(task: Task, wanted: Callable[[], bool], jobs: int) -> Outcome:
-    """Go on with what a dead attempt left, or else begin."""
+def _try(task: Task, jobs: int, is_cancelled: IsCancelled) -> Outcome:
+    """Continue the folder of a dead attempt, or begin a new one."""
+    _check_worker(task)
+    _share_cores(jobs)
     target = task.job.output
     folder = unfinished(target)
     if folder is not None:
         try:
-            return _attempt(task, folder, wanted, jobs, goes_on=True)
-        except _CannotGoOn as error:  # the folder goes with the leftovers: another attempt may be alive in it
+            return _attempt(task, folder, is_cancelled, goes_on=True)
+        except _CannotContinue as error:  # the batch removes the folder later: another attempt may be alive in it
             logger.warning("%s; starting anew", error)
-    return _attempt(task, new_attempt(target), wanted, jobs)
+    return _attempt(task, new_attempt(target), is_cancelled)
 
 
-def may_pass(error: Exception) -> bool:
-    """Whether a failure may have gone at the next attempt: a full disk may, an unreadable video will not."""
+def _is_retryable(error: Exception) -> bool:
+    """Return whether another attempt may succeed: after a full disk it may, with an unreadable video it will not."""
     if isinstance(error, _NotShared):
         return True
     return (isinstance(error, OSError) or is_lack_of_memory(error)) and not isinstance(
@@ -151,86 +158,81 @@ def may_pass(error: Exception) -> bool:
     )
 
 
-class _NotShared(SourceError):
-    """A worker on another machine does not see the files."""
+class _CancelCheck:
+    """Checks after each frame whether the task is cancelled; `begun` is whether the source was opened."""
 
-
-class _CannotGoOn(Exception):
-    """What a dead attempt left is of another job, damaged, or in use."""
-
-
-class _Watch:
-    """Looks after each frame whether the batch still goes on; `begun` is whether there was something to look at."""
-
-    def __init__(self, task: Task, wanted: Callable[[], bool]) -> None:
-        self._task, self._wanted = task, wanted
+    def __init__(self, task: Task, is_cancelled: IsCancelled) -> None:
+        self._task, self._is_cancelled = task, is_cancelled
         self._checked, self.begun = 0.0, False
 
     @contextmanager
     def __call__(self, _source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
         self._checked, self.begun = time.monotonic(), True
-        yield self._check
+        yield self._after_frame
 
-    def _check(self, _frame: Frame, _separation: Separation) -> None:
+    def _after_frame(self, _frame: Frame, _separation: Separation) -> None:
         if time.monotonic() - self._checked > _CHECK_SECONDS:
             self._checked = time.monotonic()
-            _check_wanted(self._task, self._wanted)
+            self.check()
+
+    def check(self) -> None:
+        if self._is_cancelled() or not self._task.ticket.valid:
+            raise Cancelled("the batch has ended")
 
 
-def _attempt(task: Task, folder: Path, wanted: Callable[[], bool], jobs: int, goes_on: bool = False) -> Outcome:
-    _check_worker(task)
-    _share_cores(jobs)
-    with _tidied(folder):
+def _attempt(task: Task, folder: Path, is_cancelled: IsCancelled, goes_on: bool = False) -> Outcome:
+    cancel_check = _CancelCheck(task, is_cancelled)
+    with _removed_on_failure(folder):
         job = relocated(task.job, folder)
-        made = _run(job, _Watch(task, wanted), goes_on)
-        if made.already_done:  # a kill came before that was written down
-            raise _CannotGoOn(f"'{folder}' is finished, but what came of it is not known")
+        made = _run(job, cancel_check, goes_on)
+        if made.already_done:  # a kill came before the record was written
+            raise _CannotContinue(f"'{folder}' is finished, but its record is missing")
         result = made.as_dict()
-        shutil.rmtree(folder / FOLDER, ignore_errors=True)  # the record of a batch says more
+        shutil.rmtree(folder / FOLDER, ignore_errors=True)  # the record replaces it
         if os.path.lexists(folder / RECORD):
             raise ParameterError(f"an output must have another name than '{RECORD}', which a batch needs for itself")
         result["outputs"] = [Path(path).relative_to(folder).as_posix() for path in result["outputs"]]
-        _check_wanted(task, wanted)
+        cancel_check.check()
         with as_sink_error(folder / RECORD, OutputError):
             folder.mkdir(exist_ok=True)
-            # Of clips people remove those that they do not want.
+            # Without the clips, which users may delete.
             sizes = sizes_of((path for name in result["outputs"] if (path := folder / name) != job.record), folder)
-            facts = {**task.identity.as_dict(), "bgsub": __version__, "result": result, "sizes": sizes}
-            write_whole(folder / RECORD, f"{json.dumps(facts, indent=1)}\n".encode(), OutputError)
+            record = {**task.identity.as_dict(), "bgsub": __version__, "result": result, "sizes": sizes}
+            write_whole(folder / RECORD, f"{json.dumps(record, indent=1)}\n".encode(), OutputError)
     return Outcome(folder.name, result)
 
 
-def _run(job: Job, watch: _Watch, goes_on: bool) -> JobResult:
-    """Do a job, with checkpoints where its outputs can have them."""
+def _run(job: Job, cancel_check: _CancelCheck, goes_on: bool) -> JobResult:
+    """Do a job, with checkpoints where its outputs support them."""
     try:
-        return run_job(replace(job, resume=job.record is None), watch=watch)
+        return run_job(replace(job, resume=job.record is None), watch=cancel_check)
     except BgsubError as error:
-        if watch.begun:
+        if cancel_check.begun:
             raise
         if goes_on:
-            raise _CannotGoOn(str(error).removesuffix(f"; {ANEW}")) from None
+            raise _CannotContinue(str(error).removesuffix(f"; {START_ANEW}")) from None
         if not isinstance(error, SinkError):
             raise
         shutil.rmtree(job.output, ignore_errors=True)
-        return run_job(job, watch=watch)
+        return run_job(job, watch=cancel_check)
 
 
 @contextmanager
-def _tidied(folder: Path) -> Iterator[None]:
-    """Remove the folder of an attempt that fails; that of one nobody waits for stays if it can be gone on with."""
+def _removed_on_failure(folder: Path) -> Iterator[None]:
+    """Remove the folder of an attempt that fails; that of a cancelled one stays if it has a checkpoint."""
     try:
         yield
-    except _CannotGoOn:
+    except _CannotContinue:
         raise
     except BaseException as error:
-        failed = isinstance(error, Exception) and not isinstance(error, Unwanted)
-        if failed or not kept_frames(folder):
+        failed = isinstance(error, Exception) and not isinstance(error, Cancelled)
+        if failed or not saved_frames(folder):
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
 def relocated(job: Job, folder: Path) -> Job:
-    """Return the job with another output folder, and everything that lies inside it moved along."""
+    """Return the job with another output folder, and with the paths inside moved along."""
     inside: dict[str, Any] = {
         item.name: folder / value.relative_to(job.output)
         for item in fields(job)
@@ -239,13 +241,8 @@ def relocated(job: Job, folder: Path) -> Job:
     return replace(job, **inside)
 
 
-def _check_wanted(task: Task, wanted: Callable[[], bool]) -> None:
-    if not wanted() or not task.ticket.valid:
-        raise Unwanted("nobody waits for this result any more")
-
-
 def _check_worker(task: Task) -> None:
-    """Refuse work that this worker cannot do as the client means it."""
+    """Raise an error where this worker has another version or does not see the files."""
     here = _worker_name()
     if task.version != __version__:
         raise DependencyError(f"worker {here} has bgsub {__version__}, this is {task.version}; both must be the same")
@@ -253,37 +250,37 @@ def _check_worker(task: Task) -> None:
         raise _NotShared(
             f"worker {here} does not see the output folder '{task.ticket.path.parent}'; workers must see the same paths"
         )
-    if not Path(str(task.job.source)).exists():  # always one
+    if not Path(str(task.job.source)).exists():  # one path: a batch has no sources in a row
         raise _NotShared(f"worker {here} does not see '{task.job.source}'; workers must see the same paths")
 
 
 def _share_cores(jobs: int) -> None:
-    """Use as many threads as cores are left for each of the jobs on this machine."""
+    """Limit the threads to the share of one of the jobs on this machine."""
     threads = max(cores() // jobs, 1)
     limit_threads(threads)
     cv2.setNumThreads(threads)
-    # Always one: threads of the BLAS gain nothing here, and their number would show in the last digits of a model.
+    # Always one: more BLAS threads are no faster here, and their number changes the last digits of a model.
     threadpool_limits(1, user_api="blas")
 
 
 @contextmanager
-def _warnings_kept() -> Iterator[list[str]]:
-    """Give the warnings of the library to the client, who has the terminal."""
-    kept: list[str] = []
+def _collected_warnings() -> Iterator[list[str]]:
+    """Collect the warnings of the library, for the log of the batch."""
+    collected: list[str] = []
     handler = logging.Handler(logging.WARNING)
-    handler.emit = lambda record: kept.append(record.getMessage()) if len(kept) < _WARNINGS else None  # type: ignore[method-assign]
-    logger = logging.getLogger("bgsub")
+    handler.emit = lambda record: collected.append(record.getMessage()) if len(collected) < _WARNINGS else None  # type: ignore[method-assign]
     before = logger.propagate
     logger.addHandler(handler)
     logger.propagate = False
     try:
-        yield kept
+        yield collected
     finally:
         logger.removeHandler(handler)
         logger.propagate = before
 
 
-def _one_line(error: Exception) -> str:
+def as_one_line(error: BaseException) -> str:
+    """Return the message of an error, with its class if it is not one of bgsub."""
     text = str(error) if isinstance(error, BgsubError) else f"{type(error).__name__}: {error}"
     return " ".join(text.split())
 

@@ -1,13 +1,15 @@
-"""Stand-ins for what a test of batches has not got: a job that takes no time, and a Dask that plays tricks."""
+"""Fakes for tests of batches: jobs that take no time, and workers that run tasks in this thread."""
 
 from __future__ import annotations
 
 import json
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
 from bgsub.errors import SinkError, SourceError
-from bgsub.jobs.batch.run import BatchOptions, run_batch_with
+from bgsub.jobs.batch.run import run_batch
 from bgsub.jobs.batch.task import do_task
 
 
@@ -30,7 +32,7 @@ class FakeJobs:
 
     def __call__(self, job, *, watch):
         name = Path(job.source).name
-        with watch(None):  # what is wrong shows after the beginning
+        with watch(None):  # the source is open
             pass
         job.output.mkdir(parents=True)
         (job.output / "half").touch()
@@ -42,38 +44,39 @@ class FakeJobs:
         return FakeResult(job.source, job.output / "mask.txt")
 
 
-class FakeRunner:
-    """Does tasks at once, in this thread, in the way that `trick` wants."""
+class FakeWorkers:
+    """Runs each task at once, in this thread, by calling `perform`."""
 
-    def __init__(self, trick=None, slots: int = 2) -> None:
-        self.trick = trick or (lambda _key, task: [do_task(task)])
-        self.count, self.most, self.cancelled = slots, 0, False
-        self.ready: list = []
+    def __init__(self, perform=do_task, slots: int = 2) -> None:
+        self.perform, self.count = perform, slots
+        self.submitted = self.most = 0
+        self.closed = False
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_error):
-        pass
+        self.closed = True
 
     def slots(self):
+        self.submitted = 0
         return self.count
 
-    def submit(self, key, task):
-        self.ready.append((key, task))
-        self.most = max(self.most, len(self.ready))
+    def submit(self, task):
+        self.submitted += 1
+        self.most = max(self.most, self.submitted)
+        future = Future()
+        try:
+            future.set_result(self.perform(task))
+        except BaseException as error:
+            future.set_exception(error)
+        return future
 
-    def wait(self, _seconds):
-        tasks, self.ready = self.ready, []
-        return [(key, outcome) for key, task in tasks for outcome in self.trick(key, task)]
 
-    def cancel(self):
-        self.cancelled = True
-
-
-def run(patterns, output, runner=None, **options):
-    """Run a batch with fakes."""
-    return run_batch_with(lambda _files: runner or FakeRunner(), patterns, output, BatchOptions(**options))
+def run(patterns, output, workers=None, **options):
+    """Run a batch with fake workers."""
+    with mock.patch("bgsub.jobs.batch.run.make_workers", return_value=workers or FakeWorkers()):
+        return run_batch(patterns, output, **options)
 
 
 def names(entries):
@@ -86,7 +89,7 @@ def lines(output):
 
 
 def visible(output):
-    """What stands in the folder of a batch, without its own files."""
+    """The content of the folder of a batch, without its own files."""
     own = {"manifest.jsonl", "manifest.csv", ".lock", ".locked"}
     return sorted(path.relative_to(output).as_posix() for path in output.iterdir() if path.name not in own)
 

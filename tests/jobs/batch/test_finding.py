@@ -8,8 +8,8 @@ from saying import says
 
 from bgsub.errors import SourceError
 from bgsub.jobs.batch.finding import find_inputs
-from bgsub.jobs.batch.targets import assign_targets
-from bgsub.jobs.identity import InputState
+from bgsub.jobs.batch.folders import assign_targets
+from bgsub.jobs.job_state import InputState
 
 
 def make(folder: Path, *names: str) -> None:

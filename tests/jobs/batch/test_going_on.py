@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from batch_fakes import FakeRunner, run, visible
+from batch_fakes import FakeWorkers, run, visible
 from checkpoint_kit import due_every
 from cli_inputs import make_scene
 from video_fakes import content, write_video
@@ -46,7 +46,7 @@ class Killed(BaseException):
     """No code that handles failures runs."""
 
 
-class Dying(FakeRunner):
+class Dying(FakeWorkers):
     """Its worker dies, or is told to stop, after so many frames of a file; the batch ends with it."""
 
     def __init__(self, monkeypatch, frames, dies=True):
@@ -59,20 +59,20 @@ class Dying(FakeRunner):
             if dies and len(seen) == frames:
                 raise Killed
 
-        def trick(_key, task):
+        def perform(task):
             if not dies:
-                do_task(task, wanted=lambda: len(seen) < frames)
+                do_task(task, is_cancelled=lambda: len(seen) >= frames)
                 raise KeyboardInterrupt
             with monkeypatch.context() as patch:
                 patch.setattr("bgsub.jobs.run.Statistics.__call__", count)
                 try:
-                    return [do_task(task)]
+                    return do_task(task)
                 except Killed:
                     raise KeyboardInterrupt from None
 
         if not dies:
             monkeypatch.setattr("bgsub.jobs.run.Statistics.__call__", count)
-        self.trick = trick
+        self.perform = perform
 
 
 def outputs(folder):
@@ -156,16 +156,16 @@ def test_what_another_attempt_still_works_on_is_left_to_it(videos, tmp_path, exp
     left = stop_in_first(videos, output, monkeypatch)
     from bgsub.storage.file_lock import Claims  # noqa: PLC0415
 
-    def alive(_key, task):
+    def alive(task):
         with Claims() as claims:
             claims.take(left / ".resume")
             before = content(left)
             outcome = do_task(task)
             if task.job.output.name == "v1":
                 assert content(left) == before
-        return [outcome]
+        return outcome
 
-    result = run(videos, output, FakeRunner(alive), make_job=job)
+    result = run(videos, output, FakeWorkers(alive), make_job=job)
     assert resumed(result) == [0, 0]
     assert "another run with --resume works in" in caplog.text
     assert outputs(output) == expected

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from bgsub.errors import OutputError, SinkError
-from bgsub.jobs.batch.lock import hold_folder, read_holder
-from bgsub.jobs.batch.manifest import Entry, Manifest
-from bgsub.jobs.identity import InputState
+from bgsub.jobs.batch.manifest import Entry, Manifest, hold_folder, read_holder
+from bgsub.jobs.job_state import InputState
 
 
 def entry(name="a", **values):
@@ -117,7 +116,7 @@ def test_a_ticket_is_valid_as_long_as_nothing_else_is_known(tmp_path, monkeypatc
     assert not ticket.valid
 
 
-_HOLD = "import sys, time; from pathlib import Path; from bgsub.jobs.batch.lock import hold_folder\n"
+_HOLD = "import sys, time; from pathlib import Path; from bgsub.jobs.batch.manifest import hold_folder\n"
 _HOLD += "with hold_folder(Path(sys.argv[1])): print('held', flush=True); time.sleep(60)"
 
 

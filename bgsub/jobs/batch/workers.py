@@ -1,0 +1,128 @@
+"""Processes of this machine that do the tasks of a batch."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from bgsub.errors import ParameterError
+from bgsub.jobs.batch.task import Outcome, Task, do_task
+from bgsub.jobs.interrupts import afterwards
+
+_FILES, _FILES_PER_WORKER = 24, 12  # open at a time; measured, with some more than that
+_NO_GUARD = "a script calls run_batch below 'if __name__ == \"__main__\":', because the worker processes import it"
+
+
+class LocalWorkers:
+    """Processes of this machine; a context manager that ends them.
+
+    Each process has a pool of its own: all tasks of a shared `ProcessPoolExecutor` fail when one process dies.
+
+    Parameters
+    ----------
+    count : int
+        Number of processes.
+
+    Raises
+    ------
+    ParameterError
+        If the processes do not start, or if the limit of open files is too low.
+    """
+
+    def __init__(self, count: int) -> None:
+        raise_file_limit(_FILES + count * _FILES_PER_WORKER, f"a batch with {count} workers")
+        self._count = count
+        self._processes: set[Any] = set()
+        self._last: dict[ProcessPoolExecutor, Future[Any]] = {}  # the newest task of each pool
+        try:
+            for _ in range(count):
+                self._start(os.getpid)
+            for future in self._last.values():
+                future.result()
+        except BrokenExecutor:
+            self.__exit__()
+            raise ParameterError(f"the processes of this machine did not start; {_NO_GUARD}") from None
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def slots(self) -> int:
+        """Return the number of tasks that can run at a time."""
+        return self._count
+
+    def submit(self, task: Task) -> Future[Outcome]:
+        """Start a task in an idle process; the result is `BrokenExecutor` if the process dies."""
+        idle = next(pool for pool, future in self._last.items() if future.done())
+        try:
+            self._last[idle] = future = idle.submit(do_task, task, self._count)
+        except BrokenExecutor:
+            del self._last[idle]
+            future = self._start(do_task, task, self._count)
+        return future
+
+    def _start(self, *call: Any) -> Future[Any]:
+        with afterwards(), _sigint_blocked():  # the process inherits the mask: the terminal's Ctrl-C is for the parent
+            before = set(multiprocessing.active_children())
+            pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _end_with_parent)
+            self._last[pool] = future = pool.submit(*call)
+            self._processes |= set(multiprocessing.active_children()) - before
+        return future
+
+    def __enter__(self) -> LocalWorkers:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        for process in self._processes:
+            process.kill()
+        for pool in self._last:
+            pool.shutdown(cancel_futures=True)
+
+
+def refuse_worker_process() -> None:
+    """Raise ParameterError in a worker process that imports a script without the guard."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as the standard library detects it
+        raise ParameterError(_NO_GUARD)
+
+
+def raise_file_limit(needed: int, what: str) -> None:
+    """Allow so many open files; ParameterError where the system does not, because workers would hang."""
+    try:
+        import resource  # noqa: PLC0415 - Windows has no such limit
+    except ImportError:
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise ParameterError(f"{what} needs {needed} open files at a time, {hard} are allowed (ulimit -n)")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _end_with_parent() -> None:
+    """Prepare a worker process: it ends when its parent is killed, which a pool does not notice."""
+    parent = multiprocessing.parent_process()
+
+    def watch() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    threading.Thread(target=watch, name="bgsub-parent", daemon=True).start()
+
+
+@contextmanager
+def _sigint_blocked() -> Iterator[None]:
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

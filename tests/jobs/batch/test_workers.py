@@ -1,0 +1,292 @@
+"""Batches with real workers: processes of this machine, and a Dask cluster."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import psutil
+import pytest
+from batch_fakes import lines, names, visible
+from cli_inputs import make_scene
+from video_fakes import read_video, write_video
+
+import bgsub
+from bgsub.errors import DependencyError, ParameterError
+from bgsub.jobs.batch import run_batch
+from bgsub.jobs.batch.task import cores
+from bgsub.jobs.batch.workers import LocalWorkers
+from bgsub.jobs.job import Job
+from bgsub.jobs.run import run_job
+
+pytestmark = pytest.mark.large
+COUNT, LENGTH = 4, 120
+NAMES = [f"v{number}.avi" for number in range(COUNT)]
+
+
+def quick(source, output):
+    return Job(source, output, parameters={"start_frames": 10})
+
+
+def until(condition, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+    return answer
+
+
+@pytest.fixture
+def videos(tmp_path):
+    (tmp_path / "in").mkdir()
+    for number, name in enumerate(NAMES):
+        write_video(tmp_path / "in" / name, np.roll(make_scene(LENGTH, empty=12), number, axis=2))
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def output(tmp_path):
+    return tmp_path / "out"
+
+
+def spawned():
+    """Worker processes of this machine."""
+    children = psutil.Process().children(recursive=True)
+    return [child for child in children if "spawn_main" in str(child.cmdline())]
+
+
+def test_processes_of_this_machine(videos, output):
+    (videos / "v1.avi").write_bytes(b"no video")
+    files = [videos / name for name in NAMES[:3]]
+    result = run_batch(files, output, workers=2, make_job=quick)
+    assert sorted(names(result.done)) == ["v0.avi", "v2.avi"]
+    assert names(result.failed) == ["v1.avi"]
+    assert len({entry.worker for entry in result.done + result.failed}) == 2
+    assert not spawned()
+    assert visible(output) == ["v0", "v2"]
+
+
+@pytest.mark.slow
+def test_file_that_kills_its_worker_fails_alone(videos, output):
+    ended, attempts = threading.Event(), set()
+
+    def kill():
+        while not ended.wait(0.005):
+            new = set(output.glob(".v0.attempt-*")) - attempts
+            attempts.update(new)
+            for process in spawned() if new else ():
+                process.kill()
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        result = run_batch([videos / "v0.avi", videos / "v1.avi"], output, workers=1, retries=1, make_job=quick)
+    finally:
+        ended.set()
+        killer.join()
+    assert (names(result.done), names(result.failed), len(attempts)) == (["v1.avi"], ["v0.avi"], 2)
+    assert result.failed[0].error == "its worker died each of 2 times"
+    assert visible(output) == ["v1"]
+
+
+@pytest.mark.slow
+def test_idle_process_that_died_is_replaced():
+    with LocalWorkers(1) as workers:
+        for process in spawned():
+            process.kill()
+        until(lambda: not spawned())
+        until(lambda: next(iter(workers._last))._broken)
+        assert isinstance(workers.submit(None).exception(60), AttributeError)  # of a task that is none
+
+
+# A shell that starts a process in the background may make it ignore Ctrl-C.
+_PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+_PROGRAM += "from bgsub.cli import main\nif __name__ == '__main__': main()\n"
+
+
+@pytest.mark.slow
+def test_ctrl_c_and_the_same_command_again(tmp_path, videos, output):
+    (tmp_path / "program.py").write_text(_PROGRAM)
+    words = ["batch", str(videos), "-o", str(output), "--workers", "1", "--start-frames", "10"]
+    pipes = {"text": True, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    command = [sys.executable, tmp_path / "program.py", *words]
+    environment = {**os.environ, "PYTHONPATH": os.path.dirname(os.path.dirname(bgsub.__file__))}
+    process = subprocess.Popen(command, start_new_session=True, env=environment, **pipes)
+    try:
+        until(lambda: process.poll() is not None or ((output / "manifest.jsonl").exists() and lines(output)))
+        os.killpg(process.pid, signal.SIGINT)  # a terminal sends it to the workers as well
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    done = len(lines(output))
+    assert (process.returncode, 0 < done < COUNT) == (130, True)
+    assert err.endswith(f"\nstopped by the user; {COUNT - done} files left: the same command goes on\n")
+    assert f"{done} done, 0 failed, 0 done before, {COUNT - done} left in" in out
+    assert len(visible(output)) == done
+    again = run_batch(videos, output, workers=1, make_job=quick)
+    assert (len(again.done), len(again.skipped)) == (COUNT - done, done)
+
+
+@pytest.mark.slow
+def test_script_without_its_guard(tmp_path, videos, output):
+    script = tmp_path / "script.py"
+    script.write_text(f"from bgsub.jobs.batch import run_batch\nrun_batch({str(videos)!r}, {str(output)!r}, workers=1)")
+    result = subprocess.run([sys.executable, script], check=False, capture_output=True, text=True, timeout=120)
+    assert result.returncode == 1
+    errors = [line for line in result.stderr.splitlines() if line.startswith("bgsub.errors.ParameterError")]
+    assert len(errors) == 2  # of the process, and of the script
+    assert all("""a script calls run_batch below 'if __name__ == "__main__":'""" in line for line in errors)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "workers must be an integer >= 1, got 0"),
+        ({"retries": -1}, "retries must be an integer >= 0, got -1"),
+        ({"workers": 1, "scheduler": "tcp://127.0.0.1:1"}, "a scheduler brings its own workers"),
+    ],
+)
+def test_wrong_options(videos, output, options, message):
+    with pytest.raises(ParameterError, match=message):
+        run_batch(videos, output, **options)
+    assert not output.exists()
+
+
+# With Dask
+
+
+@pytest.fixture
+def inner_cluster(monkeypatch):
+    """A cluster in this process."""
+    distributed = pytest.importorskip("distributed")
+    monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
+    options = {"processes": False, "host": "127.0.0.1", "protocol": "tcp", "dashboard_address": None}
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, **options) as cluster:
+        yield cluster
+
+
+def test_dask_cluster(inner_cluster, videos, output):
+    (videos / "v1.avi").write_bytes(b"no video")
+    files = [videos / name for name in NAMES[:3]]
+    result = run_batch(files, output, scheduler=inner_cluster.scheduler_address, make_job=quick)
+    assert sorted(names(result.done)) == ["v0.avi", "v2.avi"]
+    assert names(result.failed) == ["v1.avi"]
+
+
+def test_cluster_without_workers_or_of_another_version(inner_cluster, videos, output, monkeypatch):
+    address = inner_cluster.scheduler_address
+    with monkeypatch.context() as patch:
+        patch.setattr("bgsub.jobs.batch.dask_workers.__version__", "9.9")
+        with pytest.raises(DependencyError, match=rf"worker tcp://.* has bgsub {bgsub.__version__}, this is 9.9"):
+            run_batch(videos, output, scheduler=address)
+    monkeypatch.setattr("bgsub.jobs.batch.dask_workers._CONNECT_SECONDS", 0.3)
+    inner_cluster.scale(0)
+    until(lambda: not inner_cluster.scheduler.workers)
+    with pytest.raises(ParameterError, match=f"the scheduler at '{address}' has no workers"):
+        run_batch(videos, output, scheduler=address)
+
+
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:1", "nonsense", "tcp://127.0.0.1:x", "udp://127.0.0.1:1"])
+def test_no_scheduler_at_the_address(videos, output, address, monkeypatch):
+    pytest.importorskip("distributed")
+    monkeypatch.setattr("bgsub.jobs.batch.dask_workers._CONNECT_SECONDS", 0.3)
+    with pytest.raises(ParameterError, match=rf"^scheduler must be the address of a running one .*, got '{address}'"):
+        run_batch(videos, output, scheduler=address)
+
+
+@contextmanager
+def started(scratch, *words):
+    """A process of Dask, killed at the end."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "DASK_TEMPORARY_DIRECTORY": str(scratch)},
+    )
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """Address of a cluster of processes, the process of its scheduler, and those of two workers."""
+    distributed = pytest.importorskip("distributed")
+    file = tmp_path / "scheduler.json"
+    here = ("--host", "127.0.0.1", "--no-dashboard", "--scheduler-file", file)
+    worker = ("distributed.cli.dask_worker", *here, "--nthreads", 1, "--no-nanny")
+    with ExitStack() as stack:
+        scheduler = stack.enter_context(started(tmp_path, "distributed.cli.dask_scheduler", *here, "--port", 0))
+        until(lambda: file.exists() and file.stat().st_size)
+        workers = [stack.enter_context(started(tmp_path, *worker)) for _ in range(2)]
+        with distributed.Client(scheduler_file=str(file), set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
+            address = client.scheduler.address
+        yield address, scheduler, workers
+
+
+def kill_in_a_task(process, output):
+    """Kill a worker of two while both are in a task: stopped, it cannot finish before."""
+
+    def both():
+        return len(list(output.glob(".*.attempt-*"))) == 2
+
+    def caught():
+        until(both)
+        process.send_signal(signal.SIGSTOP)
+        if both():
+            return True
+        process.send_signal(signal.SIGCONT)
+        return False
+
+    until(caught)
+    process.kill()
+
+
+@pytest.mark.slow
+def test_killed_worker_loses_nothing_and_a_killed_scheduler_ends_the_batch(cluster, videos, output, tmp_path):
+    address, scheduler, (victim, survivor) = cluster
+    killer = threading.Thread(target=kill_in_a_task, args=(victim, output))
+    killer.start()
+    result = run_batch(videos, output, scheduler=address, make_job=quick)
+    killer.join()
+    assert (sorted(names(result.done)), result.complete) == (NAMES, True)
+    assert sorted(entry.attempts for entry in result.done) == [1] * (COUNT - 1) + [2]
+    assert next(entry for entry in result.done if entry.attempts == 2).worker.endswith(f":{survivor.pid}")
+    run_job(quick(str(videos / "v0.avi"), tmp_path / "alone"))
+    np.testing.assert_array_equal(read_video(output / "v0" / "mask.mkv"), read_video(tmp_path / "alone" / "mask.mkv"))
+    lost = run_batch(
+        videos, output, scheduler=address, make_job=quick, overwrite=True, progress=lambda _entry: scheduler.kill()
+    )
+    assert (lost.stopped, len(lost.done) + lost.left) == ("lost", COUNT)
+    assert 1 <= len(lost.done) < COUNT
+
+
+# A function of this file cannot be imported at a worker.
+_BUSY = "sum(len(worker.active_threads) for worker in __import__('distributed').Worker._instances)"
+
+
+@pytest.mark.slow
+def test_ctrl_c_frees_the_workers_of_a_cluster(cluster, videos, output):
+    address, _, _ = cluster
+    write_video(videos / "v1.avi", np.tile(make_scene(250), (60, 1, 1, 1)), codec="mp4v")
+
+    def interrupt(_entry):
+        raise KeyboardInterrupt
+
+    files = [videos / "v0.avi", videos / "v1.avi"]
+    result = run_batch(files, output, scheduler=address, make_job=quick, progress=interrupt)
+    with pytest.importorskip("distributed").Client(address, set_as_default=False) as client:
+        until(lambda: not any(client.run(eval, _BUSY).values()), seconds=15)
+        threads = client.run(eval, "__import__('cv2').getNumThreads()")
+    assert max(cores() // 2, 1) in threads.values()
+    assert (names(result.done), result.left, result.stopped) == (["v0.avi"], 1, "SIGINT")
+    assert visible(output) == ["v0"]
