@@ -107,6 +107,7 @@ class JobIdentity:
         options |= {name: [absolute_region(text) for text in texts] for name, texts in regions.items()}
         options |= {name: len(getattr(job, name)) for name in ("on_event", "webhook")}  # they may have passwords
         options |= SubtractorParameters.of(job.parameters).as_dict()
+        options["fps"] = [job.fps, job.parameters["fps"]] if "fps" in job.parameters else job.fps
         del options["on_change"]  # the frames of a source are alike
         paths = {name: [parse_region(text).path for text in texts] for name, texts in regions.items()}
         paths["model"] = [job.model]
