@@ -20,7 +20,7 @@ import numpy as np
 from bgsub import BackgroundSubtractor
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.live.stamp import age, read_stamp
+from bgsub.live.loopback_camera import age, read_stamp
 from bgsub.video import CameraSource
 
 OLD = 500  # ms, reached by one picture in a hundred

@@ -82,6 +82,6 @@ def test_a_window_needs_another_opencv(helped):
     command = f"{shlex.quote(str(python))} -m pip install --force-reinstall --no-deps opencv-python"
     assert (answer.returncode, answer.stdout) == (2, "")
     assert answer.stderr == (
-        f"bgsub: error: no window can be shown: this OpenCV has none (headless); with windows: {command}; "
+        f"bgsub: error: no window can be shown: this OpenCV is headless; install one with windows: {command}; "
         "--serve PORT shows the run in a browser, --no-window does without\n"
     )

@@ -41,7 +41,7 @@ from bgsub.video.sources.camera_address import file_name, without_password
 
 if TYPE_CHECKING:
     from bgsub.events.feed import EventFeed
-    from bgsub.live.worker import Outcome
+    from bgsub.live.session import Outcome
     from bgsub.storage.file_lock import Claims
     from bgsub.subtractor.subtractor import BackgroundSubtractor
     from bgsub.video.sinks.base import Sink
@@ -180,7 +180,7 @@ def _regions(context: click.Context, options: dict[str, Any]) -> sessions.Region
 
 def _advised(start: Callable[..., sessions.LiveSession], window: bool, page: bool) -> sessions.LiveSession:
     """Start a session; where there is no screen the page has to do, and without one the message says how."""
-    from bgsub.live.display import NoWindowError  # noqa: PLC0415 - it brings OpenCV along
+    from bgsub.live.window import NoWindowError  # noqa: PLC0415 - it imports OpenCV
 
     try:
         return start(window=window)
@@ -216,7 +216,7 @@ class _Outputs:
         return sinks
 
     def _files(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
-        from bgsub.jobs.outputs import make_sinks  # noqa: PLC0415 - it brings OpenCV along
+        from bgsub.jobs.outputs import make_sinks  # noqa: PLC0415 - it imports OpenCV
 
         output, clips = self.options["output"], self.clips.moved(lambda place: place / folder)
         job = Job(

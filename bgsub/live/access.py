@@ -1,21 +1,29 @@
-"""Who may use the page of a live run: this machine, or whoever knows the token."""
+"""Access control of the live page: this machine or clients with the token, and limits on connections."""
 
 from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import secrets
+import socket
+import threading
+import time
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import urlsplit
 
 from bgsub.errors import ParameterError
 
-_LEAST_TOKEN = 8  # characters
+_MIN_TOKEN = 8  # characters
+_MAX_PENDING = 32  # connections whose request is incomplete or has no token
+_MAX_AUTHENTICATED = 64  # a page uses one per camera and more for statistics
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a name or address of a host means this machine only."""
+    """Return whether a host name or address means this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -25,21 +33,20 @@ def is_loopback(host: str) -> bool:
 
 
 class Access:
-    """Decides about requests to a server that binds to `host`, by their header fields.
+    """Check the header fields of requests to a server that binds to `host`.
 
-    Every request must bring along the token, if there is one: ParameterError where it is too short, or an address
-    cannot hold it. On other hosts than this machine there always is one: a random one when none is given.
+    Each request must have the token if there is one; on hosts other than this machine the default is a random token.
     """
 
     def __init__(self, host: str, token: str | None = None) -> None:
-        if token is not None and (len(token) < _LEAST_TOKEN or not token.isascii() or not _is_plain(token)):
-            raise ParameterError(f"token must be at least {_LEAST_TOKEN} letters, digits, '-' or '_'")
+        if token is not None and not re.fullmatch(rf"[A-Za-z0-9_-]{{{_MIN_TOKEN},}}", token):
+            raise ParameterError(f"token must be at least {_MIN_TOKEN} letters, digits, '-' or '_'")
         self._host = host
         self.token = secrets.token_urlsafe(16) if token is None and not is_loopback(host) else token
-        self.cookie = "bgsub-token"  # the server adds its port: a browser sends cookies to all ports of a host
+        self.cookie = "bgsub-token"  # the server adds its port, since browsers send cookies to all ports of a host
 
     def has_token(self, headers: Mapping[str, str], query: Mapping[str, str]) -> bool:
-        """Return whether a request brings the token: ``?token=``, ``Authorization: Bearer``, or the cookie."""
+        """Return whether a request has the token: ``?token=``, ``Authorization: Bearer``, or the cookie."""
         if self.token is None:
             return True
         given = [query.get("token", ""), headers.get("Authorization", "").removeprefix("Bearer ")]
@@ -52,10 +59,7 @@ class Access:
         return any(hmac.compare_digest(text.encode(), self.token.encode()) for text in given)
 
     def knows_host(self, headers: Mapping[str, str]) -> bool:
-        """Return whether the field Host is plausible.
-
-        A page elsewhere whose name suddenly means this machine (DNS rebinding) sends its own name here.
-        """
+        """Return whether the field Host is one of this machine; another one is a sign of DNS rebinding."""
         if self.token is not None:
             return True
         name = urlsplit(f"//{headers.get('Host', '')}").hostname or ""
@@ -63,18 +67,15 @@ class Access:
 
     @staticmethod
     def is_embedded(headers: Mapping[str, str]) -> bool:
-        """Return whether a page from elsewhere uses what is asked for; a link there, which shows it alone, may.
-
-        Browsers tell; where they do not, what is answered must not be used by others either (its header fields).
-        """
+        """Return whether another site embeds the response; a plain link to the page is allowed."""
         elsewhere = headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none")
         return elsewhere and headers.get("Sec-Fetch-Dest", "") != "document"
 
     @staticmethod
     def is_same_origin(headers: Mapping[str, str]) -> bool:
-        """Return whether a command comes from the page itself or from no page at all, and is JSON.
+        """Return whether a command is JSON and comes from the page itself or from no page.
 
-        A form elsewhere cannot send JSON, and a script there cannot without being asked about first.
+        A form on another site cannot send JSON, and a script there needs a CORS preflight.
         """
         if headers.get("Content-Type", "").split(";")[0].strip().lower() != "application/json":
             return False
@@ -84,5 +85,65 @@ class Access:
         return origin is None or origin.partition("://")[2] == headers.get("Host", "")
 
 
-def _is_plain(text: str) -> bool:
-    return all(character.isalnum() or character in "-_" for character in text)
+class Connections:
+    """Pending and authenticated connections of a server; safe to use from any thread.
+
+    A new connection is pending for at most `patience` seconds, until `authenticate` is called. Where there are too
+    many pending ones, the oldest of the address with the most is closed, so that one client cannot lock out others.
+    """
+
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
+        self._pending: dict[socket.socket, tuple[str, float]] = {}  # address and start, oldest first
+        self._authenticated: set[socket.socket] = set()
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._pending) + len(self._authenticated)
+
+    def add(self, connection: socket.socket, address: str) -> None:
+        """Add a pending connection; close another one where there are too many."""
+        with self._lock:
+            if len(self._pending) >= _MAX_PENDING:
+                ((most, _),) = Counter(other for other, _ in self._pending.values()).most_common(1)
+                self._drop(next(one for one, (other, _) in self._pending.items() if other == most))
+            self._pending[connection] = address, time.monotonic()
+
+    def authenticate(self, connection: socket.socket) -> bool:
+        """Mark a connection as authenticated; return False if there are too many."""
+        with self._lock:
+            if connection not in self._pending or len(self._authenticated) >= _MAX_AUTHENTICATED:
+                return False
+            del self._pending[connection]
+            self._authenticated.add(connection)
+            return True
+
+    def remove(self, connection: socket.socket) -> None:
+        """Forget a connection that ends."""
+        with self._lock:
+            self._pending.pop(connection, None)
+            self._authenticated.discard(connection)
+
+    def close_expired(self) -> None:
+        """Close the connections that are pending for too long."""
+        latest = time.monotonic() - self._patience
+        with self._lock:
+            for connection in [one for one, (_, since) in self._pending.items() if since < latest]:
+                self._drop(connection)
+
+    def close_all(self) -> None:
+        """Close all connections, which ends their threads."""
+        with self._lock:
+            for connection in (*self._pending, *self._authenticated):
+                _shut_down(connection)
+
+    def _drop(self, connection: socket.socket) -> None:
+        del self._pending[connection]
+        _shut_down(connection)
+
+
+def _shut_down(connection: socket.socket) -> None:
+    """End a connection that another thread uses; that thread closes it."""
+    with suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,142 +1,130 @@
-"""The pictures of one run as JPEG, for any number of browsers, each with its own view."""
+"""The frames of one run as JPEG and PNG for any number of browsers, each with its own view."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError
 from bgsub.jobs.controls import Controls
-from bgsub.live.mjpeg import LatestFrame
 from bgsub.live.viewer import Backdrop, Shown, Viewer
+from bgsub.separation import Separation
+from bgsub.video.sinks.base import Sink
+from bgsub.video.sources.base import Frame
 
 logger = logging.getLogger("bgsub")
 
-_LONGEST_SIDE = 1280  # of a picture, in pixels
+BOUNDARY = "frame"
+_LONGEST_SIDE = 1280  # pixels of a JPEG picture
 _QUALITY = 80  # of JPEG, in percent
 
 
-class _View:
-    """One view that is watched: its newest picture, who watches, and which frame the picture shows."""
+def multipart_headers() -> dict[str, str]:
+    """Return the HTTP header fields of an endless Motion JPEG stream."""
+    return {
+        "Content-Type": f"multipart/x-mixed-replace; boundary={BOUNDARY}",
+        "Cache-Control": "no-store",
+        "Connection": "close",
+    }
 
-    def __init__(self) -> None:
-        self.latest = LatestFrame()
-        self.watchers = 0
-        self.shown = -1
+
+def encode_part(jpeg: bytes) -> bytes:
+    """Return one part of a Motion JPEG stream: boundary, header fields and picture."""
+    head = f"--{BOUNDARY}\r\nContent-Type: image/jpeg\r\nContent-Length: {len(jpeg)}\r\n\r\n"
+    return head.encode("ascii") + jpeg + b"\r\n"
 
 
-class Broadcast:
-    """Encodes the newest frame once per view that somebody watches, in a thread of its own.
+class _Encoder:
+    """Encode views of the newest frame; all clients that wait for the same view share one picture."""
 
-    `backdrop` is what the view cutout shows behind the foreground; see `Viewer`. `encoded` counts the pictures.
+    def __init__(self, viewer: Viewer, suffix: str, options: tuple[int, ...] = ()) -> None:
+        self.viewer, self.count = viewer, 0
+        self._suffix, self._options = suffix, options
+        self._lock = threading.Lock()
+        self._made = -1
+        self._pictures: dict[str, bytes] = {}
+
+    def encode(self, broadcast: Broadcast, view: str) -> tuple[int, bytes]:
+        """Return number and picture of a frame that is at least as new as the newest one at the call."""
+        wanted = broadcast.number
+        with self._lock:
+            if self._made < wanted or view not in self._pictures:
+                number, shown = broadcast.number, broadcast.newest
+                picture = self.viewer.waiting() if shown is None else self.viewer.view(shown, view)
+                good, data = cv2.imencode(self._suffix, picture, self._options)
+                if not good:
+                    raise SinkError(f"a picture of {picture.shape} cannot be encoded as {self._suffix}")
+                if self._made != number:
+                    self._pictures.clear()
+                self._made, self._pictures[view] = number, bytes(data)
+                self.count += 1
+            return self._made, self._pictures[view]
+
+
+class Broadcast(Sink):
+    """Keep the newest frame of a run and encode it on request; as a sink it never waits for a browser.
+
+    `backdrop` is the background of the view cutout, see `Viewer`.
     """
 
     def __init__(self, controls: Controls, name: str = "camera", backdrop: Backdrop | None = None) -> None:
         self.controls, self.name = controls, name
-        self.encoded = 0
-        self._viewer = Viewer(controls, name, backdrop=backdrop, longest_side=_LONGEST_SIDE, words=False)
-        self._whole = Viewer(controls, name, backdrop=backdrop, words=False)
+        self.newest: Shown | None = None
+        self.number = 0
+        self.ended = False
         self._changed = threading.Condition()
-        self._drawing = threading.Lock()
-        self._drawn = -1, "", b""  # the last PNG: of which frame, which view
-        self._views: dict[str, _View] = {}
-        self._newest: Shown | None = None
-        self._count = 0
-        self._open = True
-        self._thread: threading.Thread | None = None
+        reduced = Viewer(controls, name, backdrop=backdrop, longest_side=_LONGEST_SIDE, words=False)
+        self._jpeg = _Encoder(reduced, ".jpg", (cv2.IMWRITE_JPEG_QUALITY, _QUALITY))
+        self._png = _Encoder(Viewer(controls, name, backdrop=backdrop, words=False), ".png")
 
-    def put(self, shown: Shown) -> None:
-        """Offer a frame; returns at once."""
-        with self._changed:
-            self._newest = shown
-            self._count += 1
-            self._changed.notify_all()
+    @property
+    def encoded(self) -> int:
+        """Number of JPEG pictures so far."""
+        return self._jpeg.count
 
-    def refresh(self) -> None:
-        """Encode the newest frame again: it may look different now."""
-        with self._changed:
-            self._count += 1
-            self._changed.notify_all()
+    def write(self, frame: Frame, separation: Separation) -> None:
+        self._put(separation)
 
-    @contextmanager
-    def watch(self, name: str) -> Iterator[LatestFrame]:
-        """Have a view encoded inside the block, into the mailbox; SinkError if the broadcast is over."""
-        with self._changed:
-            if not self._open:
-                raise SinkError(f"{self.name} is closed")
-            view = self._views.setdefault(name, _View())
-            view.watchers += 1
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="bgsub-broadcast")
-                self._thread.start()
-            self._changed.notify_all()
-        try:
-            yield view.latest
-        finally:
-            with self._changed:
-                view.watchers -= 1
-                if view.watchers == 0:
-                    del self._views[name]
-
-    def png(self, name: str) -> bytes:
-        """Return a view of the newest frame in full size as a PNG file; made once for all who ask meanwhile."""
-        asked = self._count
-        with self._drawing:
-            made, view, png = self._drawn
-            if view != name or made < asked:
-                with self._changed:
-                    count, newest = self._count, self._newest
-                picture = self._whole.waiting() if newest is None else self._whole.view(newest, name)
-                png = _encode(".png", picture)
-                self._drawn = count, name, png
-            return png
+    def preview(self, frame: Frame) -> None:
+        self._put(frame)
 
     def close(self) -> None:
-        """End the watching and the thread."""
+        """Keep the last frame until `end`: the page outlives the run."""
+
+    def refresh(self) -> None:
+        """Encode the newest frame again, since its view may have changed."""
         with self._changed:
-            self._open = False
-            for view in self._views.values():
-                view.latest.close()
+            self.number += 1
             self._changed.notify_all()
-            thread = self._thread
-        if thread is not None:
-            thread.join()
-        self._newest = None
 
-    def _work(self) -> None:
-        while (task := self._next()) is not None:
-            name, view, shown = task
-            try:
-                picture = self._viewer.waiting() if shown is None else self._viewer.view(shown, name)
-                view.latest.put(_encode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, _QUALITY]))
-            except Exception:
-                # One odd picture must not end the stream of all others.
-                logger.exception("%s: the view %s cannot be shown", self.name, name)
-            self.encoded += 1
+    def next_jpeg(self, view: str, number: int = -1, timeout: float | None = None) -> tuple[int, bytes] | None:
+        """Wait for a frame newer than `number`; return its number and picture, None after the timeout or at the end.
 
-    def _next(self) -> tuple[str, _View, Shown | None] | None:
-        """Wait for a watched view that does not show the newest frame yet; None at the end."""
-
-        def stale() -> list[tuple[str, _View]]:
-            return [(name, view) for name, view in self._views.items() if view.shown != self._count]
-
+        The picture is empty where it cannot be made; this must not end the stream.
+        """
         with self._changed:
-            self._changed.wait_for(lambda: not self._open or stale())
-            if not self._open:
+            self._changed.wait_for(lambda: self.ended or self.number > number, timeout)
+            if self.ended or self.number <= number:
                 return None
-            # The one that has waited longest.
-            name, view = min(stale(), key=lambda item: item[1].shown)
-            view.shown = self._count
-            return name, view, self._newest
+            newest = self.number
+        try:
+            return self._jpeg.encode(self, view)
+        except Exception:
+            logger.exception("%s: the view %s cannot be shown", self.name, view)
+            return newest, b""
 
+    def png(self, view: str) -> bytes:
+        """Return a view of the newest frame in full size."""
+        return self._png.encode(self, view)[1]
 
-def _encode(ending: str, picture: np.ndarray, options: list[int] | None = None) -> bytes:
-    good, data = cv2.imencode(ending, picture, options or [])
-    if not good:
-        raise SinkError(f"a picture of {picture.shape} cannot be encoded as {ending}")
-    return bytes(data)
+    def end(self) -> None:
+        """End all streams."""
+        with self._changed:
+            self.ended, self.newest = True, None
+            self._changed.notify_all()
+
+    def _put(self, shown: Shown) -> None:
+        with self._changed:
+            self.newest, self.number = shown, self.number + 1
+            self._changed.notify_all()

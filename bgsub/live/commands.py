@@ -1,4 +1,4 @@
-"""What a browser may ask of a live run, and what it is told: plain JSON."""
+"""State and commands of a live run as JSON, for its page."""
 
 from __future__ import annotations
 
@@ -14,17 +14,12 @@ from bgsub.live.region_store import RegionStore
 from bgsub.parameters import check_live
 
 
-def tell(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str, Any]:
-    """Return what the page shows.
+def state_of(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str, Any]:
+    """Return the state of all cameras, the names of all views, and the range of each parameter with a slider.
 
-    Returns
-    -------
-    dict
-        ``cameras``: for each its ``name``, ``view``, ``paused``, ``frozen``, ``boxes``, ``silence`` (seconds since
-        its last frame), ``silent`` (whether the next one is late), ``busy`` (what keeps the masks from being there),
-        ``notice``, ``parameters``, ``regions`` (see `RegionStore.describe`) and the numbers of
-        `LiveStatistics.as_dict`; ``views``: the names of all;
-        ``settings``: name, low, high and step of the parameters with sliders.
+    Each camera has its switches, ``silence`` (seconds since its last frame), ``silent`` (whether the next frame is
+    late), ``busy`` (why there are no masks yet), ``notice``, ``parameters``, ``regions`` (`RegionStore.describe`) and
+    the numbers of `LiveStatistics.as_dict`.
     """
     settings = [{name: getattr(setting, name) for name in ("name", "low", "high", "step")} for setting in SETTINGS]
     return {
@@ -37,7 +32,7 @@ def tell(broadcasts: Sequence[Broadcast], regions: RegionStore) -> dict[str, Any
 def _camera(name: str, controls: Controls, regions: RegionStore) -> dict[str, Any]:
     numbers = controls.statistics.as_dict()
     parameters = {
-        # JSON knows no infinity.
+        # JSON has no infinity.
         key: str(value) if isinstance(value, float) and math.isinf(value) else value
         for key, value in controls.parameters.items()
     }
@@ -57,26 +52,12 @@ def _camera(name: str, controls: Controls, regions: RegionStore) -> dict[str, An
     }
 
 
-def do(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionStore) -> None:
-    """Do what a command says; all of it or nothing.
+def run_command(body: bytes, broadcasts: Sequence[Broadcast], regions: RegionStore) -> None:
+    """Run a command completely, or raise ParameterError or SinkError and do nothing.
 
-    Parameters
-    ----------
-    body : bytes
-        JSON object: ``camera``, the number of one (all without it), and any of ``paused`` (true or false), ``frozen``,
-        ``boxes``, ``reset`` (true), ``snapshot`` (true), ``view`` (a name), ``parameters`` (an object; those that may
-        change while the subtractor runs). Or ``regions`` alone, see `RegionStore.replace`.
-    broadcasts : sequence of Broadcast
-        The cameras.
-    regions : RegionStore
-        Those of all cameras.
-
-    Raises
-    ------
-    ParameterError
-        If it is no such object.
-    SinkError
-        If regions cannot be stored.
+    `body` is a JSON object: ``camera`` (a number; all cameras without it) and any of ``paused``, ``frozen``, ``boxes``
+    (true or false), ``reset``, ``snapshot`` (true), ``view`` (a name) and ``parameters`` (an object of those that may
+    change at run time). Or ``regions`` alone, see `RegionStore.replace`.
     """
     command = _parsed(body)
     if list(command) == ["regions"]:
@@ -100,7 +81,7 @@ def _parsed(body: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         command = None
     if not isinstance(command, dict):
-        raise ParameterError("a command is a JSON object")
+        raise ParameterError("a command must be a JSON object")
     return command
 
 
@@ -113,7 +94,7 @@ def _chosen(camera: Any, broadcasts: Sequence[Broadcast]) -> Sequence[Broadcast]
 
 
 def _action(name: str, value: Any) -> Callable[[Controls], object]:
-    """Return what does one part of a command, checked."""
+    """Return the checked action of one part of a command."""
     if name == "view" and value in LIVE_VIEWS:
         return lambda controls: setattr(controls, "view", value)
     if name == "parameters" and isinstance(value, dict):
@@ -126,4 +107,4 @@ def _action(name: str, value: Any) -> Callable[[Controls], object]:
     if name == "snapshot" and value is True:
         return Controls.request_snapshot
     allowed = "camera, paused, frozen, boxes, reset, snapshot, view, parameters; or regions alone"
-    raise ParameterError(f"a command has {allowed} with fitting values, got {name!r}: {str(value)[:40]!r}")
+    raise ParameterError(f"a command takes {allowed} with valid values, got {name!r}: {str(value)[:40]!r}")

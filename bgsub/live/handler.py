@@ -1,4 +1,4 @@
-"""The requests of a browser to the page of a live run."""
+"""Requests of browsers to the page of a live run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import logging
 import select
 import socketserver
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib import resources
@@ -18,11 +17,9 @@ from urllib.parse import parse_qsl, urlsplit
 
 from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.controls import LIVE_VIEWS
-from bgsub.live.access import Access
-from bgsub.live.broadcast import Broadcast
-from bgsub.live.commands import do, tell
-from bgsub.live.connections import Connections
-from bgsub.live.mjpeg import BOUNDARY, encode_part, multipart_headers
+from bgsub.live.access import Access, Connections
+from bgsub.live.broadcast import BOUNDARY, Broadcast, encode_part, multipart_headers
+from bgsub.live.commands import run_command, state_of
 from bgsub.live.region_store import RegionStore
 
 logger = logging.getLogger("bgsub")
@@ -42,48 +39,36 @@ _PROTECTION = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-_LARGEST_BODY = 1 << 16  # bytes; regions have many corners
-_STREAMS = 16  # at most, of all browsers
-PATIENCE = 10  # seconds that a client may take to send its whole request, or to take a picture
-_LOOK = 0.5  # seconds without a new picture after which the browser may have gone
+_MAX_BODY = 1 << 16  # bytes; regions have many corners
+_MAX_STREAMS = 16  # of all browsers
+PATIENCE = 10  # seconds for a client to send its whole request, or to take a picture
+_POLL = 0.5  # seconds between two checks whether the browser has closed the connection
 
 _Answer = Callable[[], None]
 
 
 @dataclass
 class PageState:
-    """What all requests share: who is answered, each camera's pictures, the regions, how many streams are watched."""
+    """State shared by all requests."""
 
     access: Access
     broadcasts: Sequence[Broadcast]
     regions: RegionStore
-    streams: int = 0
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    @contextmanager
-    def stream(self) -> Iterator[bool]:
-        """Count a stream inside of the block; False if there are too many already."""
-        with self._lock:
-            is_free = self.streams < _STREAMS
-            self.streams += is_free
-        try:
-            yield is_free
-        finally:
-            with self._lock:
-                self.streams -= is_free
+    streams: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(_MAX_STREAMS))
 
 
 class _Host(socketserver.BaseServer):
-    """What a handler needs of its server."""
+    """The server as the handler sees it."""
 
     connections: Connections
 
 
 class LiveHandler(http.server.BaseHTTPRequestHandler):
-    """Answers one request; see `bgsub.live.access` for who is answered.
+    """Answer one request, if `bgsub.live.access` allows it.
 
-    ``GET /`` the page; ``/stream?camera=0&view=panel`` Motion JPEG, ``/picture.jpg`` one picture of it,
-    ``/snapshot.png`` the same in full size; ``/statistics`` JSON; ``POST /control`` JSON, see `bgsub.live.commands.do`.
+    ``GET /`` is the page, ``/stream?camera=0&view=panel`` Motion JPEG, ``/picture.jpg`` one picture of it,
+    ``/snapshot.png`` the same in full size, ``/statistics`` JSON; ``POST /control`` takes JSON, see
+    `bgsub.live.commands.run_command`.
     """
 
     server_version = "bgsub"
@@ -95,10 +80,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self._page = page
         super().__init__(*request)
 
-    # -- what is asked for ---------------------------------------------------------------------------------------
-
     def do_GET(self) -> None:
-        """Answer a request to look at something."""
         routes: dict[str, _Answer] = {
             "/stream": self._stream,
             "/picture.jpg": self._picture,
@@ -109,7 +91,6 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self._answer(routes)
 
     def do_POST(self) -> None:
-        """Answer a command."""
         self._answer({"/control": self._control})
 
     def _answer(self, routes: dict[str, _Answer]) -> None:
@@ -117,55 +98,55 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         try:
             parts = urlsplit(self.path)
             known = access.knows_host(headers)
-        except ValueError:  # an address with half a bracket
-            self._fail(HTTPStatus.BAD_REQUEST, "this is no address")
+        except ValueError:  # such as half of a bracket
+            self._fail(HTTPStatus.BAD_REQUEST, "invalid address")
             return
         self._route = parts.path
         self._query = dict(parse_qsl(parts.query))
         if not known:
-            self._fail(HTTPStatus.FORBIDDEN, "this page is for its own machine")
+            self._fail(HTTPStatus.FORBIDDEN, "this page is for local use only")
         elif not access.has_token(headers, self._query):
             self._fail(HTTPStatus.FORBIDDEN, "the token is missing or wrong")
         elif access.is_embedded(headers):
-            self._fail(HTTPStatus.FORBIDDEN, "another page may lead here, but not show or use what is here")
+            self._fail(HTTPStatus.FORBIDDEN, "other sites may link to this page, but not embed it")
         elif parts.path not in routes:
-            self._fail(HTTPStatus.NOT_FOUND, "there is no such page")
+            self._fail(HTTPStatus.NOT_FOUND, "no such page")
         else:
             try:
-                self._welcomed(routes[parts.path])
+                self._authenticated(routes[parts.path])
             except (ParameterError, SinkError) as error:
                 self._fail(HTTPStatus.BAD_REQUEST, str(error))
             except (OSError, TimeoutError):
-                logger.debug("the browser at %s has gone", self.client_address[0])
+                logger.debug("the browser at %s closed the connection", self.client_address[0])
 
     def _headers(self) -> dict[str, str]:
         names = ("Host", "Authorization", "Cookie", "Content-Type", "Sec-Fetch-Site", "Sec-Fetch-Dest", "Origin")
         return {name: str(self.headers[name]) for name in names if self.headers[name] is not None}
 
-    def _welcomed(self, answer: _Answer) -> None:
-        """Answer once the request is here whole; only then its connection may take its time."""
+    def _authenticated(self, answer: _Answer) -> None:
+        """Answer a complete request; from now on its connection has no time limit."""
         self._body = b""
         if self.command == "POST" and not self._read_body():
             return
-        if self.server.connections.welcome(self.connection):
+        if self.server.connections.authenticate(self.connection):
             answer()
         else:
-            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many are connected already")
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many connections")
 
     def _read_body(self) -> bool:
-        """Read what a command says; False where its length is not allowed, which is told then."""
+        """Read the body of a command; refuse it and return False if its length is not allowed."""
         length = self.headers.get("Content-Length", "")
         if not _is_number(length):
-            self._fail(HTTPStatus.LENGTH_REQUIRED, "a command tells its length")
+            self._fail(HTTPStatus.LENGTH_REQUIRED, "a command needs a Content-Length")
             return False
-        if int(length) > _LARGEST_BODY:
-            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_LARGEST_BODY} bytes")
+        if int(length) > _MAX_BODY:
+            self._fail(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a command has at most {_MAX_BODY} bytes")
             return False
         self._body = self.rfile.read(int(length))
         return True
 
     def _camera(self) -> Broadcast:
-        """Return the camera that the query names by its number."""
+        """Return the camera of the query."""
         text, broadcasts = self._query.get("camera", "0"), self._page.broadcasts
         if not (_is_number(text) and int(text) < len(broadcasts)):
             raise ParameterError(f"camera must be an integer in [0, {len(broadcasts) - 1}], got {text!r}")
@@ -177,12 +158,10 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
             raise ParameterError(f"view must be one of {', '.join(LIVE_VIEWS)}, got {view!r}")
         return view
 
-    # -- answers -------------------------------------------------------------------------------------------------
-
     def _file(self) -> None:
         name, kind = _FILES[self._route]
         if "token" in self._query and self._page.access.token is not None:
-            # Out of the address bar, the history and the way of whoever looks over the shoulder.
+            # A redirect removes the token from the address bar and the history.
             cookie = f"{self._page.access.cookie}={self._page.access.token}; Path=/; HttpOnly; SameSite=Lax"
             self._send(HTTPStatus.SEE_OTHER, b"", kind, {"Location": self._route, "Set-Cookie": cookie})
             return
@@ -190,7 +169,7 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self._send(HTTPStatus.OK, content, kind)
 
     def _statistics(self) -> None:
-        self._send_json(HTTPStatus.OK, tell(self._page.broadcasts, self._page.regions))
+        self._send_json(HTTPStatus.OK, state_of(self._page.broadcasts, self._page.regions))
 
     def _snapshot(self) -> None:
         camera = self._camera()
@@ -200,51 +179,50 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
 
     def _picture(self) -> None:
         camera = self._camera()
-        with camera.watch(self._view(camera)) as latest:
-            newest = latest.wait_newer(0, PATIENCE)
-        if newest is None:
+        newest = camera.next_jpeg(self._view(camera))
+        if newest is None or not newest[1]:
             self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{camera.name} has no picture")
         else:
             self._send(HTTPStatus.OK, newest[1], "image/jpeg")
 
     def _control(self) -> None:
         if not self._page.access.is_same_origin(self._headers()):
-            self._fail(HTTPStatus.FORBIDDEN, "a command is JSON and comes from the page itself")
+            self._fail(HTTPStatus.FORBIDDEN, "a command must be JSON and come from this page")
             return
-        do(self._body, self._page.broadcasts, self._page.regions)
+        run_command(self._body, self._page.broadcasts, self._page.regions)
         self._statistics()
 
     def _stream(self) -> None:
         camera = self._camera()
         view = self._view(camera)
-        with self._page.stream() as is_free:
-            if is_free:
-                self._head(HTTPStatus.OK, multipart_headers())
-                self._send_pictures(camera, view)
-            else:
-                self._fail(HTTPStatus.SERVICE_UNAVAILABLE, f"{_STREAMS} streams are watched already")
+        if not self._page.streams.acquire(blocking=False):
+            self._fail(HTTPStatus.SERVICE_UNAVAILABLE, "too many streams")
+            return
+        try:
+            self._head(HTTPStatus.OK, multipart_headers())
+            self._send_pictures(camera, view)
+        finally:
+            self._page.streams.release()
 
     def _send_pictures(self, camera: Broadcast, view: str) -> None:
-        # A browser shows a part when the boundary of the next one arrives, so that one is sent along.
+        # A browser shows a part when it gets the boundary of the next one, so that one is sent along.
         boundary = f"--{BOUNDARY}\r\n".encode("ascii")
         self.wfile.write(boundary)
-        with camera.watch(view) as latest:
-            sequence = 0
-            while not latest.closed and not self._is_gone():
-                newer = latest.wait_newer(sequence, _LOOK)
-                if newer is not None:
-                    sequence, jpeg = newer
+        number = -1
+        while not camera.ended and not self._is_gone():
+            newer = camera.next_jpeg(view, number, _POLL)
+            if newer is not None:
+                number, jpeg = newer
+                if jpeg:
                     self.wfile.write(encode_part(jpeg).removeprefix(boundary) + boundary)
 
     def _is_gone(self) -> bool:
-        """Return whether the browser has ended the connection, which no write would tell while nothing is written."""
+        """Return whether the browser has closed the connection, while nothing is written to it."""
         readable, _, _ = select.select([self.connection], [], [], 0)
         return bool(readable) and not self.connection.recv(1024)
 
-    # -- the wire ------------------------------------------------------------------------------------------------
-
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
-        """Refuse what is no request, or a method that is not used here."""
+        """Refuse invalid requests and methods with JSON."""
         self._fail(HTTPStatus(code), message or explain or HTTPStatus(code).phrase)
 
     def _fail(self, status: HTTPStatus, message: str) -> None:
@@ -264,12 +242,12 @@ class LiveHandler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_request(self, code: Any = "-", size: Any = "-") -> None:
-        """Tell of a request in one line, without what follows the question mark: the token may be there."""
+        """Log a request without its query, which may have the token."""
         path = self.path.partition("?")[0] if hasattr(self, "path") else "?"
         logger.debug("%s %s %s %s", self.client_address[0], self.command, ascii(path)[1:-1], int(code))
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Tell of a request that is none."""
+        """Log an invalid request."""
         logger.debug("%s %s", self.client_address[0], ascii(format % args))
 
 

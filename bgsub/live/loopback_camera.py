@@ -1,4 +1,4 @@
-"""A network camera without a camera: Motion JPEG over HTTP, with the accidents of a bad line on demand."""
+"""A simulated network camera: Motion JPEG over HTTP, with connection failures and latency stamps on demand."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +17,7 @@ import numpy as np
 from bgsub import synthetic
 from bgsub._opencv import cv2
 from bgsub.errors import BgsubError, ParameterError, SourceError
-from bgsub.live.mjpeg import LatestFrame, encode_part, multipart_headers
-from bgsub.live.stamp import milliseconds, stamp
+from bgsub.live.broadcast import encode_part, multipart_headers
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import to_bgr8
 
@@ -26,41 +26,41 @@ logger = logging.getLogger("bgsub")
 _ENDLESS = 10**9
 _JPEG_QUALITY = 90
 
+_SIDE = 4  # pixels; black or white squares of this size survive JPEG and other codecs
+_NUMBER_BITS, _TIME_BITS, _CHECK_BITS = 32, 32, 8
+_BITS = _NUMBER_BITS + _TIME_BITS + _CHECK_BITS
+_CHECK = 251
+
 
 class LoopbackCamera:
-    """Serves pictures at their own pace to any number of clients, until it is stopped.
-
-    A context manager that starts and stops.
+    """Serve pictures in real time to any number of clients, as a context manager.
 
     Parameters
     ----------
     frames : str or iterable of ndarray or Frame
-        A scene of `bgsub.synthetic.SCENES`, without end; or pictures, such as a `FrameSource`, which are sent again and
-        again.
+        A scene of `bgsub.synthetic.SCENES` without end, or pictures, such as a `FrameSource`, in a loop.
     fps : float
         Frames per second.
     port : int
         Port to listen at; 0 for any free one.
     host : str
-        Address to listen at; the default can be reached from this computer only.
+        Address to listen at; by default this computer only.
     size : (int, int)
         Width and height of a scene.
     stamped : bool
-        Write number and time into the upper left corner of each picture, for programs that measure the latency.
+        Write number and time into the upper left corner of each picture (`stamp`), to measure the latency.
 
     Attributes
     ----------
     address : str
-        What `CameraSource` takes.
-    clients : int
-        Connections at this moment.
+        Address for `CameraSource`.
     silent_until : float
         End of a stall, on the clock `time.monotonic`.
 
     Raises
     ------
     ParameterError
-        If the scene or the rate is none of the allowed.
+        If the scene or the rate is invalid.
     SourceError
         If the port is not free.
 
@@ -85,9 +85,9 @@ class LoopbackCamera:
     ) -> None:
         if not 0 < fps < 1e4:
             raise ParameterError(f"fps must be a positive number of frames per second, got {fps!r}")
-        self._pictures = _scene(frames, size) if isinstance(frames, str) else _again_and_again(frames)
+        self._pictures = _scene(frames, size) if isinstance(frames, str) else _repeated(frames)
         self._fps, self._stamped = fps, stamped
-        self._latest = LatestFrame()
+        self._latest = _Latest()
         self._stopping = threading.Event()
         self.silent_until = 0.0
         try:
@@ -103,16 +103,16 @@ class LoopbackCamera:
 
     @property
     def clients(self) -> int:
-        """Connections at this moment."""
+        """Number of open connections."""
         return len(self._server.connections)
 
     @property
     def produced(self) -> int:
-        """Pictures made so far."""
-        return self._latest.sequence
+        """Number of pictures so far."""
+        return self._latest.number
 
     def start(self) -> None:
-        """Begin to serve; once."""
+        """Start serving; once."""
         for thread in self._threads:
             thread.start()
 
@@ -129,15 +129,17 @@ class LoopbackCamera:
                 thread.join()
 
     def cut(self) -> None:
-        """Drop all connections, as when a cable is pulled and put back."""
-        self._server.cut()
+        """Drop all connections, as a pulled cable does."""
+        for connection in list(self._server.connections):
+            with suppress(OSError):  # it has ended already
+                connection.shutdown(socket.SHUT_RDWR)
 
     def refuse(self, seconds: float) -> None:
-        """Hang up on whoever connects during that time; connections that exist stay."""
+        """Refuse new connections for some time; existing ones stay."""
         self._server.refusing_until = time.monotonic() + seconds
 
     def stall(self, seconds: float) -> None:
-        """Send nothing during that time, with the connections kept."""
+        """Send nothing for some time; connections stay."""
         self.silent_until = time.monotonic() + seconds
 
     def __enter__(self) -> Self:
@@ -148,60 +150,69 @@ class LoopbackCamera:
         self.stop()
 
     def _produce(self) -> None:
+        due = time.monotonic()
         try:
-            self._produce_in_time()
+            for number, picture in enumerate(self._pictures):
+                due = max(due + 1 / self._fps, time.monotonic() - 1)  # catch up for one second at most
+                now = time.monotonic()
+                if self._stopping.wait(max(0.0, due - now, self.silent_until - now)):
+                    return
+                if self._stamped:
+                    picture = picture.copy()  # noqa: PLW2901
+                    stamp(picture, number, milliseconds())
+                encoded = cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])[1]
+                self._latest.put(encoded.tobytes())
         except BgsubError as error:
             logger.warning("the camera at %s ends: %s", self.address, error)
         finally:
             self._latest.close()
 
-    def _produce_in_time(self) -> None:
-        due = time.monotonic()
-        for number, picture in enumerate(self._pictures):
-            due = max(due + 1 / self._fps, time.monotonic() - 1)  # what is late for long is not made up for
-            now = time.monotonic()
-            if self._stopping.wait(max(0.0, due - now, self.silent_until - now)):
-                return
-            self._latest.put(self._encoded(picture, number))
 
-    def _encoded(self, picture: np.ndarray, number: int) -> bytes:
-        if self._stamped:
-            picture = picture.copy()
-            stamp(picture, number, milliseconds())
-        return cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])[1].tobytes()
+class _Latest:
+    """The newest picture for any number of readers; a slow reader misses the older ones."""
+
+    def __init__(self) -> None:
+        self.number, self._jpeg, self._closed = 0, b"", False
+        self._changed = threading.Condition()
+
+    def put(self, jpeg: bytes) -> None:
+        with self._changed:
+            self._jpeg, self.number = jpeg, self.number + 1
+            self._changed.notify_all()
+
+    def wait_newer(self, number: int) -> tuple[int, bytes] | None:
+        """Wait for a picture newer than `number`; return its number and data, None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._closed or self.number > number)
+            return None if self._closed else (self.number, self._jpeg)
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
 
 
 class _Server(http.server.ThreadingHTTPServer):
-    """Gives each connection a thread and knows them all."""
+    """One thread per connection."""
 
     daemon_threads = False
     allow_reuse_address = True
 
-    def __init__(self, address: tuple[str, int], latest: LatestFrame) -> None:
+    def __init__(self, address: tuple[str, int], latest: _Latest) -> None:
         super().__init__(address, _Handler)
         self.latest = latest
         self.refusing_until = 0.0
         self.connections: set[socket.socket] = set()
 
     def verify_request(self, _request: Any, _address: Any) -> bool:
-        """Refuse connections while the camera is told to."""
         return time.monotonic() >= self.refusing_until
 
-    def cut(self) -> None:
-        """Drop all connections."""
-        for connection in list(self.connections):
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:  # it ended by itself
-                continue
-
     def handle_error(self, _request: Any, _address: Any) -> None:
-        """Say nothing of a client that went away."""
         logger.debug("a client of the test camera failed", exc_info=True)
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
-    """Sends the newest picture, and the next, until the client or the camera goes."""
+    """Send each new picture until the client or the camera ends."""
 
     server: _Server
 
@@ -212,18 +223,18 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.connections.add(self.connection)
         try:
             self.end_headers()
-            sequence = self.server.latest.sequence  # a silent camera does not repeat itself
-            while (newer := self.server.latest.wait_newer(sequence)) is not None:
-                sequence, jpeg = newer
+            number = self.server.latest.number  # a stalled camera does not repeat its last picture
+            while (newer := self.server.latest.wait_newer(number)) is not None:
+                number, jpeg = newer
                 self.wfile.write(encode_part(jpeg))
         except OSError:
-            logger.debug("a client of the test camera has gone")
+            logger.debug("a client of the test camera closed the connection")
         finally:
             self.close_connection = True
             self.server.connections.discard(self.connection)
 
     def log_message(self, *_args: Any) -> None:
-        """Keep no log of requests."""
+        pass
 
 
 def _scene(name: str, size: tuple[int, int]) -> Iterator[np.ndarray]:
@@ -232,12 +243,62 @@ def _scene(name: str, size: tuple[int, int]) -> Iterator[np.ndarray]:
     return (scene[index][0] for index in itertools.count())
 
 
-def _again_and_again(frames: Iterable[np.ndarray | Frame]) -> Iterator[np.ndarray]:
-    """Yield pictures, from the start again after the last; end with what can be iterated only once."""
-    while True:
+def _repeated(frames: Iterable[np.ndarray | Frame]) -> Iterator[np.ndarray]:
+    """Yield pictures in a loop, or once if they can be iterated only once."""
+    empty = False
+    while not empty:
         empty = True
         for item in frames:
             empty = False
             yield to_bgr8(item.image if isinstance(item, Frame) else item)
-        if empty:
-            return
+
+
+# -- stamps -----------------------------------------------------------------------------------------------------------
+
+
+def milliseconds() -> int:
+    """Return the time of the monotonic clock, which all programs share, in ms modulo 2**32."""
+    return time.monotonic_ns() // 1_000_000 % (1 << _TIME_BITS)
+
+
+def stamp(image: np.ndarray, number: int, moment: int) -> None:
+    """Write a number and a time, modulo 2**32, into the upper left corner, in place, as 72 squares of 4x4 pixels."""
+    columns = _columns(image)
+    if not columns:
+        raise ParameterError(f"a stamp needs room for {_BITS} squares of {_SIDE} pixels, got shape {image.shape}")
+    number, moment = number % (1 << _NUMBER_BITS), moment % (1 << _TIME_BITS)
+    word = (number << _TIME_BITS | moment) << _CHECK_BITS | _checksum(number, moment)
+    for place in range(_BITS):
+        y, x = (_SIDE * part for part in divmod(place, columns))
+        image[y : y + _SIDE, x : x + _SIDE] = 255 if word >> place & 1 else 0
+
+
+def read_stamp(image: np.ndarray) -> tuple[int, int] | None:
+    """Return number and time of a `stamp`, or None if there is none."""
+    columns = _columns(image)
+    if not columns:
+        return None
+    word = 0
+    for place in range(_BITS):
+        y, x = (_SIDE * part for part in divmod(place, columns))
+        word |= int(image[y : y + _SIDE, x : x + _SIDE].mean() > 127) << place
+    check = word & ((1 << _CHECK_BITS) - 1)
+    number, moment = divmod(word >> _CHECK_BITS, 1 << _TIME_BITS)
+    return (number, moment) if check == _checksum(number, moment) else None
+
+
+def age(moment: int) -> float:
+    """Return the seconds since a stamped time; up to 24 days."""
+    half = 1 << (_TIME_BITS - 1)
+    return ((milliseconds() - moment + half) % (1 << _TIME_BITS) - half) / 1000
+
+
+def _checksum(number: int, moment: int) -> int:
+    # An all-black or all-white corner must not be a stamp.
+    return 1 + (number * 31 + moment) % _CHECK
+
+
+def _columns(image: np.ndarray) -> int:
+    """Return the number of squares side by side; 0 if the picture is too small."""
+    columns = int(image.shape[1]) // _SIDE
+    return columns if columns and -(-_BITS // columns) * _SIDE <= image.shape[0] else 0

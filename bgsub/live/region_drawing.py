@@ -1,4 +1,4 @@
-"""Regions drawn by hand in a window: what the mouse and the keys do, and how it looks."""
+"""Editing of regions in a window with mouse and keys."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ HELP = (
 
 _ESCAPE, _TAB, _RUB_OUT, _DELETE = 27, 9, 8, (127, 255)
 _ENTER = (10, 13)
-_NEAR = 0.025  # of the longer side of the picture: what the mouse must hit
-_LEAST = 1.0  # percent: what is smaller is no region
-_CLOSE = 2.0  # percent: a corner so close to the next one is dropped
+_NEAR = 0.025  # of the longer side of the picture; reach of the mouse
+_LEAST = 1.0  # percent; smaller regions are dropped
+_CLOSE = 2.0  # percent; a corner closer to its neighbour is dropped
 _WHITE, _BLACK, _CHOSEN = (255, 255, 255), (0, 0, 0), (0, 159, 230)
 _PURPOSES = {"roi": "look here only", "privacy": "never show"}
 
 
 @dataclass
 class _Region:
-    """A region that is edited: its corners, none of a mask image, and its text as long as it is as it was."""
+    """A region: its corners (none for a mask image), and its text until it is changed."""
 
     kind: str
     name: str
@@ -41,9 +41,9 @@ class _Region:
 
 
 class RegionDrawing:
-    """The regions of a session while somebody edits them, in all of its windows at once.
+    """The regions of a session while they are edited, which is `active`, in all of its windows at once.
 
-    `active` says whether somebody does. Places are in percent of the frame, so that windows of all sizes share them.
+    Positions are in percent of the frame, so that windows of all sizes share them.
     """
 
     def __init__(self, store: RegionStore) -> None:
@@ -55,7 +55,7 @@ class RegionDrawing:
         self._dragged: int | None = None  # the corner
 
     def begin(self, width: int, height: int) -> None:
-        """Begin to edit the regions that are stored, in frames of that size."""
+        """Begin to edit the stored regions, for frames of that size."""
         self.active, self._drag = True, None
         self._regions = [
             _Region(one["kind"], one["name"], [(x, y) for x, y in one["points"] or ()], one["text"])
@@ -69,13 +69,11 @@ class RegionDrawing:
 
     @property
     def _points(self) -> list[Point]:
-        """The corners of the chosen region."""
+        """The corners of the selected region."""
         return self._regions[self._chosen].points if self._regions else []
 
-    # -- keys ----------------------------------------------------------------------------------------------------
-
     def press(self, key: int) -> str:
-        """Do what a key says; return what to tell of it, or nothing."""
+        """Run the command of a key; return a message, or an empty text."""
         region = self._current
         if key == _ESCAPE:
             self.active = False
@@ -107,10 +105,8 @@ class RegionDrawing:
         del self._regions[self._chosen]
         self._chosen, self._drag = len(self._regions) - 1, None
 
-    # -- mouse ---------------------------------------------------------------------------------------------------
-
     def grab(self, place: Point, shape: tuple[int, ...]) -> None:
-        """Take hold of a corner, a side or a region at a place of a picture of that shape, or begin a region."""
+        """Grab a corner, a side or a region at a position of a picture of that shape, or begin a new region."""
         points, reach = self._points, _NEAR * max(shape[:2])
         corner = _nearest(points, place, shape, reach)
         side = None if corner is not None else _nearest(_middles(points), place, shape, reach)
@@ -127,12 +123,12 @@ class RegionDrawing:
         self._regions[self._chosen].text = None
 
     def drag(self, place: Point) -> None:
-        """Move what is held."""
+        """Move the grabbed part."""
         if self._drag is not None:
             self._drag((min(max(place[0], 0.0), 100.0), min(max(place[1], 0.0), 100.0)))
 
     def drop(self) -> None:
-        """Let go of what is held; a corner beside another one, and a region without size, are gone."""
+        """Release the grabbed part; drop a corner close to another one and a region without size."""
         held, self._drag = self._drag, None
         if held is None:
             return
@@ -145,7 +141,7 @@ class RegionDrawing:
             self._remove()
 
     def _choose_at(self, place: Point) -> bool:
-        """Choose the region at a place, the chosen one before others; return whether there is one."""
+        """Select the region at a position, the selected one before others; return whether there is one."""
         for index in sorted(range(len(self._regions)), key=lambda index: index != self._chosen):
             points = self._regions[index].points
             if points and cv2.pointPolygonTest(np.array(points, np.float32), place, False) >= 0:
@@ -154,20 +150,15 @@ class RegionDrawing:
         return False
 
     def _begin_at(self, place: Point) -> list[Point]:
-        """Begin a region and choose it; return its corners."""
+        """Begin and select a new region; return its corners."""
         names = {region.name for region in self._regions}
         name = next(f"region{number}" for number in range(1, len(names) + 2) if f"region{number}" not in names)
         self._regions.append(_Region("roi", name, [place] * 4))
         self._chosen = len(self._regions) - 1
         return self._points
 
-    # -- picture -------------------------------------------------------------------------------------------------
-
     def draw(self, picture: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """Return a picture, (h, w, 3) uint8, whose upper left part of that shape is the frame, with the regions.
-
-        What mouse and keys do stands in a bar below.
-        """
+        """Draw the regions and a help bar into a picture, (h, w, 3) uint8, whose top left part is the frame."""
         picture = picture.copy()
         scale = text_scale(picture)
         line = max(1, round(2 * scale))
@@ -191,7 +182,7 @@ class RegionDrawing:
 
 
 def _mover(points: list[Point], start: Point) -> Callable[[Point], None]:
-    """Return what moves corners as far as a place is from the start."""
+    """Return a function that moves corners by the distance from the start."""
     before = list(points)
 
     def move(to: Point) -> None:
@@ -201,7 +192,7 @@ def _mover(points: list[Point], start: Point) -> Callable[[Point], None]:
 
 
 def _stretcher(points: list[Point], start: Point) -> Callable[[Point], None]:
-    """Return what makes corners those of a rectangle from the start to a place."""
+    """Return a function that makes the corners a rectangle from the start."""
 
     def stretch(to: Point) -> None:
         points[:] = [start, (to[0], start[1]), to, (start[0], to[1])]
@@ -214,13 +205,13 @@ def _pixel(point: Point, shape: tuple[int, ...]) -> tuple[int, int]:
 
 
 def _middles(points: list[Point]) -> list[Point]:
-    """Return the middle of each side; the first one lies between the first two corners."""
+    """Return the middle of each side, from the one between the first two corners on."""
     following = [*points[1:], *points[:1]]
     return [((x + u) / 2, (y + v) / 2) for (x, y), (u, v) in zip(points, following, strict=True)]
 
 
 def _nearest(points: list[Point], place: Point, shape: tuple[int, ...], reach: float) -> int | None:
-    """Return which point is at a place, within so many pixels; None if none is."""
+    """Return the index of the point nearest to a position within `reach` pixels, or None."""
     x, y = _pixel(place, shape)
     distances = [max(abs(x - u), abs(y - v)) for u, v in (_pixel(point, shape) for point in points)]
     return min(range(len(points)), key=distances.__getitem__) if min(distances, default=reach + 1) <= reach else None

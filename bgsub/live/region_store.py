@@ -1,4 +1,4 @@
-"""The regions that a person draws in a window or on the page, on their way into a settings file."""
+"""Regions drawn in a window or on the page, to be stored in a settings file."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from bgsub.errors import ParameterError
 from bgsub.video.regions import Length, Region, Regions
 
 KINDS = ("roi", "privacy")
-"""What a region is for: to be looked at alone, or not to be seen at all."""
+"""Purposes of regions: regions of interest and privacy regions."""
 
-_MOST = 100  # of a kind
+_MAX_REGIONS = 100  # of a kind
 
 Texts = dict[str, tuple[str, ...]]
 Save = Callable[[Mapping[str, Sequence[str]]], str]
 
 
 class RegionStore:
-    """The regions of a session, as the texts that ``--roi`` and ``--privacy`` take; safe to use from any thread.
+    """The regions of a session, as texts for ``--roi`` and ``--privacy``; safe to use from any thread.
 
     Parameters
     ----------
     texts : mapping of str to sequence of str, optional
-        Those that the session began with, by kind.
+        The initial regions by kind.
     save : callable, optional
-        Stores the texts by kind and returns the name of the place; without it they cannot be stored.
+        Stores the texts by kind and returns the name of the file; without it regions cannot be stored.
 
     Examples
     --------
@@ -48,7 +48,7 @@ class RegionStore:
         return dict(self._texts)
 
     def describe(self, width: int, height: int) -> list[dict[str, Any]]:
-        """Return for each region its ``kind``, ``name``, ``text`` and corners ``points`` in percent, in such frames."""
+        """Return ``kind``, ``name``, ``text`` and corners ``points`` in percent of each region, for a frame size."""
         named = [(kind, text, region) for kind, texts in self._texts.items() for text, region in _named(texts)]
         return [
             {"kind": kind, "name": region.name, "text": text, "points": corners(region, width, height)}
@@ -56,35 +56,28 @@ class RegionStore:
         ]
 
     def replace(self, texts: Any, shapes: Sequence[tuple[int, int]] = ()) -> str:
-        """Store other regions in place of all, for the next start; return what to tell of it.
+        """Replace all regions, for the next start; return a message.
 
-        `shapes` are heights and widths of the frames that they are for.
-
-        Raises
-        ------
-        ParameterError
-            If `texts` is not an object with a list of regions for each kind, one lies outside of the frames, or there
-            is no place for them. Mask images are refused unless they were there before: a browser is not to look for
-            files.
-        SinkError
-            If they cannot be stored.
+        `texts` is an object with a list of regions for each kind, `shapes` are heights and widths of the frames. Raise
+        ParameterError for invalid regions, regions outside the frames, or new mask images (a browser must not find
+        files), SinkError if they cannot be stored.
         """
         if self._save is None:
             raise ParameterError("the regions of this run cannot be stored")
         if not isinstance(texts, dict) or set(texts) != set(KINDS):
-            raise ParameterError(f"regions are an object with {' and '.join(KINDS)}, each a list of texts")
+            raise ParameterError(f"regions must be an object with {' and '.join(KINDS)}, each a list of texts")
         with self._lock:
             checked = {kind: self._checked(kind, texts[kind], shapes) for kind in KINDS}
             place = self._save(checked)
             self._texts = checked
-        return f"regions saved in {place}; they hold from the next start"
+        return f"regions saved in {place}; used from the next start"
 
     def _checked(self, kind: str, texts: Any, shapes: Sequence[tuple[int, int]]) -> tuple[str, ...]:
-        if not isinstance(texts, list) or len(texts) > _MOST or not all(isinstance(text, str) for text in texts):
-            raise ParameterError(f"{kind} must be a list of at most {_MOST} texts")
+        if not isinstance(texts, list) or len(texts) > _MAX_REGIONS or not all(isinstance(text, str) for text in texts):
+            raise ParameterError(f"{kind} must be a list of at most {_MAX_REGIONS} texts")
         for text in texts:
             if not text.isprintable():
-                raise ParameterError(f"{kind}: a region must be written in letters that can be seen, got {text!a}")
+                raise ParameterError(f"{kind}: a region must be printable, got {text!a}")
             if text not in itertools.chain(*self._texts.values()) and not _is_drawn(text):
                 raise ParameterError(f"{kind}: a region must be drawn, got '{text}'")
         if texts:
@@ -98,7 +91,7 @@ class RegionStore:
 
 
 def _is_drawn(text: str) -> bool:
-    """Whether a text is numbers behind its name, and no file."""
+    """Return whether a text has only numbers after its name, and is not a file."""
     return not set(text.rpartition("=")[2]) - set("0123456789.,;% -+e")
 
 
@@ -107,7 +100,7 @@ def _named(texts: Sequence[str]) -> list[tuple[str, Region]]:
 
 
 def corners(region: Region, width: int, height: int) -> list[list[float]] | None:
-    """Return the corners of a region in percent of the frame; None of a mask image, or in pixels of no frame."""
+    """Return the corners in percent of the frame; None for a mask image, or for pixels without a frame size."""
     pixels = any(not length.percent for point in region.points for length in point)
     if region.path is not None or (pixels and not width * height):
         return None

@@ -1,9 +1,11 @@
-"""One or more cameras at once: windows, a page, and what becomes of each camera."""
+"""Run one or more cameras at once, with windows and a page."""
 
 from __future__ import annotations
 
+import logging
 import threading
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,23 +22,27 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import finishing, name_of
 from bgsub.jobs.job import JobResult
 from bgsub.jobs.region_subtractor import RegionSubtractor
-from bgsub.live.backdrops import make_backdrop
-from bgsub.live.pacing import PacedSource
 from bgsub.live.region_drawing import RegionDrawing
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
-from bgsub.live.snapshots import SnapshotSink
-from bgsub.live.viewer import Viewer
+from bgsub.live.viewer import SnapshotSink, Viewer, make_backdrop
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
-from bgsub.live.worker import TICK, Outcome, Worker, join
+from bgsub.separation import Separation
+from bgsub.video.channel import Channel
 from bgsub.video.in_background import in_background
 from bgsub.video.private import PrivateSource
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
-from bgsub.video.sources.base import FrameSource
+from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.camera_address import file_name, without_password
 from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipe import PipeSource, is_pipe
+from bgsub.video.sources.selection import SelectedSource
+
+logger = logging.getLogger("bgsub")
+
+_TICK = 0.04  # seconds between two updates of a window without frames
+_CATCH_UP = 0.25  # maximum delay in seconds that a file played in real time makes up for
 
 Runner = Callable[..., JobResult]
 MakeSinks = Callable[[FrameSource, EventFeed | None], Sequence[Sink]]
@@ -44,29 +50,27 @@ MakeSinks = Callable[[FrameSource, EventFeed | None], Sequence[Sink]]
 
 @dataclass(frozen=True)
 class LiveCamera:
-    """A camera of a session, and what is made of it.
+    """A camera of a session, its parameters and its outputs.
 
     Attributes
     ----------
     source : str
-        What `open_source` takes.
+        As `open_source` takes it.
     parameters : dict
-        Parameters of `BackgroundSubtractor`; none beside `model`.
+        Parameters of `BackgroundSubtractor`; must be empty with `model`.
     model, save_model : Path, optional
-        Model file to start from; file to write the model to at the end.
+        Model file to start from; file for the model at the end.
     make_sinks : callable, optional
-        Takes the opened source and the feed of its events that the screens share, if there are any, and returns the
-        outputs beside windows and page.
-    privacy : tuple of str
-        Regions that are black, written as those of `roi`.
-    motion : dict
-        What is motion, see `Job`.
+        Takes the opened source and the shared feed of events, if there is one; returns outputs beside windows and
+        page.
     open_options : dict
         More arguments of `open_source`, such as ``on_error`` and ``reconnect``.
     fast : bool
-        A file comes as fast as it can, not in real time.
-    roi : tuple of str
-        Regions of interest, texts as `bgsub.video.Regions` takes them; none for the whole frame.
+        Read a file as fast as possible instead of in real time.
+    roi, privacy : tuple of str
+        Regions of interest and privacy regions, as `bgsub.video.Regions` takes them.
+    motion : dict
+        Arguments of `MotionRules`.
 
     Examples
     --------
@@ -88,56 +92,63 @@ class LiveCamera:
 
     @property
     def name(self) -> str:
-        """What window and page call it."""
+        """Name in window and page."""
         return f"camera {self.source}" if self.source.isdigit() else without_password(self.source)
 
 
-class LiveSession:
-    """Runs cameras side by side until all have ended or are quit.
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one camera of a session, or its error."""
 
-    One camera runs in the calling thread, and its errors are raised. Several have a thread each, the calling thread
-    serves their windows, and one that fails does not stop the others. The calling thread must be the main one if
-    there are windows.
+    name: str
+    result: JobResult | None = None
+    error: Exception | None = None
+
+
+class LiveSession:
+    """Run cameras in parallel until all have ended or are quit.
+
+    One camera runs in the calling thread and raises its errors. Several have a thread each; the calling thread updates
+    their windows, and a failed camera does not stop the others. Windows need the main thread.
 
     Parameters
     ----------
     cameras : sequence of LiveCamera
         With different sources.
     view : str
-        View that is shown first, one of `bgsub.video.VIEWS`.
+        Initial view, one of `bgsub.video.VIEWS`.
     boxes : bool
-        Whether every view shows what was found, at first.
+        Whether each view initially shows the detections.
     window : bool
         Whether each camera has a window.
     page : dict, optional
-        ``port`` of the page, 0 for a free one; ``host``, by default this machine only; ``token`` that every request
-        must bring along, on another host a random one by default. By default there is no page.
+        ``port``, ``host`` and ``token`` of the page, see `LiveServer`; by default there is no page.
     backdrop : str or path, optional
-        What the view cutout shows behind the foreground: ``"blur"``, the background out of focus, a colour such as
-        ``"#00b140"``, or an image file; by default a checkerboard.
+        Background of the view cutout: ``"blur"``, a colour such as ``"#00b140"``, or an image file; by default a
+        checkerboard.
     snapshot_folder : str or path
-        Where snapshots go.
+        Folder of the snapshots.
     regions : RegionStore, optional
-        Where regions that are drawn by hand go; by default they cannot be stored.
+        Stores regions drawn by hand; by default they cannot be stored.
     runner : callable, optional
-        Runs one opened camera: is called with its source, subtractor and sinks, and by name with ``controls`` and
-        ``save_model``; by default what `bgsub.jobs.run_job` does.
+        Called with the source, subtractor and sinks of one camera, and with ``controls`` and ``save_model`` by name;
+        by default as `bgsub.jobs.run_job`.
 
     Attributes
     ----------
     controls : dict of str to Controls
-        State of each camera by its name.
+        State of each camera by name.
     server : LiveServer or None
-        The page, while the block runs.
+        The page, within the block.
 
     Raises
     ------
     ParameterError
-        For no camera, the same camera twice, or several with one model file; for parameters of the method.
+        For no camera, duplicate cameras, several cameras with a model file, or invalid parameters.
     SinkError
         If a window or the page cannot be shown.
     SourceError
-        For one file that is not there.
+        For a single file that does not exist.
 
     Examples
     --------
@@ -194,13 +205,12 @@ class LiveSession:
         Returns
         -------
         list of Outcome
-            In the order of the cameras; each has `name`, `result` (`bgsub.jobs.JobResult`) and `error`, one of which is
-            None.
+            In the order of the cameras; each has `name`, and `result` (`bgsub.jobs.JobResult`) or `error`.
 
         Raises
         ------
         BgsubError
-            As `bgsub.jobs.run_job` raises them, where there is one camera.
+            As `bgsub.jobs.run_job`, for a single camera.
         """
         if len(self._cameras) > 1:
             return self._run_several()
@@ -208,12 +218,12 @@ class LiveSession:
         return [Outcome(camera.name, self._run_one(0, self._windows))]
 
     def quit(self, by: str = "user") -> None:
-        """End all cameras, see `Controls.quit`; safe to use from any thread."""
+        """Quit all cameras; safe to use from any thread."""
         for controls in self.controls.values():
             controls.quit(by)
 
     def close(self) -> None:
-        """Remove the windows and the page; may be called more than once."""
+        """Close the windows and the page; may be called more than once."""
         for window in self._windows:
             window.close()
         if self.server is not None:
@@ -229,7 +239,7 @@ class LiveSession:
         """Open a camera and run it to its end."""
         camera = self._cameras[number]
         controls = self.controls[camera.name]
-        # What is wrong shows before the source is opened.
+        # Check the parameters before the source is opened.
         run.make_subtractor(camera.parameters, camera.model, privacy=camera.privacy)
         with self._open(camera) as opened:
             source = opened if opened.live or camera.fast else PacedSource(opened)
@@ -242,7 +252,7 @@ class LiveSession:
                 screens.append(self.server.sink(number))
                 if not self._windows:
                     screens.append(self._snapshots(camera.name, controls))
-            # Without a screen the outputs know by themselves what is to be followed.
+            # Without a screen each output chooses what to track.
             shared = feed if screens else None
             sinks = list(camera.make_sinks(source, shared) if camera.make_sinks is not None else ())
             controls.on_snapshot = next(
@@ -253,15 +263,15 @@ class LiveSession:
             return self._runner(source, within, sinks, controls=controls, save_model=camera.save_model)
 
     def _open(self, camera: LiveCamera) -> FrameSource:
-        """Open a camera; while one on the network or a pipe is waited for, its window lives and the run can be quit."""
+        """Open a camera; the window and quitting work while a network camera or a pipe is awaited."""
         controls = self.controls[camera.name]
-        windows = self._windows if len(self._cameras) == 1 else []  # several are served by the main thread
+        windows = self._windows if len(self._cameras) == 1 else []  # the main thread updates several
 
         def attend() -> None:
             for window in windows:
                 window.idle()
-            if controls.wait(TICK):
-                raise StoppedError("stopped by the user before the camera answered")
+            if controls.wait(_TICK):
+                raise StoppedError("stopped by the user before the camera responded")
 
         opening = partial(open_source, camera.source, **camera.open_options)
         if "://" in camera.source or is_pipe(camera.source):
@@ -269,34 +279,32 @@ class LiveSession:
         else:
             source = opening()
         if isinstance(source, PipeSource):
-            source.live = True  # whoever watches wants the newest frame, not all of them
+            source.live = True  # show the newest frame, not all of them
         return PrivateSource(source, camera.privacy) if camera.privacy else source
-
-    # -- several cameras -----------------------------------------------------------------------------------------
 
     def _run_several(self) -> list[Outcome]:
         came = threading.Event()
         windows: list[WindowSink | None] = [*self._windows] or [None] * len(self._cameras)
         workers = [
-            Worker(camera.name, partial(self._run_one, number), window, came)
+            _CameraThread(camera.name, partial(self._run_one, number), window, came)
             for number, (camera, window) in enumerate(zip(self._cameras, windows, strict=True))
         ]
         for worker in workers:
             worker.thread.start()
         try:
             while any(worker.thread.is_alive() for worker in workers):
-                came.wait(TICK)
+                came.wait(_TICK)
                 came.clear()
                 for worker in workers:
-                    worker.serve_window()
+                    worker.update_window()
         except KeyboardInterrupt as interrupt:
             self.quit(name_of(interrupt))
         except BaseException:
             self.quit()
-            join(workers)
+            _join(workers)
             raise
         with finishing():
-            join(workers)
+            _join(workers)
         return [worker.outcome for worker in workers]
 
 
@@ -310,7 +318,101 @@ def _check(cameras: Sequence[LiveCamera]) -> None:
     if len(cameras) > 1 and any(camera.model or camera.save_model for camera in cameras):
         raise ParameterError("a model file is for one camera, got several cameras")
     if len(cameras) == 1:
-        check_there(cameras[0].source)  # before a page says where it is; several do not stop each other
+        check_there(cameras[0].source)  # before the page is announced
     for camera in cameras:
         if camera.model is None:
             run.make_subtractor(camera.parameters)
+
+
+class PacedSource(SelectedSource):
+    """Play a file in real time without dropping frames; a source without rate and times is not delayed."""
+
+    def __init__(self, source: FrameSource) -> None:
+        super().__init__(source)
+        self._cancelled = threading.Event()
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+        super().cancel()
+
+    def _frames(self) -> Iterator[Frame]:
+        due, before = time.monotonic(), None
+        for frame in super()._frames():
+            if frame.time is not None:
+                due += max(frame.time - before, 0.0) if before is not None else 0.0
+                before = frame.time
+            now = time.monotonic()
+            due = max(due, now - _CATCH_UP)
+            if due > now and self._cancelled.wait(due - now):
+                return
+            yield frame
+
+
+class _CameraThread:
+    """The thread of one of several cameras, and its window, which the main thread updates.
+
+    `run` runs the camera with additional sinks; `came` is set when there is a frame for the window.
+    """
+
+    def __init__(
+        self, name: str, run: Callable[[Sequence[Sink]], JobResult], window: WindowSink | None, came: threading.Event
+    ) -> None:
+        self._run, self._window = run, window
+        self._inbox, self._updated = _Inbox(came), 0.0
+        self.outcome = Outcome(name)
+        self.thread = threading.Thread(target=self._work, name="bgsub-camera")
+
+    def _work(self) -> None:
+        name = self.outcome.name
+        try:
+            self.outcome = Outcome(name, self._run([] if self._window is None else [self._inbox]))
+        except Exception as error:
+            logger.debug("%s failed", name, exc_info=True)
+            logger.warning("%s: %s", name, error)
+            self.outcome = Outcome(name, error=error)
+
+    def update_window(self) -> None:
+        """Show the newest frame, or handle window events; close the window when the camera has ended."""
+        if self._window is None:
+            return
+        newest, now = self._inbox.take(), time.monotonic()
+        if not self.thread.is_alive():
+            self._window.close()
+        elif newest is not None:
+            frame, separation = newest
+            if separation is None:
+                self._window.preview(frame)
+                self._window.idle()
+            else:
+                self._window.write(frame, separation)
+            self._updated = now
+        elif now - self._updated > _TICK:
+            self._window.idle()
+            self._updated = now
+
+
+class _Inbox(Sink):
+    """Pass the newest frame of a camera to the main thread."""
+
+    def __init__(self, came: threading.Event) -> None:
+        self._came = came
+        self._newest: Channel[tuple[Frame, Separation | None]] = Channel(1, drop_oldest=True)
+
+    def write(self, frame: Frame, separation: Separation | None) -> None:
+        self._newest.put((frame, separation))
+        self._came.set()
+
+    def preview(self, frame: Frame) -> None:
+        self.write(frame, None)
+
+    def take(self) -> tuple[Frame, Separation | None] | None:
+        """Return the newest frame once."""
+        return next(self._newest) if self._newest.ready(0) else None
+
+    def close(self) -> None:
+        """Do nothing: the main thread checks whether the camera thread has ended."""
+
+
+def _join(cameras: Sequence[_CameraThread]) -> None:
+    for camera in cameras:
+        camera.thread.join()

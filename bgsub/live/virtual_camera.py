@@ -1,4 +1,4 @@
-"""The foreground in front of another background, as a camera that other programs can use."""
+"""A virtual camera for other programs: the foreground in front of another background."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError, SinkError, import_optional
-from bgsub.live.backdrops import compose, make_backdrop
+from bgsub.live.viewer import compose, make_backdrop
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
@@ -25,20 +25,20 @@ _ADVICE = {
 
 
 class VirtualCameraSink(Sink):
-    """Sends pictures to a virtual camera, as video calls take them, at a steady pace.
+    """Send pictures to a virtual camera, for video calls, at a constant rate.
 
-    Frames that come too fast are left out; while none comes, the last one is sent again. Nothing waits.
+    Frames that come too fast are dropped; without new frames the last one is sent again.
 
     Parameters
     ----------
     backdrop : str or path
-        What replaces the background: ``"blur"``, a colour such as ``"#00b140"``, or an image file.
+        New background: ``"blur"``, a colour such as ``"#00b140"``, or an image file.
     fps : float or Fraction, optional
         Pictures per second; 25 if unknown.
     device : str, optional
         Such as ``/dev/video2``; by default the first virtual camera.
     size : (int, int), optional
-        Width and height of the frames, if known: a missing device shows at once then, else with the first frame.
+        Width and height of the frames; if given, a missing device is reported at once.
 
     Attributes
     ----------
@@ -48,9 +48,9 @@ class VirtualCameraSink(Sink):
     Raises
     ------
     DependencyError
-        If the package pyvirtualcam is missing.
+        If pyvirtualcam is not installed.
     ParameterError
-        If a parameter is none of the allowed.
+        If a parameter is invalid.
     SinkError
         If there is no virtual camera, or it fails.
 
@@ -106,16 +106,16 @@ class VirtualCameraSink(Sink):
             self._open(picture.shape[1], picture.shape[0])
         try:
             self._camera.send(picture)
-        except Exception as error:  # the backends raise whatever they like
-            raise SinkError(f"the virtual camera {self.device} takes no picture: {_one_line(error)}") from None
+        except Exception as error:  # the backends raise errors of any type
+            raise SinkError(f"the virtual camera {self.device} failed: {_one_line(error)}") from None
         now = time.monotonic()
-        # What is late by more than one picture is not made up for.
+        # A delay of more than one picture is not made up for.
         self._due = (self._due if now - self._due < self._period else now) + self._period
 
     def _open(self, width: int, height: int) -> None:
         try:
             self._camera = self._package.Camera(width, height, 1 / self._period, device=self.device)
-        except Exception as error:  # the backends raise whatever they like
+        except Exception as error:  # the backends raise errors of any type
             which = f"no virtual camera '{self.device}'" if self.device else "there is no virtual camera"
             advice = _ADVICE.get(sys.platform, "see the documentation of pyvirtualcam")
             raise SinkError(f"{which}: {_one_line(error)}; {advice}") from None

@@ -1,36 +1,140 @@
-"""A window on the run, with keys and sliders."""
+"""The window of a live run, with keys, sliders and mouse, on OpenCV's windows."""
 
 from __future__ import annotations
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
+from bgsub._opencv import cv2, installing
+from bgsub.errors import SinkError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, Setting
-from bgsub.live.display import CvDisplay
 from bgsub.live.region_drawing import RegionDrawing
 from bgsub.live.region_store import RegionStore
-from bgsub.live.snapshots import SnapshotSink
-from bgsub.live.viewer import Shown, Viewer
+from bgsub.live.viewer import Shown, SnapshotSink, Viewer
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
 
 _ESCAPE = 27
 LONGEST_SIDE = 1920
-"""Of the picture in the window, in pixels; what a screen can show."""
+"""Maximum pixels of the picture in a window."""
 
-# Where the character with the shift key is meant, the one without it serves as well.
+# Keys that work with and without shift.
 _SAME_KEYS = {"+": "=", "-": "_", "<": ",", ">": "."}
+
+_FONT_FOLDERS = ("truetype/dejavu", "dejavu", "dejavu-sans-fonts", "TTF", "truetype/liberation", "truetype")
+_SLIDERS_HEIGHT, _LEAST_WIDTH = 90, 480  # of a window, in pixels
+_MOUSE = {cv2.EVENT_LBUTTONDOWN: "press", cv2.EVENT_MOUSEMOVE: "move", cv2.EVENT_LBUTTONUP: "release"}
+_PROBE = "import cv2; cv2.namedWindow('bgsub'); cv2.waitKey(1); cv2.destroyAllWindows()"
+
+
+class NoWindowError(SinkError):
+    """No screen, or an OpenCV without windows."""
+
+
+class CvDisplay:
+    """The windows of OpenCV, by title."""
+
+    def __init__(self) -> None:
+        self._size = 0, 0
+
+    def open(self, title: str) -> None:
+        """Open an empty window; raise `NoWindowError` without a screen."""
+        check_display()
+        _set_fonts()
+        # The toolbar of Qt would hide a third of a small window.
+        cv2.namedWindow(title, cv2.WINDOW_NORMAL | cv2.WINDOW_KEEPRATIO | cv2.WINDOW_GUI_NORMAL)
+
+    def add_slider(self, title: str, name: str, last: int, moved: Callable[[int], None]) -> None:
+        """Add a slider with positions 0 to `last` that calls `moved` with the new position."""
+        cv2.createTrackbar(name, title, 0, last, moved)
+
+    def set_slider(self, title: str, name: str, position: int) -> None:
+        """Move a slider, which may call `moved`."""
+        cv2.setTrackbarPos(name, title, position)
+
+    def on_mouse(self, title: str, used: Callable[[str, int, int], None]) -> None:
+        """Call `used` with "press", "move" or "release" of the left button, and the pixel of the picture."""
+
+        def call(event: int, x: int, y: int, _flags: int, _data: object) -> None:
+            if event in _MOUSE:
+                used(_MOUSE[event], x, y)
+
+        cv2.setMouseCallback(title, call)
+
+    def show(self, title: str, image: np.ndarray) -> None:
+        """Show a BGR image; enlarge the window if the image is larger than all before."""
+        height, width = image.shape[:2]
+        if width > self._size[0] or height > self._size[1]:
+            self._size = max(width, self._size[0]), max(height, self._size[1])
+            cv2.resizeWindow(title, max(self._size[0], _LEAST_WIDTH), self._size[1] + _SLIDERS_HEIGHT)
+        cv2.imshow(title, image)
+
+    def key(self, milliseconds: int) -> int:
+        """Handle window events for some time; return the pressed key, or -1."""
+        return int(cv2.waitKey(milliseconds))
+
+    def visible(self, title: str) -> bool:
+        """Return whether a window exists; the user may have closed it."""
+        try:
+            return bool(cv2.getWindowProperty(title, cv2.WND_PROP_VISIBLE) >= 1)
+        except cv2.error:
+            return False
+
+    def close(self, title: str) -> None:
+        """Close the window."""
+        if self.visible(title):
+            cv2.destroyWindow(title)
+            cv2.waitKey(1)
+
+
+def _set_fonts() -> None:
+    """Set a font folder for the Qt of OpenCV, which has no fonts for the names of the sliders."""
+    if Path(os.environ.get("QT_QPA_FONTDIR", "none")).is_dir() or not sys.platform.startswith("linux"):
+        return
+    for name in _FONT_FOLDERS:
+        folder = Path("/usr/share/fonts", name)
+        if any(folder.glob("*.ttf")):
+            os.environ["QT_QPA_FONTDIR"] = str(folder)
+            return
+
+
+def check_display() -> None:
+    """Raise NoWindowError unless a window can be opened.
+
+    On Linux, Qt aborts the whole process if there is no screen, so check the environment and try in a child process.
+    """
+    linux = sys.platform.startswith("linux")
+    display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if linux and not display:
+        raise NoWindowError("no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY is set")
+    if re.search(r"GUI: +NONE", cv2.getBuildInformation()):
+        command = installing("opencv-python")
+        raise NoWindowError(f"no window can be shown: this OpenCV is headless; install one with windows: {command}")
+    if linux and not _can_open_window():
+        raise NoWindowError(f"no window can be shown: screen '{display}' does not respond")
+
+
+def _can_open_window() -> bool:
+    try:
+        command = [sys.executable, "-c", _PROBE]
+        return subprocess.run(command, capture_output=True, timeout=30, check=False).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False
 
 
 class KeyCommands:
-    """What the keys do, see `bgsub.live.viewer.KEYS`.
+    """The commands of the keys, see `bgsub.live.viewer.KEYS`.
 
-    All cameras of a run follow the keys; the switches of all are set to what the first one's become. While regions are
-    edited, the keys are for `drawing`.
+    The keys control all cameras of a run; a switch is set to the new state of the first camera. While the user edits
+    regions, the keys go to `drawing`.
     """
 
     def __init__(self, *controls: Controls, drawing: RegionDrawing | None = None) -> None:
@@ -58,7 +162,7 @@ class KeyCommands:
                 self._commands[ord(key)] = self._commands[ord(_SAME_KEYS.get(key, key))] = command
 
     def press(self, key: int) -> bool:
-        """Do what a key code of `cv2.waitKey` says; False if it says nothing."""
+        """Run the command of a key code of `cv2.waitKey`; return False if there is none."""
         if key >= 0 and self.drawing.active:
             if notice := self.drawing.press(key & 0xFF):
                 self._each(lambda controls: setattr(controls, "notice", notice))
@@ -94,9 +198,9 @@ class KeyCommands:
 
 
 class WindowSink(Sink):
-    """Shows a run in a window; its keys, its sliders and its cross command the run.
+    """Show a run in a window whose keys, sliders and close button control the run.
 
-    Must be used from the main thread, as `Pipeline` does.
+    Use it from the main thread, as `Pipeline` does.
 
     Parameters
     ----------
@@ -105,15 +209,15 @@ class WindowSink(Sink):
     title : str
         Title of the window.
     controls : Controls, optional
-        State of the run; to be given to the `Pipeline` as well.
+        State of the run; give it to the `Pipeline` as well.
     viewer : Viewer, optional
-        Composes the pictures; by default one of at most 1920 pixels to the side.
+        Composes the pictures; by default with at most 1920 pixels on the longer side.
     keys : KeyCommands, optional
-        What the keys do; by default they command this run alone.
+        Commands of the keys; by default they control this run alone.
     snapshot_folder : str or path
-        Where the pictures go that somebody asks for by the key s.
+        Folder of the snapshots.
     snapshots : Sink, optional
-        What stores them, instead.
+        Stores the snapshots instead.
     display : CvDisplay, optional
         The screen.
 
@@ -177,7 +281,7 @@ class WindowSink(Sink):
             self._display.close(self._title)
 
     def _attend(self) -> None:
-        """Serve the window: its keys, its sliders, and its cross."""
+        """Handle keys, sliders and the close button."""
         if self._keys.press(self._display.key(1)):
             self._snapshots.idle()
             self._refresh()
@@ -187,7 +291,7 @@ class WindowSink(Sink):
             self._sliders.follow()
 
     def _refresh(self) -> None:
-        # A window that its cross has closed would come back.
+        # Showing a picture would reopen a closed window.
         if self._is_open and not self.controls.quitting:
             self._display.show(self._title, self._picture())
 
@@ -214,7 +318,7 @@ class WindowSink(Sink):
 
 
 class _Sliders:
-    """Sliders in a window that move parameters and follow them."""
+    """Sliders that show and set parameters."""
 
     def __init__(self, display: CvDisplay, title: str, controls: Controls, settings: Sequence[Setting]) -> None:
         self._display, self._title, self._controls, self._settings = display, title, controls, settings
@@ -224,12 +328,12 @@ class _Sliders:
         self.follow()
 
     def _moved(self, setting: Setting, position: int) -> None:
-        if position != self._positions.get(setting.name):  # by a person, not by `follow`
+        if position != self._positions.get(setting.name):  # by the user, not by `follow`
             self._positions[setting.name] = position
             self._controls.tune(**{setting.name: setting.value(position)})
 
     def follow(self) -> None:
-        """Move the sliders to the parameters, which a key or a browser may have changed."""
+        """Move the sliders to the parameters, which keys or a browser may change."""
         parameters = self._controls.parameters
         for setting in self._settings:
             position = setting.position(parameters[setting.name])

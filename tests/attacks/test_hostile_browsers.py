@@ -170,14 +170,14 @@ def test_a_snapshot_is_made_once_for_all_who_ask(monkeypatch):
     made, going_on = [], threading.Event()
     with page() as here:
         broadcast = here.server.broadcasts[0]
-        view = broadcast._whole.view
+        view = broadcast._png.viewer.view
 
         def slow(*arguments):
             made.append(arguments)
             going_on.wait(10)
             return view(*arguments)
 
-        monkeypatch.setattr(broadcast._whole, "view", slow)
+        monkeypatch.setattr(broadcast._png.viewer, "view", slow)
         answers = []
         askers = [threading.Thread(target=lambda: answers.append(here.ask("/snapshot.png"))) for _ in range(20)]
         for asker in askers:

@@ -92,7 +92,7 @@ def test_regions_from_the_page_hold_from_the_next_start(cli, endless_stream, vid
     page(visit)
     told_of = "bgsub: settings from bgsub.toml in this folder: "
     assert cli("live", endless_stream.address, "--no-window", "--serve", "0").ok().err == f"{told_of}start-frames\n"
-    assert told["cameras"][0]["notice"] == "regions saved in bgsub.toml; they hold from the next start"
+    assert told["cameras"][0]["notice"] == "regions saved in bgsub.toml; used from the next start"
     assert settings.read_text() == (
         'roi = ["left=0%,0%;50%,0%;50%,100%;0%,100%"]\nprivacy = ["top=0%,0%;100%,0%;100%,20%"]\n'
         "# mine\n[live]\nstart-frames = 10\n"
@@ -121,7 +121,7 @@ def test_where_the_command_line_is_stronger_than_what_is_saved_it_is_told(
 
     page(visit)
     cli("live", endless_stream.address, "--no-window", "--serve", "0", "--roi", "0,0,9,9", *QUICK).clean()
-    notice = "regions saved in bgsub.toml, where --roi is stronger; they hold from the next start"
+    notice = "regions saved in bgsub.toml, where --roi is stronger; used from the next start"
     assert told[0]["cameras"][0]["notice"] == notice
 
 
@@ -212,7 +212,7 @@ def test_a_virtual_camera_that_is_not_there(cli, monkeypatch, video):
         (["1", "--virtual-camera"], "--virtual-camera takes one camera, got several"),
         (["1", "-o", "out", "--save-model", "m.npz"], "a model file is for one camera, got several cameras"),
         (["0", "-o", "out"], "each camera can be given once, got camera 0 twice"),
-        (["--serve", "0", "--backdrop", "#zz"], "a backdrop is 'blur', a colour such as '#00b140' or an image file"),
+        (["--serve", "0", "--backdrop", "#zz"], "backdrop must be 'blur', a colour such as '#00b140' or an image file"),
     ],
 )
 def test_what_does_not_go_together(cli, tmp_path, monkeypatch, words, message):

@@ -9,7 +9,6 @@ import urllib.request
 import numpy as np
 import pytest
 from cli_inputs import make_scene
-from live_fakes import wait_until
 from video_fakes import FakeDisplay, write_video
 
 from bgsub._opencv import cv2
@@ -127,9 +126,7 @@ def test_page(cli, tmp_path, monkeypatch):
             for view in ("panel", "input", "background", "boxes", "residual"):
                 with urllib.request.urlopen(f"{self.address}snapshot.png?view={view}") as answer:
                     seen.append(cv2.imdecode(np.frombuffer(answer.read(), np.uint8), 1))
-            with self.broadcasts[0].watch("panel") as latest:
-                wait_until(lambda: latest.sequence)
-                seen.append(cv2.imdecode(np.frombuffer(latest.wait_newer(0)[1], np.uint8), 1))
+            seen.append(cv2.imdecode(np.frombuffer(self.broadcasts[0].next_jpeg("panel")[1], np.uint8), 1))
             super().close()
 
     monkeypatch.setattr("bgsub.live.session.LiveServer", Visited)

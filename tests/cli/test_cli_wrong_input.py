@@ -97,7 +97,7 @@ TAKEN = "'taken' is a file, not a folder"
         ),
         (
             ["live", "0"],
-            "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY names a screen; "
+            "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY is set; "
             "--serve PORT shows the run in a browser, --no-window does without",
         ),
     ],

@@ -18,9 +18,8 @@ from video_fakes import ListSink, ThresholdSubtractor, make_frames, wait_first
 from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.live.loopback_camera import LoopbackCamera
-from bgsub.live.mjpeg import encode_part
-from bgsub.live.stamp import age, read_stamp
+from bgsub.live.broadcast import encode_part
+from bgsub.live.loopback_camera import LoopbackCamera, age, read_stamp
 from bgsub.video import ArraySource, CameraSource, Sink
 
 RATE = 50

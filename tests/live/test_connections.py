@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from bgsub.live.connections import Connections
+from bgsub.live.access import Connections
 
 
 @pytest.fixture
@@ -27,8 +27,8 @@ def is_closed(client):
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch):
-    monkeypatch.setattr("bgsub.live.connections._STRANGERS", 4)
-    monkeypatch.setattr("bgsub.live.connections._WELCOME", 2)
+    monkeypatch.setattr("bgsub.live.access._MAX_PENDING", 4)
+    monkeypatch.setattr("bgsub.live.access._MAX_AUTHENTICATED", 2)
 
 
 def test_a_crowd_from_one_address_pushes_out_its_own(connect):
@@ -55,10 +55,10 @@ def test_the_welcome_are_not_pushed_out_and_have_time(connect):
     ends = [connect() for _ in range(4)]
     for server, _ in ends:
         connections.add(server, "a")
-    assert [connections.welcome(server) for server, _ in ends[:3]] == [True, True, False]
-    connections.end_late()
+    assert [connections.authenticate(server) for server, _ in ends[:3]] == [True, True, False]
+    connections.close_expired()
     assert [is_closed(client) for _, client in ends] == [False, False, True, True]
-    assert not connections.welcome(ends[3][0])
+    assert not connections.authenticate(ends[3][0])
     for server, _ in ends:
         connections.remove(server)
     assert len(connections) == 0

@@ -13,9 +13,9 @@ from video_fakes import FakeDisplay, make_frames, separate
 
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.server import LiveServer
+from bgsub.live.session import _CameraThread
 from bgsub.live.viewer import Viewer
 from bgsub.live.window import WindowSink
-from bgsub.live.worker import Worker
 from bgsub.numerics import compilation
 from bgsub.numerics.compilation import Progress
 from bgsub.video import Frame
@@ -90,14 +90,14 @@ def test_it_reaches_the_window_of_one_of_several_cameras(controls):
         sinks[0].preview(Frame(1, "000002", None, NEXT))
         assert going.wait(30)
 
-    worker = Worker("camera 0", run, window, came)
+    worker = _CameraThread("camera 0", run, window, came)
     worker.thread.start()
     assert came.wait(30)
-    worker.serve_window()
+    worker.update_window()
     np.testing.assert_array_equal(window._display.shown[-1], NEXT)
     going.set()
     worker.thread.join()
-    worker.serve_window()
+    worker.update_window()
     assert not window._display.is_open
 
 
@@ -107,7 +107,7 @@ def test_a_browser_sees_it_and_is_told_why(monkeypatch):
         client = Client(server)
         assert client.statistics()["cameras"][0]["busy"] == ""
         with client.watch("/stream?view=mask") as picture:
-            wait_until(lambda: server.page.streams == 1)
+            wait_until(lambda: server._server.connections)
             controls.statistics.note_preview()
             server.sink().preview(Frame(0, "000001", None, NEXT))
             wait_until(lambda: picture().shape == NEXT.shape)  # after the one that says that the camera is waited for

@@ -13,7 +13,7 @@ from live_fakes import free_port
 from video_fakes import FakeCapture, make_frames, wait_first
 
 from bgsub._opencv import cv2
-from bgsub.live.stamp import age, milliseconds, read_stamp, stamp
+from bgsub.live.loopback_camera import age, milliseconds, read_stamp, stamp
 from bgsub.video import CameraSource
 
 pytestmark = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the program ffmpeg is missing")

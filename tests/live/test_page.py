@@ -231,9 +231,7 @@ def test_regions_are_drawn_named_edited_and_saved(size):
         assert near(roi[0], (20, 20), (40, 20), (40, 40), (20, 40))
         assert near(roi[1], (50, 20), (80, 20), (85, 60), (50, 50), (45, 36))
         assert places.saved[0]["privacy"] == ("10%,80%;30%,80%;20%,95%",)  # as it was written
-        sync_api.expect(page.locator(".notice")).to_have_text(
-            "regions saved in bgsub.toml; they hold from the next start"
-        )
+        sync_api.expect(page.locator(".notice")).to_have_text("regions saved in bgsub.toml; used from the next start")
 
         page.locator("summary").click()
         page.locator(".which").select_option("gate")
@@ -318,17 +316,18 @@ def test_more_cameras_than_a_browser_has_connections():
 
 
 def test_a_hidden_page_lets_go_of_its_streams_and_one_too_many_is_tried_again(monkeypatch):
-    monkeypatch.setattr("bgsub.live.handler._STREAMS", 1)
+    monkeypatch.setattr("bgsub.live.handler._MAX_STREAMS", 1)
     hide = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true}); "
     hide += "document.dispatchEvent(new Event('visibilitychange')); }"
     with running() as run, browsing(refused=True) as page:
         page.goto(run.server.address)
         natural_size(page, 640, 480)
         page.evaluate(hide, True)
-        wait_for(page, lambda: run.server.page.streams == 0)
-        with run.server.page.stream():
-            page.evaluate(hide, False)
-            sync_api.expect(page.locator(".states")).to_have_text("no picture, trying again ...")
+        wait_for(page, lambda: run.server.page.streams._value == 1)
+        run.server.page.streams.acquire()
+        page.evaluate(hide, False)
+        sync_api.expect(page.locator(".states")).to_have_text("no picture, trying again ...")
+        run.server.page.streams.release()
         natural_size(page, 640, 480)
         sync_api.expect(page.locator(".states")).to_have_text("")
 

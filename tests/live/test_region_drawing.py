@@ -80,7 +80,7 @@ def test_a_rectangle_is_drawn_named_and_saved(bench):
     bench.drag((20, 40), (30, 50), (60, 90))
     bench.press(*[RUB_OUT] * 7, *"Gate 2", ENTER)
     assert same(bench.regions()["Gate 2"], (20, 40), (60, 40), (60, 90), (20, 90))
-    assert bench.controls.notice == "regions saved in bgsub.toml; they hold from the next start"
+    assert bench.controls.notice == "regions saved in bgsub.toml; used from the next start"
     assert bench.controls.view == "mask"
     bench.controls.notice = ""
     bench.window.idle()

@@ -10,7 +10,7 @@ import pytest
 from saying import says
 
 from bgsub.errors import ParameterError, SinkError
-from bgsub.live.commands import do
+from bgsub.live.commands import run_command
 from bgsub.live.region_store import RegionStore, corners, text_of
 from bgsub.video.regions import parse_region
 
@@ -54,7 +54,7 @@ def test_texts_and_corners_say_the_same(text):
 
 def test_all_are_replaced_at_once(store, saved):
     texts = {"roi": [store.texts["roi"][1]], "privacy": [SQUARE]}
-    assert store.replace(texts) == "regions saved in bgsub.toml; they hold from the next start"
+    assert store.replace(texts) == "regions saved in bgsub.toml; used from the next start"
     assert saved == [{kind: tuple(of_kind) for kind, of_kind in texts.items()}]
     assert store.texts == saved[0]
     store.replace({"roi": [], "privacy": [SQUARE, store.texts["roi"][0]]})  # a mask image may change its purpose
@@ -64,17 +64,17 @@ def test_all_are_replaced_at_once(store, saved):
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (None, "regions are an object with roi and privacy, each a list of texts"),
-        ({}, "regions are an object"),
-        ({"roi": []}, "regions are an object"),
-        ({"roi": [], "privacy": [], "more": []}, "regions are an object"),
+        (None, "regions must be an object with roi and privacy, each a list of texts"),
+        ({}, "regions must be an object"),
+        ({"roi": []}, "regions must be an object"),
+        ({"roi": [], "privacy": [], "more": []}, "regions must be an object"),
         ({"roi": "a=1,2,3,4", "privacy": []}, "roi must be a list of at most 100 texts"),
         ({"roi": [1], "privacy": []}, "roi must be a list of at most 100 texts"),
         ({"roi": [], "privacy": [SQUARE] * 101}, "privacy must be a list of at most 100 texts"),
         ({"roi": ["a=1,2,3"], "privacy": []}, "roi: a region must be [NAME=]x,y,w,h or "),
         ({"roi": [SQUARE, SQUARE], "privacy": []}, "roi: regions must have different names, got 'door' twice"),
-        ({"roi": ["a\n=1,2,3,4"], "privacy": []}, "roi: a region must be written in letters that can be seen"),
-        ({"roi": ["a\ud800=1,2,3,4"], "privacy": []}, "roi: a region must be written in letters that can be seen"),
+        ({"roi": ["a\n=1,2,3,4"], "privacy": []}, "roi: a region must be printable"),
+        ({"roi": ["a\ud800=1,2,3,4"], "privacy": []}, "roi: a region must be printable"),
         ({"roi": ["x=/etc/passwd"], "privacy": []}, "roi: a region must be drawn, got 'x=/etc/passwd'"),
         ({"roi": ["other.png"], "privacy": []}, "roi: a region must be drawn, got 'other.png'"),
     ],
@@ -93,7 +93,7 @@ def test_regions_outside_of_the_frames_are_refused(store, saved):
     camera = SimpleNamespace(controls=SimpleNamespace(statistics=numbers, notice=""))
 
     def ask(region):
-        do(json.dumps({"regions": {"roi": [region], "privacy": []}}).encode(), [camera], store)
+        run_command(json.dumps({"regions": {"roi": [region], "privacy": []}}).encode(), [camera], store)
 
     with says(
         ParameterError, "roi: region 'far' must hold pixels of the frame, which is 48x32: it lies outside of the frame"

@@ -213,7 +213,7 @@ def test_a_window_lives_while_its_camera_is_waited_for(display, monkeypatch):
 
     monkeypatch.setattr("bgsub.live.session.open_source", open_source)
     with LiveSession([camera("http://nobody/")]) as session:
-        with pytest.raises(StoppedError, match="before the camera answered"):
+        with pytest.raises(StoppedError, match="before the camera responded"):
             session.run()
         quitting.set()
     assert display.looks == 3
@@ -320,7 +320,7 @@ def test_what_does_not_go_together(display):
         ([camera("0"), camera("1", save_model="m.npz")], {}, "a model file is for one camera"),
         ([LiveCamera("0", parameters={"rank": 0})], {}, "rank must be"),
         ([camera("0")], {"view": "masks"}, "view must be one of"),
-        ([camera("0")], {"backdrop": "#zz"}, "a backdrop is"),
+        ([camera("0")], {"backdrop": "#zz"}, "backdrop must be"),
     ):
         with pytest.raises(ParameterError, match=message):
             LiveSession(described, **options)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
-from bgsub.live.stamp import age, milliseconds, read_stamp, stamp
+from bgsub.live.loopback_camera import age, milliseconds, read_stamp, stamp
 
 WORDS = st.integers(0, 2**32 - 1)
 

@@ -10,8 +10,7 @@ from video_fakes import make_frames, separate
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
-from bgsub.live.backdrops import make_backdrop
-from bgsub.live.viewer import LEAST_SIZE, Viewer, statistics_words
+from bgsub.live.viewer import LEAST_SIZE, Viewer, make_backdrop, statistics_words
 from bgsub.separation import FOREGROUND
 from bgsub.video import Frame
 from bgsub.video.lettering import add_bar, text_scale

@@ -14,7 +14,7 @@ from video_fakes import make_frames
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError, SinkError
 from bgsub.jobs.simple import process_video
-from bgsub.live.backdrops import compose, make_backdrop
+from bgsub.live.viewer import compose, make_backdrop
 from bgsub.live.virtual_camera import VirtualCameraSink
 from bgsub.separation import Separation
 from bgsub.video import ArraySource, Frame
@@ -178,7 +178,7 @@ def test_a_whole_run(backend):
 def test_a_device_that_fails_is_told_in_one_line(backend):
     sink = VirtualCameraSink(device="/dev/video7", size=(WIDTH, HEIGHT))
     backend.fail = True
-    with says(SinkError, "the virtual camera /dev/video7 takes no picture: device unplugged"):
+    with says(SinkError, "the virtual camera /dev/video7 failed: device unplugged"):
         sink.write(frame(), separation())
     sink.abort()
     assert backend.made[0].closed == 1
@@ -205,7 +205,7 @@ def test_no_package(monkeypatch):
 
 @pytest.mark.parametrize("spec", ["blurr", "#12345", "#gg0000", "missing.png"])
 def test_wrong_backdrops_and_rates(spec):
-    with says(ParameterError, f"a backdrop is 'blur', a colour such as '#00b140' or an image file, got '{spec}'"):
+    with says(ParameterError, f"backdrop must be 'blur', a colour such as '#00b140' or an image file, got '{spec}'"):
         make_backdrop(spec)
     with says(ParameterError, "fps must be a positive number of pictures per second, got 0"):
         VirtualCameraSink(fps=0)
