@@ -1,7 +1,7 @@
 # bgsub without a screen: docker build -t bgsub . && docker run --rm -v "$PWD:/data" bgsub run in.mp4 -o out
 FROM python:3.13-slim
 
-# A kernel in the cache belongs to a source of one time, and an image that was pulled knows whole seconds only.
+# Numba compares modification times, which an image stores in whole seconds: set them to a fixed time.
 COPY pyproject.toml setup.py README.md LICENSE /src/
 COPY bgsub /src/bgsub
 RUN pip install --no-cache-dir '/src[av]' \
@@ -11,7 +11,7 @@ RUN pip install --no-cache-dir '/src[av]' \
     && find "$package" -name '*.py' -exec touch -d 2020-01-01 {} + \
     && python -m compileall -qf "$package"
 
-# Compiled for every x86 processor since 2013 (--build-arg CPU=generic: for any), for whatever --user there will be.
+# Compile for x86 processors since 2013 (--build-arg CPU=generic: for any); the cache is writable for every --user.
 ARG CPU=x86-64-v3
 ENV NUMBA_CPU_NAME=$CPU NUMBA_CPU_FEATURES="" NUMBA_CACHE_DIR=/var/cache/bgsub
 RUN useradd --create-home bgsub && install -d -m 777 /var/cache/bgsub

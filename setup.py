@@ -1,4 +1,4 @@
-"""The long description: README.md without the pictures and links that only a checkout can follow."""
+"""Long description: README.md without pictures and links that only work in a checkout."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Formulas as MathML, which browsers draw by themselves: no script, nothing from elsewhere."""
+"""Formulas as MathML, which browsers render without scripts."""
 
 from docutils import nodes
 from latex2mathml.converter import convert
@@ -12,9 +12,9 @@ def _mathml(node: nodes.Node, display: str) -> str:
     try:
         formula = convert(node.astext(), display=display)
         if "\\" in formula:
-            raise ValueError("a command that the converter does not know")
+            raise ValueError("unknown LaTeX command")
         return formula
-    except Exception as error:  # whatever it is, the formula is at fault
+    except Exception as error:  # any error is one of the formula
         logger.warning("formula %r: %s", node.astext(), error, location=node)
         return ""
 
