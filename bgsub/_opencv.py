@@ -1,7 +1,7 @@
-"""The one place where OpenCV is imported: a missing system library becomes one clear line, with the way out of it.
+"""Import OpenCV in one place; a missing system library raises one clear line with the remedy.
 
-Four packages bring the one module ``cv2``: where two of them are installed the last one is there, and when one is
-removed nothing is [1]_. So no extra can choose the one without windows; a command that puts it over the other can.
+Four packages provide the module ``cv2``; of two, the last installed one wins, and removing one removes the module [1]_.
+So no extra can select the one without windows, but a command can install it over the other.
 
 References
 ----------
@@ -18,13 +18,13 @@ from bgsub.errors import DependencyError
 
 
 def installing(package: str) -> str:
-    """Return the command, one line, that makes `package` the OpenCV of this Python and touches nothing else."""
+    """Return the command, one line, that installs `package` as the OpenCV of this Python without dependencies."""
     return f"{shlex.quote(sys.executable)} -m pip install --force-reinstall --no-deps {package}"
 
 
 try:
     import cv2
-    from cv2 import imread as _  # noqa: F401 - what is left of a removed OpenCV is an empty module
+    from cv2 import imread as _  # noqa: F401 - a removed OpenCV leaves an empty module
 except ImportError as error:
     raise DependencyError(
         f"OpenCV cannot be loaded ({error}); with windows it needs, on Debian and Ubuntu: "
@@ -35,10 +35,10 @@ __all__ = ["cv2", "installing", "out_of_umat", "to_umat"]
 
 
 def out_of_umat(image: Any) -> Any:
-    """Return the array in a `cv2.UMat`, OpenCV's image on whichever device, and anything else as it is."""
+    """Return the array of a `cv2.UMat`, and any other value unchanged."""
     return image.get() if isinstance(image, cv2.UMat) else image
 
 
 def to_umat(image: Any, into: Any = None) -> Any:
-    """Return an array as a `cv2.UMat`; one of its size and type that is given `into` is filled, as OpenCV does it."""
+    """Return an array as a `cv2.UMat`; fills `into` if its size and type match, as OpenCV does."""
     return cv2.copyTo(cv2.UMat(image), None, into)

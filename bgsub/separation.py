@@ -1,4 +1,4 @@
-"""What one frame is separated into: the result type shared by the subtractor, the sinks and the scores."""
+"""The result of separating one frame, shared by the subtractor, the sinks and the scores."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from reference_tracking import separate
 from bgsub.numerics.surrogates import CODES, Surrogate
 from bgsub.parameters import SubtractorParameters
 from bgsub.scene import _engine_kernels
+from bgsub.scene._engine_kernels import CompareParams as KernelLook
 from bgsub.scene._engine_kernels import FrameArrays, Outputs
-from bgsub.scene._engine_kernels import Look as KernelLook
 from bgsub.scene.background import TrackedBackground
 from bgsub.scene.engine import FrameBuffers, FrameInput, SweepEngine
 from bgsub.scene.engine import SweepResult as EngineResult
@@ -28,7 +28,7 @@ NOTHING = np.empty(0, np.uint16)
 
 
 @dataclass(frozen=True)
-class Look:
+class CompareParams:
     """What a frame is compared by: its surrogate, its unit, and the limits of a candidate."""
 
     surrogate: Surrogate
@@ -58,7 +58,7 @@ def numbers(m: int, block: int, period: int):
     return np.arange(m) // block % period
 
 
-def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, cost_scale, block, look: Look) -> SweepResult:
+def sweep(V, e, G, c, turn, kept, before, hidden, pixels, sigma, cost_scale, block, look: CompareParams) -> SweepResult:
     """Step the blocks of number `turn` and compare a frame with ``V c``.
 
     V (m, k); e, before, pixels (m,); G (period, k); c (k,); hidden, sigma, cost_scale (n,); `block` in entries. Where
@@ -124,7 +124,7 @@ class Case:
         self.hidden = (rng.random(n) < 0.3).astype(np.uint16) if hides else NOTHING
         self.sigma = (0.05 * rng.random(n)).astype(F)
         self.cost_scale = rng.uniform(0.3, 1, n).astype(F)
-        self.look = Look(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
+        self.look = CompareParams(surrogate, 1 / full, channels, full, full if dtype == np.uint8 else 0.0, *LIMITS)
 
     def result(self, *bands):
         """Return stack, products, and d, picture, over of the kernel, run on bands that begin at these blocks."""
@@ -199,7 +199,7 @@ def seen_by(frames, rank, one_pass, events=(), **parameters):
         assert compared.candidates == np.count_nonzero(buffers.over)
         yield buffers.picture.astype(float), buffers.residual.copy(), buffers.over.copy()
         if not ("frozen" in events and i % 7 == 3):
-            background.learn(compared.influence, 0.3 if "fast" in events and i == 4 else None)
+            background.learn(compared.update, 0.3 if "fast" in events and i == 4 else None)
         if "absorbed" in events and i == len(frames) // 4:
             background.absorb(pixels, part != 0)
 
@@ -236,7 +236,7 @@ def learned(monkeypatch, period, look=None):
         compared = background.separate(FrameInput(pixels, None, np.zeros((9, 16), F), *LIMITS), buffers)
         if look is not None:
             look(background)
-        background.learn(compared.influence, 0.3)
+        background.learn(compared.update, 0.3)
     return background, frames[-1]
 
 
@@ -249,7 +249,7 @@ def drift(monkeypatch, rank, period, n, rate=None):
     for i in range(n):
         buffers.turn()
         compared = background.separate(FrameInput(frames[i % 60], None, np.zeros((24, 31), F), *LIMITS), buffers)
-        background.learn(compared.influence, rate)
+        background.learn(compared.update, rate)
         if i % 9 == 0 or i == n - 1:
             U = basis_of(background.tracker)
             worst = max(worst, np.abs(U.T @ U - np.eye(rank)).max())
@@ -299,7 +299,7 @@ class DenseEngine:
 
     def _look(self, frame_input, surrogate):
         full = self._frames.pixels_full
-        return Look(
+        return CompareParams(
             surrogate,
             1 / full,
             self._frames.channels,

@@ -33,10 +33,10 @@ def test_each_kind_of_mistake_is_counted(script):
 
     # One mover has two objects, one shares that of the third, one has none; one object is on nobody.
     movers = [{(1,): mover(0), (2,): mover(10), (3,): mover(16), (4,): mover(40)} for _ in range(8)]
-    judge = script.Referee()
+    compare_block = script.Referee()
     for frame in range(8):
-        judge.take([seen(1 + frame // 4, frame, 0), seen(3, frame, 9, 12), seen(4, frame, 52)], movers)
-    counts = judge.counts(movers)
+        compare_block.take([seen(1 + frame // 4, frame, 0), seen(3, frame, 9, 12), seen(4, frame, 52)], movers)
+    counts = compare_block.counts(movers)
     assert counts == script.Counts(movers=4, objects=4, missed=1, merged=1, split=1, false=1)
 
 

@@ -66,7 +66,7 @@ def test_words():
 def test_what_is_too_much_is_refused_in_a_line(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 2_000_000)
     check_memory(2_000_000, "it", "less")
-    with says(ParameterError, "it needs about 3 MB of memory, 2 MB are available; less takes patience"):
+    with says(ParameterError, "it needs about 3 MB of memory, 2 MB are available; reduce memory with patience"):
         check_memory(2_500_001, "it", "patience")
 
 

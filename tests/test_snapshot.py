@@ -198,7 +198,7 @@ def test_arrays_that_do_not_fit_are_refused(count, phase):
         for other in others:
             if other is not None:
                 inner[last] = other
-            elif last == "hasty" or path[-1:] == ["illumination"]:
+            elif last == "leftovers" or path[-1:] == ["illumination"]:
                 continue  # may be missing
             with pytest.raises(ParameterError):
                 BackgroundSubtractor.from_snapshot(header, state)

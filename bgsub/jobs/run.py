@@ -24,8 +24,7 @@ from bgsub.jobs.pipeline import Callback, Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.jobs.simple import frames_per_second
 from bgsub.parameters import SubtractorParameters
-from bgsub.scene.frame_format import FrameFormat
-from bgsub.scene.memory import check_stream_memory
+from bgsub.scene.frame_format import FrameFormat, check_stream_memory
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
 from bgsub.subtractor.subtractor import BackgroundSubtractor

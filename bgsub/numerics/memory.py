@@ -1,4 +1,4 @@
-"""How much memory there is, and the line that says that something needs more."""
+"""Available memory, and the error for inputs that need more."""
 
 from __future__ import annotations
 
@@ -14,22 +14,23 @@ _PROCESS = Path("/proc/self")
 
 
 def available_memory() -> int | None:
-    """Return the bytes that this process can still get: of the system, its group and its own limit; None if unknown."""
+    """Return the bytes available to this process, by system, control group and own limit; None if unknown."""
     known = [found for found in (_of_system(), _of_process(), *_of_groups()) if found is not None]
     return min(known, default=None)
 
 
 def check_memory(needed: float, what: str, remedy: str) -> None:
-    """Raise ParameterError unless `needed` bytes are available; `remedy` says what takes less."""
+    """Raise ParameterError unless `needed` bytes are available; `remedy` names a way to reduce memory."""
     available = available_memory()
     if available is not None and needed > available:
         raise ParameterError(
-            f"{what} needs about {in_words(needed)} of memory, {in_words(available)} are available; less takes {remedy}"
+            f"{what} needs about {in_words(needed)} of memory, {in_words(available)} are available; "
+            f"reduce memory with {remedy}"
         )
 
 
 def is_lack_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that memory was not to be had: one of Python, NumPy, or OpenCV, in its two words."""
+    """Return whether an error of Python, NumPy or OpenCV means out of memory."""
     named = f"{type(error).__module__}.{type(error).__qualname__}" == "cv2.error"
     without_thread = isinstance(error, RuntimeError) and "can't start new thread" in str(error)
     words = ("(-4:", "bad_alloc")
@@ -37,7 +38,7 @@ def is_lack_of_memory(error: BaseException) -> bool:
 
 
 def in_words(count: float) -> str:
-    """Return a number of bytes for a person: ``42 MB`` or ``1.3 GB``."""
+    """Return a number of bytes as text: ``42 MB`` or ``1.3 GB``."""
     if count < 999_500_000:
         return f"{max(1, round(count / 1e6))} MB"
     return f"{count / 1e9:.1f} GB"
@@ -57,7 +58,7 @@ def _of_system() -> int | None:
 
 
 def _of_process() -> int | None:
-    """Return what the limit of the address space leaves, ``ulimit -v``."""
+    """Return the remainder of the address space limit, ``ulimit -v``."""
     try:
         import resource  # noqa: PLC0415 - Windows has none
 
@@ -69,7 +70,7 @@ def _of_process() -> int | None:
 
 
 def _of_groups() -> Iterator[int]:
-    """Yield what the limits of containers and services leave, in either version of control groups."""
+    """Yield the remainders of the limits of control groups, version 1 and 2."""
     lines = []
     with suppress(OSError):
         lines = (_PROCESS / "cgroup").read_text().splitlines()
@@ -86,7 +87,7 @@ def _of_group(root: Path, path: str, limit: str, usage: str, cached: str) -> Ite
     for place in {folder, *(parent for parent in folder.parents if parent.is_relative_to(root)), root}:
         with suppress(OSError, ValueError):  # no such group here, or no limit: "max"
             most, used = (int((place / name).read_text()) for name in (limit, usage))
-            with suppress(OSError):  # files that were read give way
+            with suppress(OSError):  # cached files can be dropped
                 lines = (place / "memory.stat").read_text().splitlines()
                 used -= sum(int(line.split()[1]) for line in lines if line.startswith(f"{cached} "))
             yield max(most - used, 0)

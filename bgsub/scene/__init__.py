@@ -1,1 +1,1 @@
-"""One scene before a camera: background, segmentation, light, camera movements, standing objects."""
+"""One scene: background, segmentation, light, camera movement and standing objects."""

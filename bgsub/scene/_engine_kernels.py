@@ -1,8 +1,7 @@
-"""The one pass over the model per frame: all that is proportional to the pixels and belongs to the tracker.
+"""Kernels of the pass over the model: step, background, residual, candidates and influence of a frame.
 
-Blocked for the first-level cache: a block of the basis is read once, stepped, used for background, residual,
-candidates, influence and projections, and written once. Every inner loop runs over contiguous entries of slices that
-do not overlap, float32 loops apart from byte loops, so that all of them vectorise.
+Blocks of the basis stay in the first-level cache: each is read once and written once. Every inner loop runs over
+contiguous entries of separate slices, float32 loops apart from byte loops, so that all of them vectorise.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _ZERO = np.float32(0)
 
 
 class FrameArrays(NamedTuple):
-    """A frame as the kernels take it.
+    """A frame, flattened for the kernels.
 
     Attributes
     ----------
@@ -28,14 +27,13 @@ class FrameArrays(NamedTuple):
     sigma : ndarray, (n,), float32
         Noise scale.
     cost_scale : ndarray, (n,) or (0,), float32
-        Scales s of the pixels' costs ``s^2 h(r / s)``; empty where there are no costs.
+        Scales s of the costs of the pixels, ``s^2 h(r / s)``; empty without costs.
     hidden : ndarray, (n,) or (0,), uint16
-        Pixels that are not observed (non-zero); empty when all are.
+        Non-zero where a pixel is not observed; empty if all are observed.
     before : ndarray, (m,), type of `pixels`
-        Background of the frame before.
+        Background of the previous frame.
     kept : bool
-        Whether the background of the blocks that are not visited is that of the frame before, so that the basis is
-        not read there.
+        Reuse the background of the previous frame for the blocks that are not visited.
     """
 
     pixels: np.ndarray
@@ -46,17 +44,17 @@ class FrameArrays(NamedTuple):
     kept: bool
 
 
-class Look(NamedTuple):
-    """How a frame is compared: its unit, and what is a candidate.
+class CompareParams(NamedTuple):
+    """Units of a frame and limits of a candidate.
 
     Attributes
     ----------
     scale, full, top : float32
-        Factor to the unit range, its reciprocal, and the largest value of an integer picture, 0 for another one.
+        Factor to the unit range, its reciprocal, and the largest value of an integer image (0 for floating point).
     lanes : tuple of int
         See `bgsub.scene.frame_format.lanes_of`.
     threshold, factor : float32
-        A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
+        A pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``.
     """
 
     scale: np.float32
@@ -68,14 +66,14 @@ class Look(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Where results go.
+    """Output arrays.
 
     Attributes
     ----------
     d : ndarray, (n,), float32
         Joint residual.
     picture : ndarray, (m,), type of the frame
-        The background.
+        Background.
     over : ndarray, (n,), uint8
         Candidates.
     """
@@ -87,10 +85,7 @@ class Outputs(NamedTuple):
 
 @part
 def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
-    """Add ``e g'`` to the first ``len(g)`` rows of `stack`, entries from `begin` on, and write ``l = V c``.
-
-    `e`, `l` (n,), `g`, `c` (k,) float32. Three rows at a time, which keeps the registers, whatever the rank.
-    """
+    """Add ``e g'`` to k rows of `stack` from `begin` on and write ``l = V c``, three rows at a time."""
     end = begin + e.size
     first = g.size % 3
     if first == 0:
@@ -116,7 +111,7 @@ def advance(stack, begin, g, e, c, l):  # type: ignore[no-untyped-def]
 
 @part
 def hide(hidden, channels, r):  # type: ignore[no-untyped-def]
-    """Set the entries `r`, (n * channels,), of the pixels where `hidden`, (n,) uint16, is not zero to zero."""
+    """Set the entries `r`, (n * channels,), of the pixels with non-zero `hidden`, (n,) uint16, to zero."""
     for first in range(0, hidden.size, CHUNK):
         last = min(first + CHUNK, hidden.size)
         if not any_set(hidden[first:last]):
@@ -136,12 +131,8 @@ def for_channels(values, channels, out):  # type: ignore[no-untyped-def]
 
 
 @part
-def judge(l, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyped-def]
-    """Compare a block of a frame with its background `l`; return the number of candidates.
-
-    Writes the residual `r`, (n * channels,), its joint norm `d`, (n,), the background as a `picture` and the
-    candidates `over`; parameters as in `Look` and `Outputs`.
-    """
+def compare_block(l, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyped-def]
+    """Write residual, joint norm, picture and candidates of a block with background `l`; return their number."""
     residual_of(pixels, look.scale, l, r)
     to_picture(l, look.full, look.top, picture)
     norm_of(r, len(look.lanes), d)
@@ -150,16 +141,13 @@ def judge(l, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyp
 
 @kernel
 def compare(begin, end, l, frame, look, out, work):  # type: ignore[no-untyped-def]
-    """Compare the pixels `begin` to `end` of a frame with a background `l`, (m,) float32.
-
-    Parameters as in `sweep`; returns the number of candidates.  O(m).
-    """
+    """Compare the pixels `begin` to `end` with a background `l`, (m,); return the number of candidates.  O(m)."""
     channels = len(look.lanes)
     count, pixels_per_block = 0, work.shape[1] // channels
     for a in range(begin, end, pixels_per_block):
         b = min(a + pixels_per_block, end)
         first, last = a * channels, b * channels
-        count += judge(
+        count += compare_block(
             l[first:last], frame.pixels[first:last], frame.sigma[a:b], look,
             work[1, : last - first], out.d[a:b], out.picture[first:last], out.over[a:b],
         )  # fmt: skip
@@ -168,23 +156,12 @@ def compare(begin, end, l, frame, look, out, work):  # type: ignore[no-untyped-d
 
 @kernel
 def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: ignore[no-untyped-def]
-    """Step some blocks of the basis and separate a frame: the pixels `begin` to `end`.
+    """Step the due blocks of the basis and separate the pixels `begin` to `end` of a frame.  O(m k).
 
-    Parameters
-    ----------
-    begin, end : int
-        The band of pixels; `begin` is the first one of a block.
-    visit : bgsub.tracking.basis.Visit
-        The blocks of number `turn` are visited: stepped, and their influence, weighted by `period`, is found.
-    cost : bgsub.tracking.basis.Cost
-        Surrogate.
-    frame : FrameArrays
-    look : Look
-    out : Outputs
-    work : ndarray, (3, channels * pixels of a block), float32
-    products : ndarray, (blocks, k + 3), float64, output
-        Of every block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the number
-        of candidates. Block by block, so that their sums do not depend on the number of bands.  O(m k).
+    `begin` is the first pixel of a block. Blocks of number `visit.turn` are stepped, and their influence, weighted by
+    `visit.period`, is computed. `work` is (3, channels * pixels of a block) float32. `products`, (blocks, k + 3)
+    float64, receives per block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the
+    number of candidates; per block, so that their sums do not depend on the number of bands.
     """
     stack, c, channels = visit.stack, visit.c, len(look.lanes)
     k, pixels_per_block = c.size, work.shape[1] // channels
@@ -197,7 +174,7 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
         e = stack[k, first:last]
         is_visited = a // pixels_per_block % visit.period == visit.turn
         if frame.kept and not is_visited:
-            sums[k + 2] = judge_kept(
+            sums[k + 2] = compare_kept_block(
                 frame.before[first:last], frame.pixels[first:last], frame.sigma[a:b], look,
                 r, out.d[a:b], out.picture[first:last], out.over[a:b],
             )  # fmt: skip
@@ -206,7 +183,7 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
             advance(stack, first, visit.G[visit.turn], e, c, l)
         else:
             combine(stack, first, c, l)
-        sums[k + 2] = judge(
+        sums[k + 2] = compare_block(
             l, frame.pixels[first:last], frame.sigma[a:b], look,
             r, out.d[a:b], out.picture[first:last], out.over[a:b],
         )  # fmt: skip
@@ -221,8 +198,8 @@ def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: i
 
 
 @part
-def judge_kept(before, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyped-def]
-    """Do what `judge` does where the background is that of the frame `before`, (n * channels,), as it was shown."""
+def compare_kept_block(before, pixels, sigma, look, r, d, picture, over):  # type: ignore[no-untyped-def]
+    """Do the work of `compare_block` with the displayed background of the previous frame, (n * channels,)."""
     for i in range(r.size):
         picture[i] = before[i]
         r[i] = look.scale * (np.float32(pixels[i]) - np.float32(before[i]))
@@ -232,10 +209,7 @@ def judge_kept(before, pixels, sigma, look, r, d, picture, over):  # type: ignor
 
 @part
 def project(stack, begin, e, products):  # type: ignore[no-untyped-def]
-    """Write the inner products of `e`, (n,), with rows of `stack`, entries from `begin` on, into `products`.
-
-    Three rows at a time, as `advance` does.
-    """
+    """Write the inner products of `e`, (n,), with rows of `stack` from `begin` on, three rows at a time."""
     end, first = begin + e.size, products.size % 3
     for j in range(first):
         products[j] = dot(stack[j, begin:end], e)

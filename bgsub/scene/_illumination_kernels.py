@@ -1,4 +1,4 @@
-"""The Numba passes of the illumination model: a smooth gain field and a tone curve, fitted robustly."""
+"""Kernels of the illumination model: robust fit of a smooth gain field and a tone curve."""
 
 from __future__ import annotations
 
@@ -35,10 +35,7 @@ def contrast(pixels, index, channels):  # type: ignore[no-untyped-def]
 
 @part
 def design(value, corners, row):  # type: ignore[no-untyped-def]
-    """Write the 8 factors of the unknowns that light a site: 4 corners of its cell times its value, 4 knots.
-
-    `corners` (4,) the bilinear weights, `row` (8,); all float32.
-    """
+    """Write the factors of the unknowns at a site into `row`, (8,): 4 corners times its value, 4 knots."""
     for i in range(4):
         row[i] = corners[i] * value
     position = min(max(value, _ZERO), _ONE) * np.float32(3)
@@ -48,7 +45,7 @@ def design(value, corners, row):  # type: ignore[no-untyped-def]
 
 @part
 def take_cell(unknowns, corner, rows, local):  # type: ignore[no-untyped-def]
-    """Write the unknowns, (c, p q + 4), that light the cell with this upper left node into `local`, (c, 8)."""
+    """Copy the unknowns, (c, p q + 4), of the cell with this upper left node into `local`, (c, 8)."""
     knots = unknowns.shape[1] - 4
     for c in range(local.shape[0]):
         for i in range(4):
@@ -74,7 +71,7 @@ def add_cell(sums, moments, corner, rows, gram, right):  # type: ignore[no-untyp
 
 @part
 def residuals(x, base, corners, cells, rows, unknowns, d):  # type: ignore[no-untyped-def]
-    """Write the joint residual of the lit base at the sites into `d`, (n,) float32; arguments as for `accumulate`."""
+    """Write the joint residual of the lit base at the sites into `d`, (n,) float32; arguments as in `accumulate`."""
     n, channels = x.shape
     local, row = np.empty((channels, 8), np.float32), np.empty(8, np.float32)
     cell = -1
@@ -95,28 +92,12 @@ def residuals(x, base, corners, cells, rows, unknowns, d):  # type: ignore[no-un
 
 @part
 def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # type: ignore[no-untyped-def]
-    """Add the normal equations of the light at some sites.
+    """Add the normal equations of the light at the sites to `gram`, (c, p q + 4, p q + 4), lower half, and `right`.
 
-    ``x ~ sum_j a_j phi_j base + sum_b t_b psi_b(base)`` in every channel, weights ``1 / (1 + (d / mu)^2)^2`` with the
-    joint residual d of all channels; a site in saturation does not count where the light as it stands saturates it
-    too. The sites of one cell of the gain field come one after the other, and what they share is summed up first.
-
-    Parameters
-    ----------
-    x, base : ndarray, (n, c), float32
-        Values at the sites.
-    corners : ndarray, (n, 4), float32
-        Bilinear weights of the nodes above left, below left, above right and below right.
-    cells : ndarray, (n,), int64
-        Number of the node above left; nodes are numbered down the columns.
-    rows : int
-        Nodes along a column.
-    unknowns : ndarray, (c, p q + 4), float32
-        The light as it stands: nodes, then knots of the tone.
-    mu : float
-        Residual where outliers begin.
-    gram, right : ndarray, (c, p q + 4, p q + 4) and (c, p q + 4), float64
-        Added to, the lower triangle.
+    ``x ~ sum_j a_j phi_j base + sum_b t_b psi_b(base)`` per channel, with weights ``1 / (1 + (d / mu)^2)^2`` of the
+    joint residual d. Saturated sites do not count if the current light saturates them too. `x`, `base` (n, c) float32;
+    `corners` (n, 4), bilinear weights; `cells` (n,), sorted numbers of the upper left nodes, counted down the columns
+    of `rows` nodes; `unknowns` (c, p q + 4), the current nodes and knots.
     """
     n, channels = x.shape
     local, row = np.empty((channels, 8), np.float32), np.empty((channels, 8), np.float32)
@@ -138,7 +119,7 @@ def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # typ
             lit = _ZERO
             for i in range(8):
                 lit += row[c, i] * local[c, i]
-            saturated[c] = x[k, c] > _SATURATED and lit >= x[k, c]  # only too little light is wrong there
+            saturated[c] = x[k, c] > _SATURATED and lit >= x[k, c]  # only too little light is an error there
             s = x[k, c] - min(max(lit, _ZERO), _ONE)
             total += s * s
         s = _ONE + total * sharpness
@@ -155,10 +136,7 @@ def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # typ
 
 @part
 def solve_envelope(gram, first, right):  # type: ignore[no-untyped-def]
-    """Solve ``gram a = right`` in place by Cholesky within the envelope; the solution lies in `right`.
-
-    `gram` (k, k) float64 positive definite, its lower triangle, zero in row i before column ``first[i]``.
-    """
+    """Solve ``gram a = right`` in place by Cholesky; lower triangle, zero in row i before column ``first[i]``."""
     k = right.size
     for i in range(k):
         for j in range(first[i], i + 1):
@@ -178,22 +156,10 @@ def solve_envelope(gram, first, right):  # type: ignore[no-untyped-def]
 
 @kernel
 def fit(x, base, corners, cells, rows, penalty, first, pull, mus, unknowns, gram, right):  # type: ignore[no-untyped-def]
-    """Refine the light by reweighted least squares, one step for each of `mus`.
+    """Refine the light by one step of reweighted least squares for each of `mus`.
 
-    Parameters
-    ----------
-    x, base, corners, cells, rows, unknowns
-        As for `accumulate`; `unknowns` are start and result.
-    penalty : ndarray, (p q + 4, p q + 4), float64
-        Per site.
-    first : ndarray, (p q + 4,), int64
-        Column of the first entry of a row of the normal equations.
-    pull : float
-        Penalty per site on the nodes' distance from 1.
-    mus : ndarray, (steps,), float64
-        Where outliers begin.
-    gram, right : ndarray, (c, p q + 4, p q + 4) and (c, p q + 4), float64
-        Workspaces.
+    `penalty`, (p q + 4, p q + 4), and `pull`, of the distance of the nodes from 1, are per site; `first` as in
+    `solve_envelope`; `unknowns` are start and result; `gram` and `right` are workspaces; others as in `accumulate`.
     """
     n, channels = x.shape
     nodes = right.shape[1] - 4
@@ -211,8 +177,8 @@ def fit(x, base, corners, cells, rows, penalty, first, pull, mus, unknowns, gram
 
 
 @kernel
-def rises(unknowns, fall):  # type: ignore[no-untyped-def]
-    """Return whether brighter places stay brighter under a light, (c, p q + 4), but for `fall` from knot to knot."""
+def is_monotonic(unknowns, fall):  # type: ignore[no-untyped-def]
+    """Return whether a light, (c, p q + 4), keeps brighter values brighter, up to `fall` from knot to knot."""
     channels, nodes = unknowns.shape[0], unknowns.shape[1] - 4
     for c in range(channels):
         gain = 0.0
@@ -225,8 +191,8 @@ def rises(unknowns, fall):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def alike(x, base, index, channels, scale, threshold):  # type: ignore[no-untyped-def]
-    """Return the share of the pixels `index` where two pictures, (h w c,), times `scale` are near each other."""
+def similar_share(x, base, index, channels, scale, threshold):  # type: ignore[no-untyped-def]
+    """Return the share of the pixels `index` whose values, times `scale`, differ by less than `threshold`; (h w c,)."""
     count = 0
     limit = threshold * threshold
     for k in range(index.size):
@@ -240,11 +206,7 @@ def alike(x, base, index, channels, scale, threshold):  # type: ignore[no-untype
 
 @kernel
 def relight(base, scale, grid, tone, height, width, out):  # type: ignore[no-untyped-def]
-    """Write the lit base picture into `out`, saturated at [0, 1].
-
-    `base` (height * width * c,) with ``scale * base`` in [0, 1], `grid` (p, q, c), `tone` (b, c), `out` float32 like
-    `base`.
-    """
+    """Write the lit base into `out`, clipped to [0, 1]; both (h w c,), `grid` (p, q, c), `tone` (b, c)."""
     rows, columns, channels = grid.shape
     line = np.empty((columns, channels), np.float32)
     knots = tone.shape[0] - 1

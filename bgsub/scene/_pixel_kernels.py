@@ -1,4 +1,4 @@
-"""The Numba passes between frames, residual images and masks."""
+"""Kernels shared by the passes over frames, residuals and masks."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from numba.extending import overload
 from bgsub.numerics.jit import FASTMATH, kernel, part
 
 _ZERO, _ONE = np.float32(0), np.float32(1)
-CHUNK = 64  # pixels that are looked at together to find out whether any is set
+CHUNK = 64  # pixels per test whether any is set
 
 
 def squared(x, y):  # type: ignore[no-untyped-def]
-    """Return ``(x - y)^2`` as float32; in compiled kernels as int32 for uint8, which is several times faster."""
+    """Return ``(x - y)^2`` as float32; compiled for uint8 as int32, which is several times faster."""
     d = np.float32(x) - np.float32(y)
     return d * d
 
@@ -31,7 +31,7 @@ def _squared_in_kernels(x, y):  # type: ignore[no-untyped-def]
 
 @part
 def distance(x, l, i, j, channels):  # type: ignore[no-untyped-def]
-    """Return the squared distance of the colours at the entries `i` of `x` and `j` of `l` on, flat; i, j uint64."""
+    """Return the squared distance of the colours at the entries `i` of `x` and `j` of `l`; flat, uint64 indices."""
     total = squared(x[i], l[j])
     for c in range(1, channels):
         total += squared(x[i + np.uint64(c)], l[j + np.uint64(c)])
@@ -40,10 +40,7 @@ def distance(x, l, i, j, channels):  # type: ignore[no-untyped-def]
 
 @part
 def places_of(flags, begin, end, places):  # type: ignore[no-untyped-def]
-    """Write the places from `begin` to `end` where `flags`, (n,), is not 0 into `places`; return their number.
-
-    Loops over the list have no branch that depends on a pixel, which is wrongly predicted as often as not.
-    """
+    """Write the places of non-zero `flags` into `places`, without branches; return their number."""
     count = np.uint64(0)
     for place in range(begin, end):
         places[count] = place
@@ -60,7 +57,7 @@ def to_unit(pixels, scale, x):  # type: ignore[no-untyped-def]
 
 @part
 def to_picture(l, full, top, out):  # type: ignore[no-untyped-def]
-    """Write ``full * l`` into `out`, (m,): rounded and clipped to [0, top] for integers, as it is where `top` is 0."""
+    """Write ``full * l`` into `out`, (m,); rounded and clipped to [0, top] if `top` is not 0 (integers)."""
     if top > 0:
         for i in range(out.size):
             out[i] = np.int32(min(max(l[i] * full, _ZERO), top) + np.float32(0.5))
@@ -88,10 +85,7 @@ def norm_of(r, channels, d):  # type: ignore[no-untyped-def]
 
 @part
 def exceeds_noise(d, sigma, threshold, factor, over):  # type: ignore[no-untyped-def]
-    """Write 1 into `over`, uint8, where ``d > max(threshold, factor * sigma)`` and 0 elsewhere; all (n,).
-
-    Returns their number.
-    """
+    """Write ``d > max(threshold, factor * sigma)`` into `over`, uint8; all (n,). Return the number of ones."""
     count = 0
     for i in range(over.size):
         over[i] = d[i] > max(threshold, factor * sigma[i])
@@ -102,10 +96,7 @@ def exceeds_noise(d, sigma, threshold, factor, over):  # type: ignore[no-untyped
 
 @kernel
 def learn_noise(d, kept, rate, clip, floor, sigma):  # type: ignore[no-untyped-def]
-    """Move `sigma` by `rate` towards the residual `d`, clipped at `clip`, but where `kept` is not 0.
-
-    `d`, `sigma` (n,) float32, `kept` (n,) uint8, the others float32. `floor` keeps sigma out of the denormals.
-    """
+    """Move `sigma` by `rate` towards ``min(d, clip)`` where `kept` is 0; all (n,). `floor` avoids denormal numbers."""
     for i in range(sigma.size):
         a = rate if kept[i] == 0 else _ZERO
         sigma[i] = max(sigma[i] + a * (min(d[i], clip) - sigma[i]), floor)
@@ -113,10 +104,7 @@ def learn_noise(d, kept, rate, clip, floor, sigma):  # type: ignore[no-untyped-d
 
 @kernel
 def follow_median(d, limit, up, down, least, scale):  # type: ignore[no-untyped-def]
-    """Multiply `scale` by `up` where ``d > limit * scale`` and by `down` elsewhere, within [least, 1].
-
-    ``limit * scale`` follows the median of `d`; both (n,) float32, as are the numbers.
-    """
+    """Multiply `scale` by `up` where ``d > limit * scale``, else by `down`, within [least, 1]."""
     for i in range(scale.size):
         step = up if d[i] > limit * scale[i] else down
         scale[i] = min(max(scale[i] * step, least), _ONE)
@@ -143,19 +131,11 @@ def paint(where, value, image):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def look_at(entries, places, pixels, scale, cost_scale, hidden, values, scales, seen):  # type: ignore[no-untyped-def]
-    """Read a frame and what is known of its pixels at some entries.
+def read_subset(entries, places, pixels, scale, cost_scale, hidden, values, scales, seen):  # type: ignore[no-untyped-def]
+    """Read values, cost scales and visibility (0 if hidden) of a frame at `entries`, (s,) uint64, of pixels `places`.
 
-    Parameters
-    ----------
-    entries, places : ndarray, (s,), uint64
-        Entries of the frame, and their pixels.
-    pixels : ndarray, (m,), any real dtype
-        The frame; ``scale * pixels`` is in [0, 1].
-    cost_scale, hidden : ndarray, (n,) float32, (n,) or (0,) uint16
-        Of every pixel.
-    values, scales, seen : ndarray, (s,), float32, output
-        Intensity and scale; 0 where the pixel is hidden and 1 elsewhere, but left alone where `hidden` is empty.
+    `pixels` (m,); `cost_scale`, `hidden` (n,); `values`, `scales`, `seen` (s,) float32, `seen` unchanged if `hidden` is
+    empty.
     """
     for i in range(entries.size):
         values[i] = np.float32(pixels[entries[i]]) * scale

@@ -1,7 +1,4 @@
-"""The pass that turns the mask of a reduced frame into one of full size: blocks inside, pixel by pixel at the edges.
-
-Kernels: arrays and scalars in, outputs and workspaces last, no validation.
-"""
+"""Kernels that enlarge the mask of a reduced frame: blocks inside, pixel by pixel at the edges."""
 
 from __future__ import annotations
 
@@ -12,63 +9,43 @@ from bgsub.scene._pixel_kernels import CHUNK
 from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
 from bgsub.tracking._kernels import any_set
 
-REACH = 2  # reduced pixels on each side whose colours and labels count
+REACH = 2  # radius in reduced pixels
 WINDOW = 2 * REACH + 1
 SPREAD = 0.9  # standard deviation of the Gaussian weights around a place, reduced pixels
 _PLACE = np.float32(0.7)  # weight of the place against that of the colour
-_TOLERANCE = np.float32(0.04)  # joint distance that tells nothing, full scale is 1
+_TOLERANCE = np.float32(0.04)  # insignificant joint distance, full scale is 1
 _DISTANCE2 = np.add.outer(np.arange(-REACH, REACH + 1) ** 2, np.arange(-REACH, REACH + 1) ** 2)
 _TAPER = np.exp(-_DISTANCE2 / (2 * SPREAD**2)).astype(np.float32)
 
 
 @kernel
 def enlarge(
-    begin: int,
-    end: int,
-    frame: np.ndarray,
-    frame_scale: np.float32,
-    small: np.ndarray,
-    picture: np.ndarray,
-    small_scale: np.float32,
-    mask: np.ndarray,
-    edges: np.ndarray,
-    rows: np.ndarray,
-    columns: np.ndarray,
-    row_taper: np.ndarray,
-    column_taper: np.ndarray,
-    out: np.ndarray,
-    labels: np.ndarray,
-    votes: np.ndarray,
-    colours: np.ndarray,
-) -> None:
+    begin,
+    end,
+    frame,
+    frame_scale,
+    small,
+    picture,
+    small_scale,
+    mask,
+    edges,
+    rows,
+    columns,
+    row_taper,
+    column_taper,
+    out,
+    labels,
+    votes,
+    colours,
+):  # type: ignore[no-untyped-def]
     """Write the full-size mask of the reduced rows `begin` to `end`.
 
-    A full-size pixel at an edge is foreground where ``0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0``: g the share of
-    foreground around it, b and f its joint distances from the nearer colour of the background and from the colour
-    of the foreground there.
-
-    Parameters
-    ----------
-    begin, end : int
-        Rows of the reduced mask.
-    frame : ndarray, (H, W, c)
-        Full-size frame.
-    frame_scale, small_scale : float32
-        Factors to the unit range, for the frame and for the two reduced images.
-    small, picture : ndarray, (h, w, c), uint8 or float32
-        Reduced frame and its background.
-    mask : ndarray, (h, w), uint8
-        0 background, 127 shadow, 255 foreground.
-    edges : ndarray, (h, w), uint8
-        Non-zero where the labels of the 3x3 around a pixel differ.
-    rows, columns : ndarray, (h + 1,) and (w + 1,), int64
-        First full-size row and column of each reduced one.
-    row_taper, column_taper : ndarray, (H, 5) and (W, 5), float32
-        Weights of the reduced rows and columns around a full-size one; they sum to one.
-    out : ndarray, (H, W), uint8
-        Receives the mask.
-    labels, votes, colours : ndarray, (2, 5, 5), (2, 5) and (3, 4), float32
-        Workspaces.
+    A full-size pixel at an edge is foreground if ``0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0``, with the share g of
+    foreground around it, and its joint distances b and f from the nearer colour of the background and from the colour
+    of the foreground. `frame` (H, W, c); `small`, `picture` (h, w, c), the reduced frame and its background; `mask` (h,
+    w); `edges` (h, w), non-zero where the labels of the 3x3 around a pixel differ; `rows` (h + 1,), `columns` (w + 1,),
+    first full-size line of each reduced one; `row_taper` (H, 5), `column_taper` (W, 5), weights of the reduced lines;
+    `out` (H, W) receives the mask; `labels`, `votes`, `colours` (2, 5, 5), (2, 5), (3, 4) are workspaces.
     """
     w = mask.shape[1]
     for i in range(begin, end):
@@ -90,7 +67,7 @@ def enlarge(
 
 
 @part
-def _spread(labels: np.ndarray, columns: np.ndarray, row: np.ndarray) -> None:
+def _spread(labels, columns, row):  # type: ignore[no-untyped-def]
     """Write each label, (w,) uint8, to its full-size pixels of one row, (W,) uint8."""
     for a in range(0, labels.size, CHUNK):
         b = min(a + CHUNK, labels.size)
@@ -102,21 +79,8 @@ def _spread(labels: np.ndarray, columns: np.ndarray, row: np.ndarray) -> None:
 
 
 @part
-def _decide(
-    block: np.ndarray,
-    scale: np.float32,
-    mixed: bool,
-    labels: np.ndarray,
-    row_taper: np.ndarray,
-    column_taper: np.ndarray,
-    colours: np.ndarray,
-    out: np.ndarray,
-    votes: np.ndarray,
-) -> None:
-    """Write the labels of the full-size pixels, (n, n', c), of one reduced pixel.
-
-    Only where foreground and others are `mixed` can the colour decide; of the others the more frequent one wins.
-    """
+def _decide(block, scale, mixed, labels, row_taper, column_taper, colours, out, votes):  # type: ignore[no-untyped-def]
+    """Write the labels of the full-size pixels, (n, n', c), of one reduced pixel; colour decides if `mixed`."""
     for y in range(out.shape[0]):
         _count(labels, row_taper[y], votes)
         for x in range(out.shape[1]):
@@ -128,8 +92,8 @@ def _decide(
 
 
 @part
-def _gather_labels(mask: np.ndarray, i: int, j: int, labels: np.ndarray) -> None:
-    """Write which reduced pixels around (i, j) are foreground and which shadow; the border is repeated outside."""
+def _gather_labels(mask, i, j, labels):  # type: ignore[no-untyped-def]
+    """Write which reduced pixels around (i, j) are foreground and which shadow; the border is replicated."""
     h, w = mask.shape
     for a in range(WINDOW):
         for b in range(WINDOW):
@@ -139,21 +103,11 @@ def _gather_labels(mask: np.ndarray, i: int, j: int, labels: np.ndarray) -> None
 
 
 @part
-def _gather_colours(
-    small: np.ndarray,
-    picture: np.ndarray,
-    scale: np.float32,
-    i: int,
-    j: int,
-    foreground: np.ndarray,
-    colours: np.ndarray,
-) -> bool:
-    """Write the colours around (i, j); return whether there are both foreground and others.
+def _gather_colours(small, picture, scale, i, j, foreground, colours):  # type: ignore[no-untyped-def]
+    """Write the colours around (i, j) in the unit range; return whether foreground and others are present.
 
-    The three colours, in the unit range: the background at (i, j); the mean of what is labelled foreground, weighted
-    by its squared residual, for a mixed pixel on the edge differs least from the background; and the mean of the
-    others, weighted against their residual, for they are mixed too: it knows shadows and light that the
-    background does not know.
+    Rows: the background at (i, j); the mean foreground, weighted by its squared residual, as mixed pixels at the edge
+    differ least; the mean of the others, weighted against their residual, which includes shadows and light.
     """
     h, w, channels = small.shape
     colours[:] = 0.0
@@ -183,7 +137,7 @@ def _gather_colours(
 
 
 @part
-def _count(labels: np.ndarray, taper: np.ndarray, votes: np.ndarray) -> None:
+def _count(labels, taper, votes):  # type: ignore[no-untyped-def]
     """Write the weighted sums of the labels over the rows, (2, 5)."""
     votes[:] = 0.0
     for k in range(2):
@@ -193,7 +147,7 @@ def _count(labels: np.ndarray, taper: np.ndarray, votes: np.ndarray) -> None:
 
 
 @part
-def _share(votes: np.ndarray, taper: np.ndarray) -> np.float32:
+def _share(votes, taper):  # type: ignore[no-untyped-def]
     """Return the weighted sum over the columns."""
     total = np.float32(0.0)
     for b in range(WINDOW):
@@ -202,7 +156,7 @@ def _share(votes: np.ndarray, taper: np.ndarray) -> np.float32:
 
 
 @part
-def _is_foreground(pixel: np.ndarray, scale: np.float32, share: np.float32, colours: np.ndarray) -> bool:
+def _is_foreground(pixel, scale, share, colours):  # type: ignore[no-untyped-def]
     """Return whether a full-size pixel, (c,), is foreground by its colour and its place."""
     background, foreground, others = np.float32(0.0), np.float32(0.0), np.float32(0.0)
     for c in range(pixel.size):

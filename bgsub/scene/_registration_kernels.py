@@ -1,4 +1,4 @@
-"""The Numba passes of the registration: points of strong gradient, and Gauss-Newton steps over them."""
+"""Kernels of the registration: points of strong gradient, and Gauss-Newton steps over them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,14 @@ import numpy as np
 from bgsub.numerics.jit import kernel, part
 from bgsub.tracking._kernels import RIDGE, solve_spd
 
-_OUTSIDE = np.float32(1e4)  # residual of a point that the frame does not show: its weight is as good as zero
-_INERTIA = 1e-3  # per point; keeps tone and movement apart where the picture is poor
+_OUTSIDE = np.float32(1e4)  # residual of a point outside of the frame; its weight is negligible
+_INERTIA = 1e-3  # per point; separates tone and movement in images with little texture
 _ONE = np.float32(1)
-
-
-# ---- points --------------------------------------------------------------------------------------------------------
 
 
 @part
 def slopes(image, y, scale, sums, gx, gy):  # type: ignore[no-untyped-def]
-    """Write the Sobel derivatives of the mean of the channels along row `y` into `gx`, `gy`, (w,) float32, from 1 on.
-
-    `image` (h, w, c) with ``scale * image`` in [0, 1], 0 < y < h - 1; `sums` (2, w c) float32 is a workspace.
-    """
+    """Write the Sobel derivatives of the channel mean along inner row `y` into `gx`, `gy`, (w,) float32."""
     w, channels = image.shape[1], image.shape[2]
     above, here, below = image[y - 1].reshape(-1), image[y].reshape(-1), image[y + 1].reshape(-1)
     smooth, steep = sums[0], sums[1]
@@ -53,24 +47,11 @@ def first_least(values):  # type: ignore[no-untyped-def]
 
 @kernel
 def strongest(image, scale, side, stride, first, last, places, strength, sums, gx, gy):  # type: ignore[no-untyped-def]
-    """Choose the places of strongest gradient in the rows `first` to `last` of a grid of square cells.
+    """Choose the places of strongest gradient in the rows of square cells `first` to `last`.
 
-    Parameters
-    ----------
-    image : ndarray, (h, w, c)
-        Picture.
-    scale : float
-        ``scale * image`` lies in [0, 1].
-    side, stride : int
-        Pixels along a cell, and from one row that is looked at to the next.
-    first, last : int
-        Rows of cells, `last` excluded.
-    places : ndarray, (rows of cells, cells per row, n), int64
-        Written: where the n strongest pixels of each cell lie in the picture as a vector of pixels.
-    strength : ndarray, like `places`, float32
-        Written: their squared gradients, -1 where a cell has no more inner pixels.
-    sums, gx, gy : ndarray, (2, w c), (w,), (w,), float32
-        Workspaces.
+    `image` (h, w, c) with ``scale * image`` in [0, 1]; `side` pixels along a cell, every `stride`-th row is read.
+    Writes `places` (cell rows, cells per row, n), int64 indices of pixels, and `strength`, like it, their squared
+    gradients (-1 if a cell has no more inner pixels). `sums`, `gx`, `gy` (2, w c), (w,), (w,) float32 are workspaces.
     """
     h, w = image.shape[0], image.shape[1]
     for row in range(first, last):
@@ -89,10 +70,7 @@ def strongest(image, scale, side, stride, first, last, places, strength, sums, g
 
 @kernel
 def look(image, scale, places, values, gx, gy):  # type: ignore[no-untyped-def]
-    """Write the mean of the channels and its Sobel derivatives at inner pixels, (n,) float32 each.
-
-    `image` (h, w, c) with ``scale * image`` in [0, 1], `places` (n,) int64 in the vector of pixels.  O(n c).
-    """
+    """Write the channel mean and its Sobel derivatives at inner pixels `places`, (n,) int64.  O(n c)."""
     w, channels = image.shape[1], image.shape[2]
     unit = np.float32(scale / channels)
     eighth = np.float32(0.125)
@@ -113,11 +91,7 @@ def look(image, scale, places, values, gx, gy):  # type: ignore[no-untyped-def]
 
 @kernel
 def shrink(image, factor, stride, rounding, line, out):  # type: ignore[no-untyped-def]
-    """Write the means of squares of `factor` pixels and all channels into `out`, (h // factor, w // factor).
-
-    `image` (h, w, c), uint8 or float32; of the rows only every `stride`-th counts.  `out` has the type of `image`,
-    `rounding` is 0.5 for integers, `line` (w c,) float32 is a workspace.
-    """
+    """Write the means of squares of `factor` pixels, every `stride`-th row, into `out`, (h // factor, w // factor)."""
     width = factor * image.shape[2]
     rows = (factor - 1) // stride + 1
     unit = np.float32(1 / (rows * width))
@@ -134,15 +108,9 @@ def shrink(image, factor, stride, rounding, line, out):  # type: ignore[no-untyp
             out[i, j] = unit * total + rounding
 
 
-# ---- steps ---------------------------------------------------------------------------------------------------------
-
-
 @kernel
 def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[no-untyped-def]
-    """Do what `residuals` says for a camera at rest, where nothing is interpolated.
-
-    `places` (n,) int64 are the points in the picture as a vector of pixels.
-    """
+    """Do the work of `residuals` for a camera at rest; `places` (n,) int64 are indices of pixels."""
     channels = image.shape[2]
     pixels = image.reshape(-1)
     unit, gain, offset = np.float32(scale / channels), np.float32(movement[3]), np.float32(movement[4])
@@ -156,23 +124,11 @@ def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[
 
 @kernel
 def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyped-def]
-    """Write ``image(q) - gain * value - offset`` with q the moved points, bilinear.
+    """Write ``image(q) - gain * value - offset`` into `r`, (n,), with q the moved points, bilinear.  O(n c).
 
-    Parameters
-    ----------
-    image : ndarray, (h, w, c)
-        Frame.
-    scale : float
-        ``scale * image`` lies in [0, 1].
-    points : ndarray, (2, n), float32
-        Pixels of the reference, x and y from the centre of the picture.
-    rows : ndarray, (5, n), float32
-        Derivatives of the reference there by the unknowns: by x, by y, by the angle in pixels at the corner, by gain
-        (minus the value) and by offset (-1).
-    movement : ndarray, (5,), float64
-        dx, dy in pixels, angle in radians about the centre, gain, offset.
-    r : ndarray, (n,), float32, output
-        A large number for points outside of the frame.  O(n c).
+    `points` (2, n) are x and y from the centre; `rows` (5, n) the derivatives of the reference by x, y, angle (pixels
+    at the corner), gain (minus the value) and offset (-1); `movement` (5,) is dx, dy, angle, gain, offset. Points
+    outside of the frame get a large residual.
     """
     h, w, channels = image.shape
     pixels = image.reshape(-1)
@@ -203,30 +159,11 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
 
 @kernel
 def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
-    """Take one reweighted Gauss-Newton step towards ``image(q) ~ gain * value + offset``.
+    """Take one reweighted Gauss-Newton step of `movement`, (5,), in place; return the cost before and the length.
 
-    Weights are ``1 / (1 + (r / soft)^2)^2``.
-
-    Parameters
-    ----------
-    rows, r : ndarray, (5, n), (n,), float32
-        As for `residuals`.
-    soft : float
-        Intensity where outliers begin.
-    unit : float
-        Pixels that a corner moves per radian.
-    movement : ndarray, (5,), float64
-        Changed in place.
-    work : ndarray, (2, n), float32
-    gram, right : ndarray, (5, 5), (5,), float64
-        Workspaces.
-
-    Returns
-    -------
-    cost : float
-        Mean of ``r^2 / (soft^2 + r^2)`` at the place before the step; 1 for points outside.
-    length : float
-        Length of the step in pixels.  O(n).
+    Weights are ``1 / (1 + (r / soft)^2)^2``, the cost is the mean of ``r^2 / (soft^2 + r^2)``. `rows`, `r` as in
+    `residuals`; `unit` is the movement of a corner per radian; `work` (2, n), `gram` (5, 5), `right` (5,) are
+    workspaces.  O(n).
     """
     n = r.size
     weights, weighted = work[0], work[1]
@@ -263,27 +200,11 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
     return total / n, math.hypot(math.hypot(right[0], right[1]), right[2])
 
 
-# ---- pictures ------------------------------------------------------------------------------------------------------
-
-
 @kernel
 def shift(image, dx, dy, rounding, line, out):  # type: ignore[no-untyped-def]
-    """Write ``image`` at (x + dx, y + dy), bilinear, to every (x, y) of `out` where all of it lies in the picture.
+    """Write `image` at (x + dx, y + dy), bilinear, into `out` except for the margin; both (h, w, c).
 
-    The weights are the same everywhere, so that whole rows are blended, first two of them and then each with itself.
-
-    Parameters
-    ----------
-    image : ndarray, (h, w, c)
-        Picture.
-    dx, dy : float
-        Pixels.
-    rounding : float
-        0.5 for integers, 0 for others.
-    line : ndarray, (w c,), float32
-        Workspace.
-    out : ndarray, (h, w, c), like `image`
-        Written but for the margin.
+    The weights are constant, so whole rows are blended. `rounding` is 0.5 for integers, `line` (w c,) is a workspace.
     """
     h, w, channels = image.shape
     column, row = math.floor(dx), math.floor(dy)

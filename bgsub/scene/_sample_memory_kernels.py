@@ -1,4 +1,4 @@
-"""The Numba passes over candidates and what they are compared with: the background nearby, and a memory of samples."""
+"""Kernels that compare candidates with the background nearby and with a memory of samples."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from bgsub.scene._pixel_kernels import CHUNK, distance, places_of
 from bgsub.tracking._kernels import any_set
 
 _ZERO = np.float32(0)
-_UNIT = np.float32(127)  # of a sample: full scale
-_RARELY = np.uint64(4)  # visits of a solid pixel until it is remembered once
+_UNIT = np.float32(127)  # sample value of full scale
+_RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
 
 
-class Memory(NamedTuple):
-    """How samples are compared, and where there are any.
+class MatchLimits(NamedTuple):
+    """Limits of a match.
 
     Attributes
     ----------
@@ -25,7 +25,7 @@ class Memory(NamedTuple):
     scale : float32
         Factor of frame and background to the unit range.
     threshold, factor : float32
-        Largest joint distance of a match; a pixel is restless where ``factor * sigma`` exceeds it.
+        Largest joint distance of a match; a pixel is restless if ``factor * sigma`` exceeds it.
     """
 
     sigma: np.ndarray
@@ -36,32 +36,12 @@ class Memory(NamedTuple):
 
 @kernel
 def clear_matching(begin, end, lanes, x, l, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
-    """Take back candidates that look familiar, where most candidates do.
+    """Clear the candidates that match, at pixels where most candidates match.  O(h w + (radius^2 + q) c candidates).
 
-    A candidate is familiar when the background within `radius` pixels (a square) is closer to its colour than the
-    threshold, or, at a restless pixel, one of the samples to its deviation from the background. `shares` is the
-    running share of such candidates among those of a pixel; where it exceeds `belief`, they are cleared.
-
-    Parameters
-    ----------
-    begin, end : int
-        The band of rows.
-    lanes : tuple of c int
-        See `FrameFormat`.
-    x, l : ndarray, (h, w, c), any real dtype
-        Frame and background.
-    memory : Memory
-    rate, belief : float32
-        Weight of a new candidate in the share; least share.
-    full : float32
-        The number that stands for a share of one.
-    radius : int
-        Half side of the square.
-    samples : ndarray, (h * w, c, q), int8
-    shares : ndarray, (h, w), uint8
-        Changed in place.
-    over : ndarray, (h, w), uint8
-        Candidates, changed in place.  O(h w + (radius^2 + q) c candidates).
+    A candidate matches if the background within `radius` pixels (a square) is closer to its colour than the threshold,
+    or, at a restless pixel, one of the `samples`, (h * w, c, q) int8, to its deviation from the background. `shares`,
+    (h, w) uint8, is the running share of matching candidates of each pixel, `full` for all, with weight `rate` of a new
+    one; above `belief`, matching candidates are cleared in `over`, (h, w) uint8. `x`, `l` (h, w, c).
     """
     h, w = over.shape
     channels = len(lanes)
@@ -72,14 +52,14 @@ def clear_matching(begin, end, lanes, x, l, memory, rate, belief, full, radius, 
     unit = memory.scale * _UNIT
     places = np.empty(CHUNK, np.uint64)
     for i in range(begin, end):
-        if not any_set(flags[i * w : (i + 1) * w]):  # most rows: several times faster than chunk by chunk
+        if not any_set(flags[i * w : (i + 1) * w]):  # most rows are empty; faster than chunk by chunk
             continue
         for a in range(i * w, (i + 1) * w, CHUNK):
             b = min(a + CHUNK, (i + 1) * w)
             if not any_set(flags[a:b]):
                 continue
             for n in range(places_of(flags, a, b, places)):
-                pixel = places[n]  # indices without a sign need no test for a negative one
+                pixel = places[n]  # unsigned indices need no test for negative ones
                 j = np.int64(pixel) - i * w
                 if radius == 1 and 0 < i < h - 1 and 0 < j < w - 1:
                     nearest = np.float32(nearest_of_nine(colours, others, pixel, np.uint64(w), channels))
@@ -96,10 +76,7 @@ def clear_matching(begin, end, lanes, x, l, memory, rate, belief, full, radius, 
 
 @part
 def nearest_sample(x, l, pixel, channels, unit, samples, count):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of ``unit * (x - l)`` at a pixel, uint64, from its `count` samples.
-
-    Flat arrays: `x`, `l` (n * channels,), `samples` (n * channels * count,), int8.
-    """
+    """Return the least squared distance of ``unit * (x - l)`` at a pixel from its `count` samples; flat arrays."""
     nearest = np.int32(2147483647)
     first = pixel * np.uint64(channels)
     for q in range(count):
@@ -114,26 +91,18 @@ def nearest_sample(x, l, pixel, channels, unit, samples, count):  # type: ignore
 
 @part
 def deviation(x, l, unit):  # type: ignore[no-untyped-def]
-    """Return ``unit * (x - l)`` rounded, within what a sample can hold."""
+    """Return ``unit * (x - l)``, rounded and clipped to the range of a sample."""
     d = min(max((np.float32(x) - np.float32(l)) * unit, -_UNIT), _UNIT)
     return np.int32(np.rint(d))
 
 
 @kernel
 def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ignore[no-untyped-def]
-    """Write what restless pixels show into one of their samples, and every second time into one of a neighbour's.
+    """Write the deviation of restless pixels into one of their samples, every second time also to a neighbour.
 
-    Parameters
-    ----------
-    first, step : int
-        Every `step`-th pixel from `first`, less than `step`, on is visited.
-    frame : int
-        Number of the frame, from which the samples and the neighbours to be replaced are drawn.
-    x, l, memory, samples
-        As for `clear_matching`; `samples` are changed.
-    solid : ndarray, (h, w), uint8
-        Where it is not 0, only every fourth visit counts, and none where the `age`, (h, w) uint16, exceeds 1.
-        O(h w c / step).
+    Visits every `step`-th pixel from `first` < `step` on; `frame`, its number, seeds the choice of sample and
+    neighbour. Where `solid`, (h, w) uint8, is not 0, only every fourth visit counts, and none where `age`, (h, w)
+    uint16, exceeds 1. Other arguments as in `clear_matching`.  O(h w c / step).
     """
     h, w, channels = x.shape
     count = np.uint64(samples.shape[2])
@@ -161,7 +130,7 @@ def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ig
 
 @part
 def scrambled(frame, pixel):  # type: ignore[no-untyped-def]
-    """Return 64 bits that look random, from two numbers; all uint64 (SplitMix64, G. Steele et al., 2014)."""
+    """Return 64 pseudo-random bits from two uint64 numbers (SplitMix64, G. Steele et al., 2014)."""
     z = frame * np.uint64(0x9E3779B97F4A7C15) + pixel * np.uint64(0xD1B54A32D192ED03)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -170,10 +139,7 @@ def scrambled(frame, pixel):  # type: ignore[no-untyped-def]
 
 @part
 def nearest_of_nine(colours, others, pixel, w, channels):  # type: ignore[no-untyped-def]
-    """Return the least squared distance of a pixel from the 3x3 pixels of `others` around it.
-
-    `colours`, `others` (n * channels,), `pixel`, `w` uint64; not for pixels on the border.
-    """
+    """Return the least squared distance of an inner pixel from the 3x3 pixels of `others` around it; flat arrays."""
     one, step = np.uint64(1), np.uint64(channels)
     here = step * pixel
     nearest = distance(colours, others, here, here, channels)

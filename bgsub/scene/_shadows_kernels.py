@@ -1,4 +1,4 @@
-"""The Numba passes that tell shadows from objects, over foreground pixels only."""
+"""Kernels that separate shadows from objects, over foreground pixels only."""
 
 from __future__ import annotations
 
@@ -24,27 +24,12 @@ def count_coloured(pixels, step, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def classify(begin, end, lanes, x, l, scale, mask, darkest, faintest, colour, texture, dark, other, box):  # type: ignore[no-untyped-def]
-    """Tell which foreground pixels are darkened background and which are something else.
+    """Classify the foreground of the rows `begin` to `end` into darkened background and others.  O(h w + c foreground).
 
-    Parameters
-    ----------
-    begin, end : int
-        The band of rows.
-    lanes : tuple of c int
-        See `FrameFormat`.
-    x, l : ndarray, (h, w, c), any real dtype
-        Frame and background; `scale` times them is in [0, 1].
-    scale : float32
-        Factor to the unit range.
-    mask : ndarray, (h, w), uint8
-        Foreground where it is not zero.
-    darkest, faintest, colour, texture : float32
-        Limits of `is_darkened` and `has_other_texture`.
-    dark, other : ndarray, (h, w), uint8, output
-        1 where a pixel is darkened; 1 where it is not, or where the texture around it is not the background's.
-    box : ndarray, (4,), int64, output
-        Rows and columns of the darkened pixels: first and one after the last of either; widened, not set anew.
-        O(h w + c foreground).
+    `x`, `l` (h, w, c), `scale` times them in [0, 1]; `mask` (h, w), foreground if not zero. `darkest`, `faintest`,
+    `colour`, `texture` are the limits of `is_darkened` and `has_other_texture`. Writes 1 into `dark` where a pixel is
+    darkened and into `other` where it is not or its texture differs; widens `box`, (4,), to rows and columns of the
+    darkened pixels.
     """
     h, w = mask.shape
     channels = len(lanes)
@@ -62,7 +47,7 @@ def classify(begin, end, lanes, x, l, scale, mask, darkest, faintest, colour, te
             if not any_set(flat[a:b]):
                 continue
             for p in range(a, b):
-                pixel = np.uint64(p)  # indices without a sign need no test for a negative one
+                pixel = np.uint64(p)  # unsigned indices need no test for negative ones
                 if flat[pixel] == 0:
                     continue
                 if not is_darkened(colours, others, pixel, channels, tiny, darkest, faintest, square):
@@ -79,11 +64,7 @@ def classify(begin, end, lanes, x, l, scale, mask, darkest, faintest, colour, te
 
 @part
 def is_darkened(x, l, pixel, channels, tiny, darkest, faintest, square):  # type: ignore[no-untyped-def]
-    """Return whether a pixel is its background times one factor; `x`, `l` (n * c,), `pixel` uint64.
-
-    The factor ``g = <x, l> / |l|^2`` must lie in (`darkest`, `faintest`), ``|x - g l|^2`` below `square`; `tiny` is
-    added to ``|l|^2``.
-    """
+    """Return whether a pixel is g times its background, `darkest` < g < `faintest`, up to an error `square`."""
     xl, ll, xx = _ZERO, tiny, _ZERO
     first = pixel * np.uint64(channels)
     for c in range(channels):
@@ -96,11 +77,7 @@ def is_darkened(x, l, pixel, channels, tiny, darkest, faintest, square):  # type
 
 @part
 def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ignore[no-untyped-def]
-    """Return whether the brightness in the 3x3 pixels around is not the background's times one factor.
-
-    Up to a sum of squares of `limit`; only where all nine are foreground, elsewhere false. Flat arrays; `pixel` and
-    the width `w` are uint64; not for pixels on the border. `tiny` as in `is_darkened`.
-    """
+    """Return whether the 3x3 foreground around an inner pixel is not the background times one factor."""
     one, c = np.uint64(1), np.uint64(channels)
     row = pixel - w
     for _ in range(3):
@@ -124,21 +101,11 @@ def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ign
 
 
 @kernel
-def outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ignore[no-untyped-def]
-    """Clear `dark` where the foreground of the square around a pixel is object by more than `share`.
+def clear_outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ignore[no-untyped-def]
+    """Clear `dark` where more than `share` of the foreground in the square around a pixel is object.
 
-    Parameters
-    ----------
-    box : ndarray, (4,), int64
-        Rows and columns of `dark` to look at: first and one after the last of either.
-    mask, other, dark : ndarray, (h, w), uint8
-        Foreground (non-zero), objects and shadow candidates (1); `dark` is changed in place.
-    side : int
-        Side of the square, odd; beyond the border there is nothing.
-    share : float32
-        Of the foreground.
-    columns, counts : ndarray, (2, w + side - 1), (2, w), uint16
-        Workspaces.  O(rows columns side).
+    `box` (4,) are rows and columns to visit; `mask`, `other`, `dark` (h, w) uint8; `side` of the square, odd;
+    `columns`, (2, w + side - 1), and `counts`, (2, w), uint16, are workspaces.  O(rows columns side).
     """
     h, w = mask.shape
     half = side // 2
@@ -187,26 +154,10 @@ def take_line(flags, counts):  # type: ignore[no-untyped-def]
 
 @kernel
 def see_outline(begin, end, x, l, mask, every, depth, steps, least, counts):  # type: ignore[no-untyped-def]
-    """Count the outline of the foreground by its side, and how much of it is lit.
+    """Add the outline pixels of each side to `counts`, (s, 2) int64, lit ones and all.
 
-    Parameters
-    ----------
-    begin, end : int
-        The band of rows.
-    x, l : ndarray, (h, w, c), any real dtype
-        Frame and background.
-    mask : ndarray, (h, w), uint8
-        Foreground where it is not zero.
-    every : int
-        Looked at are the rows that are multiples of it.
-    depth : int
-        Pixels from the background on, at which the outline is looked at; the first ones are mixtures of both.
-    steps : ndarray, (s, 2), int64
-        Rows and columns to the next pixel on each side.
-    least : float32
-        Brightness over that of the background, from which on a pixel is lit.
-    counts : ndarray, (s, 2), int64
-        Pixels, lit ones and all; added to.  O((h w + s foreground) / every).
+    Reads every `every`-th row of `begin` to `end`, `depth` pixels inside of the background, as the first pixels are
+    mixed; `steps` (s, 2) are the directions; a pixel is lit from `least` times the brightness of the background on.
     """
     h, w, channels = x.shape
     colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
@@ -242,26 +193,10 @@ def brightness(image, pixel, channels):  # type: ignore[no-untyped-def]
 def walk_in(dy, dx, x, l, mask, unit, umbra, faintest, rise, fall, cast, darkest):  # type: ignore[no-untyped-def]
     """Find cast shadows from their side inwards: a shadow gets darker up to its umbra, an object is lighter again.
 
-    A pixel is cast shadow when its neighbour on the side is background and it is darker than `faintest`, or when
-    that neighbour is cast shadow and the pixel is not lighter than the darkest one on the way to it. Lighter than
-    `umbra`, in the penumbra, it must be darker by more than `fall`.
-
-    Parameters
-    ----------
-    dy, dx : int
-        Rows and columns to the next pixel on the side.
-    x, l : ndarray, (h, w, c), any real dtype
-        Frame and background.
-    mask : ndarray, (h, w), uint8
-        Foreground where it is not zero.
-    unit : float32
-        Added to the brightness of the background, see `level_across`.
-    umbra, faintest, rise, fall : float32
-        Brightnesses over that of the background; `rise` is what the darkest one may be exceeded by.
-    cast : ndarray, (h, w), uint8, output
-        1 where a cast shadow is.
-    darkest : ndarray, (h, w), float32, workspace
-        The darkest brightness on the way.  O(h w + c foreground).
+    A pixel is cast shadow if its neighbour on the side (`dy`, `dx`) is background and it is darker than `faintest`, or
+    if that neighbour is cast shadow and the pixel exceeds the darkest one on the way by at most `rise`; if lighter than
+    `umbra`, it must be darker by more than `fall`. Writes `cast`, (h, w) uint8; `darkest`, (h, w) float32, is a
+    workspace.
     """
     h, w, channels = x.shape
     colours, others = x.reshape(-1), l.reshape(-1)
@@ -289,10 +224,7 @@ def walk_in(dy, dx, x, l, mask, unit, umbra, faintest, rise, fall, cast, darkest
 
 @part
 def level_across(x, l, i, j, h, w, channels, dy, dx, unit):  # type: ignore[no-untyped-def]
-    """Return the brightness over that of the background, of a pixel and its neighbours at (`dy`, `dx`) and opposite.
-
-    Flat arrays, (h * w * c,); `unit` is added to the brightness of the background, which may be black.
-    """
+    """Return the brightness relative to the background, summed over a pixel and its neighbours at +-(`dy`, `dx`)."""
     p, q = _ZERO, unit
     for k in range(-1, 2):
         y, z = i + k * dy, j + k * dx

@@ -1,4 +1,4 @@
-"""The Numba passes over what stands still in the foreground."""
+"""Kernels of the standing objects."""
 
 from __future__ import annotations
 
@@ -13,34 +13,12 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 
 @kernel
-def grow_old(begin, end, lanes, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
-    """Count for how many ticks each foreground pixel has shown the same colour.
+def update_ages(begin, end, lanes, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
+    """Count for how many ticks each foreground pixel has shown the same colour; return the largest age of the band.
 
-    Parameters
-    ----------
-    begin, end : int
-        The band of pixels.
-    lanes : tuple of c int
-        See `bgsub.scene.frame_format.lanes_of`.
-    x : ndarray, (n, c), any real dtype
-        Frame.
-    mask : ndarray, (n,), uint8
-        Foreground where it is 255.
-    tolerance : float32
-        Joint distance, in the frame's unit, up to which a colour is the same.
-    older : int
-        What this frame adds to the age of a colour.
-    half : float32
-        Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
-    anchor : ndarray, (n, c), type of `x`
-        Colour that a pixel is compared with; follows slowly while it stands.
-    age : ndarray, (n,), integer
-        0 off the foreground, 1 in the first frame of a colour; changed in place, never beyond 65535.
-
-    Returns
-    -------
-    int
-        The largest age of the band.  O(n + c foreground).
+    `x`, `anchor` (n, c); `mask` (n,), foreground if 255. A colour is the same up to the joint distance `tolerance` from
+    `anchor`, which follows slowly; `older` is added to its `age`, (n,), which is 0 off the foreground and at most
+    65535; `half` is 0.5 for integers.  O(n + c foreground).
     """
     limit = tolerance * tolerance
     channels, colours, kept = len(lanes), x.reshape(-1), anchor.reshape(-1)
@@ -48,11 +26,11 @@ def grow_old(begin, end, lanes, x, mask, tolerance, older, half, anchor, age):  
     for a in range(begin, end, CHUNK):
         b = min(a + CHUNK, end)
         if not any_set(mask[a:b]):
-            if any_older(age[a:b]):  # written only where it changes: this is most of the picture
+            if any_older(age[a:b]):  # write only changes: this is most of the image
                 age[a:b] = 0
             continue
         for pixel in range(a, b):
-            i = np.uint64(pixel)  # indices without a sign need no test for a negative one
+            i = np.uint64(pixel)  # unsigned indices need no test for negative ones
             if mask[i] != 255:
                 age[i] = 0
                 continue

@@ -1,4 +1,4 @@
-"""The Numba passes over the colours that every pixel has shown in the start, and for how long."""
+"""Kernels of the start colours: how long each pixel has shown which colour."""
 
 from __future__ import annotations
 
@@ -14,34 +14,12 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 
 @kernel
 def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
-    """Count the colours that the pixels of a frame show.
+    """Count the colours of the pixels `begin` to `end`; return how many pixels are due for `put_first`.  O(q c n).
 
-    One function without helpers for the arrays: their reference counts would cost six times the work.
-
-    Parameters
-    ----------
-    begin, end : int
-        The band of pixels.
-    lanes : tuple of c int
-        See `FrameFormat`.
-    x : ndarray, (n, c), any real dtype
-        Frame.
-    limits : ndarray, (n,), float32
-        Joint distance, in the frame's unit, up to which a colour is the same.
-    colours : ndarray, (q, n, c), float32
-        Colours of each pixel, changed in place; they follow what is seen. One that is not among them takes the place
-        of the one that was seen least, but never of the first.
-    counts : ndarray, (q, n), uint16
-        For how many frames each was seen, after a frame that showed it as well; 0 where there is none.
-    last : ndarray, (n,), uint8
-        Which of them the frame before showed.
-    due : ndarray, (n,), uint8, output
-        The colour that the frame shows where it was seen for longer than the first one, else 0.
-
-    Returns
-    -------
-    int
-        Number of pixels that are due.  O(q c n).
+    `x` (n, c); `limits` (n,), joint distance of the same colour; `colours` (q, n, c) follow the frame, a new colour
+    replaces the rarest one except the first; `counts` (q, n), frames of each after a frame that showed it as well;
+    `last` (n,), the colour of the previous frame; `due` (n,), the current colour if it was seen longer than the first
+    one, else 0. Helper functions for the arrays would cost six times the work, for their reference counts.
     """
     channels, most = len(lanes), colours.shape[0]
     pixels, kept, seen = x.reshape(-1), colours.reshape(-1), counts.reshape(-1)
@@ -54,7 +32,7 @@ def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # 
             due[a:b] = 0
             continue
         for pixel in range(a, b):
-            i = np.uint64(pixel)  # indices without a sign need no test for a negative one
+            i = np.uint64(pixel)  # unsigned indices need no test for negative ones
             entry = i * np.uint64(channels)
             k, least = np.uint64(0), one if seen[i] > 0 else np.uint64(0)
             known, limit = False, limits[i] * limits[i]
@@ -82,10 +60,7 @@ def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # 
 
 @part
 def all_show_first(x, colours, channels, limits, seen, last):  # type: ignore[no-untyped-def]
-    """Return whether all pixels show the colour that they have shown most, and did in the frame before.
-
-    `x`, `colours` (n * channels,), the others (n,), as in `count_colours`; no early exit, so that it vectorises.
-    """
+    """Return whether all pixels show their commonest colour, as in the previous frame; no early exit, vectorises."""
     outside = _ZERO
     for i in range(limits.size):
         total = _ZERO
@@ -122,7 +97,7 @@ def distance(x, a, colours, b, channels):  # type: ignore[no-untyped-def]
 
 @kernel
 def put_first(begin, end, due, colours, counts, last):  # type: ignore[no-untyped-def]
-    """Exchange the colour `due` of every pixel for its first one; arrays as in `count_colours`."""
+    """Exchange the colour `due` of every pixel with its first one; arrays as in `count_colours`."""
     for i in range(begin, end):
         if due[i] != 0:
             k = due[i]
@@ -134,21 +109,7 @@ def put_first(begin, end, due, colours, counts, last):  # type: ignore[no-untype
 
 @kernel
 def fill_in(begin, end, background, limit, half, frames):  # type: ignore[no-untyped-def]
-    """Put the background in the place of what differs from it in some frames.
-
-    Parameters
-    ----------
-    begin, end : int
-        The band of pixels.
-    background : ndarray, (n, c), float32
-        In the unit of the frames.
-    limit : ndarray, (n,), float32
-        Squared joint distance up to which a pixel shows the background.
-    half : float32
-        Added to a colour before it is stored: 0.5 rounds for integers, 0 for floating point.
-    frames : ndarray, (q, n, c), uint8 or float32
-        Changed in place.  O(q n c).
-    """
+    """Replace pixels of `frames`, (q, n, c), by the background where they differ by more than `limit`, (n,)."""
     channels = background.shape[1]
     step, colours = np.uint64(channels), background.reshape(-1)
     for f in range(frames.shape[0]):

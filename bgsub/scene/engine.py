@@ -10,17 +10,17 @@ from bgsub.numerics.jit import constant
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.scene import _engine_kernels
-from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
+from bgsub.scene._engine_kernels import CompareParams, FrameArrays, Outputs
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.tracking.basis import Sweep
 
 _NOTHING, _ANY = np.empty(0, np.uint16), np.empty(0, np.float32)
-_WORTH_A_THREAD = 60_000  # pixels per band of the sweep
-_BLOCK_BYTES = 73_728  # of basis and workspaces; larger than the first-level cache, for fewer and longer loops
+_WORTH_A_THREAD = 60_000  # pixels per band
+_BLOCK_BYTES = 73_728  # basis and workspaces; exceeds the first-level cache for fewer and longer loops
 
 
 class FrameBuffers:
-    """What is made of one frame, in the coordinates of the background; everything is overwritten by a later frame.
+    """Residual, candidates and background of the newest frame, in the coordinates of the background.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class FrameBuffers:
     over : ndarray, (h, w), uint8
         Candidates, 0 or 1.
     count : int
-        Frames so far.
+        Number of frames so far.
     picture, before : ndarray, (h, w, c), uint8 or float32
-        Background of the newest frame and of the frame before; None while there was none.
+        Background of the newest and of the previous frame; None if there was none.
     """
 
     def __init__(self, frames: FrameFormat) -> None:
@@ -44,13 +44,13 @@ class FrameBuffers:
         self.count = 0
 
     def turn(self) -> None:
-        """Begin a new frame: the picture becomes the one before."""
+        """Begin a new frame: the current picture becomes the previous one."""
         self._pictures.reverse()
         self._flat.reverse()
         self.count += 1
 
     def flat(self) -> tuple[Outputs, np.ndarray]:
-        """Return where a frame goes and the background of the frame before, if there is one, as vectors."""
+        """Return the outputs of the newest frame and the previous background, as vectors."""
         return self._flat[0], self._flat[min(self.count - 1, 1)].picture
 
     def state(self) -> State:
@@ -61,7 +61,7 @@ class FrameBuffers:
         return {"picture": copied(self.picture), **before, "count": np.array([float(self.count)])}
 
     def set_state(self, state: State) -> None:
-        """Take over the two backgrounds; ParameterError when they do not fit."""
+        """Restore the two backgrounds; ParameterError if they do not fit."""
         if not state:
             return
         shape, dtype = self.picture.shape, self.picture.dtype.name
@@ -77,23 +77,23 @@ class FrameBuffers:
 
     @property
     def before(self) -> np.ndarray | None:
-        """Background of the frame before."""
+        """Background of the previous frame."""
         return self._pictures[1] if self.count > 1 else None
 
 
 class FrameInput(NamedTuple):
-    """A frame and what decides which of its pixels are candidates.
+    """A frame and the limits of its candidates.
 
     Attributes
     ----------
     pixels : ndarray, (h, w, c), uint8 or float32
         The frame, see `FrameFormat.to_pixels`.
     hidden : ndarray, (h, w), uint16, or None
-        Pixels that are not observed (non-zero): known foreground and standing objects.
+        Non-zero where a pixel is not observed: known foreground and standing objects.
     sigma : ndarray, (h, w), float32
         Noise scale.
     threshold, factor : float32
-        A pixel is a candidate where its joint residual exceeds ``max(threshold, factor * sigma)``.
+        A pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``.
     """
 
     pixels: np.ndarray
@@ -104,16 +104,16 @@ class FrameInput(NamedTuple):
 
 
 class SweepResult(NamedTuple):
-    """What a sweep returns beside the buffers.
+    """Result of a sweep, besides the buffers.
 
     Attributes
     ----------
     products : ndarray, (k + 1,), float64
         Inner products of the new influence e with the rows of V' and with itself.
     cost : float
-        ``h(A(x - U y))`` on the blocks visited, times the period.
+        ``h(A(x - U y))`` on the visited blocks, times the period.
     candidates : int
-        Their number.
+        Number of candidates.
     """
 
     products: np.ndarray
@@ -122,12 +122,12 @@ class SweepResult(NamedTuple):
 
 
 class SweepEngine:
-    """The passes over a frame: blocks that fit into the cache, in bands on several threads.
+    """The passes over a frame, in blocks that fit into the cache and in bands on several threads.
 
     Parameters
     ----------
     frames : FrameFormat
-        What the frames look like.
+        Format of the frames.
     rank : int
         Rows of the basis.
     threads : int or None
@@ -186,11 +186,11 @@ class SweepEngine:
 
     def _arrays(
         self, frame_input: FrameInput, scale: np.ndarray, kept: bool, buffers: FrameBuffers
-    ) -> tuple[FrameArrays, Look, Outputs]:
+    ) -> tuple[FrameArrays, CompareParams, Outputs]:
         """Return the arguments of the kernels."""
         out, before = buffers.flat()
         hidden = _NOTHING if frame_input.hidden is None else frame_input.hidden.reshape(-1)
         scales = frame_input.sigma.reshape(-1), scale.reshape(-1)
         frame = FrameArrays(frame_input.pixels.reshape(-1), *scales, hidden, before, kept)
-        look = Look(*self._unit, frame_input.threshold, frame_input.factor)
+        look = CompareParams(*self._unit, frame_input.threshold, frame_input.factor)
         return frame, look, out

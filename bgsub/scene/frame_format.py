@@ -1,4 +1,4 @@
-"""What the frames of one stream look like, and their way to unit vectors and back."""
+"""The format of the frames of a stream, conversions to unit vectors and back, and the memory of a stream."""
 
 from __future__ import annotations
 
@@ -10,17 +10,21 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
+from bgsub.numerics import memory
 from bgsub.numerics.arrays import as_array
 from bgsub.numerics.jit import constant
+from bgsub.parameters import SubtractorParameters
 
 logger = logging.getLogger("bgsub")
 
 _FULL_SCALE = {"uint8": 255.0, "uint16": 65535.0}
-_SCALES = {"u": (1.0, 2.0**32), "f": (1e-300, 1e300)}  # that full scale may have, by the kind of type
-_FAR = 40  # binary exponent of a full scale from which float32 has little room on one side
+_SCALES = {"u": (1.0, 2.0**32), "f": (1e-300, 1e300)}  # range of full scale, by the kind of type
+_FAR = 40  # binary exponent of full scale near the limits of float32
 _FLOATS = ("float16", "float32", "float64")
 _BYTES = np.dtype(np.uint8)
 MAX_CHANNELS = 4
+_PIXEL, _ENTRY, _COPIES, _BASES = 70, 1, 9, 8  # bytes at the peak, the batch start; measured
+_LEAST_SCALE = 0.05
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,7 @@ class FrameFormat:
     max_value : float
         Intensity of full scale.
     origin : str
-        What gave the format, for messages.
+        Source of the format, for messages.
     """
 
     shape: tuple[int, ...]
@@ -46,12 +50,12 @@ class FrameFormat:
 
     @classmethod
     def of(cls, frame: np.ndarray, max_value: float | None = None) -> FrameFormat:
-        """Read the format off a stream's first frame.
+        """Return the format of a frame.
 
         Raises
         ------
         ParameterError
-            When it is no grey or colour image of uint8, uint16 or floating point, or is empty.
+            If it is no grey or colour image of uint8, uint16 or floating point, or is empty.
         """
         frame = _some(frame)
         good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
@@ -67,16 +71,16 @@ class FrameFormat:
         if not least <= full <= most:
             raise ParameterError(f"max_value must be in [{least:g}, {most:g}] for {name} frames, got {full!r}")
         if name == "uint16" and max_value is None:
-            _tell_of_depth(int(frame.max()))
+            _warn_of_depth(int(frame.max()))
         return cls(frame.shape, name, full)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the format in types that JSON knows."""
+        """Return the format in JSON types."""
         return {"shape": list(self.shape), "dtype": self.dtype, "max_value": self.max_value}
 
     @classmethod
     def from_dict(cls, values: Any) -> FrameFormat:
-        """Return the format that `as_dict` described; ParameterError where `values` are none."""
+        """Return the format that `as_dict` described; ParameterError if `values` describe none."""
         known: dict[str, Any] = values if isinstance(values, dict) else {}
         shape, dtype, full = known.get("shape"), known.get("dtype"), known.get("max_value")
         good = isinstance(shape, list) and len(shape) in (2, 3) and all(type(n) is int and n > 0 for n in shape)
@@ -92,17 +96,17 @@ class FrameFormat:
 
     @property
     def unit(self) -> float:
-        """What the method sees frames divided by: 1, or the power of two of a full scale far from that."""
+        """Divisor of the frames before processing: 1, or a power of two if full scale is far from 1."""
         exponent = math.frexp(self.max_value)[1]
         return 2.0**exponent if abs(exponent) > _FAR else 1.0
 
     @property
     def seen(self) -> FrameFormat:
-        """What frames look like in that unit."""
+        """Format of the frames in that unit."""
         return self if self.unit == 1 else replace(self, max_value=self.max_value / self.unit)
 
     def to_seen(self, frame: np.ndarray) -> np.ndarray:
-        """Return a checked frame in that unit; a power of two rounds nothing."""
+        """Return a checked frame in that unit; a power of two is exact."""
         return frame if self.unit == 1 else _in_double(frame, 1 / self.unit).astype(self.dtype)
 
     def from_seen(self, image: np.ndarray) -> np.ndarray:
@@ -121,10 +125,10 @@ class FrameFormat:
 
     @property
     def joint(self) -> float:
-        """The joint distance, over the channels, of what differs by 1 / sqrt(3) in each: 1 in colour.
+        """Unit of joint distances, 1 in colour: sqrt(c / 3).
 
-        What is a limit of joint distances in colour is that times this elsewhere: grey frames give the same masks
-        with one channel as with three equal ones.
+        Limits of joint distances are multiplied by it, so that grey frames give the same masks with one channel as with
+        three equal ones.
         """
         return math.sqrt(self.channels / 3)
 
@@ -149,14 +153,14 @@ class FrameFormat:
         return self.max_value if self.dtype == "uint8" else 1.0
 
     def describes(self, frame: np.ndarray) -> bool:
-        """Return whether an array has shape and type of the frames."""
+        """Return whether an array has the shape and type of the frames."""
         return frame.shape == self.shape and _type_of(frame) == self.dtype
 
     def check(self, frame: np.ndarray) -> np.ndarray:
         """Return `frame` as a contiguous array in native byte order, or raise ParameterError naming both formats."""
         is_plain = type(frame) is np.ndarray and frame.flags.carray
         if is_plain and frame.shape == self.shape and frame.dtype == _BYTES == self.dtype:
-            return frame  # nothing else to find out, which costs more than the rest
+            return frame  # fast path
         frame = _some(frame)
         if not self.describes(frame):
             begins = "; on_change='restart' begins anew with it" if self.origin == FrameFormat.origin else ""
@@ -165,7 +169,7 @@ class FrameFormat:
                 f"got {_type_of(frame)} of shape {frame.shape}{begins}"
             )
         frame = np.ascontiguousarray(frame, dtype=self.dtype)
-        if not frame.flags.carray:  # kernels are compiled for arrays that could be written
+        if not frame.flags.carray:  # kernels are compiled for writable arrays
             frame = frame.copy()
         if frame.dtype.kind == "f":
             largest = float(np.max(np.abs(frame)))
@@ -212,15 +216,15 @@ class FrameFormat:
 
 
 def _some(frame: Any) -> np.ndarray:
-    """Return a frame as an array; ParameterError where there is none."""
+    """Return a frame as an array; ParameterError if there is none."""
     array = as_array(frame)
     if frame is not None and array.dtype.kind in "OSU":
         raise ParameterError(f"a frame must be an array or a cv2.UMat, got {type(frame).__name__}")
     if frame is None or array.size == 0:
         came = "None" if frame is None else f"an empty array of shape {array.shape}"
         raise ParameterError(
-            f"a frame must hold pixels, got {came}: the video is over, the camera is gone or a file could not be read "
-            "(cap.read() returns False with it: if not ok: break)"
+            f"a frame must hold pixels, got {came}: the video has ended, the camera is disconnected or a file is "
+            "unreadable (check the first result of cap.read())"
         )
     return array
 
@@ -234,13 +238,13 @@ def _in_double(x: np.ndarray, factor: float) -> np.ndarray:
 
 
 def in_type(x: np.ndarray, dtype: str) -> np.ndarray:
-    """Return an array in a floating type, within the range of that."""
+    """Return an array in a floating type, clipped to its range."""
     most = x.dtype.type(min(np.finfo(dtype).max, np.finfo(x.dtype).max))
     return np.clip(x, -most, most).astype(dtype)
 
 
 def check_like(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-    """Return an array to be written to that has the shape and the type, or raise ParameterError."""
+    """Return a writable array of this shape and type, or raise ParameterError."""
     if not isinstance(array, np.ndarray) or array.shape != shape or array.dtype != dtype:
         came = f"{array.dtype} of shape {array.shape}" if isinstance(array, np.ndarray) else type(array).__name__
         raise ParameterError(f"{name} must be {dtype} of shape {shape}, got {came}")
@@ -250,7 +254,7 @@ def check_like(name: str, array: Any, shape: tuple[int, ...], dtype: str) -> np.
 
 
 def plain(frame: np.ndarray) -> np.ndarray:
-    """Return a frame in a type of pixels that kernels are compiled for: float32 unless it is uint8."""
+    """Return a frame in a type that kernels are compiled for: float32 unless it is uint8."""
     return frame if frame.dtype == _BYTES else frame.astype(np.float32, copy=False)
 
 
@@ -259,11 +263,36 @@ def lanes_of(frame: np.ndarray) -> tuple[int, ...]:
     return constant(frame.shape[-1])
 
 
-def _tell_of_depth(largest: int) -> None:
-    """Warn where a frame of 16 bits seems to hold 10, 12 or 14, of which a mask finds little."""
+def _warn_of_depth(largest: int) -> None:
+    """Warn if 16-bit frames seem to use only 10, 12 or 14 bits, so that masks would find little."""
     full = next((2**bits - 1 for bits in (10, 12, 14) if largest < 2**bits), None)
     if full is not None:
         logger.warning(
             "16 bits per pixel, but the first frame reaches %d only: max_value is %d if it holds %d bits",
             largest, full, full.bit_length(),
         )  # fmt: skip
+
+
+def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: float | None = None) -> int:
+    """Return the bytes that a stream takes at its peak, the batch start.
+
+    Per pixel of the model 70, and per channel 1 + 9 s + 8 k + n s with the entry size s in bytes (1 for uint8, else 4),
+    the rank k and n start frames; full frames besides if they are reduced.
+    """
+    scale = parameters.scale if scale is None else scale
+    pixels, size = math.prod(frames.shape[:2]), np.dtype(frames.pixels_dtype).itemsize
+    entry = _ENTRY + size * (_COPIES + parameters.start_length) + _BASES * parameters.rank
+    whole = 0 if scale == 1 else pixels * (5 + 3 * frames.channels * np.dtype(frames.dtype).itemsize)
+    return int(scale**2 * pixels * (_PIXEL + frames.channels * entry)) + whole
+
+
+def check_stream_memory(frames: FrameFormat, parameters: SubtractorParameters) -> None:
+    """Raise ParameterError if a stream of such frames needs more memory than available."""
+    needed, available = stream_memory(frames, parameters), memory.available_memory()
+    if available is None or needed <= available:
+        return
+    tried = (step * _LEAST_SCALE for step in range(round(parameters.scale / _LEAST_SCALE) - 1, 0, -1))
+    scale = next((scale for scale in tried if stream_memory(frames, parameters, scale) < 0.8 * available), None)
+    height, width = frames.shape[:2]
+    remedy = "smaller frames" if scale is None else f"--scale {scale:.2g}"
+    memory.check_memory(needed, f"a stream of {width}x{height} frames", remedy)

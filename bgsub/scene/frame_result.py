@@ -1,4 +1,4 @@
-"""What a scene model makes of one frame: the value that goes from separating to learning and to the caller."""
+"""The result of a scene model for one frame, passed from separation to learning and to the caller."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ from bgsub.tracking.subspace import SubspaceUpdate
 
 @dataclass(frozen=True, eq=False)
 class ForegroundProbability:
-    """What a soft map of one frame is made of, should anybody ask for it: copies of what later frames overwrite.
+    """A lazy map of the foreground probability of one frame.
 
     A residual d counts ``r^2 / (1 + r^2)`` with ``r = d / max(threshold, factor * sigma)``: 0 for none, 0.5 at the
-    limit of a candidate, 1 far beyond it. Where the hard vote asks whether most of a square are candidates, this is
-    the mean over the same square.
+    limit of a candidate, 1 far beyond it. The map is the mean over the square of the majority filter.
 
     Attributes
     ----------
     residual, sigma : ndarray, (h, w), float32
         Joint residual and noise scale, in the coordinates of the background; read only.
     threshold, factor : float32
-        As of `FrameInput`.
+        As in `FrameInput`.
     side : int
         Side of the square, odd.
     movement : Movement or None
-        Of the camera.
+        Movement of the camera.
     reduction : Reduction or None
-        The way to full size, where the frames are reduced.
+        Enlarges the map if the frames are reduced.
 
     Notes
     -----
     The cost of S. Geman and D. McClure (Statistical methods for tomographic image reconstruction, Bull. ISI 52(4),
-    1987). Not calibrated: an order, and the side of the mask.
+    1987). The map ranks pixels and is not calibrated.
     """
 
     residual: np.ndarray
@@ -53,7 +52,7 @@ class ForegroundProbability:
     reduction: Reduction | None = None
 
     def __call__(self) -> np.ndarray:
-        """Return the mean counts, (H, W) float32 in [0, 1], in the coordinates and the size of the frame."""
+        """Return the mean counts, (H, W) float32 in [0, 1], in the coordinates and size of the frame."""
         counts = self.residual / np.maximum(self.threshold, self.factor * self.sigma)
         counts *= counts
         counts /= 1 + counts
@@ -61,55 +60,55 @@ class ForegroundProbability:
         mean = to_frame(self.movement, mean.reshape(counts.shape), None, smooth=True)
         if self.reduction is not None:
             mean = self.reduction.enlarge_residual(mean)
-        return np.clip(mean, 0, 1)  # running sums round
+        return np.clip(mean, 0, 1)  # running sums may round beyond
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingInput:
-    """What a model can learn from a frame, in the coordinates of the background.
+    """The input of learning from a frame, in the coordinates of the background.
 
     Attributes
     ----------
     pixels : ndarray, (h, w, c), uint8 or float32
         The frame.
     known : ndarray of bool, (h, w), or None
-        Pixels that are known to be foreground.
+        Known foreground.
     mask : ndarray, (h, w), uint8
         A buffer.
-    influence : SubspaceUpdate or None
-        For the subspace; None during the start.
+    update : SubspaceUpdate or None
+        Update of the subspace; None during the start.
     """
 
     pixels: np.ndarray
     known: np.ndarray | None
     mask: np.ndarray
-    influence: SubspaceUpdate | None
+    update: SubspaceUpdate | None
 
 
 @dataclass(frozen=True, eq=False)
 class FrameResult:
-    """What a scene model makes of one frame; valid until the model sees the next one.
+    """Result of a scene model for one frame; valid until the next frame.
 
     Attributes
     ----------
     frames : FrameFormat
-        What the frames look like.
+        Format of the frames.
     pixels : ndarray, (h, w, c), uint8 or float32
-        The frame as the engine works on it.
+        The frame, see `FrameFormat.to_pixels`.
     mask : ndarray, (h, w), uint8
         In the coordinates of the frame; a buffer.
     buffers : FrameBuffers
         Residual and background.
     segmenter : Segmenter
-        Whose noise scale decided.
+        Its noise scale and limits made the mask.
     phase : {"start", "tracking"}
-        Which model the frame was seen by.
+        Phase of the model.
     movement : Movement or None
-        Of the camera.
-    seen : TrainingInput or None
-        What there is to learn; None where the frame shows nothing.
+        Movement of the camera.
+    training : TrainingInput or None
+        Input of learning; None if the lens is covered.
     event : FrameEvent or None
-        What happened to the whole frame.
+        Event of the whole frame.
     """
 
     frames: FrameFormat
@@ -119,11 +118,11 @@ class FrameResult:
     segmenter: Segmenter
     phase: Phase
     movement: Movement | None = None
-    seen: TrainingInput | None = None
+    training: TrainingInput | None = None
     event: FrameEvent | None = None
 
     def picture(self) -> np.ndarray:
-        """Return the background as the engine works on it, (h, w, c), in the coordinates of the frame."""
+        """Return the background in the type of `pixels`, (h, w, c), in the coordinates of the frame."""
         return to_frame(self.movement, self.buffers.picture, self.pixels, smooth=True)
 
     def background(self) -> np.ndarray:
@@ -132,17 +131,17 @@ class FrameResult:
 
     def residual(self) -> np.ndarray:
         """Return the joint colour residual, (h, w), float32."""
-        if self.seen is None:
+        if self.training is None:
             return np.zeros(self.mask.shape, np.float32)
         residual = to_frame(self.movement, self.buffers.residual, None, smooth=True)
         return residual.copy() if residual is self.buffers.residual else residual
 
-    def soft_vote(self, residual: np.ndarray, reduction: Reduction | None) -> ForegroundProbability | None:
-        """Return how sure the mask is, before anything is learned from it; None where the frame shows nothing.
+    def probability(self, residual: np.ndarray, reduction: Reduction | None) -> ForegroundProbability | None:
+        """Return the probability map before anything is learned from the frame; None if the lens is covered.
 
-        `residual` is what the method `residual` returned: kept, not copied, where the camera stood still.
+        `residual` is the result of the method `residual`; it is kept without a copy if the camera did not move.
         """
-        if self.seen is None:
+        if self.training is None:
             return None
         residual = residual if self.movement is None else self.buffers.residual.copy()
         sigma = self.segmenter.noise.sigma.copy()

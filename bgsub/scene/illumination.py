@@ -1,10 +1,9 @@
-"""Light that changes in one frame: a gain field and a tone curve on the background, and a memory of backgrounds.
+"""Sudden changes of the light: a gain field and a tone curve on the background, and a memory of backgrounds.
 
-A frame under new light is ``x ~ (1 + Phi c) * l + t(l)``: bilinear hat functions Phi on a coarse grid, a piecewise
-linear tone curve t for offsets and gamma, each channel with its own. Both are fitted by reweighted least squares on
-some thousand pixels, with continuation in mu from large to small; objects are the outliers. Bases are the background
-as it was and the remembered ones of other lamps. Few pixels and a poorer light tell which of them it can be, more
-pixels whether it is one at all, and only then all pixels count.
+A frame under new light is ``x ~ (1 + Phi c) * l + t(l)`` per channel: bilinear hat functions Phi on a coarse grid, and
+a piecewise linear tone curve t. Reweighted least squares fits both on some thousand pixels, with mu from large to
+small; objects are the outliers. Bases are the current background and remembered ones. A few pixels and a coarse light
+select the base, more pixels decide whether it is light at all, and only then all sites are fitted.
 
 References
 ----------
@@ -24,26 +23,26 @@ from bgsub.scene import _illumination_kernels
 from bgsub.scene.frame_format import plain
 
 _GRID, _QUICK_GRID = (6, 8), (3, 4)  # nodes of the gain field along the height and the width
-_QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three looks at a frame ...
-_QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # ... and their reweightings
-_QUICK_DOUBT, _CLOSE_DOUBT = 0.06, 0.02  # share of explained sites by which the first two may err
+_QUICK, _CLOSE, _LAST = 200, 600, 3000  # sites of the three fits
+_QUICK_MUS, _CLOSE_MUS, _LAST_MUS = (0.4, 0.15, 0.08), (0.2, 0.1, 0.06), (0.08, 0.05)  # their reweightings
+_QUICK_DOUBT, _CLOSE_DOUBT = 0.06, 0.02  # error of the share of explained sites in the first two fits
 _KNOTS = 4  # of the tone curve
 _SMOOTH = 1e-4  # penalty on differences of neighbouring nodes, per site
 _RIDGE = 1e-4  # penalty on the gain's distance from 1
 _TONE_RIDGE = 3e-3
-_FALLS = 0.02  # most that the tone may fall from knot to knot
-_MEMORY = 4  # backgrounds
-_LOOKS = 500  # sites that tell the contrast of a picture
-_ALIKE = 0.9  # share of explained sites that makes two backgrounds one
-_LIKELY = 3  # bases at which the second look is
-_SUDDEN = 0.04  # share of the frame that must turn into candidates at once before light is asked for
-_LONGEST_WAIT = 16  # frames between two questions that were answered with no
-_CALM_RATE = 0.1  # of the running share of candidates, per frame
+_FALLS = 0.02  # largest fall of the tone from knot to knot
+_MEMORY = 4  # remembered backgrounds
+_CONTRAST_SITES = 500  # sites of the contrast
+_ALIKE = 0.9  # share of explained sites of equal backgrounds
+_LIKELY = 3  # bases of the second fit
+_SUDDEN = 0.04  # share of new candidates that triggers a fit
+_MAX_BACKOFF = 16  # frames between failed fits
+_USUAL_RATE = 0.1  # rate of the running share of candidates
 
 
 @dataclass(frozen=True, eq=False)
 class Light:
-    """One explanation of a frame: which background, under which light.
+    """One explanation of a frame: a background under a light.
 
     Attributes
     ----------
@@ -52,9 +51,9 @@ class Light:
     grid, tone : ndarray
         Gain field (p, q, c) and tone curve (b, c).
     explained : float
-        Share of the sites that it explains.
+        Share of explained sites.
     scale : float
-        ``scale * base`` lies in [0, 1].
+        ``scale * base`` is in [0, 1].
     """
 
     base: np.ndarray
@@ -64,7 +63,7 @@ class Light:
     scale: float = 1.0
 
 
-class _Look:
+class _LightFit:
     """Fits of the light on one grid of nodes at some of the sites.
 
     Parameters
@@ -72,11 +71,11 @@ class _Look:
     shape : tuple of int
         (h, w, c) of the frames.
     index : ndarray of int
-        Pixels that are looked at.
+        Pixels of the sites.
     grid : tuple of int
         Nodes of the gain field along the height and the width.
     mus : tuple of float
-        Where outliers begin, for each reweighting.
+        Residuals at which outliers begin, one for each reweighting.
     threshold : float
         Residual of an explained site.
     """
@@ -109,7 +108,7 @@ class _Look:
         self._residuals = np.empty(len(index), np.float32)
 
     def fit(self, x: np.ndarray, lights: list[Light]) -> list[Light]:
-        """Return lights refined to explain a frame, the best first; a negative explains nothing."""
+        """Return lights refined to explain a frame, the best first; one that inverts brightness explains nothing."""
         values = self._values(x, lights[0].scale)
         return sorted((self._refined(values, light) for light in lights), key=lambda light: -light.explained)
 
@@ -126,14 +125,14 @@ class _Look:
         sites = x, base, self._corners, self._cells, rows
         _illumination_kernels.fit(*sites, self._penalty, self._first, _RIDGE, self._mus, unknowns, *self._work)
         explained = 0.0
-        if _illumination_kernels.rises(unknowns, _FALLS):
+        if _illumination_kernels.is_monotonic(unknowns, _FALLS):
             _illumination_kernels.residuals(*sites, unknowns, self._residuals)
             explained = float(np.mean(self._residuals < self.threshold))
         grid = unknowns[:, :-_KNOTS].reshape(self._channels, -1, rows).transpose(2, 1, 0)
         return Light(light.base, grid, unknowns[:, -_KNOTS:].T, explained, light.scale)
 
     def _unknowns(self, light: Light) -> np.ndarray:
-        """Return a light on this grid of nodes: (c, p q + b) float32, nodes numbered down the columns."""
+        """Return a light on this grid: (c, p q + b) float32, nodes counted down the columns."""
         grid = light.grid
         if grid.shape[:2] != self._grid:
             down, along = _hats(grid.shape[0], self._grid[0]), _hats(grid.shape[1], self._grid[1])
@@ -159,10 +158,10 @@ class Illumination:
         h, w, _ = shape
         sites = np.random.default_rng(0).choice(h * w, min(_LAST, h * w), replace=False)
         self._index = np.sort(sites)
-        self._few = np.ascontiguousarray(self._index[:: max(len(self._index) // _LOOKS, 1)])
-        self._quick = _Look(shape, sites[:_QUICK], _QUICK_GRID, _QUICK_MUS, threshold)
-        self._close = _Look(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
-        self._last = _Look(shape, sites, _GRID, _LAST_MUS, threshold)
+        self._few = np.ascontiguousarray(self._index[:: max(len(self._index) // _CONTRAST_SITES, 1)])
+        self._quick = _LightFit(shape, sites[:_QUICK], _QUICK_GRID, _QUICK_MUS, threshold)
+        self._close = _LightFit(shape, sites[:_CLOSE], _GRID, _CLOSE_MUS, threshold)
+        self._last = _LightFit(shape, sites, _GRID, _LAST_MUS, threshold)
         self._memory: list[np.ndarray] = []
 
     def set_threshold(self, threshold: float) -> None:
@@ -175,7 +174,9 @@ class Illumination:
         """Return the standard deviation of the brightness of ``scale * picture`` at some of the sites."""
         return float(_illumination_kernels.contrast(plain(picture).reshape(-1), self._few, self._shape[2])) * scale
 
-    def explain(self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, enough: float = 0.0) -> Light:
+    def explain(
+        self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, min_explained: float = 0.0
+    ) -> Light:
         """Return the best explanation of a frame by `backgrounds` and the remembered ones.
 
         Parameters
@@ -186,25 +187,26 @@ class Illumination:
             Like `x`, in its units.
         scale : float, default 1
             Reciprocal of full scale.
-        enough : float, default 0
-            Share of explained sites below which an explanation is none; where few sites tell that none reaches it,
-            the result is as coarse as they are.
+        min_explained : float, default 0
+            Required share of explained sites; the result is a coarse light if few sites show that it is out of reach.
         """
         grid, tone = np.ones((*_QUICK_GRID, self._shape[2])), np.zeros((_KNOTS, self._shape[2]))
         lights = [Light(base, grid, tone, 0.0, scale) for base in (*backgrounds, *self._memory)]
         lights = self._quick.fit(x, lights)
-        if lights[0].explained < enough - _QUICK_DOUBT:
+        if lights[0].explained < min_explained - _QUICK_DOUBT:
             return lights[0]
         lights = self._close.fit(x, lights[:_LIKELY])
-        if lights[0].explained < enough - _CLOSE_DOUBT:
+        if lights[0].explained < min_explained - _CLOSE_DOUBT:
             return lights[0]
         return self._last.fit(x, lights[:1])[0]
 
     def explained(self, x: np.ndarray, base: np.ndarray, scale: float = 1.0) -> float:
-        """Return the share of the sites where `base` is the frame as it stands, both times `scale` in [0, 1]."""
+        """Return the share of the sites where `base` equals the frame, both times `scale` in [0, 1]."""
         pixels = plain(x).reshape(-1), plain(base).reshape(-1)
         return float(
-            _illumination_kernels.alike(*pixels, self._index, self._shape[2], np.float32(scale), self._threshold)
+            _illumination_kernels.similar_share(
+                *pixels, self._index, self._shape[2], np.float32(scale), self._threshold
+            )
         )
 
     def state(self) -> State:
@@ -212,12 +214,12 @@ class Illumination:
         return {f"memory{i}": copied(background) for i, background in enumerate(self._memory)}
 
     def set_state(self, state: State) -> None:
-        """Take over remembered backgrounds; ParameterError when they do not fit the frames."""
+        """Restore remembered backgrounds; ParameterError if they do not fit the frames."""
         size = int(np.prod(self._shape))
         self._memory = [array_of(state, f"memory{i}", (size,), "float32") for i in range(min(len(state), _MEMORY))]
 
     def remember(self, background: np.ndarray, scale: float = 1.0) -> None:
-        """Keep a background, (m,), unless it is among those that are kept; the oldest one is forgotten."""
+        """Add a background, (m,), in place of a similar one or of the oldest one."""
         for i, kept in enumerate(self._memory):
             if self.explained(background, kept, scale) > _ALIKE:
                 del self._memory[i]
@@ -235,50 +237,50 @@ class Illumination:
 
 @dataclass(frozen=True)
 class LightChangeTrigger:
-    """How calm a scene is.
+    """Decides when to try to explain a frame by light.
 
     Attributes
     ----------
     usual : float
         Running share of candidates.
     waiting : int
-        Frames until light may be asked for again.
-    patience : int
-        Frames to wait for after the next no: 1, 2, 4, ..., so that a tree in the wind is not asked every time.
+        Frames until the next fit is allowed.
+    backoff : int
+        Frames to wait after the next failed fit; failed fits back off exponentially.
     """
 
     usual: float = 0.0
     waiting: int = 0
-    patience: int = 1
+    backoff: int = 1
 
     def next(self, eager: bool = False) -> LightChangeTrigger:
-        """Return what holds in the next frame, in which light may be asked for again at once if `eager`."""
+        """Return the trigger of the next frame; `eager` allows a fit at once."""
         return replace(self, waiting=0 if eager else self.waiting - 1) if self.waiting else self
 
-    def is_broken_by(self, share: float) -> bool:
-        """Return whether a share of candidates is so sudden that light should be asked for."""
+    def fires(self, share: float) -> bool:
+        """Return whether a share of candidates is a sudden change."""
         return self.waiting == 0 and share > self.usual + _SUDDEN
 
-    def answered(self, yes: bool) -> LightChangeTrigger:
-        """Return what holds after an answer."""
-        if yes:
-            return replace(self, waiting=0, patience=1)
-        return replace(self, waiting=self.patience, patience=min(2 * self.patience, _LONGEST_WAIT))
+    def after_fit(self, explained: bool) -> LightChangeTrigger:
+        """Return the trigger after a fit."""
+        if explained:
+            return replace(self, waiting=0, backoff=1)
+        return replace(self, waiting=self.backoff, backoff=min(2 * self.backoff, _MAX_BACKOFF))
 
     def after(self, share: float) -> LightChangeTrigger:
-        """Return what holds after a frame with a share of candidates."""
-        usual = self.usual + _CALM_RATE * (min(share, self.usual + _SUDDEN) - self.usual)
-        return LightChangeTrigger(usual, self.waiting, self.patience)
+        """Return the trigger after a frame with a share of candidates."""
+        usual = self.usual + _USUAL_RATE * (min(share, self.usual + _SUDDEN) - self.usual)
+        return LightChangeTrigger(usual, self.waiting, self.backoff)
 
     def state(self) -> State:
         """Return the numbers as an array."""
-        return {"light_trigger": np.array([self.usual, float(self.waiting), float(self.patience)])}
+        return {"light_trigger": np.array([self.usual, float(self.waiting), float(self.backoff)])}
 
     @classmethod
     def from_state(cls, state: State) -> LightChangeTrigger:
-        """Return what `state` was of; ParameterError when the numbers are not there."""
-        usual, waiting, patience = numbers_of(state, "light_trigger", 3)
-        return cls(usual, int(waiting), max(int(patience), 1))
+        """Return the trigger of a state; ParameterError if the numbers are missing."""
+        usual, waiting, backoff = numbers_of(state, "light_trigger", 3)
+        return cls(usual, int(waiting), max(int(backoff), 1))
 
 
 def _hats(nodes: int, places: int) -> np.ndarray:
@@ -288,10 +290,7 @@ def _hats(nodes: int, places: int) -> np.ndarray:
 
 
 def _smoothness(grid: tuple[int, int]) -> np.ndarray:
-    """Return the penalty matrix of the unknowns, per site: differences of neighbouring nodes, distance from 1, tone.
-
-    Nodes are numbered down the columns.
-    """
+    """Return the penalty matrix per site: differences of neighbouring nodes, distance from 1, tone."""
     rows, columns = grid
     nodes = rows * columns
     number = np.arange(nodes).reshape(columns, rows)

@@ -1,8 +1,8 @@
-"""The kernels that a stream of frames needs, in the order in which it needs them, with the types of their arguments.
+"""The kernels of a stream in the order of first use, with their argument types, for compilation before the first call.
 
-So they can be compiled before they are called, several at a time. A type is a scalar as Numba abbreviates it (``f4``,
-``u1``, ...), an array of so many dimensions (``f4_2``), or a named tuple of `RECORDS`; ``P`` is the type of the pixels,
-``lanes`` and ``cost`` are the constants that stand for the number of channels and for the surrogate.
+A type is a scalar in Numba's abbreviation (``f4``, ``u1``, ...), an array with its dimensions (``f4_2``), or a named
+tuple of `RECORDS`; ``P`` is the type of the pixels, ``lanes`` and ``cost`` are the constants of the number of channels
+and of the surrogate.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from numba import types
 
-from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
-from bgsub.scene._sample_memory_kernels import Memory
+from bgsub.scene._engine_kernels import CompareParams, FrameArrays, Outputs
+from bgsub.scene._sample_memory_kernels import MatchLimits
 from bgsub.tracking.basis import Cost, Visit
 
 RECORDS = {
     Cost: "cost, f4, f4",
     FrameArrays: "P_1, f4_1, f4_1, u2_1, P_1, b1",
-    Look: "f4, lanes, f4, f4, f4, f4",
-    Memory: "f4_2, f4, f4, f4",
+    CompareParams: "f4, lanes, f4, f4, f4, f4",
+    MatchLimits: "f4_2, f4, f4, f4",
     Outputs: "f4_1, P_1, u1_1",
     Visit: "f4_2, f4_2, f4_1, i8, i8",
 }
@@ -28,10 +28,10 @@ RECORDS = {
 _FIRST_FRAME = """
 scene._start_colours_kernels.count_colours: i8, i8, lanes, P_2, f4_1, f4_3, u2_2, u1_1, u1_1
 scene._pixel_kernels.to_unit: f4_1, f4, f4_1
-scene._engine_kernels.compare: i8, i8, f4_1, FrameArrays, Look, Outputs, f4_2
+scene._engine_kernels.compare: i8, i8, f4_1, FrameArrays, CompareParams, Outputs, f4_2
 scene._pixel_kernels.exceeds_noise: f4_1, f4_1, f4, f4, u1_1
 scene._pixel_kernels.learn_noise: f4_1, u1_1, f4, f4, f4, f4_1
-scene._sample_memory_kernels.remember: i8, i8, i8, P_3, P_3, Memory, u1_2, u2_2, i1_3
+scene._sample_memory_kernels.remember: i8, i8, i8, P_3, P_3, MatchLimits, u1_2, u2_2, i1_3
 """
 _START = """
 scene._illumination_kernels.contrast: P_1, i8_1, i8
@@ -40,20 +40,20 @@ scene._registration_kernels.look: P_3, f8, i8_1, f4_1, f4_1, f4_1
 scene._registration_kernels.shrink: P_3, i8, i8, f4, f4_1, P_2
 scene._registration_kernels.residuals_at_rest: P_3, f8, i8_1, f4_2, f8_1, f4_1
 scene._registration_kernels.step: f4_2, f4_1, f8, f8, f8_1, f4_2, f8_2, f8_1
-scene._sample_memory_kernels.clear_matching: i8, i8, lanes, P_3, P_3, Memory, f4, f4, f4, i8, i1_3, u1_2, u1_2
+scene._sample_memory_kernels.clear_matching: i8, i8, lanes, P_3, P_3, MatchLimits, f4, f4, f4, i8, i1_3, u1_2, u1_2
 scene._shadows_kernels.see_outline: i8, i8, P_3, P_3, u1_2, i8, i8, i8_2, f4, i8_2
 scene._shadows_kernels.count_coloured: P_2, i8, f4
 scene._shadows_kernels.classify: i8, i8, lanes, P_3, P_3, f4, u1_2, f4, f4, f4, f4, u1_2, u1_2, i8_1
-scene._standing_objects_kernels.grow_old: i8, i8, lanes, P_2, u1_1, f4, i8, f4, P_2, u2_1
+scene._standing_objects_kernels.update_ages: i8, i8, lanes, P_2, u1_1, f4, i8, f4, P_2, u2_1
 scene._start_colours_kernels.put_first: i8, i8, u1_1, f4_3, u2_2, u1_1
 scene._standing_objects_kernels.confirm: u1_1, u1, u1_1
-scene._shadows_kernels.outvoted: i8_1, u1_2, u1_2, u1_2, i8, f4, u2_2, u2_2
+scene._shadows_kernels.clear_outvoted: i8_1, u1_2, u1_2, u1_2, i8, f4, u2_2, u2_2
 scene._pixel_kernels.paint: u1_1, i8, u1_1
 scene._registration_kernels.residuals: P_3, f8, f4_2, f4_2, f8_1, f4_1
 scene._registration_kernels.shift: P_3, f8, f8, f8, f4_1, P_3
 """
 _TRACKING = """
-scene._engine_kernels.sweep: i8, i8, Visit, Cost, FrameArrays, Look, Outputs, f4_2, f8_2
+scene._engine_kernels.sweep: i8, i8, Visit, Cost, FrameArrays, CompareParams, Outputs, f4_2, f8_2
 tracking._kernels.subset_coefficients: f4_2, f4_1, f4_1, f4_1, cost, f4, f4, i8, f8, f8_1, f4_2, f4_1, f8_2, f8_1
 tracking._step_kernels.full_step: f8_1, f8_2, f8_1, f8, f8, f8, f8, f8, f8_2, f8_1
 scene._illumination_kernels.fit: f4_2, f4_2, f4_2, i8_1, i8, f8_2, i8_1, f8, f8_1, f4_2, f8_3, f8_2
@@ -64,13 +64,13 @@ tracking._kernels.weigh: f4_2, f4_2, cost, f4, f4, f4_2, f4_2
 tracking._kernels.gram_of: f4_2, i8, i8
 tracking._kernels.gather: f4_2, i8_1, i8, f4_2, f4_2
 tracking._kernels.transform_rows: f4_2, f4_2, f4_2
-scene._pixel_kernels.look_at: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
+scene._pixel_kernels.read_subset: u8_1, u8_1, P_1, f4, f4_1, u2_1, f4_1, f4_1, f4_1
 tracking._step_kernels.compose: f8_2, f8_2, f8_1
 scene._pixel_kernels.follow_median: f4_1, f4, f4, f4, f4, f4_1
 tracking._kernels.settle: f4_2, i8, i8, i8, f4_2, i8
-scene._illumination_kernels.alike: f4_1, f4_1, i8_1, i8, f4, f8
+scene._illumination_kernels.similar_share: f4_1, f4_1, i8_1, i8, f4, f8
 scene._illumination_kernels.gather: f4_1, i8_1, f4, f4_2
-scene._illumination_kernels.rises: f4_2, f8
+scene._illumination_kernels.is_monotonic: f4_2, f8
 scene._illumination_kernels.residuals: f4_2, f4_2, f4_2, i8_1, i8, f4_2, f4_1
 scene._illumination_kernels.relight: f4_1, f4, f4_3, f4_2, i8, i8, f4_1
 scene._pixel_kernels.to_unit: P_1, f4, f4_1
@@ -87,18 +87,18 @@ FIRST_FRAME, START, TRACKING = range(3)
 
 
 class Frames(NamedTuple):
-    """What decides about the types of a stream.
+    """Properties of a stream that determine the types of its kernels.
 
     Attributes
     ----------
     dtype : str
-        "uint8" or "float32", the types of pixels that the engine works on.
+        "uint8" or "float32", the type of the pixels.
     channels : int
-        Of the frames.
+        Channels of the frames.
     surrogate : int
         One of `bgsub.numerics.surrogates.CODES`.
     is_reduced : bool
-        Whether masks are made of reduced frames.
+        Whether the frames are reduced.
     """
 
     dtype: str
@@ -108,7 +108,7 @@ class Frames(NamedTuple):
 
 
 def stages(frames: Frames) -> list[list[str]]:
-    """Return the rows of the kernels that a stream needs in its first frame, in the start, and from then on."""
+    """Return the rows of the kernels for the first frame, the start phase and tracking."""
     first = _REDUCED.lstrip() + _FIRST_FRAME.lstrip() if frames.is_reduced else _FIRST_FRAME
     return [stage.strip().splitlines() for stage in (first, _START, _TRACKING)]
 
@@ -121,7 +121,7 @@ def compile_kernel(row: str, frames: Frames) -> None:
 
 
 def _typed(wanted: str, frames: Frames) -> tuple[types.Type, ...]:
-    """Return the types that are written in a row."""
+    """Return the types of a row."""
     known = {record.__name__: record for record in RECORDS}
     constants = {"lanes": frames.channels, "cost": frames.surrogate}
 

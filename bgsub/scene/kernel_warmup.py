@@ -1,10 +1,9 @@
-"""The kernels of a stream, before it needs them: compiled once per installation, by several processes; later, loaded.
+"""Compile the kernels of a stream before their first use, in parallel processes.
 
-Loading a kernel takes milliseconds, compiling all of them some ten seconds of two cores. The processes take the kernels
-in the order in which a stream needs them (`bgsub.scene.kernel_table`) and leave them in Numba's cache on the disk, from
-where this process loads what it calls; a stream waits only for the kernels of the stage that it is in. A stamp in the
-cache lists its files when all are there. Where the cache cannot be written or no processes can be had, every kernel is
-compiled when it is first called, as Numba does.
+Loading a kernel takes milliseconds, compiling all of them about ten seconds on two cores. The processes compile the
+kernels in the order of `bgsub.scene.kernel_table` into Numba's cache on disk; this process loads them from there and
+waits only for the kernels of its current stage. A stamp file in the cache lists the files once all are present. If the
+cache is not writable or no process can be started, Numba compiles each kernel on its first call.
 """
 
 from __future__ import annotations
@@ -38,20 +37,20 @@ from bgsub.scene.kernel_table import TRACKING, Frames, compile_kernel, stages
 from bgsub.tracking import _kernels
 
 _PIXELS, _CHANNELS = ("uint8", "float32"), (3, 1)
-_MOST = 8  # processes, of some 300 MB each
-_LEAST = 1000  # bytes of a file in the cache; an index has some more, kernels ten times as many
+_MOST = 8  # processes of about 300 MB each
+_LEAST = 1000  # bytes; every complete file of the cache is larger
 _exiting = threading.Event()
 _children: set[subprocess.Popen[str]] = set()
 logger = logging.getLogger("bgsub.kernels")
 
 
 class Warmup:
-    """The kernels for one kind of frames, on their way into this process.
+    """Compilation and loading of the kernels for one kind of frames.
 
     Parameters
     ----------
     frames : Frames
-        What decides about their types.
+        Properties that determine the types.
     """
 
     def __init__(self, frames: Frames) -> None:
@@ -65,12 +64,12 @@ class Warmup:
             self._release()
         else:
             if stamp.exists():
-                logger.warning("kernels in '%s' are gone or damaged", stamp.parent)
+                logger.warning("kernels in '%s' are missing or damaged", stamp.parent)
             self._begin(lambda: self._make(stamp))
 
     def wait(self, stage: int) -> bool:
-        """Wait for the kernels of a stage and of those before; return whether there is nothing more to wait for."""
-        if self._process != os.getpid():  # a fork, in which the thread is not
+        """Wait for the kernels of a stage and of those before; return whether all stages are ready."""
+        if self._process != os.getpid():  # a fork does not have the thread
             return True
         if not self._ready[stage].is_set():
             with compilation.waiting():
@@ -78,13 +77,13 @@ class Warmup:
         return self._ready[-1].is_set()
 
     def load(self) -> None:
-        """Begin to load, beside the stream, the kernels that it has not called yet."""
+        """Begin to load the remaining kernels in a thread."""
         if not self._is_loaded:
             self._is_loaded = True
             self._begin(self._load)
 
     def join(self) -> None:
-        """Wait for what has begun: until all is there or, at the end of the process, for the kernel at hand."""
+        """Wait for the threads; at the end of the process, for the current kernel only."""
         for thread in self._threads:
             thread.join()
 
@@ -97,10 +96,10 @@ class Warmup:
             ready.set()
 
     def _make(self, stamp: Path) -> None:
-        """Compile what is not there."""
+        """Compile the missing kernels."""
         try:
             self._compile(stamp)
-        except Exception:  # whoever needs a kernel compiles it
+        except Exception:  # the first call compiles it
             logger.debug("compiling kernels failed", exc_info=True)
         finally:
             self._release()
@@ -112,7 +111,7 @@ class Warmup:
             try:
                 with _lock:
                     compile_kernel(row, self._frames)
-            except Exception:  # whoever needs it will see why
+            except Exception:  # the first call reports it
                 logger.debug("loading %s failed", row, exc_info=True)
 
     def _compile(self, stamp: Path) -> None:
@@ -124,12 +123,12 @@ class Warmup:
                     path.write_text("\n".join(sorted(_kept())))
 
     def _share_out(self, tell: Callable[[], None]) -> bool:
-        """Let processes compile all kernels; return whether they have."""
+        """Let processes compile all kernels; return whether all were compiled."""
         waiting = iter([(stage, row) for stage, rows in enumerate(self._stages) for row in rows])
         left, lock = [len(rows) for rows in self._stages], threading.Lock()
 
         def work() -> None:
-            with suppress(OSError), _Compiler(self._frames) as compiler:  # where no process can be had
+            with suppress(OSError), _Compiler(self._frames) as compiler:  # no process available
                 for stage, row in waiting:
                     if not compiler.compile(row):
                         return
@@ -150,44 +149,44 @@ class Warmup:
 
 
 class _Compiler:
-    """A process that compiles the kernels it is told."""
+    """A process that compiles kernels on request."""
 
     def __init__(self, frames: Frames) -> None:
         package = Path(bgsub.__path__[0]).parent
         path = os.pathsep.join([str(package), *filter(None, [os.environ.get("PYTHONPATH")])])
         command = [sys.executable, "-P", "-m", __name__, *map(str, frames[:3])]
         environment, pipe = {**os.environ, "PYTHONPATH": path}, subprocess.PIPE
-        with _lock:  # a fork would keep the pipe open whose end says that the process has begun
+        with _lock:  # a fork would keep the pipe of the start open
             self._child = subprocess.Popen(
                 command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, env=environment
             )
         _children.add(self._child)
-        if _exiting.is_set():  # `_end` may have come before
+        if _exiting.is_set():  # `_end` may have run before
             self._child.kill()
 
     def __enter__(self) -> _Compiler:
         return self
 
     def compile(self, row: str) -> bool:
-        """Have a kernel compiled; return whether it was."""
+        """Compile a kernel in the process; return whether it succeeded."""
         assert self._child.stdin is not None
         assert self._child.stdout is not None
         try:
             self._child.stdin.write(row + "\n")
             self._child.stdin.flush()
-        except OSError:  # it has ended
+        except OSError:  # the process has ended
             return False
         return self._child.stdout.readline() == row + "\n"
 
     def __exit__(self, *_: object) -> None:
         with suppress(OSError), self._child:
-            self._child.kill()  # its input would not end before that of a fork of this process
+            self._child.kill()  # a fork of this process may keep its input open
         _children.discard(self._child)
 
 
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Wait until no other process compiles, or this one ends."""
+    """Hold the lock of the cache, unless this process ends first."""
     lock = FileLock(path)
     while not _exiting.is_set():
         try:
@@ -206,7 +205,7 @@ def _sums(counts: list[int]) -> list[int]:
 
 
 def _stamp(frames: Frames) -> Path | None:
-    """Return the file that says that all kernels are in the cache; None where there is none or nobody to fill it."""
+    """Return the stamp file of a kind of frames; None without a cache or a Python to start."""
     kernel: Any = _pixel_kernels.paint
     folder = kernel.stats.cache_path
     if folder is None or not Path(sys.executable or "").stem.startswith("python"):
@@ -217,7 +216,7 @@ def _stamp(frames: Frames) -> Path | None:
 
 
 def _is_true(stamp: Path) -> bool:
-    """Return whether all files that a stamp lists are there."""
+    """Return whether all files that a stamp lists are present."""
     try:
         listed = set(stamp.read_text().split("\n"))
         return listed <= _kept()
@@ -226,11 +225,8 @@ def _is_true(stamp: Path) -> bool:
 
 
 def _kept() -> set[str]:
-    """Return the files in the cache, but for those that are too short to hold anything.
-
-    No more is asked of them: processes that keep kernels at the same time write some files twice, or shorter.
-    """
-    kernels: tuple[Any, ...] = _pixel_kernels.paint, _kernels.gather  # one of each room
+    """Return the files in the cache except truncated ones; concurrent processes may write files twice or shorter."""
+    kernels: tuple[Any, ...] = _pixel_kernels.paint, _kernels.gather  # one of each package
     return {
         f"{room}/{entry.name}"
         for room, kernel in enumerate(kernels)
@@ -241,7 +237,7 @@ def _kept() -> set[str]:
 
 @cache
 def _installation() -> str:
-    """Return a hash of what Numba's cache depends on: versions, processor, sources."""
+    """Return a hash of the inputs of the cache: versions, processor, sources."""
     sources = sorted(Path(bgsub.__path__[0]).glob("**/_*kernels.py"))
     stats = [(path.name, stat.st_mtime_ns, stat.st_size) for path in sources for stat in [path.stat()]]
     processor = [config.CPU_NAME or binding.get_host_cpu_name(), config.CPU_FEATURES]
@@ -250,13 +246,13 @@ def _installation() -> str:
 
 
 _warmups: dict[tuple[int, Frames], Warmup] = {}
-_lock = threading.Lock()  # of what a fork must not find half done
+_lock = threading.Lock()  # held during a fork
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release)
 
 
 def prepare(frames: Frames) -> Warmup | None:
-    """Begin to compile the kernels for a kind of frames, once per process; None where kernels are plain Python."""
+    """Begin to compile the kernels for a kind of frames, once per process; None if the JIT is disabled."""
     if config.DISABLE_JIT:
         return None
     with _lock:
@@ -264,12 +260,12 @@ def prepare(frames: Frames) -> Warmup | None:
 
 
 def warm_up_all() -> Path:
-    """Compile the kernels for all kinds of frames; return a folder that they are in.
+    """Compile the kernels for all kinds of frames; return a folder that contains them.
 
     Raises
     ------
     SinkError
-        When they cannot be kept, or were not compiled.
+        If they cannot be stored, or were not compiled.
     """
     if config.DISABLE_JIT:
         raise SinkError("kernels are not compiled where NUMBA_DISABLE_JIT is set")
@@ -289,7 +285,7 @@ def warm_up_all() -> Path:
 
 @atexit.register
 def _end() -> None:
-    """End the processes and the threads: Python ends daemon threads in the middle of native code, which can abort."""
+    """End processes and threads: a daemon thread killed within native code can abort the interpreter."""
     _exiting.set()
     for child in tuple(_children):
         child.kill()
@@ -299,8 +295,8 @@ def _end() -> None:
 
 
 def _main(dtype: str, channels: str, surrogate: str) -> None:
-    """Compile the kernels whose rows stand on standard input, each answered by itself."""
-    gc.disable()  # a sixth of the time, for twice the memory of a process that soon ends
+    """Compile the kernels whose rows arrive on standard input; echo each row."""
+    gc.disable()  # saves a sixth of the time
     for line in sys.stdin:
         compile_kernel(line.strip(), Frames(dtype, int(channels), int(surrogate)))
         print(line, end="", flush=True)

@@ -1,17 +1,18 @@
-"""Small movements of the camera: estimated against the background, robustly, on a few hundred points.
+"""Small movements of the camera, estimated robustly against the background on a few hundred points.
 
-A frame is compared with the reference picture at points of strong gradient. One Gauss-Newton step from the identity
-tells whether the camera moved at all; only if it did is the movement searched on a coarse scale and refined.
+A frame is compared with the reference at points of strong gradient. One Gauss-Newton step from the identity decides
+whether the camera moved; only then the movement is searched on coarse scales and refined.
 
 References
 ----------
 S. Baker, I. Matthews, Lucas-Kanade 20 years on: a unifying framework, IJCV 56(3), 2004: the inverse compositional
-step, gradients of the reference alone; the gain and offset of the light are two more unknowns of it.
+step, gradients of the reference alone; gain and offset of the light are two more unknowns.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,43 +22,42 @@ from bgsub.scene import _registration_kernels
 
 _CELLS = 16  # the points are spread over a grid of this many cells along the longer side
 _PER_CELL = 8
-_LINES = 20  # at most so many lines of a cell, evenly spaced, are looked through for points ...
-_TURNS = 8  # ... and so many looks at the reference go through all cells
-_FLAT = 1e-6  # squared gradient, no point below
-_FADED = 0.5  # of the squared gradients; when less is left of them, all points are chosen anew
+_LINES = 20  # most lines of a cell that are searched for points
+_TURNS = 8  # references after which all cells have been searched again
+_FLAT = 1e-6  # smallest squared gradient of a point
+_FADED = 0.5  # remaining share of the squared gradients below which all points are chosen again
 _COARSE = (80, 30)
-_LINES_PER_SQUARE = 4  # that count in a pixel of a coarse scale, at least
+_LINES_PER_SQUARE = 4  # smallest number of lines per pixel of a coarse scale
 _ITERATIONS = (20, 12)  # coarse, fine
-_STILL = 0.15  # pixels: movements below it are left alone
-_UPRIGHT = 0.1  # pixels that a corner turns: below it the camera is taken not to turn at all
-_FARTHEST = 0.1  # of the frame's shorter side; beyond it the picture is another one
-_NEAR = 1.0  # pixels: up to here one step from rest lands where the fine scale converges
+_STILL = 0.15  # pixels: smaller movements are ignored
+_UPRIGHT = 0.1  # pixels at a corner: smaller rotations are ignored
+_FARTHEST = 0.1  # of the shorter side: larger movements are another scene
+_NEAR = 1.0  # pixels: the fine scale converges after shorter first steps
 _CONVERGED = 0.02  # pixels
-_SOFTEST = 0.25  # of full scale, where outliers begin on the coarse scale; the fine one uses a third of it
-_FITS = 0.08  # cost of a picture in place, hardly any point an outlier; far away one step is short as well
-_LIKEWISE = 1.2  # times the cost at which a search found no movement: up to there none is made again for a while ...
-_FORGETS = 0.99  # ... as this limit falls, per frame: objects hide many points for many frames
-_PROBE = 3  # every third point tells whether the camera moved
-_GAIN = 0.9  # a movement must lower the cost to this share of the cost at rest
-_FAINTEST = 0.25  # gain; a picture with less contrast than that shows no place
-_FEWEST = 24  # points that determine three numbers
+_SOFTEST = 0.25  # of full scale: begin of outliers on coarse scales, a third on the fine one
+_FITS = 0.08  # largest cost of an aligned picture; far away, one step is short as well
+_LIKEWISE = 1.2  # factor of the cost of a failed search below which no search is repeated
+_FORGETS = 0.99  # decay of that limit per frame, as objects hide points for many frames
+_PROBE = 3  # every third point decides whether the camera moved
+_GAIN = 0.9  # largest cost of a movement relative to rest
+_FAINTEST = 0.25  # smallest gain
+_FEWEST = 24  # smallest number of points
 
 
-class Movement:
-    """A rotation about the centre of the picture and a translation, from reference to frame.
+class Movement(NamedTuple):
+    """A rotation about the centre of the image and a translation, from reference to frame.
 
     Attributes
     ----------
     dx, dy : float
-        Translation in pixels; a point (x, y) of the reference is seen at (x + dx, y + dy).
+        Translation in pixels; the frame shows a point (x, y) of the reference at (x + dx, y + dy).
     angle : float
         Rotation in radians.
     """
 
-    __slots__ = ("angle", "dx", "dy")
-
-    def __init__(self, dx: float = 0.0, dy: float = 0.0, angle: float = 0.0) -> None:
-        self.dx, self.dy, self.angle = dx, dy, angle
+    dx: float = 0.0
+    dy: float = 0.0
+    angle: float = 0.0
 
     def matrix(self, shape: tuple[int, ...]) -> np.ndarray:
         """Return the affine map, (2, 3), from coordinates (x, y) of the reference to those of the frame."""
@@ -71,13 +71,7 @@ class Movement:
 
 
 class _Scale:
-    """Points of a reference at one resolution.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w, c) of the pictures.
-    """
+    """Points of a reference at one resolution, of pictures (h, w, c)."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         h, w, channels = shape
@@ -92,14 +86,14 @@ class _Scale:
         self.count = 0
 
     def state(self) -> State:
-        """Return the points and what the reference shows there, copied; nothing before the first `take`."""
+        """Return the points and their values in the reference, copied; nothing before the first `take`."""
         if not self.count:
             return {}
         best, strength, rows = self._best.copy(), self._strength.copy(), self._all[1].copy()
         return {"best": best, "strength": strength, "rows": rows, "next": np.array([float(self._next)])}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        """Restore a state; ParameterError if the arrays do not fit."""
         if not state:
             return
         best = array_of(state, "best", self._best.shape, "int64")
@@ -107,14 +101,14 @@ class _Scale:
         h, w, _ = self._shape
         rows, columns = np.divmod(best[strength > _FLAT], w)
         if not ((rows > 0) & (rows < h - 1) & (columns > 0) & (columns < w - 1)).all():
-            raise ParameterError("the saved points of the registration lie outside of the frame or on its border")
+            raise ParameterError("saved registration points are outside of the frame or on its border")
         self._best, self._strength = best, strength
         self._next = int(numbers_of(state, "next", 1)[0]) % max(len(best), 1)
         places = self._places()
         self._set_points(places, array_of(state, "rows", (5, len(places)), "float32"))
 
     def take(self, image: np.ndarray, scale: float) -> None:
-        """Look at the reference: through all cells at first, through some of them in turn later."""
+        """Read the reference: all cells at first, some cells in turn later."""
         cells = len(self._best)
         if self.count == 0:
             self._choose(image, scale, 0, cells)
@@ -127,7 +121,7 @@ class _Scale:
             self._look(image, scale)
 
     def _choose(self, image: np.ndarray, scale: float, first: int, last: int) -> None:
-        """Choose the points in the rows of cells from `first` to `last` anew."""
+        """Choose the points in the rows of cells from `first` to `last`."""
         stride = max(self._side // _LINES, 1)
         _registration_kernels.strongest(
             image, scale, self._side, stride, first, last, self._best, self._strength, *self._work
@@ -145,7 +139,7 @@ class _Scale:
         return float((rows[:2] ** 2).sum())
 
     def _places(self) -> np.ndarray:
-        """Return the points that were chosen, (n,) int64, as indices into the picture."""
+        """Return the chosen points, (n,) int64, as indices of pixels."""
         return self._best[self._strength > _FLAT]
 
     def _coordinates(self, places: np.ndarray) -> np.ndarray:
@@ -154,7 +148,7 @@ class _Scale:
         return np.stack([places % w - (w - 1) / 2, places // w - (h - 1) / 2]).astype(np.float32)
 
     def _set_points(self, places: np.ndarray, rows: np.ndarray) -> None:
-        """Take points and, for each, what the reference shows there: gradients, their turn, minus the value, -1."""
+        """Set the points and the rows of the reference: gradients, their turn, minus the value, -1."""
         self.count = len(places)
         self._all = self._coordinates(places), rows
         self._here = places, rows
@@ -164,14 +158,14 @@ class _Scale:
     def probe(
         self, image: np.ndarray, scale: float, soft: float, movement: np.ndarray, few: bool
     ) -> tuple[float, float]:
-        """Take one step from rest, on `few` of the points or on all; return the cost before it and its length."""
+        """Take one step from rest, on `few` or all points; return the cost before it and its length."""
         places, rows = self._few if few else self._here
         r, work = self._residuals[0][: len(places)], self._residuals[1]
         _registration_kernels.residuals_at_rest(image, scale, places, rows, movement, r)
         return _registration_kernels.step(rows, r, soft, self._unit, movement, work, *self._solver)
 
     def align(self, image: np.ndarray, scale: float, soft: float, iterations: int, movement: np.ndarray) -> float:
-        """Refine `movement`, (5,), in pixels of this scale, by at least one step; return the cost before the last."""
+        """Refine `movement`, (5,), in pixels of this scale by at least one step; return the cost before the last."""
         (points, rows), (r, work) = self._all, self._residuals
         cost = 1.0
         for _ in range(iterations):
@@ -183,19 +177,11 @@ class _Scale:
 
 
 class _Pyramid:
-    """Shrunken pictures, each from the one before: means over squares of pixels, grey.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w, c) of the pictures.
-    dtype : dtype
-        Of the pictures, uint8 or float32.
-    """
+    """Reduced grey pictures, each the mean over squares of the one before, of (h, w, c) uint8 or float32."""
 
     def __init__(self, shape: tuple[int, int, int], dtype: np.dtype) -> None:
         h, w, channels = shape
-        self.factors: list[int] = []  # from level to level
+        self.factors: list[int] = []  # factor to the next level
         self._work: list[tuple[np.ndarray, np.ndarray]] = []
         for side in _COARSE:
             factor = max(1, round(min(h, w) / side))
@@ -211,7 +197,7 @@ class _Pyramid:
         return [(*out.shape, 1) for _, out in self._work]
 
     def shrink(self, image: np.ndarray) -> list[np.ndarray]:
-        """Return the levels of a picture, (h_i, w_i, 1) of its type, the coarsest last; valid until the next."""
+        """Return the pictures, (h_i, w_i, 1) of its type, the coarsest last; valid until the next call."""
         levels, rounding = [], np.float32(0.5 if image.dtype.kind == "u" else 0)
         for factor, (line, out) in zip(self.factors, self._work, strict=True):
             _registration_kernels.shrink(image, factor, max(factor // _LINES_PER_SQUARE, 1), rounding, line, out)
@@ -223,8 +209,8 @@ class _Pyramid:
 class Registration:
     """Estimate the movement of the camera from a reference picture to a frame.
 
-    Translation and rotation about the centre, with gain and offset of the light, by robust Gauss-Newton steps on
-    points of strong gradient that are spread over the picture. O(points) for a still camera.
+    Translation and rotation about the centre, with gain and offset of the light, by robust Gauss-Newton steps on points
+    of strong gradient that are spread over the picture. O(points) for a still camera.
     """
 
     def __init__(self) -> None:
@@ -232,10 +218,10 @@ class Registration:
         self._usual = _FITS
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0) -> None:
-        """Take the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], for the reference.
+        """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference.
 
-        The first one is looked through for points; later ones of the same shape are read at the points known, and
-        only some of the points are chosen anew.
+        Points are searched in the first one; later ones of the same shape are read there, and few points are chosen
+        again.
         """
         image = channelled(image)
         if image.shape != self._shape:
@@ -258,7 +244,7 @@ class Registration:
         return {"usual": np.array([self._usual]), "fine": self._fine.state(), **coarse}
 
     def set_state(self, state: State, shape: tuple[int, int, int], dtype: np.dtype) -> None:
-        """Go on where another one stood, on pictures of a shape and type; ParameterError when the arrays do not fit."""
+        """Restore a state on pictures of a shape and type; ParameterError if the arrays do not fit."""
         if not state:
             return
         self._begin(shape, dtype)
@@ -268,14 +254,14 @@ class Registration:
             scale.set_state(part_of(state, f"coarse{i}"))
 
     def estimate(self, image: np.ndarray, scale: float = 1.0) -> Movement | None:
-        """Return the movement that shows the reference in a frame, or None where it shows best as it is.
+        """Return the movement from the reference to a frame, or None if the frame fits best unmoved.
 
         Parameters
         ----------
         image : ndarray, (h, w) or (h, w, c)
-            Frame, of any type that kernels take.
+            Frame, of any type that kernels accept.
         scale : float, default 1
-            ``scale * image`` lies in [0, 1].
+            ``scale * image`` is in [0, 1].
         """
         image = channelled(image)
         if self._shape is None or self._fine.count < _FEWEST:
@@ -289,7 +275,7 @@ class Registration:
         near = cost_at_rest < _FITS and step < _NEAR
         if near:
             cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], found)
-        if not near or cost > _FITS:  # one step from rest says little where the picture is faint
+        if not near or cost > _FITS:  # one step from rest is unreliable at low contrast
             other = self._coarsely(image, scale)
             other_cost = self._fine.align(image, scale, _SOFTEST / 3, _ITERATIONS[1], other)
             if other_cost < cost:
@@ -297,7 +283,7 @@ class Registration:
         dx, dy, angle = found[:3].tolist()
         turn = abs(angle) * math.hypot(*self._shape[:2]) / 2
         movement = Movement(dx, dy, angle if turn >= _UPRIGHT else 0.0)
-        at_rest = np.concatenate([np.zeros(3), found[3:]])  # compared in the same light
+        at_rest = np.concatenate([np.zeros(3), found[3:]])  # in the same light
         still, _ = self._fine.probe(image, scale, _SOFTEST / 3, at_rest, few=False)
         far = movement.reach(self._shape)
         if found[3] < _FAINTEST or cost > _GAIN * still or not _STILL <= far <= _FARTHEST * min(self._shape[:2]):
@@ -307,7 +293,7 @@ class Registration:
         return movement
 
     def _coarsely(self, image: np.ndarray, scale: float) -> np.ndarray:
-        """Return the movement, (5,), that the coarse scales show, from the coarsest on."""
+        """Return the movement, (5,), found on the coarse scales, from the coarsest on."""
         found = _identity()
         factors = np.cumprod(self._pyramid.factors).tolist()
         levels = self._pyramid.shrink(image)

@@ -1,11 +1,10 @@
-"""A second opinion on candidates: whether the background next door, or what this place showed before, looks like it.
+"""Candidates that match the background nearby, or earlier deviations at the same place, are no foreground.
 
 References
 ----------
 O. Barnich, M. Van Droogenbroeck, ViBe: A universal background subtraction algorithm for video sequences, IEEE
-Transactions on Image Processing 20(6), 2011: a memory of samples, renewed at random, that spread to their neighbours.
-Here it holds deviations from the tracked background, so that light does not age it, only where the background is
-restless, and only candidates are looked up.
+Transactions on Image Processing 20(6), 2011: random samples that spread to neighbours. Here the samples are deviations
+from the tracked background, only at restless pixels, and only candidates are compared with them.
 """
 
 from __future__ import annotations
@@ -16,35 +15,35 @@ from bgsub.numerics.arrays import lazy_zeros
 from bgsub.numerics.state import State, array_of, numbers_of
 from bgsub.numerics.threads import copied, in_bands
 from bgsub.scene import _sample_memory_kernels
-from bgsub.scene._sample_memory_kernels import Memory
+from bgsub.scene._sample_memory_kernels import MatchLimits
 from bgsub.scene.frame_format import lanes_of
 
 _SAMPLES = 16
-_EVERY = 8  # frames learned from, between two samples of a pixel
-_PRIOR = 0.3  # share that a pixel begins with: a few candidates must have looked familiar before one is cleared
+_EVERY = 8  # learned frames between two samples of a pixel
+_PRIOR = 0.3  # initial share: some candidates must match before one is cleared
 _RATE = 0.05  # per candidate
-_FULL = 255  # what stands for a share of one
-_BELIEF = 0.5  # share of a pixel's candidates that look familiar, from which they are background
+_FULL = 255  # value of a share of one
+_BELIEF = 0.5  # share of matching candidates above which they are background
 
 
 class SampleMemory:
-    """Take back the candidates that look like background, where most candidates do.
+    """Clear the candidates that match the background, at pixels where most candidates match.
 
     Parameters
     ----------
     shape : tuple of int
         (h, w) of the frames.
     channels : int
-        Of the frames.
+        Channels of the frames.
     bands : int
-        Bands of rows that are looked at at the same time.
+        Bands of rows processed in parallel.
 
     Attributes
     ----------
     share : ndarray, (h, w), uint8
-        Share of every pixel's candidates that looked familiar, 255 for all.
+        Share of matching candidates per pixel, 255 for all.
     samples : ndarray, (h * w, channels, 16), int8
-        Deviations from the background, 127 is full scale; zero where it was never restless, nor beside it.
+        Deviations from the background, 127 is full scale; zero where the background was never restless.
     """
 
     def __init__(self, shape: tuple[int, int], channels: int, bands: int) -> None:
@@ -54,54 +53,60 @@ class SampleMemory:
         self._frame = 0
 
     def clear(
-        self, candidates: np.ndarray, x: np.ndarray, background: np.ndarray, memory: Memory, radius: int, frozen: bool
+        self,
+        candidates: np.ndarray,
+        x: np.ndarray,
+        background: np.ndarray,
+        limits: MatchLimits,
+        radius: int,
+        frozen: bool,
     ) -> None:
-        """Clear familiar `candidates`, (h, w) uint8, in place.
+        """Clear matching `candidates`, (h, w) uint8, in place.
 
         Parameters
         ----------
         x, background : ndarray, (h, w, c), uint8 or float32
             Frame and background.
-        memory : Memory
+        limits : MatchLimits
             Noise scale, limits and unit.
         radius : int
-            Reach in pixels to the background next door.
+            Radius in pixels of the compared background.
         frozen : bool
-            Whether nothing is to be learned.
+            Learn nothing.
         """
         rates = np.float32(0 if frozen else _RATE), np.float32(_BELIEF), np.float32(_FULL)
         lanes = lanes_of(x)
 
         def clear(begin: int, end: int, band: int) -> None:
             arrays = self.samples, self.share, candidates
-            _sample_memory_kernels.clear_matching(begin, end, lanes, x, background, memory, *rates, radius, *arrays)
+            _sample_memory_kernels.clear_matching(begin, end, lanes, x, background, limits, *rates, radius, *arrays)
 
         in_bands(clear, self._shape[0], self._bands)
 
-    def learn(self, x: np.ndarray, background: np.ndarray, memory: Memory, solid: np.ndarray, age: np.ndarray) -> None:
-        """Remember what restless pixels show.
+    def learn(
+        self, x: np.ndarray, background: np.ndarray, limits: MatchLimits, solid: np.ndarray, age: np.ndarray
+    ) -> None:
+        """Store samples of restless pixels; `x`, `background` and `limits` as in `clear`.
 
         Parameters
         ----------
-        x, background, memory
-            As for `clear`.
         solid : ndarray, (h, w), uint8
-            Where it is not 0, rarely: objects are solid, but so are branches.
+            Not 0 where samples are stored rarely: objects are solid, but branches are as well.
         age : ndarray, (h, w), uint16
-            For how long foreground has shown one colour; where it is solid and stands, nothing is remembered.
+            Age of the foreground; solid pixels that stand still are not stored.
         """
         self._frame += 1
         first = self._frame % _EVERY
-        _sample_memory_kernels.remember(first, _EVERY, self._frame, x, background, memory, solid, age, self.samples)
+        _sample_memory_kernels.remember(first, _EVERY, self._frame, x, background, limits, solid, age, self.samples)
 
     def state(self) -> State:
-        """Return shares, samples of the pixels that have some, which these are, and the number of frames, copied."""
+        """Return shares, samples of the pixels that have some, their places and the number of frames, copied."""
         used = self._used()
         numbers = np.array([float(self._frame)])
         return {"share": copied(self.share), "samples": self.samples[used], "used": np.packbits(used), "frame": numbers}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        """Restore a state; ParameterError if the arrays do not fit."""
         pixels, *sample = self.samples.shape
         self.share = array_of(state, "share", self._shape, "uint8")
         used = np.unpackbits(array_of(state, "used", (-(-pixels // 8),), "uint8"), count=pixels).view(bool)
@@ -116,7 +121,7 @@ class SampleMemory:
         used = np.zeros(len(words), bool)
 
         def look(begin: int, end: int, _band: int) -> None:
-            some = np.flatnonzero(words[begin:end].reshape(-1) != 0)  # many times as fast as `any` of few
+            some = np.flatnonzero(words[begin:end].reshape(-1) != 0)  # much faster than `any` over short rows
             used[begin + some // words.shape[1]] = True
 
         in_bands(look, len(words), self._bands)

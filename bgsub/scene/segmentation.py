@@ -1,4 +1,4 @@
-"""From residuals to masks: a noise scale of every pixel's own, a majority vote, a least area."""
+"""From residuals to masks: noise scale, sample memory, majority filter, shadows and minimum area."""
 
 from __future__ import annotations
 
@@ -7,46 +7,135 @@ import math
 import numpy as np
 
 from bgsub._opencv import cv2
-from bgsub.numerics.state import State, part_of
-from bgsub.numerics.threads import bands_for
+from bgsub.numerics.state import State, array_of, numbers_of, part_of
+from bgsub.numerics.threads import bands_for, copied, in_bands
 from bgsub.parameters import SegmenterParameters
 from bgsub.scene import _pixel_kernels
-from bgsub.scene._sample_memory_kernels import Memory
-from bgsub.scene.mask_filters import majority_filter
-from bgsub.scene.noise_scale import NoiseScale
+from bgsub.scene._sample_memory_kernels import MatchLimits
+from bgsub.scene.mask_filters import majority_filter, remove_small_regions
 from bgsub.scene.sample_memory import SampleMemory
 from bgsub.scene.shadows import ShadowDetector
-from bgsub.separation import BACKGROUND, FOREGROUND, SHADOW
+from bgsub.separation import BACKGROUND, SHADOW
 
 _LIGHT_WORK, _HEAVY_WORK = 400_000, 150_000  # pixels per band, see `bands_for`
-_OLD = 65535  # age of what is not to be remembered
+_OLD = 65535  # age of pixels that are not stored
+_RATE = 0.02  # learning rate per frame
+_PERIOD = 2  # frames per learned frame once the rate is constant
+_CLIP = 0.2  # share of full scale: limits the effect of one object
+_FLOOR = 1e-6
+_ROUNDING = 1e-5  # residual of a frame that equals its background
+_FIRST = 0.1  # upper limit of the initial scale
+_SOLID = np.ones((4, 4), np.uint8)  # square that noise rarely fills
+_AROUND = np.ones((8, 8), np.uint8)  # the same, grown by two pixels: edges of objects are not noise
+
+
+class NoiseScale:
+    """Running mean of the clipped residual of every pixel, except at solid regions.
+
+    Noise, leaves and water scatter; objects are solid. Squares of residuals above the threshold, grown by two pixels,
+    are not learned (an opening, J. Serra, Image Analysis and Mathematical Morphology, 1982). The mask has no influence,
+    so that errors do not sustain themselves: missed foreground would raise the scale, and moving background that is
+    labelled foreground would never be learned.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (h, w) of the frames.
+    joint : float
+        Unit of the joint residuals, see `FrameFormat`.
+    bands : int
+        Bands of pixels processed in parallel.
+
+    Attributes
+    ----------
+    sigma : ndarray, (h, w), float32
+        The scale relative to full scale.
+    is_empty : bool
+        Whether no residual was seen yet.
+    """
+
+    def __init__(self, shape: tuple[int, int], joint: float, bands: int) -> None:
+        self._joint, self._bands = joint, bands
+        self.sigma = np.zeros(shape, np.float32)
+        self.is_empty = True
+        self._learned = 1
+        self._solid = np.zeros(shape, np.uint8), np.zeros(shape, np.uint8)
+
+    def begin(self, residual: np.ndarray) -> None:
+        """Start from the median of the first residual, (h, w) float32, so that a noisy camera is not all foreground."""
+        if self.is_empty and residual.max() > _ROUNDING:
+            self.is_empty = False
+            self.sigma[:] = np.clip(np.median(residual), _FLOOR, _FIRST * self._joint)
+
+    @property
+    def skips_frame(self) -> bool:
+        """Whether this frame, one of two, is not learned.
+
+        The Thue-Morse sequence (A. Thue, 1912; M. Morse, 1921) chooses them, so that periodic changes are not always
+        seen in the same phase.
+        """
+        return self._learned > 1 / _RATE and self._learned.bit_count() % _PERIOD == 0
+
+    def skip_frame(self) -> None:
+        """Count a frame without learning it."""
+        self._learned += 1
+
+    def solid(self, residual: np.ndarray, threshold: np.float32) -> np.ndarray:
+        """Return where residuals above the threshold are solid, (h, w) uint8 of 0 and 1, a buffer."""
+        solid, over = self._solid
+        np.greater(residual, threshold, out=over.view(bool))
+        cv2.erode(over, _SOLID, solid)
+        return cv2.dilate(solid, _AROUND, solid, (3, 3))
+
+    def learn(self, residual: np.ndarray, kept: np.ndarray) -> None:
+        """Learn from a residual, (h, w) float32, except where `kept`, (h, w) uint8, is not 0."""
+        self._learned += 1
+        mean = 1 / (self._learned + 1)  # plain mean in the beginning
+        rate = np.float32(mean if mean > _RATE else _PERIOD * _RATE)
+        limits = np.float32(_CLIP * self._joint), np.float32(_FLOOR)
+        d, skipped, sigma = residual.reshape(-1), kept.reshape(-1), self.sigma.reshape(-1)
+
+        def learn(begin: int, end: int, band: int) -> None:
+            part = np.s_[begin:end]
+            _pixel_kernels.learn_noise(d[part], skipped[part], rate, *limits, sigma[part])
+
+        in_bands(learn, sigma.size, self._bands)
+
+    def state(self) -> State:
+        """Return the scale and the number of learned frames, copied."""
+        return {"sigma": copied(self.sigma), "numbers": np.array([float(self._learned), float(self.is_empty)])}
+
+    def set_state(self, state: State) -> None:
+        """Restore a state; ParameterError if the arrays do not fit."""
+        self.sigma = array_of(state, "sigma", self.sigma.shape, "float32")
+        learned, is_empty = numbers_of(state, "numbers", 2)
+        self._learned, self.is_empty = max(int(learned), 1), bool(is_empty)
 
 
 class Segmenter:
     """Turn joint colour residuals into foreground masks.
 
-    A pixel is a candidate when its residual exceeds ``max(threshold, noise_factor * sigma)``, sigma its noise scale;
-    candidates that look like moving background are cleared; a majority vote over a square removes speckle; connected
-    areas below `min_area` are dropped and holes below it filled.
+    A pixel is a candidate if its residual exceeds ``max(threshold, noise_factor * sigma)`` with its noise scale sigma;
+    candidates that match a moving background are cleared; a majority filter removes speckle; regions smaller than
+    `min_area` are removed and holes smaller than it filled.
 
     Parameters
     ----------
     shape : tuple of int
         (h, w) of the frames.
     parameters : SegmenterParameters, optional
-        By default the defaults. `median` is made odd. Where the background moves, a candidate that looks like the
-        background within `neighbours` pixels is none. Shadows: see `bgsub.scene.shadows`.
+        Default values if not given. `median` is made odd.
     threads : int, optional
         Threads of the kernels for large frames; None for all cores.
     channels : int, default 3
-        Of the frames.
+        Channels of the frames.
 
     Attributes
     ----------
     noise : NoiseScale
     sample_memory : SampleMemory
     side : int
-        Side of the square of the majority vote, odd.
+        Side of the majority filter, odd.
     """
 
     def __init__(
@@ -66,7 +155,7 @@ class Segmenter:
         self.tune(parameters or SegmenterParameters())
 
     def tune(self, parameters: SegmenterParameters) -> None:
-        """Replace the parameters; what was learned stays."""
+        """Replace the parameters; the learned state is kept."""
         self._threshold = np.float32(parameters.threshold * self._joint)
         self._factor = np.float32(parameters.noise_factor)
         self.side = parameters.median | 1
@@ -76,30 +165,22 @@ class Segmenter:
 
     @property
     def limits(self) -> tuple[np.float32, np.float32]:
-        """Least residual of a candidate, and the factor of its noise scale that it must exceed as well."""
+        """Minimum residual of a candidate, and the factor of its noise scale."""
         return self._threshold, self._factor
 
     def state(self) -> State:
-        """Return what was learned of noise, moving background and shadows, copied."""
+        """Return the learned noise, samples and shadows, copied."""
         shadows = self._shadow_detector.state()
         return {"noise": self.noise.state(), "sample_memory": self.sample_memory.state(), "shadows": shadows}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        """Restore a state; ParameterError if the arrays do not fit."""
         self.noise.set_state(part_of(state, "noise"))
         self.sample_memory.set_state(part_of(state, "sample_memory"))
         self._shadow_detector.set_state(part_of(state, "shadows"))
 
     def candidates(self, residual: np.ndarray, over: np.ndarray | None = None) -> np.ndarray:
-        """Return which pixels exceed their threshold, (h, w) uint8 of 0 and 1.
-
-        Parameters
-        ----------
-        residual : ndarray, (h, w), float32
-            Joint colour residual, full scale is 1.
-        over : ndarray, (h, w), uint8, optional
-            Filled with the result when given.
-        """
+        """Write which pixels of a residual, (h, w) float32, exceed their limit into `over`, (h, w) uint8; return it."""
         self.noise.begin(residual)
         over = np.empty(self.shape, np.uint8) if over is None else over
         d, sigma = residual.reshape(-1), self.noise.sigma.reshape(-1)
@@ -114,23 +195,23 @@ class Segmenter:
         frozen: bool = False,
         scale: float = 1.0,
     ) -> np.ndarray:
-        """Return the mask of a frame; `learn` then learns the noise from it.
+        """Return the mask of a frame, a buffer that is overwritten two calls later.
 
         Parameters
         ----------
         candidates : ndarray, (h, w), uint8
-            What `candidates` returned; changed in place.
+            Result of `candidates`; changed in place.
         x, background : ndarray, (h, w, c), uint8 or float32
             Frame and background.
         frozen : bool, default False
-            Whether nothing is to be learned of how the background moves.
+            Learn nothing about the moving background.
         scale : float, default 1
             ``scale`` times frame and background is in [0, 1].
 
         Returns
         -------
         ndarray, (h, w), uint8
-            0 background, 127 shadow, 255 foreground; a buffer that the call after the next one overwrites.
+            0 background, 127 shadow, 255 foreground.
         """
         if not cv2.countNonZero(candidates):
             self._masks = self._masks[::-1]
@@ -142,14 +223,14 @@ class Segmenter:
         if not cv2.countNonZero(mask):
             return mask
         if self._shadows == "merged":
-            self._drop_small_regions(mask)
+            remove_small_regions(mask, self._area)
             return mask
-        if not frozen and not self.noise.rests:
+        if not frozen and not self.noise.skips_frame:
             self._shadow_detector.learn(x, background, mask)
         shadow = self._shadow_detector.find(x, background, mask, scale)
         if shadow is not None:
             _pixel_kernels.paint(shadow.reshape(-1), BACKGROUND, mask.reshape(-1))
-        self._drop_small_regions(mask)
+        remove_small_regions(mask, self._area)
         if shadow is not None and self._shadows == "on":
             _pixel_kernels.paint(shadow.reshape(-1), SHADOW, mask.reshape(-1))
         return mask
@@ -163,21 +244,19 @@ class Segmenter:
         background: np.ndarray,
         scale: float = 1.0,
     ) -> None:
-        """Learn noise and moving background from a frame.
+        """Learn noise and moving background from a frame; `x`, `background` and `scale` as in `segment`.
 
         Parameters
         ----------
         residual : ndarray, (h, w), float32
             Joint residual.
         known : ndarray of bool, (h, w), or None
-            Pixels that are known to be foreground, where nothing is learned.
+            Known foreground, where nothing is learned.
         age : ndarray, (h, w), uint16
-            For how long foreground has shown one colour, see `StandingObjects`.
-        x, background, scale
-            As for `segment`.
+            Age of the foreground, see `StandingObjects`.
         """
-        if self.noise.rests:
-            self.noise.pass_over()
+        if self.noise.skips_frame:
+            self.noise.skip_frame()
             return
         solid = self.noise.solid(residual, self._threshold)
         if known is not None:
@@ -187,37 +266,10 @@ class Segmenter:
         if self._radius:
             self.sample_memory.learn(x, background, self._memory(scale), solid, age)
 
-    def _memory(self, scale: float) -> Memory:
-        return Memory(self.noise.sigma, np.float32(scale), *self.limits)
+    def _memory(self, scale: float) -> MatchLimits:
+        return MatchLimits(self.noise.sigma, np.float32(scale), *self.limits)
 
     def _vote(self, candidates: np.ndarray) -> np.ndarray:
         """Majority over a square of candidates in {0, 1}, the median of a two-valued image; returns {0, 255}."""
         self._masks = self._masks[::-1]
         return majority_filter(candidates, self.side, self._masks[0])
-
-    def _drop_small_regions(self, mask: np.ndarray) -> None:
-        """Erase regions, 8-connected and with their holes, and fill holes of less than the least area, in place.
-
-        By contours, which cost time where there is foreground only; labelling would visit every pixel.
-        """
-        if self._area <= 1:
-            return
-        outlines, tree = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)
-        if not outlines:
-            return
-        holes, small = [], []
-        for outline, parent in zip(outlines, tree[0, :, 3].tolist(), strict=True):
-            if parent < 0:  # the outline of a region; that of a hole lies on the region around it
-                if len(outline) < 2 * self._area and _pixels_inside(outline) < self._area:
-                    small.append(outline)
-            elif _pixels_inside(outline) - len(outline) < self._area:
-                holes.append(outline)
-        if holes:
-            cv2.drawContours(mask, holes, -1, FOREGROUND, cv2.FILLED)
-        if small:
-            cv2.drawContours(mask, small, -1, BACKGROUND, cv2.FILLED)
-
-
-def _pixels_inside(outline: np.ndarray) -> float:
-    """Return the number of pixels in and on an outline of neighbouring pixels, by Pick's theorem."""
-    return float(cv2.contourArea(outline)) + len(outline) / 2 + 1

@@ -19,31 +19,27 @@ from bgsub.scene import _shadows_kernels
 from bgsub.scene.frame_format import lanes_of
 from bgsub.scene.mask_filters import majority_filter
 
-# Least and largest factor, as a black object is darker than shadows are; joint distance from the background times the
-# factor; root mean square disagreement of the brightness nearby.
+# Smallest and largest factor; joint distance from the background times the factor; RMS error of the texture.
 _COLOURED = np.float32(0.35), np.float32(0.97), np.float32(0.02), np.float32(0.04)
 _GREY = np.float32(0.5), np.float32(0.97), np.float32(0.02), np.float32(0.01)
-_SIDE = 11  # pixels of the vote
-_SPREAD = 0.03  # most by which the channels of a grey pixel differ, coded as it may be
-_STRAY, _SAMPLES = 0.01, 1000  # share of a grey picture that may be coloured; pixels that are looked at
-_OBJECT = np.float32(0.6)  # share of the foreground nearby that must be object for a dark pixel to belong to it
-_RISE, _FALL = np.float32(0.003), np.float32(0.05)  # of the factor on the way into a shadow: noise, and a penumbra
+_SIDE = 11  # pixels, side of the vote
+_SPREAD = 0.03  # largest difference of the channels of a grey pixel, after video coding
+_STRAY, _SAMPLES = 0.01, 1000  # coloured share of a grey image; sampled pixels
+_OBJECT = np.float32(0.6)  # share of object nearby above which a dark pixel is object
+_RISE, _FALL = np.float32(0.003), np.float32(0.05)  # tolerance of the factor on the way in: noise and penumbra
 _SPECKLE = 7  # pixels, side of the vote over the way in
-_BLACK = 0.01  # of full scale, added to a background that may be black
-_EVERY = 4  # rows, of which one is looked at for the outline
-_DEPTH = 4  # pixels from the background on, where the outline is looked at
-_LIT = np.float32(0.6)  # factor, of outline that no hard shadow lies on
-_UNKNOWN, _MEMORY = 5.0, 1500.0  # sides of the frame: outline of each side before any was seen, half lit, and all kept
-_MOST = 0.9  # of what is known that one frame may make forgotten
-_NEVER = 0.65  # share of lit outline over that of all sides, below which a side is never lit
+_BLACK = 0.01  # share of full scale added to a background that may be black
+_EVERY = 4  # rows per row of the outline
+_DEPTH = 4  # depth of the outline in pixels
+_LIT = np.float32(0.6)  # factor of lit outline
+_UNKNOWN, _MEMORY = 5.0, 1500.0  # outline in frame sides: initial one, half lit, and largest one kept
+_MOST = 0.9  # largest share forgotten in one frame
+_NEVER = 0.65  # relative lit share below which a side is never lit
 _STEPS = np.array([(0, 1), (1, 1), (1, 0), (1, -1), (0, -1), (-1, -1), (-1, 0), (-1, 1)])  # right, clockwise
 
 
 def has_colour(image: np.ndarray, scale: float) -> bool:
-    """Return whether more than a few pixels of an image, (h, w, c), ``scale`` times it in [0, 1], are no grey.
-
-    Looks at some thousand of them.
-    """
+    """Return whether more than a few of some thousand pixels of an image, (h, w, c), are not grey."""
     if image.shape[2] < 3:
         return False
     pixels = image.reshape(-1, image.shape[2])
@@ -55,26 +51,25 @@ def has_colour(image: np.ndarray, scale: float) -> bool:
 class ShadowDetector:
     """Find the foreground pixels that are cast shadows.
 
-    A pixel is dark when it is its background times one factor in all channels (Horprasert et al., 1999), and object
-    when it is not, or when the texture around it disagrees. Dark parts of objects have objects around them: a dark
-    pixel is shadow where the vote of the foreground nearby is not for an object. Before a grey background everything
-    darker has its colour, so that factor and texture have tighter limits there, be the channels one or three.
+    A pixel is dark if it is its background times one factor in all channels (Horprasert et al., 1999), and object if
+    not, or if the texture around it differs. A dark pixel is shadow unless most of the foreground nearby is object.
+    Before a grey background, factor and texture have tighter limits, as everything darker has its colour.
 
-    A shadow so dark that its factor tells nothing is found by where it lies. Objects are of all colours, shadows are
-    not: where the outline of the foreground is seldom lit on one side, shadows fall to that side, and what gets darker
-    from there on inwards is shadow, up to where it gets lighter.
+    Shadows too dark for their factor are found by their place: if the outline of the foreground is rarely lit on one
+    side, shadows fall to that side, and pixels that get darker from there inwards are shadow, up to where they get
+    lighter.
 
     Parameters
     ----------
     shape : tuple of int
         (h, w) of the frames.
     bands : int, default 1
-        Bands of rows that are looked at at the same time.
+        Bands of rows processed in parallel.
 
     Attributes
     ----------
     side : int or None
-        On which side of objects shadows lie, 0 to 7 from the right clockwise; None if on none.
+        Side of objects on which shadows lie, 0 to 7 from the right clockwise; None if unknown.
     """
 
     def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
@@ -85,23 +80,23 @@ class ShadowDetector:
         self._columns = np.empty((bands, 2, shape[1] + _SIDE - 1), np.uint16)
         self._counts = np.empty((bands, 2, shape[1]), np.uint16)
         self._seen = np.empty((bands, len(_STEPS), 2), np.int64)
-        self._outline = [(0.5 * _UNKNOWN, _UNKNOWN)] * len(_STEPS)  # in sides of the frame: lit and all of it
+        self._outline = [(0.5 * _UNKNOWN, _UNKNOWN)] * len(_STEPS)  # in frame sides: lit and total
         self.side: int | None = None
 
     def state(self) -> State:
-        """Return the outline that was seen, copied; see `bgsub.numerics.state`."""
+        """Return the outline statistics, copied."""
         return {"outline": np.array(self._outline)}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the array does not fit."""
+        """Restore a state; ParameterError if the arrays do not fit."""
         outline = array_of(state, "outline", (len(_STEPS), 2), "float64")
         if not ((outline[:, 0] >= 0) & (outline[:, 0] <= outline[:, 1]) & (outline[:, 1] > 0)).all():
-            raise ParameterError(f"outline must hold what is lit and all of it, got {outline.tolist()}")
-        self._outline = [(lit, all_of_it) for lit, all_of_it in outline.tolist()]
+            raise ParameterError(f"outline must be pairs of lit and total outline, got {outline.tolist()}")
+        self._outline = [(lit, total_outline) for lit, total_outline in outline.tolist()]
         self.side = _dark_side(self._outline)
 
     def learn(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> None:
-        """Learn from frame, background and foreground, arrays as in `find`, on which side shadows lie."""
+        """Learn the side of shadows from frame, background and foreground, arrays as in `find`."""
         inputs = x, background, mask, _EVERY, _DEPTH, _STEPS, _LIT
 
         def see(begin: int, end: int, band: int) -> None:
@@ -116,13 +111,13 @@ class ShadowDetector:
             return
         keep = 1 - min(unit * total / _MEMORY, _MOST)
         self._outline = [
-            (keep * lit + unit * a, keep * all_of_it + unit * b)
-            for (lit, all_of_it), (a, b) in zip(self._outline, seen, strict=True)
+            (keep * lit + unit * a, keep * total_outline + unit * b)
+            for (lit, total_outline), (a, b) in zip(self._outline, seen, strict=True)
         ]
         self.side = _dark_side(self._outline)
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
-        """Return where the foreground is shadow (not 0), (h, w) uint8, a buffer; None when nowhere.
+        """Return where the foreground is shadow (not 0), (h, w) uint8, a buffer; None if nowhere.
 
         Parameters
         ----------
@@ -146,7 +141,7 @@ class ShadowDetector:
         limits = np.float32(_BLACK / scale), *_COLOURED[:2], _RISE, _FALL
         _shadows_kernels.walk_in(dy, dx, x, background, mask, *limits, self._other, self._darkest)
         majority_filter(self._other, _SPECKLE, self._cast)
-        return np.bitwise_and(self._cast, mask, out=self._cast)  # all bits are set in the one
+        return np.bitwise_and(self._cast, mask, out=self._cast)  # the majority has all bits set
 
     def _find_darkened(
         self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float
@@ -170,14 +165,14 @@ class ShadowDetector:
         def vote(begin: int, end: int, band: int) -> None:
             part = np.array([first + begin, first + end, min(left), max(right)])
             work = self._columns[band], self._counts[band]
-            _shadows_kernels.outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)
+            _shadows_kernels.clear_outvoted(part, mask, other, dark, _SIDE, _OBJECT, *work)
 
         in_bands(vote, last - first, self._bands)
         return dark
 
 
 def _dark_side(outline: list[tuple[float, float]]) -> int | None:
-    """Return which of the sides, of each the lit outline and all of it, is hardly ever lit; None if none is."""
-    lit, all_of_it = zip(*outline, strict=True)
-    side = min(range(len(lit)), key=lambda i: lit[i] / all_of_it[i])
-    return side if lit[side] * sum(all_of_it) < _NEVER * sum(lit) * all_of_it[side] else None
+    """Return the side whose outline is rarely lit, given the lit and total outline of each; None if there is none."""
+    lit, total_outline = zip(*outline, strict=True)
+    side = min(range(len(lit)), key=lambda i: lit[i] / total_outline[i])
+    return side if lit[side] * sum(total_outline) < _NEVER * sum(lit) * total_outline[side] else None

@@ -1,4 +1,4 @@
-"""The moving camera undone: frames into the coordinates of the background, results back into those of the frame."""
+"""Compensate camera movement: map frames to the coordinates of the background, and results back."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from bgsub.numerics.state import State, numbers_of, part_of
 from bgsub.scene import _registration_kernels
 from bgsub.scene.registration import Movement, Registration, channelled
 
-_REFRESH = 50  # frames between two looks at the background
+_REFRESH = 50  # frames between two references
 
 
 class Stabiliser:
-    """Keep a stream in the coordinates of its background picture.
+    """Keep a stream in the coordinates of its background.
 
-    A still camera costs one Gauss-Newton step on a few hundred points per frame. What a moved frame does not show of
-    the background is filled from it, so that it neither is foreground nor is learned.
+    A still camera costs one Gauss-Newton step on a few hundred points per frame. Parts of the background outside of a
+    moved frame are filled from the background, so that they are neither foreground nor learned.
     """
 
     def __init__(self) -> None:
@@ -27,35 +27,32 @@ class Stabiliser:
         self._aligned: np.ndarray | None = None
 
     def needs_reference(self) -> bool:
-        """Return whether the background should be given to `set_reference` again."""
+        """Return whether the background should be passed to `set_reference` again."""
         return self._age <= 0
 
     def set_reference(self, background: np.ndarray, scale: float = 1.0) -> None:
-        """Take the background, (h, w) or (h, w, c) with ``scale * background`` in [0, 1]."""
+        """Set the background, (h, w) or (h, w, c) with ``scale * background`` in [0, 1]."""
         self._registration.set_reference(_plain(background), scale)
         self._age = _REFRESH
 
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
     ) -> tuple[np.ndarray, Movement | None]:
-        """Find how the camera moved, and undo it.
+        """Estimate the camera movement and undo it.
 
         Parameters
         ----------
-        frame : ndarray, (h, w) or (h, w, c)
-            The frame.
-        background : ndarray, like `frame`
-            Its background, for what the frame does not show.
+        frame, background : ndarray, (h, w) or (h, w, c)
+            The frame and its background, which fills the parts outside of the frame.
         scale : float, default 1
-            ``scale * frame`` lies in [0, 1].
+            ``scale * frame`` is in [0, 1].
 
         Returns
         -------
         aligned : ndarray, like `frame`
-            The frame in the coordinates of the background, valid until the next call; `frame` itself when the camera
-            did not move.
+            The frame in the coordinates of the background, a buffer; `frame` itself if the camera did not move.
         movement : Movement or None
-            Of the camera, None where it stood still.
+            Movement of the camera, None if it did not move.
         """
         self._age -= 1
         movement = self._registration.estimate(_plain(frame), scale)
@@ -71,7 +68,7 @@ class Stabiliser:
         return {"age": np.array([float(self._age)]), "registration": self._registration.state()}
 
     def set_state(self, state: State, shape: tuple[int, int, int], dtype: np.dtype) -> None:
-        """Go on where another one stood, on frames of a shape and type; ParameterError when the arrays do not fit."""
+        """Restore a state on frames of a shape and type; ParameterError if the arrays do not fit."""
         self._registration.set_state(part_of(state, "registration"), shape, dtype)
         self._age = int(numbers_of(state, "age", 1)[0])
 
@@ -92,25 +89,20 @@ def to_frame(
     smooth: bool,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return an image of the background's coordinates in those of a frame.
+    """Return an image of the background's coordinates in those of a frame; `image` itself without movement.
 
     Parameters
     ----------
     movement : Movement or None
-        Of the camera in that frame.
+        Movement of the camera in that frame.
     image : ndarray, (h, w) or (h, w, c)
         Mask, residual or background.
     outside : ndarray, like `image`, or None
-        What stands where the background's picture does not reach; None for zeros.
+        Values outside of the background; None for zeros.
     smooth : bool
-        Whether values in between make sense, as they do not in a mask.
+        Interpolate bilinearly; False for masks.
     out : ndarray, like `image`, optional
-        Receives the result when the camera moved; a new one by default.
-
-    Returns
-    -------
-    image : ndarray, like `image`
-        `image` itself when the camera did not move.
+        Receives the result if the camera moved.
     """
     if movement is None:
         return image
@@ -122,12 +114,12 @@ def _mapped(
     movement: Movement, image: np.ndarray, outside: np.ndarray | None, out: np.ndarray, *, forth: bool, smooth: bool
 ) -> np.ndarray:
     """Write `image` as the movement maps it, on top of `outside`, into `out`."""
-    if image.dtype == np.float16:  # which neither kernels nor OpenCV take
+    if image.dtype == np.float16:  # unknown to kernels and OpenCV
         filled = np.zeros_like(image) if outside is None else outside
         target = np.empty(image.shape, np.float32)
         out[...] = _mapped(movement, _plain(image), _plain(filled), target, forth=forth, smooth=smooth)
         return out
-    if movement.angle == 0:  # no turn that matters: faster than OpenCV
+    if movement.angle == 0:  # without rotation: faster than OpenCV
         sign = 1 if forth else -1
         shift = _shift if smooth else _shift_nearest
         inside = shift(image, sign * movement.dx, sign * movement.dy, out)
@@ -148,7 +140,7 @@ def _mapped(
 
 
 def _shift(image: np.ndarray, dx: float, dy: float, out: np.ndarray) -> tuple[slice, slice]:
-    """Write `image` at (x + dx, y + dy), bilinear, into `out`; return the rows and columns that are written."""
+    """Write `image` at (x + dx, y + dy), bilinear, into `out`; return the written rows and columns."""
     h, w = image.shape[:2]
     line = np.empty(image[0].size, np.float32)
     rounding = 0.5 if image.dtype.kind == "u" else 0.0
@@ -157,7 +149,7 @@ def _shift(image: np.ndarray, dx: float, dy: float, out: np.ndarray) -> tuple[sl
 
 
 def _shift_nearest(image: np.ndarray, dx: float, dy: float, out: np.ndarray) -> tuple[slice, slice]:
-    """Write `image` at (x + dx, y + dy), the nearest pixel, into `out`; return the rows and columns written."""
+    """Write `image` at (x + dx, y + dy), nearest pixel, into `out`; return the written rows and columns."""
     row, column = math.floor(dy + 0.5), math.floor(dx + 0.5)
     rows, columns = _overlap(image.shape[0], row, 0), _overlap(image.shape[1], column, 0)
     out[rows, columns] = image[rows.start + row : rows.stop + row, columns.start + column : columns.stop + column]
@@ -171,5 +163,5 @@ def _overlap(length: int, shift: int, beyond: int) -> slice:
 
 
 def _plain(image: np.ndarray) -> np.ndarray:
-    """Return an image in a type that kernels take: float16 widened."""
+    """Return an image in a type of the kernels: float16 widened."""
     return image.astype(np.float32) if image.dtype == np.float16 else image

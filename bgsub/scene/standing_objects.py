@@ -1,4 +1,4 @@
-"""What stands still in the foreground: light left over, stopped objects, ghosts of objects that went away.
+"""Standing foreground: remains of a light change, stopped objects, and ghosts of objects that left.
 
 References
 ----------
@@ -20,38 +20,38 @@ from bgsub.scene import _standing_objects_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
 from bgsub.separation import FOREGROUND
 
-_SAME = 0.06  # joint distance up to which a pixel shows the same colour
-_SETTLING = 1.0  # seconds after a change of light in which new foreground that stands still is light
-_LEFT_OVER = 0.12  # seconds it must stand still for that
+_SAME = 0.06  # joint distance of the same colour
+_SETTLING = 1.0  # seconds after a light change in which standing new foreground is light
+_LEFT_OVER = 0.12  # seconds it must stand still
 _GHOST_AGE = 0.5  # seconds
-_PROVEN = 20.0  # seconds for which a background must have been seen to be sure
-_INTERVAL = 0.2  # seconds between two looks
-_RIM = 5  # side of the square by which a ghost is larger than its region
-_OLD_SHARE = 0.6  # of a region that must have stood still
+_PROVEN = 20.0  # seconds after which a background is certain
+_INTERVAL = 0.2  # seconds between two checks
+_RIM = 5  # side of the square that extends a ghost
+_OLD_SHARE = 0.6  # share of a region that must stand still
 _WORK = 300_000  # pixels per band, see `bands_for`
 _OLDEST = 65000  # ticks
 
 
 class StandingObjects:
-    """Decide which foreground pixels belong to the background after all.
+    """Decide which foreground pixels become background.
 
     Parameters
     ----------
     frames : FrameFormat
-        What the frames look like.
+        Format of the frames.
     parameters : SubtractorParameters
-        Of these `fps`, `absorb_after`, `ghosts` and `threads`.
+        Uses `fps`, `absorb_after`, `ghosts` and `threads`.
 
     Attributes
     ----------
     age : ndarray, (h, w), uint16
-        For how many ticks a foreground pixel has shown one colour.
+        Ticks for which a foreground pixel has shown one colour.
     anchor : ndarray, (h * w, c)
         That colour.
     support : ndarray, (h, w), uint8
-        How many looks have shown the background.
+        Number of checks that showed the background.
     frame : int
-        Frames so far.
+        Number of frames so far.
     """
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
@@ -60,14 +60,14 @@ class StandingObjects:
         self._bands = bands_for(h * w, _WORK, parameters.threads)
         self._fps = parameters.fps
         self._choose(parameters)
-        self._look = max(round(_INTERVAL * self._fps), 1)
-        self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._look), 1), 255))
+        self._interval = max(round(_INTERVAL * self._fps), 1)
+        self._most = np.uint8(min(max(round(_PROVEN * self._fps / self._interval), 1), 255))
         self._same, self._half = np.float32(_SAME * frames.pixels_full), np.float32(0.5 if dtype.kind == "u" else 0)
         self.age = np.zeros((h, w), np.uint16)
         self.anchor = np.zeros((h * w, channels), dtype)
         self.support = np.zeros((h, w), np.uint8)
         self._oldest = 0
-        self._hasty: np.ndarray | None = None
+        self._leftovers: np.ndarray | None = None
         self._settling = 0
         self.frame = 0
 
@@ -79,25 +79,25 @@ class StandingObjects:
             "support": copied(self.support),
             "numbers": np.array([float(self.frame), float(self._oldest), float(self._settling)]),
         }
-        return state if self._hasty is None else {**state, "hasty": self._hasty.copy()}
+        return state if self._leftovers is None else {**state, "leftovers": self._leftovers.copy()}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        """Restore a state; ParameterError if the arrays do not fit."""
         shape = self._shape[:2]
         self.age = array_of(state, "age", shape, "uint16")
         self.anchor = array_of(state, "anchor", self.anchor.shape, self.anchor.dtype.name)
         self.support = array_of(state, "support", shape, "uint8")
-        self._hasty = array_of(state, "hasty", shape, "bool") if "hasty" in state else None
+        self._leftovers = array_of(state, "leftovers", shape, "bool") if "leftovers" in state else None
         self.frame, self._oldest, self._settling = (int(number) for number in numbers_of(state, "numbers", 3))
 
     def _choose(self, parameters: SubtractorParameters) -> None:
         self._ghosts, seconds = parameters.ghosts, parameters.absorb_after
         self._absorb = math.inf if math.isinf(seconds) else max(seconds * self._fps, 1)
-        # ages are counted in ticks of so many frames that the longest one fits into 16 bits
+        # frames per tick, so that the largest age fits into 16 bits
         self._tick = 1 if math.isinf(self._absorb) else math.ceil(self._absorb / _OLDEST)
 
     def tune(self, parameters: SubtractorParameters) -> None:
-        """Change `absorb_after` and `ghosts`; objects stand for as long as before."""
+        """Change `absorb_after` and `ghosts`; ages are kept."""
         before = self._tick
         self._choose(parameters)
         if self._tick != before:
@@ -109,26 +109,25 @@ class StandingObjects:
         return max(round(seconds * self._fps / self._tick), 2)
 
     def light_changed(self, before: np.ndarray, after: np.ndarray, explained: bool = True) -> None:
-        """Expect that what a change of light leaves behind stands still: foreground of `after` away from `before`.
+        """Mark new foreground of `after` away from `before` as light if it stands still; masks (h, w) uint8.
 
-        Both are masks, (h, w) uint8; pixels count until they turn background once. What is not `explained` while the
-        light settles counts as well, but gives it no more time.
+        A pixel counts until it turns background once. Only an `explained` change extends the settling time.
         """
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
         near = cv2.dilate(before, np.ones((reach, reach), np.uint8))
         fresh = (near != FOREGROUND) & (after == FOREGROUND)
-        self._renew(fresh)
-        self._hasty = fresh if self._hasty is None else self._hasty & (after == FOREGROUND) | fresh
+        self.age[fresh] = 0
+        self._leftovers = fresh if self._leftovers is None else self._leftovers & (after == FOREGROUND) | fresh
         if explained:
             self._settling = max(round(_SETTLING * self._fps), 2)
 
     @property
     def is_settling(self) -> bool:
-        """Whether the light changed a moment ago, and may go on changing: lamps come on one after the other."""
+        """Whether the light changed recently and may go on changing, as lamps come on one by one."""
         return self._settling > 0
 
-    def held(self) -> np.ndarray | None:
-        """Return where foreground is (not 0), (h, w) uint16: the background must not learn it; None if nowhere."""
+    def hidden_pixels(self) -> np.ndarray | None:
+        """Return the pixels that the background must not learn (not 0), (h, w) uint16; None if there are none."""
         return self.age if self._oldest else None
 
     def standing(self, seconds: float) -> float:
@@ -136,7 +135,7 @@ class StandingObjects:
         return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
 
     def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
-        """Return which pixels become background now, (h, w) bool, or None; their ages begin anew.
+        """Return which pixels become background now, (h, w) bool, or None, and reset their ages.
 
         Parameters
         ----------
@@ -146,20 +145,16 @@ class StandingObjects:
             Foreground where it is 255.
         """
         self.frame += 1
-        self._grow_old(x, mask)
+        self._update_ages(x, mask)
         self._settling = max(self._settling - 1, 0)
         chosen = self._chosen(x.reshape(self._shape), background.reshape(self._shape), mask)
         if chosen is None or not chosen.any():
             return None
-        self._renew(chosen)
+        self.age[chosen] = 0
         self.support[chosen] = 0
         return chosen
 
-    def _renew(self, where: np.ndarray) -> None:
-        """Let the ages of some pixels, (h, w) bool, begin anew."""
-        self.age[where] = 0
-
-    def _grow_old(self, x: np.ndarray, mask: np.ndarray) -> None:
+    def _update_ages(self, x: np.ndarray, mask: np.ndarray) -> None:
         if not self._oldest and not cv2.countNonZero(mask):
             return
         numbers = self._same, 1 if self.frame % self._tick == 0 else 0, self._half
@@ -168,20 +163,20 @@ class StandingObjects:
         oldest = [0] * self._bands
 
         def grow(begin: int, end: int, band: int) -> None:
-            oldest[band] = _standing_objects_kernels.grow_old(begin, end, lanes, pixels, flat, *numbers, *maps)
+            oldest[band] = _standing_objects_kernels.update_ages(begin, end, lanes, pixels, flat, *numbers, *maps)
 
         in_bands(grow, flat.size, self._bands)
         self._oldest = max(oldest)
 
     def _chosen(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
-        """Return which pixels are due, (h, w) bool; None, at no cost, when nothing is old enough."""
+        """Return which pixels are due, (h, w) bool; None, at no cost, if nothing is old enough."""
         chosen: np.ndarray | None = None
-        if self._hasty is not None:
-            self._hasty &= mask == FOREGROUND
-            chosen = self._hasty & (self.age >= self._ticks(_LEFT_OVER))
+        if self._leftovers is not None:
+            self._leftovers &= mask == FOREGROUND
+            chosen = self._leftovers & (self.age >= self._ticks(_LEFT_OVER))
             if self._settling == 0:
-                self._hasty = None
-        if self.frame % self._look == 0:
+                self._leftovers = None
+        if self.frame % self._interval == 0:
             _standing_objects_kernels.confirm(mask.reshape(-1), self._most, self.support.reshape(-1))
             absorbed = self._oldest * self._tick >= self._absorb
             if absorbed:
@@ -195,7 +190,7 @@ class StandingObjects:
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
         """Choose the standing regions whose outline is an edge of the background, not of the frame.
 
-        The longer the background was seen, compared with the region before it, the clearer the edges must be.
+        The longer the background was seen compared with the region, the clearer the edges must be.
         """
         old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
@@ -211,17 +206,14 @@ class StandingObjects:
             inside = region != 0
             if np.count_nonzero(old[box][inside]) < _OLD_SHARE * np.count_nonzero(inside):
                 continue
-            odds = self._tick * self.age[box][inside].mean() / max(self._look * self.support[box][inside].mean(), 1)
+            odds = self._tick * self.age[box][inside].mean() / max(self._interval * self.support[box][inside].mean(), 1)
             if edge_along(x[box], region) < min(odds, 1) * edge_along(background[box], region):
-                rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # what the vote took off
+                rim = cv2.dilate(region, np.ones((_RIM, _RIM), np.uint8)) != 0  # removed by the majority filter
                 chosen[box] |= inside | (rim & (mask[box] == 0))
 
 
 def edge_along(image: np.ndarray, region: np.ndarray) -> float:
-    """Return the mean step of an image, (h, w, c), across the outline of a region, (h, w) of 0 and 1.
-
-    Means over the ring inside the outline and the one outside it are compared locally.
-    """
+    """Return the mean step of an image, (h, w, c), across the outline of a region, (h, w) of 0 and 1."""
     ring = np.ones((3, 3), np.uint8)
     outer = cv2.dilate(region, ring, iterations=2) - cv2.dilate(region, ring)
     inner = region - cv2.erode(region, ring)

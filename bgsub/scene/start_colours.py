@@ -1,8 +1,7 @@
-"""What the first frames show most: a background that stands behind who is there from the first frame on.
+"""The first frames of a stream and their commonest colours, a background from the first frame on.
 
-Of what a pixel shows, only what is stable lasts: leaves before the lens and people in the first frames change from
-frame to frame, and what is behind them comes back with the same colour. A median needs the background in more than
-half of the frames.
+Only stable colours last: leaves before the lens and people change from frame to frame, while the background behind them
+returns with the same colour. A median would need the background in more than half of the frames.
 
 References
 ----------
@@ -23,17 +22,17 @@ from bgsub.numerics.threads import bands_for, copied, cores, in_bands
 from bgsub.scene import _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
 
-_COLOURS = 3  # of a pixel
-_SAME = 0.03  # joint distance up to which a pixel shows the same colour
-_NOISE = 2.0  # the same, in units of the noise
-_SCATTER = 2.5  # the same, in units of the pixel's own noise scale
-_SAMPLE = 5000  # pixels that the noise is measured on
-_CALMEST = 0.25  # their quantile, for much of the frame may move
+_COLOURS = 3  # per pixel
+_SAME = 0.03  # joint distance of the same colour
+_NOISE = 2.0  # the same in units of the noise
+_SCATTER = 2.5  # the same in units of the pixel's noise scale
+_SAMPLE = 5000  # pixels for the noise
+_CALMEST = 0.25  # quantile of their changes, as much of the frame may move
 _WORK = 150_000  # pixels per band, see `bands_for`
 
 
 class StartBuffer:
-    """The first frames of a stream.
+    """The first frames of a stream, kept until the batch start.
 
     Parameters
     ----------
@@ -54,24 +53,24 @@ class StartBuffer:
         return {"frames": copied(self.frames[: self.count])} if self.count else {}
 
     def set_state(self, state: State) -> None:
-        """Go on where another buffer stood; ParameterError when the frames do not fit."""
+        """Restore a state; ParameterError if the frames do not fit."""
         if not state:
             return
         capacity, size = self.frames.shape
         frames = array_of(state, "frames", (None, size), self.frames.dtype.name)
         if not 1 <= len(frames) <= capacity:
-            raise ParameterError(f"the start must hold 1 to {capacity} frames, got {len(frames)}")
+            raise ParameterError(f"the start must have 1 to {capacity} frames, got {len(frames)}")
         self.count = len(frames)
         self.frames[: self.count] = frames
 
     @property
     def is_full(self) -> bool:
-        """Whether the batch start has its frames."""
+        """Whether the buffer is full."""
         return self.count == self.frames.shape[0]
 
     @property
     def is_nearly_full(self) -> bool:
-        """Whether the batch start needs one more frame at most."""
+        """Whether at most one frame is missing."""
         return self.count + 1 >= self.frames.shape[0]
 
     @property
@@ -85,12 +84,12 @@ class StartBuffer:
         self.count += 1
 
     def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace every frame but the newest one, (m,), by what `change` makes of it."""
+        """Replace every frame except the newest one, (m,), by the result of `change`."""
         for i in range(self.count - 1):
             self.frames[i] = change(self.frames[i])
 
     def fill_in(self, background: np.ndarray, limit: np.ndarray) -> None:
-        """Put a background, (m,) float32, in the place of what differs from it by more than `limit`, (h * w,)."""
+        """Replace pixels by a background, (m,) float32, where they differ by more than `limit`, (h * w,)."""
         pixels = self.frames[: self.count].reshape(self.count, limit.size, -1)
         half = np.float32(0.5 if pixels.dtype == np.uint8 else 0)
         colours, squares = background.reshape(limit.size, -1), limit * limit
@@ -107,18 +106,18 @@ class StartColours:
     Parameters
     ----------
     frames : FrameFormat
-        What the frames look like.
+        Format of the frames.
     threads : int or None
-        Most threads; None for all cores.
+        Maximum number of threads; None for all cores.
 
     Attributes
     ----------
     colours : ndarray, (q, h * w, c), float32
-        In the unit of the engine's pixels; the first one was seen most.
+        In the unit of the pixels; the first one is the commonest.
     counts : ndarray, (q, h * w), uint16
-        The frames.
+        Number of frames of each colour.
     noise : float
-        Least change from one frame to the next of the calmest pixels.
+        Smallest change from frame to frame of the calmest pixels.
     """
 
     def __init__(self, frames: FrameFormat, threads: int | None) -> None:
@@ -138,7 +137,7 @@ class StartColours:
         return {**maps, "noise": np.array([self.noise])}
 
     def set_state(self, state: State) -> None:
-        """Go on where another one stood; ParameterError when the arrays do not fit."""
+        """Restore a state; ParameterError if the arrays do not fit."""
         self.colours = array_of(state, "colours", self.colours.shape, "float32")
         self.counts = array_of(state, "counts", self.counts.shape, "uint16")
         self._last = array_of(state, "last", self._last.shape, "uint8")
@@ -146,11 +145,11 @@ class StartColours:
 
     @property
     def background(self) -> np.ndarray:
-        """The colour of every pixel that was seen most, (m,), float32, in the unit of the engine's pixels."""
+        """The commonest colour of every pixel, (m,), float32, in the unit of the pixels."""
         return self.colours[0].reshape(-1)
 
     def map(self, change: Callable[[np.ndarray], np.ndarray]) -> None:
-        """Replace every picture of colours, (m,), by what `change` makes of it."""
+        """Replace every picture of colours, (m,), by the result of `change`."""
         for picture in self.colours:
             picture.reshape(-1)[:] = change(picture.reshape(-1))
 
@@ -159,13 +158,13 @@ class StartColours:
         chosen = np.flatnonzero(where)
         self.colours[0, chosen] = pixels.reshape(self.colours.shape[1:])[chosen]
 
-    def see(
+    def add(
         self, pixels: np.ndarray, before: np.ndarray | None, sigma: np.ndarray, known: np.ndarray | None = None
     ) -> None:
-        """Count the colours of a frame, (m,), and learn the noise from the one `before`.
+        """Count the colours of a frame, (m,), and learn the noise from the frame `before`.
 
-        `sigma`, (h, w) float32, is the noise scale of every pixel, in the unit of the engine's pixels. Where foreground
-        is `known`, (h, w) bool, nothing is counted; a colour seen there serves only until the first other one.
+        `sigma`, (h, w) float32, is the noise scale in the unit of the pixels. At `known` foreground, (h, w) bool,
+        nothing is counted; a first colour there serves until another one is seen.
         """
         if before is not None:
             self._learn_noise(pixels, before)
@@ -189,5 +188,5 @@ class StartColours:
         step = max(len(self._last) // _SAMPLE, 1)
         x, y = (image.reshape(self.colours.shape[1:])[::step].astype(np.float32) for image in (pixels, before))
         change = float(np.quantile(np.sqrt(np.sum((x - y) ** 2, axis=1)), _CALMEST))
-        if change > 0:  # not a frame that came twice
+        if change > 0:  # not a repeated frame
             self.noise = min(change, self.noise or change)

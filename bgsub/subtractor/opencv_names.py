@@ -1,7 +1,7 @@
-"""OpenCV's names for what is set here, so that its scripts change their constructor only.
+"""OpenCV's parameter names, so that scripts only change their constructor.
 
-`OPENCV_NAMES` is the one table, which the documentation shows: what has other units there is converted, and OpenCV's
-default is the default here; what means nothing here is refused in one line that names what is nearest.
+`OPENCV_NAMES` is the single table of conversions, which the documentation includes. Values are converted such that
+OpenCV's default is the default here; names without an equivalent raise an error that names the nearest parameter.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from bgsub.errors import ParameterError
 from bgsub.parameters import SUBTRACTOR, SubtractorArguments, check_names, table_of
 
 _WITHOUT_NAME = ("history", "varThreshold", "detectShadows")  # in MOG2's order
-_OF_KNN = 200  # as large is the second argument of KNN, whose default is 400
+_OF_KNN = 200  # larger second arguments are meant for KNN (default 400)
 _SHADOW_VALUES = {127: "on", 0: "off"}
 
 
 class NoEquivalentError(ParameterError, AttributeError):
-    """A name of OpenCV's that means nothing here, so that `hasattr` is false; the message says what is nearest."""
+    """A name of OpenCV without an equivalent; `hasattr` is false, and the message names the nearest parameter."""
 
 
 @dataclass(frozen=True)
 class OpenCVName:
-    """One parameter of OpenCV's subtractors, and what it is here.
+    """One parameter of OpenCV's subtractors and its meaning here.
 
     Attributes
     ----------
     name : str
-        As the constructor has it; with a capital after ``set`` and ``get``.
+        The constructor's argument; capitalised after ``set`` and ``get``.
     of : tuple of str
         The subtractors that have it, such as "MOG2".
     ours : tuple of str
-        The parameters of `BackgroundSubtractor` that it sets, or that are nearest.
+        The parameters of `BackgroundSubtractor` that it sets, or the nearest ones.
     text : str
-        The conversion, or why there is none.
+        The conversion, or the reason why there is none.
     default : int, float, bool or None
-        OpenCV's, and of ours the default; None for what has no equivalent.
+        OpenCV's default, which maps to ours; None without an equivalent.
     power : float
-        Each of ours is its default times ``(value / default) ** power``; a bool is taken as it is.
+        Our value is our default times ``(value / default) ** power``; a bool is used as it is.
     """
 
     name: str
@@ -62,13 +62,13 @@ class OpenCVName:
         return {name: SUBTRACTOR[name].default * factor for name in self.ours}
 
     def from_ours(self, parameters: Mapping[str, Any]) -> float:
-        """Return OpenCV's value for our parameters, by the first of those that it sets."""
+        """Return OpenCV's value for our parameters, by the first one that it sets."""
         assert self.default is not None
         ratio = parameters[self.ours[0]] / SUBTRACTOR[self.ours[0]].default
-        return float(f"{self.default * ratio ** (1 / self.power):.12g}")  # what was set comes back unrounded
+        return float(f"{self.default * ratio ** (1 / self.power):.12g}")  # returns the value that was set, unrounded
 
     def refuse(self, called: str) -> NoReturn:
-        """Raise the error of a name without equivalent."""
+        """Raise the error of a name without an equivalent."""
         nearest = f"; the nearest is BackgroundSubtractor({', '.join(f'{name}=...' for name in self.ours)})"
         raise NoEquivalentError(f"{called} has no equivalent here: {self.text}{nearest if self.ours else ''}")
 
@@ -79,7 +79,7 @@ _LEARNED = "the noise of each pixel is learned, without limits"
 _SAMPLES = "the background is a subspace, not samples"
 
 OPENCV_NAMES = (
-    OpenCVName("history", _BOTH, ("absorb_after",), "how long until what stands is background", 500),
+    OpenCVName("history", _BOTH, ("absorb_after",), "time until a standing object becomes background", 500),
     OpenCVName("varThreshold", _MOG2, ("noise_factor",), "its square root counts in standard deviations", 16.0, 0.5),
     OpenCVName("dist2Threshold", _KNN, ("threshold",), "its square root is a distance of colours", 400.0, 0.5),
     OpenCVName("detectShadows", _BOTH, ("shadows",), "true labels shadows 127, false makes them foreground", True),
@@ -91,23 +91,23 @@ OPENCV_NAMES = (
         "shadows keep at least 0.35 of the light, or lie where objects are never lit",
     ),
     OpenCVName("nMixtures", _MOG2, ("rank",), "the background is a subspace, not a mixture"),
-    OpenCVName("backgroundRatio", (*_MOG2, *_MOG), ("absorb_after",), "there are seconds for what stands"),
-    OpenCVName("complexityReductionThreshold", _MOG2, ("rank",), "there are no components to be dropped"),
+    OpenCVName("backgroundRatio", (*_MOG2, *_MOG), ("absorb_after",), "the limit for standing objects is in seconds"),
+    OpenCVName("complexityReductionThreshold", _MOG2, ("rank",), "there are no components to drop"),
     OpenCVName("varInit", _MOG2, ("threshold",), _LEARNED),
     OpenCVName("varMin", _MOG2, ("threshold",), _LEARNED),
     OpenCVName("varMax", _MOG2, ("noise_factor",), _LEARNED),
-    OpenCVName("varThresholdGen", _MOG2, ("rank",), "no components are made"),
+    OpenCVName("varThresholdGen", _MOG2, ("rank",), "there are no components"),
     OpenCVName("nSamples", (*_KNN, *_GSOC), ("rank",), _SAMPLES),
     OpenCVName("kNNSamples", _KNN, ("threshold",), _SAMPLES),
     OpenCVName("nmixtures", _MOG, ("rank",), "the background is a subspace, not a mixture"),
     OpenCVName("noiseSigma", _MOG, ("noise_factor",), "the noise of each pixel is learned"),
     OpenCVName("initializationFrames", _GMG, ("start_frames",), "masks are good from the first frame on"),
-    OpenCVName("decisionThreshold", _GMG, ("threshold",), "no probability decides; process(frame).probability is one"),
-    OpenCVName("minPixelStability", _CNT, ("absorb_after",), "there are seconds for what stands"),
-    OpenCVName("maxPixelStability", _CNT, ("absorb_after",), "there are seconds for what stands"),
-    OpenCVName("useHistory", _CNT, (), "what was background for long is known by the subspace anyway"),
-    OpenCVName("isParallel", _CNT, ("threads",), "there is a number of threads"),
-    OpenCVName("mc", _GSOC, ("stabilise",), "small movements of the camera are undone anyway"),
+    OpenCVName("decisionThreshold", _GMG, ("threshold",), "no probability decides; see process(frame).probability"),
+    OpenCVName("minPixelStability", _CNT, ("absorb_after",), "the limit for standing objects is in seconds"),
+    OpenCVName("maxPixelStability", _CNT, ("absorb_after",), "the limit for standing objects is in seconds"),
+    OpenCVName("useHistory", _CNT, (), "the subspace keeps the long-term background anyway"),
+    OpenCVName("isParallel", _CNT, ("threads",), "use the number of threads"),
+    OpenCVName("mc", _GSOC, ("stabilise",), "small camera movements are compensated"),
     OpenCVName("replaceRate", _GSOC, ("forgetting",), _SAMPLES),
     OpenCVName("propagationRate", _GSOC, ("ghosts",), _SAMPLES),
     OpenCVName("hitsThreshold", _GSOC, ("absorb_after",), _SAMPLES),
@@ -115,13 +115,13 @@ OPENCV_NAMES = (
     OpenCVName("beta", _GSOC, ("threshold",), "the noise of each pixel is learned"),
     OpenCVName("blinkingSupressionDecay", _GSOC, ("neighbours",), "a moving background is learned"),
     OpenCVName("blinkingSupressionMultiplier", _GSOC, ("neighbours",), "a moving background is learned"),
-    OpenCVName("noiseRemovalThresholdFacBG", _GSOC, ("min_area",), "one least area serves regions and holes"),
-    OpenCVName("noiseRemovalThresholdFacFG", _GSOC, ("min_area",), "one least area serves regions and holes"),
+    OpenCVName("noiseRemovalThresholdFacBG", _GSOC, ("min_area",), "one minimum area serves regions and holes"),
+    OpenCVName("noiseRemovalThresholdFacFG", _GSOC, ("min_area",), "one minimum area serves regions and holes"),
 )
-"""What OpenCV's subtractors can be told, by their names there: first what is converted, then what has no equivalent."""
+"""The parameters of OpenCV's subtractors: first the converted ones, then those without an equivalent."""
 
 _BY_NAME = {row.name: row for row in OPENCV_NAMES}
-_ARGUMENTS = {  # where None is no value
+_ARGUMENTS = {
     name: replace(parameter, default=_BY_NAME[name].default)
     for name, parameter in table_of(SubtractorArguments).items()
     if name in _BY_NAME
@@ -129,17 +129,15 @@ _ARGUMENTS = {  # where None is no value
 
 
 def in_our_words(without_name: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constructor's arguments, those of OpenCV's converted to ours.
+    """Return the constructor's arguments with those of OpenCV converted to ours.
 
     Raises
     ------
     ParameterError
-        For a bad value, for what has no equivalent, and for what is given twice.
+        For a bad value, a name without an equivalent, or a parameter given twice.
     """
     if len(without_name) > len(_WITHOUT_NAME):
-        raise ParameterError(
-            f"at most {', '.join(_WITHOUT_NAME)} come without their names, got {len(without_name)} values"
-        )
+        raise ParameterError(f"only {', '.join(_WITHOUT_NAME)} can be positional, got {len(without_name)} values")
     theirs = dict(zip(_WITHOUT_NAME, without_name, strict=False))
     if isinstance(second := theirs.get("varThreshold"), (int, float)) and second >= _OF_KNN:
         raise ParameterError(
@@ -153,7 +151,7 @@ def in_our_words(without_name: Sequence[Any], named: Mapping[str, Any]) -> dict[
             continue
         for parameter, converted in _converted(name, value).items():
             if parameter in ours:
-                raise ParameterError(f"{name} sets {parameter}, which is given already; leave one of them out")
+                raise ParameterError(f"{name} sets {parameter}, which is given as well; use one of them")
             ours[parameter] = converted
     return ours
 
@@ -163,12 +161,12 @@ def _converted(name: str, value: Any) -> dict[str, Any]:
     if name not in _ARGUMENTS:
         row.refuse(name)
     if _ARGUMENTS[name].kind is bool and isinstance(value, (numbers.Integral, np.bool_)):
-        value = bool(value)  # as OpenCV takes it, and scripts write it: 0 and 1
+        value = bool(value)  # OpenCV accepts 0 and 1
     return row.to_ours(_ARGUMENTS[name].check(name, value))
 
 
 def checked_rate(learningRate: float) -> float:
-    """Return the rate of one frame; ParameterError if it is none."""
+    """Return the learning rate of a frame; ParameterError if it is invalid."""
     rate = learningRate
     if not isinstance(rate, numbers.Real) or math.isnan(rate) or rate > 1:
         came = f"an array of shape {rate.shape}" if isinstance(rate, np.ndarray) else repr(rate)
@@ -177,7 +175,7 @@ def checked_rate(learningRate: float) -> float:
 
 
 class OpenCVNames(ABC):
-    """The setters and getters of OpenCV's MOG2 and KNN, by our parameters."""
+    """The setters and getters of MOG2 and KNN, in terms of our parameters."""
 
     @abstractmethod
     def get_params(self) -> dict[str, Any]:
@@ -188,55 +186,55 @@ class OpenCVNames(ABC):
         """Change parameters between two frames."""
 
     def setHistory(self, history: int) -> None:
-        """Set `absorb_after` as the constructor's `history` does."""
+        """Set `absorb_after` as the constructor argument `history` does."""
         self.tune(**_converted("history", history))
 
     def getHistory(self) -> int:
-        """Return the `history` that `absorb_after` amounts to, 500 where that is the default."""
+        """Return the `history` that corresponds to `absorb_after`, 500 at the default."""
         return round(min(_BY_NAME["history"].from_ours(self.get_params()), _ARGUMENTS["history"].high))
 
     def setVarThreshold(self, varThreshold: float) -> None:
-        """Set `noise_factor` as the constructor's `varThreshold` does."""
+        """Set `noise_factor` as the constructor argument `varThreshold` does."""
         self.tune(**_converted("varThreshold", varThreshold))
 
     def getVarThreshold(self) -> float:
-        """Return the `varThreshold` that `noise_factor` amounts to, 16 where that is the default."""
+        """Return the `varThreshold` that corresponds to `noise_factor`, 16 at the default."""
         return _BY_NAME["varThreshold"].from_ours(self.get_params())
 
     def setDist2Threshold(self, dist2Threshold: float) -> None:
-        """Set `threshold` as the constructor's `dist2Threshold` does."""
+        """Set `threshold` as the constructor argument `dist2Threshold` does."""
         self.tune(**_converted("dist2Threshold", dist2Threshold))
 
     def getDist2Threshold(self) -> float:
-        """Return the `dist2Threshold` that `threshold` amounts to, 400 where that is the default."""
+        """Return the `dist2Threshold` that corresponds to `threshold`, 400 at the default."""
         return _BY_NAME["dist2Threshold"].from_ours(self.get_params())
 
     def setDetectShadows(self, detectShadows: bool) -> None:
-        """Make `shadows` "merged" for False; for True "on", or "off" where it is that already."""
+        """Set `shadows` to "merged" for False; for True to "on", unless it is "off"."""
         changed = _converted("detectShadows", detectShadows)
         if changed["shadows"] != self.getDetectShadows():
             self.tune(**changed)
 
     def getDetectShadows(self) -> bool:
-        """Return whether shadows are told from objects."""
+        """Return whether shadows are detected."""
         return bool(self.get_params()["shadows"] != "merged")
 
     def setShadowValue(self, value: int) -> None:
-        """Make `shadows` "on" for 127 and "off" for 0; as with OpenCV's, no change where they are not detected."""
+        """Set `shadows` to "on" for 127 and "off" for 0; no change if shadows are not detected, as in OpenCV."""
         if not isinstance(value, numbers.Integral) or value not in _SHADOW_VALUES:
             raise ParameterError(f"shadowValue must be 127 or 0 (the label of the background), got {value!r}")
         if self.getDetectShadows():
             self.tune(shadows=_SHADOW_VALUES[value])
 
     def getShadowValue(self) -> int:
-        """Return the label of shadows, where they are told from objects: 127, or 0 for that of the background."""
+        """Return the label of detected shadows: 127, or 0 for that of the background."""
         return 0 if self.get_params()["shadows"] == "off" else 127
 
     def getDefaultName(self) -> str:
         """Return the name of the method."""
         return "BackgroundSubtractor_bgsub"
 
-    if not TYPE_CHECKING:  # for a type checker any name would be right then
+    if not TYPE_CHECKING:  # else type checkers would accept any name
 
         def __getattr__(self, name: str) -> NoReturn:
             """Refuse names that are not there, those of OpenCV's with what is nearest."""

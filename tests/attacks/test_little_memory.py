@@ -37,7 +37,6 @@ def npz(path, shape, dtype="<f8"):
 def test_what_a_header_announces_is_not_taken(tmp_path, monkeypatch, capsys, score):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 4 * _GIB)
-    monkeypatch.setattr("bgsub.scene.memory.available_memory", lambda: 4 * _GIB)
     png(tmp_path / "wide.png", 60000, 60000)
     png(tmp_path / "deep.png", 30000, 30000, depth=16)
     png(tmp_path / "grey.png", 100_000, 100_000, colour=0)
@@ -57,7 +56,6 @@ def test_what_a_header_announces_is_not_taken(tmp_path, monkeypatch, capsys, sco
 def test_a_stream_is_estimated_before_an_image_is_decoded(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 4 * _GIB)
-    monkeypatch.setattr("bgsub.scene.memory.available_memory", lambda: 4 * _GIB)
     monkeypatch.setattr("bgsub.video.sources.images.read_image", lambda path: pytest.fail(f"{path} was decoded"))
     png(tmp_path / "square.png", 12_000, 12_000)
     assert invoke(["run", "square.png", "-o", "out"]) == 2
@@ -69,7 +67,6 @@ def test_a_frame_that_does_not_fit_ends_in_a_line(tmp_path, score, tries):
     """Nothing is estimated here: the memory itself is refused, wherever it is asked for."""
     np.save(tmp_path / "x.npy", np.ones((60, 200_000), np.float32))
     blind = "import bgsub.numerics.memory as memory; memory.available_memory = lambda: None;"
-    blind += "import bgsub.scene.memory as stream; stream.available_memory = lambda: None;"
     program = f"{blind} import resource; {PROGRAM.replace('; main()', '; import bgsub.jobs.run, bgsub.robust_pca')};"
     sizes = [(9000, 9000), (6000, 6000), (4000, 4000)][: tries(1, 3)]
     for number, (width, height) in enumerate(sizes):

@@ -316,7 +316,7 @@ def test_too_little_memory(cli, place, monkeypatch):
     refuse(
         cli("decompose", "frames", "-o", "out"),
         "images 'frames', 24 frames of 35x27x3, needs about 2 MB of memory, 1 MB are available; "
-        "less takes --scale, --grey, --every or --duration",
+        "reduce memory with --scale, --grey, --every or --duration",
     )
     assert cli("decompose", "frames", "-o", "out", "--scale", 0.5, *SHORT).code == 0
 

@@ -14,7 +14,7 @@ import bgsub
 from bgsub.cli import invoke
 from bgsub.errors import ParameterError
 from bgsub.evaluation.metrics import Confusion, confusion
-from bgsub.scene import memory
+from bgsub.scene import frame_format
 from bgsub.scene.frame_format import FrameFormat
 from bgsub.synthetic import scene
 
@@ -149,11 +149,10 @@ def test_an_unknown_settings_key(tmp_path, monkeypatch, capsys):
 
 
 def test_insufficient_memory(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: int(3.1e9))
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: int(3.1e9))
     frames = FrameFormat((4320, 7680, 3), "uint8", 255.0)
     with pytest.raises(ParameterError) as caught:
-        memory.check_stream_memory(frames, bgsub.parameters.SubtractorParameters())
+        frame_format.check_stream_memory(frames, bgsub.parameters.SubtractorParameters())
     assert str(caught.value) in quotes(PAGE)
 
 

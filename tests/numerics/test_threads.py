@@ -15,7 +15,7 @@ from bgsub import BackgroundSubtractor
 from bgsub.numerics import threads
 from bgsub.numerics.threads import bands_for, copied, in_bands, one_blas_thread
 from bgsub.scene import _sample_memory_kernels
-from bgsub.scene._sample_memory_kernels import Memory
+from bgsub.scene._sample_memory_kernels import MatchLimits
 from bgsub.scene.frame_format import lanes_of
 
 CORES = 4
@@ -140,7 +140,7 @@ def test_matches_in_two_bands_are_those_of_one(channels, h, w, radius, seed, dat
     x, l = rng.integers(0, 60, (2, h, w, channels)).astype(np.uint8)
     candidates, first = (rng.random((h, w)) < 0.3).astype(np.uint8), rng.integers(0, 255, (h, w)).astype(np.uint8)
     samples = rng.integers(-20, 20, (h * w, channels, 8)).astype(np.int8)
-    memory = Memory(0.1 * rng.random((h, w), F), F(1 / 255), F(0.05), F(2.5))
+    memory = MatchLimits(0.1 * rng.random((h, w), F), F(1 / 255), F(0.05), F(2.5))
     results = []
     for cut in (h, data.draw(st.integers(0, h))):
         shares, over = first.copy(), candidates.copy()

@@ -29,7 +29,7 @@ def followed(frames, known=None, **parameters):
 def learn(background, buffers, pixels, known=None):
     buffers.turn()
     compared = background.separate(FrameInput(pixels, None, np.full(SHAPE, 0.02, F), *dense.LIMITS), buffers)
-    background.learn(compared.influence, None)
+    background.learn(compared.update, None)
     background.follow(buffers.residual, known)
 
 

@@ -50,9 +50,9 @@ def test_views_and_foreign_byte_order_are_read_right():
     ("frame", "message"),
     [
         (np.zeros(5, np.uint8), r"hold pixels, got \(5,\)"),
-        (np.zeros((0, 5), np.uint8), r"must hold pixels, got an empty array of shape \(0, 5\): the video is over, the"),
+        (np.zeros((0, 5), np.uint8), r"must hold pixels, got an empty array of shape \(0, 5\): the video has ended"),
         (np.zeros((2, 2, 5), np.uint8), r"c from 1 to 4 and hold pixels, got \(2, 2, 5\)"),
-        (None, r"must hold pixels, got None: the video is over, the camera is gone or a file could not be read \(cap"),
+        (None, r"must hold pixels, got None: the video has ended"),
         ("frame.png", "must be an array or a cv2.UMat, got str"),
         (np.zeros((2, 2), np.int32), "of type uint8, uint16 or floating point, got int32"),
         (np.zeros((2, 2), bool), "of type uint8, uint16 or floating point, got bool"),
@@ -116,7 +116,7 @@ def test_a_frame_unlike_the_first_is_named_with_both():
         FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), 200.0))
     with pytest.raises(ParameterError, match=r"must be an array or a cv2\.UMat, got list"):
         frames.check([[1], [2, 3]])
-    with pytest.raises(ParameterError, match="got None: the video is over"):
+    with pytest.raises(ParameterError, match="got None: the video has ended"):
         frames.check(None)
     with pytest.raises(ParameterError, match="must be finite"):
         FrameFormat.of(np.zeros((2, 2))).check(np.full((2, 2), np.nan))

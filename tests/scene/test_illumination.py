@@ -93,7 +93,7 @@ def test_sites_are_read(dtype, n, c, seed):
     kernels.gather(x, index, F(1 / 255), values)
     np.testing.assert_allclose(values, at, atol=1e-6)
     assert kernels.contrast(x, index, c) / 255 == pytest.approx(at.mean(axis=1).std(), abs=1e-6)
-    assert kernels.alike(x, y, index, c, F(1 / 255), 0.1) == np.mean(np.linalg.norm(at - other, axis=1) < 0.1)
+    assert kernels.similar_share(x, y, index, c, F(1 / 255), 0.1) == np.mean(np.linalg.norm(at - other, axis=1) < 0.1)
 
 
 @given(n=st.integers(2, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
@@ -156,9 +156,9 @@ def test_only_a_light_that_falls_makes_a_negative():
     unknowns = np.zeros((2, 16), F)
     unknowns[:, :12] = 0.6
     unknowns[:, 12:] = [0.5, 0.4, 0.2, 0.1]
-    assert kernels.rises(unknowns, 0.02)
+    assert kernels.is_monotonic(unknowns, 0.02)
     unknowns[1, 13] = 0.6
-    assert not kernels.rises(unknowns, 0.02)
+    assert not kernels.is_monotonic(unknowns, 0.02)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])

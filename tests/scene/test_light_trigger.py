@@ -3,13 +3,13 @@
 from bgsub.scene.illumination import LightChangeTrigger
 
 
-def questions(calm: LightChangeTrigger, eager: bool) -> int:
+def questions(trigger: LightChangeTrigger, eager: bool) -> int:
     """Return how often light is asked for within 20 frames that it never explains."""
     count = 0
     for _ in range(20):
-        calm = calm.next(eager)
-        if calm.is_broken_by(0.5):
-            count, calm = count + 1, calm.answered(False)
+        trigger = trigger.next(eager)
+        if trigger.fires(0.5):
+            count, trigger = count + 1, trigger.after_fit(False)
     return count
 
 

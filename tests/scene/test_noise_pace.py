@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from bgsub.scene.noise_scale import NoiseScale
+from bgsub.scene.segmentation import NoiseScale
 
 F = np.float32
 NOTHING = np.zeros((4, 5), np.uint8)
@@ -12,9 +12,9 @@ def follow(noise, residuals):
     """Return which frames were learned from."""
     learned = []
     for residual in residuals:
-        learned.append(not noise.rests)
-        if noise.rests:
-            noise.pass_over()
+        learned.append(not noise.skips_frame)
+        if noise.skips_frame:
+            noise.skip_frame()
         else:
             noise.learn(np.full(NOTHING.shape, residual, F), NOTHING)
     return np.array(learned)

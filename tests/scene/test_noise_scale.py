@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
 from bgsub.parameters import SegmenterParameters
-from bgsub.scene.noise_scale import NoiseScale
-from bgsub.scene.segmentation import Segmenter
+from bgsub.scene.segmentation import NoiseScale, Segmenter
 
 F = np.float32
 H, W = 24, 30
@@ -99,10 +98,10 @@ def test_it_is_the_plain_mean_at_first_and_one_residual_does_not_blind_it():
 def test_every_pixel_begins_with_the_median_of_the_first_residual_that_shows_any():
     rng, scale = np.random.default_rng(4), scale_of(joint=0.5)
     scale.begin(np.zeros((H, W), F))
-    assert scale.knows_nothing
+    assert scale.is_empty
     d = 0.03 * rng.random((H, W)).astype(F)
     scale.begin(d)
-    assert not scale.knows_nothing
+    assert not scale.is_empty
     np.testing.assert_array_equal(scale.sigma, np.median(d))
     scale.begin(10 * d)
     np.testing.assert_array_equal(scale.sigma, np.median(d))
@@ -175,8 +174,8 @@ def test_what_blinks_in_every_second_frame_is_seen_in_either_phase():
     for phase in range(2):
         noise, blinking, count = scale_of(), (np.zeros((H, W), F), np.full((H, W), F(0.1))), 0
         for i in range(450):
-            if noise.rests:
-                noise.pass_over()
+            if noise.skips_frame:
+                noise.skip_frame()
             else:
                 noise.learn(blinking[(i + phase) % 2], NOTHING)
                 count += 1

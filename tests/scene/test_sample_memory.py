@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
 from bgsub.scene import _sample_memory_kernels, sample_memory
-from bgsub.scene._sample_memory_kernels import Memory
+from bgsub.scene._sample_memory_kernels import MatchLimits
 from bgsub.scene.sample_memory import SampleMemory
 
 F = np.float32
@@ -21,7 +21,7 @@ shapes = {"h": st.integers(1, 9), "w": st.integers(1, 9), "c": st.sampled_from([
 
 
 def memory_of(sigma, scale=1 / 255, threshold=0.08, factor=2.5):
-    return Memory(np.asarray(sigma, F), F(scale), F(threshold), F(factor))
+    return MatchLimits(np.asarray(sigma, F), F(scale), F(threshold), F(factor))
 
 
 def planted(rng, h, w, c, dtype):

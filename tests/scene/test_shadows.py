@@ -74,7 +74,7 @@ def test_the_vote_is_its_twin(h, w, half, seed):
     if dark.any():
         box = np.array([rows.min(), rows.max() + 1, columns.min(), columns.max() + 1])
         work = np.empty((2, w + side - 1), np.uint16), np.empty((2, w), np.uint16)
-        _shadows_kernels.outvoted(box, mask, other, dark, side, F(0.5), *work)
+        _shadows_kernels.clear_outvoted(box, mask, other, dark, side, F(0.5), *work)
     np.testing.assert_array_equal(dark, expected)
 
 

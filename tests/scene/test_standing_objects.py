@@ -35,7 +35,7 @@ def test_ages_are_their_twin(n, c, seed):
         level = np.where(rng.random((n, 1)) < 0.2, rng.integers(0, 5, (n, 1)), level)
         x = (0.2 * level + 0.01 * rng.random((n, c))).astype(F)
         mask = np.where(rng.random(n) < 0.85, 255, rng.choice([0, 127], n)).astype(np.uint8)
-        oldest = _standing_objects_kernels.grow_old(0, n, (0,) * x.shape[1], x, mask, F(0.06), 1, F(0), anchor, age)
+        oldest = _standing_objects_kernels.update_ages(0, n, (0,) * x.shape[1], x, mask, F(0.06), 1, F(0), anchor, age)
         twin.see(x, mask)
         np.testing.assert_array_equal(age, twin.age)
         assert oldest == age.max()
@@ -84,14 +84,14 @@ def test_what_is_foreground_is_held_from_its_first_frame_until_it_is_released():
     objects, background = objects_of((H, W, 1), 4 / FPS, False), scene()
     frame, mask = background.copy(), mask_of(BOX)
     frame[BOX] = 0.9
-    assert objects.held() is None
+    assert objects.hidden_pixels() is None
     feed(objects, frame, background, mask, 1)
-    np.testing.assert_array_equal(objects.held() > 0, mask == 255)
+    np.testing.assert_array_equal(objects.hidden_pixels() > 0, mask == 255)
     feed(objects, frame, background, mask_of(), 1)
-    assert objects.held() is None
+    assert objects.hidden_pixels() is None
     while objects.released(frame.ravel(), background.ravel(), mask) is None:
-        np.testing.assert_array_equal(objects.held() > 0, mask == 255)
-    held = objects.held()
+        np.testing.assert_array_equal(objects.hidden_pixels() > 0, mask == 255)
+    held = objects.hidden_pixels()
     assert held is None or not held.any()
 
 

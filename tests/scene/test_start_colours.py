@@ -75,7 +75,7 @@ def noisy(picture, rng, sigma=1.5):
 def feed(colours, frames, sigma=None):
     before, sigma = None, np.zeros((H, W), F) if sigma is None else sigma
     for frame in frames:
-        colours.see(frame, before, sigma)
+        colours.add(frame, before, sigma)
         before = frame
     return colours.background.reshape(H, W, 3)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bgsub import BackgroundSubtractor
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.scene import _engine_kernels
-from bgsub.scene._engine_kernels import FrameArrays, Look, Outputs
+from bgsub.scene._engine_kernels import CompareParams, FrameArrays, Outputs
 from bgsub.scene.engine import FrameInput
 from bgsub.synthetic import scene
 from bgsub.tracking import _kernels, _step_kernels
@@ -85,7 +85,7 @@ def test_compare_is_a_sweep_that_steps_nothing(dtype, n, block, channels, seed):
     low_rank = np.empty(case.pixels.size, F)
     _kernels.combine(case.stack, 0, case.c, low_rank)
     d, picture, over = np.empty(n, F), np.empty_like(case.pixels), np.empty(n, np.uint8)
-    look = Look(F(case.look.scale), (0,) * channels, F(case.look.full), F(case.look.top), *dense.LIMITS)
+    look = CompareParams(F(case.look.scale), (0,) * channels, F(case.look.full), F(case.look.top), *dense.LIMITS)
     frame = FrameArrays(case.pixels, case.sigma, case.cost_scale, case.hidden, case.before, False)
     work = np.empty((3, channels * block), F)
     count = _engine_kernels.compare(0, n, low_rank, frame, look, Outputs(d, picture, over), work)
@@ -298,7 +298,7 @@ def test_a_settled_background_visits_every_third_block(monkeypatch):
         buffers.turn()
         compared = background.separate(FrameInput(pixels, None, np.zeros((9, 16), F), *dense.LIMITS), buffers)
         periods.append(len(background.tracker.subspace_.basis.deferred.G))
-        background.learn(compared.influence, None)
+        background.learn(compared.update, None)
     assert periods == [2] * 5 + [3] * 15
 
 
@@ -315,7 +315,7 @@ def test_every_frame_is_a_dense_step_by_what_it_visits(surrogate, period, monkey
     for pixels in frames[16:]:
         U, C = dense.basis_of(tracker), tracker.subspace_._C.copy()
         buffers.turn()
-        influence = background.separate(FrameInput(pixels, None, sigma, *dense.LIMITS), buffers).influence
+        influence = background.separate(FrameInput(pixels, None, sigma, *dense.LIMITS), buffers).update
         y, visited = tracker.coefficients_.copy(), period * (number == tracker.subspace_.basis.deferred.turn)
         e = visited * tracker.surrogate_.influence(pixels.reshape(-1).astype(float) - U @ y)
         np.testing.assert_allclose(influence.products, np.column_stack([U, e]).T @ e, atol=1e-4)

@@ -25,7 +25,7 @@ def started(frames, **parameters):
     form = FrameFormat.of(frames[0])
     start = StartBackground(form, len(frames), 1)
     for frame in frames:
-        start.see(frame, None, False, np.zeros((H, W), F))
+        start.add(frame, None, False, np.zeros((H, W), F))
     background = TrackedBackground(form, SubtractorParameters(threads=1, start_frames=len(frames), **parameters))
     background.fit(background.cleaned(start, LIMIT))
     return background, start, start.buffer.frames.reshape(-1, H, W, 3)
@@ -92,7 +92,7 @@ def test_the_limit_is_each_pixels_own():
     form = FrameFormat.of(frames[0])
     start = StartBackground(form, FRAMES, 1)
     for frame in frames:
-        start.see(frame, None, False, np.zeros((H, W), F))
+        start.add(frame, None, False, np.zeros((H, W), F))
     limit = LIMIT.reshape(H, W).copy()
     limit[:, W // 2 :] = 2
     background = TrackedBackground(form, SubtractorParameters(threads=1, start_frames=FRAMES))

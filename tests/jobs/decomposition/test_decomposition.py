@@ -81,11 +81,11 @@ def test_too_little_memory_is_told_before_anything_is_read(tmp_path, monkeypatch
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 2_000_000)
     frames = np.zeros((30, 64, 48, 3), np.uint8)
     told = "array, 30 frames of 48x64x3, needs about 8 MB of memory, 2 MB are available"
-    with says(ParameterError, f"{told}; less takes --scale, --grey, --every or --duration"):
+    with says(ParameterError, f"{told}; reduce memory with --scale, --grey, --every or --duration"):
         read_frames(ArraySource(frames), rank=3)
     assert read_frames(ArraySource(frames), scale=0.25).X.shape == (30, 16 * 12 * 3)
     np.save(tmp_path / "x.npy", np.zeros((300, 200)))
-    with pytest.raises(ParameterError, match="3 MB of memory, 2 MB are available; less takes --float32 or a part of"):
+    with pytest.raises(ParameterError, match="2 MB are available; reduce memory with --float32 or a part of"):
         read_matrix(tmp_path / "x.npy")
     assert read_matrix(tmp_path / "x.npy", float32=True).X.dtype == np.float32
 
