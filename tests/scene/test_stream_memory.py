@@ -66,8 +66,6 @@ def test_the_estimate_is_about_the_peak(channels, dtype, parameters):
 def test_a_stream_that_does_not_fit_is_refused_at_its_first_frame(monkeypatch, available, remedy):
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: available)
     subtractor, frame = BackgroundSubtractor(), np.zeros((600, 800, 3), np.uint8)
-    with pytest.raises(
-        ParameterError, match=f"800x600 frames needs about 155 MB .*reduce memory with {remedy}$"
-    ):
+    with pytest.raises(ParameterError, match=f"800x600 frames needs about 155 MB .*reduce memory with {remedy}$"):
         subtractor.apply(frame)
     assert subtractor.empty()
