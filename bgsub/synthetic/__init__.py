@@ -1,11 +1,9 @@
-"""Scenes with exact masks and matrices with known parts, made on the spot.
+"""Scenes with exact masks and matrices with known parts, computed on access.
 
 Notes
 -----
-Random numbers come from ``Generator(PCG64(...))`` keyed by the seed and the frame number, and everything per
-pixel is elementwise arithmetic that IEEE 754 rounds in one way only: a seed gives the same bytes on every
-machine (matrices: the same up to the rounding of one product). No frame depends on the length of the sequence
-or on the frames before it.
+A seed gives the same bytes on every machine (matrices: up to the rounding of one product). No frame depends on the
+length of the sequence or on other frames.
 """
 
 from bgsub._lazy_exports import lazy_exports

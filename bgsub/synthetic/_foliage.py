@@ -21,8 +21,8 @@ class Foliage:
     alpha: np.ndarray  # (h, w), float32: coverage
     depth: float  # distance z in metres
     lit: np.ndarray  # (J, 3), float32: light that reaches it from each of the J lights
-    reach: np.ndarray  # (h, w), float32: how far each pixel follows the wind, 0 at the foot
-    flutter: np.ndarray  # (2, h, w), float32: smooth fields by which leaves move on their own
+    reach: np.ndarray  # (h, w), float32: movement of each pixel in the wind, 0 at the foot
+    flutter: np.ndarray  # (2, h, w), float32: smooth fields of the leaves' own movement
 
     def moved(self, index: int, sway: float) -> tuple[np.ndarray, np.ndarray]:
         """Return colour and alpha at frame `index` in a wind that moves the top by about `sway` pixels."""
@@ -101,7 +101,7 @@ def tree(camera: Camera, lights: list[Light], foot: Vector, size: float, *, sway
     for i in range(260):
         radius, turn = math.sqrt(rng.random()), rng.uniform(0, 2 * math.pi)
         x, y = 0.33 * size * radius * math.cos(turn), size * (0.68 + 0.28 * radius * math.sin(turn))
-        # Leaves in the sun at the upper left, in their own shade below.
+        # sun from the upper left, shade below
         lit_part = 0.5 + 0.5 * (0.6 * math.sin(turn) - 0.5 * math.cos(turn)) * radius
         light = 0.35 + 0.75 * lit_part * (0.5 + 0.5 * i / 259) + rng.uniform(-0.12, 0.12)
         tone = bgr(84 + 30 * rng.random(), 122 + 26 * rng.random(), 48) * np.float32(max(light, 0.1))

@@ -7,20 +7,19 @@ from functools import lru_cache
 import numpy as np
 
 from bgsub.synthetic._foliage import Foliage, potted_plant
-from bgsub.synthetic._people import Person, Way
+from bgsub.synthetic._movers import Person, Track, Way
 from bgsub.synthetic._scene import SceneSettings
 from bgsub.synthetic._shapes import Mottle, bgr, generator
 from bgsub.synthetic._stage import Box, Camera, Light, Picture, Texture, render
-from bgsub.synthetic._tracks import Track
 
 CEILING, FLOOR, BACK = -0.8, 2.2, 9.0
 _CYCLE = 240
 _PERIOD = 190
-_DEPTH = 7.0  # metres, from which on the side walls show, whatever the shape of the picture
+_DEPTH = 7.0  # metres from which the side walls are visible in any picture
 
 
 class Lobby:
-    """The lobby's picture, plants, timetable and lamps; the attributes every stage has."""
+    """The `Stage` of the lobby."""
 
     switches = True
 
@@ -65,14 +64,14 @@ class Lobby:
         return Way(tuple(corners), float(rng.uniform(0.045, 0.062)), halt)
 
 
-@lru_cache(maxsize=4)  # half a second
+@lru_cache(maxsize=4)  # takes half a second
 def _picture(camera: Camera, seed: int) -> Picture:
     half = camera.half_width(_DEPTH)
     return render(camera, _boxes(half, seed), _lights(half), _no_sky)
 
 
 def _switches(seed: int) -> list[tuple[int, tuple[float, float, float]]]:
-    """Return the frames of a cycle at which lamps switch and which rows burn from then on."""
+    """Return the frames of a cycle at which lamps switch, and the power of the rows from then on."""
     rng = generator(seed, 41)
     row, other = (int(v) for v in rng.permutation(3)[:2])
     jitter = [int(v) for v in rng.integers(-6, 7, 6)]
@@ -95,7 +94,7 @@ def _lights(half: float) -> list[Light]:
 
 
 def _pots(camera: Camera, half: float) -> list[tuple[tuple[float, float, float], float]]:
-    """Return where stems leave their pots and how high the plants are."""
+    """Return the feet of the plants and their heights."""
     near = camera.half_width(4.9)
     return [((-near + 0.55, 1.62, 4.9), 1.15), ((half - 0.42, 1.72, 8.5), 1.05), ((near - 0.2, 1.75, 4.75), 0.9)]
 
@@ -136,7 +135,7 @@ def _shell(half: float, rng: np.random.Generator) -> list[Box]:
 
 
 def _wall_things(half: float, rng: np.random.Generator) -> list[Box]:
-    """Return what hangs on the back wall: skirting, door, pictures, window, frame of the opening."""
+    """Return the things on the back wall: skirting, door, pictures, window, frame of the opening."""
     wood, white = bgr(126, 88, 56), bgr(224, 222, 216)
     left = -half + 0.55
     grain = _speckled(Mottle(rng, 0.05), 0.06, Mottle(rng, 0.4), 0.08)
@@ -207,7 +206,7 @@ def _speckled(coarse: Mottle, much: float, fine: Mottle, little: float) -> Textu
 
 
 def _carpet(pile: Mottle, worn: Mottle) -> Texture:
-    """Return a carpet in squares of one metre, laid in turning directions."""
+    """Return a carpet in squares of one metre with alternating directions."""
 
     def texture(p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
         x, z = p[:, 0], p[:, 2]
@@ -247,7 +246,7 @@ def _art(rng: np.random.Generator) -> Texture:
 
 
 def _view(left: float, right: float) -> Texture:
-    """Return what the window shows: sky over trees, behind bars."""
+    """Return the view of the window: sky over trees, behind bars."""
 
     def texture(p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
         x = (p[:, 0] - np.float32(left)) / np.float32(right - left)
@@ -261,7 +260,7 @@ def _view(left: float, right: float) -> Texture:
 
 
 def _pigeonholes(rng: np.random.Generator, corner: tuple[float, float]) -> Texture:
-    """Return the front of a shelf: three rows of dark holes with letters in some, doors below."""
+    """Return the front of a shelf: three rows of dark holes, some with letters, and doors below."""
     fill = rng.random((16, 16), dtype=np.float32)
 
     def texture(p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:

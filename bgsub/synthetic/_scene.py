@@ -1,4 +1,4 @@
-"""The scene: stage, plants, movers and shadows put together and read out by a sensor."""
+"""The scene: stage, plants, movers and shadows as a camera sees them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import numpy as np
 
 from bgsub.errors import ParameterError
 from bgsub.synthetic._foliage import Foliage
+from bgsub.synthetic._movers import Presence, Track
 from bgsub.synthetic._shapes import generator
 from bgsub.synthetic._sheet import Sheet
 from bgsub.synthetic._stage import Camera, Picture
-from bgsub.synthetic._tracks import Presence, Track
 
 MOVING = 255
 """Code of a moving pixel in a mask, as on changedetection.net; 0 is the background."""
 UNKNOWN = 170
-"""Code of a pixel that is partly covered, at the edge of an object: not scored."""
+"""Code of a partly covered pixel at the edge of an object, which is not scored."""
 SHADOW = 50
 """Code of a pixel in a moving shadow."""
 
@@ -32,7 +32,7 @@ _SHADE_SEEN = 0.05
 
 @dataclass(frozen=True)
 class SceneSettings:
-    """What `scene` takes; ParameterError where one is outside its range."""
+    """The arguments of `scene`; ParameterError for one outside its range."""
 
     name: str
     size: tuple[int, int]
@@ -74,7 +74,7 @@ class SceneSettings:
 
 
 class Stage(Protocol):
-    """What a scene needs to know of its place."""
+    """The place of a scene."""
 
     camera: Camera
     picture: Picture
@@ -87,14 +87,14 @@ class Stage(Protocol):
 
 
 class Scene:
-    """A picture sequence with exact masks, made on the spot; see `scene`.
+    """A picture sequence with exact masks, computed on access; see `scene`.
 
     Iterating gives ``(frame, mask)`` in order, indexing the same pair at random.
 
     Parameters
     ----------
     settings, stage
-        What `scene` makes of its parameters; it is the one that makes a scene.
+        Internal; use `scene`.
 
     Attributes
     ----------
@@ -142,19 +142,19 @@ class Scene:
         return np.stack([self._compose(i, self._present(i))[1] for i in range(len(self))])
 
     def movers(self, index: int) -> dict[tuple[int, ...], np.ndarray]:
-        """Return the visible pixels, (h, w) bool, of each mover at a frame, by a key that it keeps all its way."""
+        """Return the visible pixels, (h, w) bool, of each mover at a frame, by a key that stays the same."""
         present = self._present(index)
         dx, dy = self.offset(index)
         owner = self._view(self._sheet(index, present).owner, (round(dx), round(dy)))
         return {one.key: owner == number for number, one in enumerate(present, 1) if (owner == number).any()}
 
     def background(self, index: int) -> np.ndarray:
-        """Return the frame at `index` as it would be without movers, shadows of theirs and noise."""
+        """Return the frame at `index` without movers, their shadows and noise."""
         radiance, _ = self._compose(index, [])
         return self._sense(radiance, 0.0, index)
 
     def offset(self, index: int) -> tuple[float, float]:
-        """Return how far the shaking camera has moved the picture, (dx, dy) in pixels."""
+        """Return the movement of the picture by the shaking camera, (dx, dy) in pixels."""
         if not self._settings.shake:
             return 0.0, 0.0
         phases = generator(self._settings.seed, 61).uniform(0, 2 * math.pi, 6)
@@ -166,21 +166,21 @@ class Scene:
 
     @property
     def lamp_frames(self) -> tuple[int, ...]:
-        """Frames that are the first under lamps other than those of the frame before."""
+        """Frames whose lamps differ from those of the frame before."""
         if not self._settings.lamps or not self._stage.switches:
             return ()
         weights = [self._stage.weights(i) for i in range(len(self))]
         return tuple(i for i in range(1, len(self)) if weights[i] != weights[i - 1])
 
     def _present(self, index: int) -> list[Presence]:
-        """Return who is in the scene, the farthest first."""
+        """Return the movers in the scene, the farthest first."""
         if index < self._settings.empty_start:
             return []
         found = [track.at(index - self._settings.empty_start) for track in self._stage.tracks]
         return sorted((p for p in found if p is not None), key=lambda p: -p.z)
 
     def _sheet(self, index: int, present: list[Presence]) -> Sheet:
-        """Return the stage with all that is on it."""
+        """Return the complete stage, before the camera moves."""
         stage = self._stage
         sheet = Sheet(stage.camera, stage.picture, stage.weights(index if self._settings.lamps else 0))
         if self._settings.shadows:
@@ -203,7 +203,7 @@ class Scene:
         return self._view(sheet.radiance, offset), mask
 
     def _view(self, layer: np.ndarray, offset: tuple[float, float]) -> np.ndarray:
-        """Cut the camera's view out of the stage, moved by a fraction of a pixel."""
+        """Cut out the camera's view, moved by a fraction of a pixel."""
         m, (w, h) = self._settings.margin, self.size
         if not m:
             return layer
@@ -215,7 +215,7 @@ class Scene:
         return part[:-1] * (1 - fy) + part[1:] * fy
 
     def _sense(self, radiance: np.ndarray, noise: float, index: int) -> np.ndarray:
-        """Return the 8-bit picture a sensor makes of the radiance: shot and read noise, gamma, rounding."""
+        """Return the sensor's 8-bit picture of the radiance: shot and read noise, gamma, rounding."""
         place = radiance * np.float32((_STEPS - 1) / _BRIGHTEST)
         np.clip(place, 0, _STEPS - 1, out=place)
         place = place.astype(np.uint16)
@@ -236,11 +236,7 @@ def _luma(bgr: np.ndarray) -> np.ndarray:
 
 
 def _response() -> tuple[np.ndarray, np.ndarray]:
-    """Return grey level and relative noise for each step of radiance.
-
-    The response is a power law with a shoulder instead of a hard limit. The noise is the slope of the
-    response times sqrt(read^2 + shot * radiance), scaled to 1 at a middle grey.
-    """
+    """Return grey level (a power law with a shoulder) and relative noise (1 at middle grey) per step of radiance."""
     v = (np.arange(_STEPS) + 0.5) * (_BRIGHTEST / _STEPS)
     knee = 0.6
     soft = np.where(v < knee, v, knee + (1 - knee) * (1 - 1 / (1 + (v - knee) / (1 - knee))))

@@ -1,7 +1,7 @@
 """Antialiased shapes from signed distances, and value noise.
 
-Everything per pixel is float32 addition, multiplication, division and square root, which IEEE 754 rounds in
-one way only: the same shapes come out bit for bit on every machine and with every OpenCV.
+All pixel arithmetic is float32 addition, multiplication, division and square root, which IEEE 754 rounds uniquely:
+shapes are the same bit for bit on every machine.
 """
 
 from __future__ import annotations
@@ -83,10 +83,7 @@ class Mottle:
 
 
 class Canvas:
-    """A small picture with transparency into which shapes are painted one over the other.
-
-    Its pixel centres lie at `columns` (w,) and `rows` (h,), float32, in the unit of the shapes (metres).
-    """
+    """A small picture with transparency; pixel centres at `columns` (w,) and `rows` (h,), float32, in metres."""
 
     def __init__(self, columns: np.ndarray, rows: np.ndarray, pixels_per_unit: float) -> None:
         shape = rows.size, columns.size
@@ -98,7 +95,7 @@ class Canvas:
         self.alpha = np.zeros(shape, np.float32)  # coverage in [0, 1]
 
     def paint(self, distance: np.ndarray, colour: np.ndarray) -> None:
-        """Lay a shape of one colour (3,) or of a picture (h, w, 3) over what is there."""
+        """Paint a shape of one colour (3,) or of a picture (h, w, 3)."""
         cover = coverage(distance, self.scale)
         keep = 1 - cover
         self.alpha *= keep
@@ -107,7 +104,7 @@ class Canvas:
         self.colour += cover[..., np.newaxis] * colour
 
     def shade(self, distance: np.ndarray, colour: np.ndarray, opacity: float = 1.0) -> None:
-        """Lay a shape over what is there without growing the outline: windows, pockets, hair."""
+        """Paint a shape inside the outline only: windows, pockets, hair."""
         cover = coverage(distance, self.scale) * np.float32(opacity)
         self.colour *= (1 - cover)[..., np.newaxis]
         self.colour += (cover * self.alpha)[..., np.newaxis] * colour

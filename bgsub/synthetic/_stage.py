@@ -1,7 +1,7 @@
-"""A stage of boxes under lamps, seen through a pinhole: what the picture holds before anybody enters.
+"""The empty stage: boxes under lamps, seen through a pinhole.
 
-The stage is ray cast once. In linear light the empty picture is a weighted sum of one picture per light, so
-lamps that switch and clouds that pass only change the weights.
+The stage is ray cast once per light. In linear light the picture is their weighted sum, so that lamps and clouds change
+only the weights.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Camera:
     floor: float  # height of the camera over the floor in metres
 
     def half_width(self, z: float) -> float:
-        """Return how far to the side the picture reaches at depth `z`, in metres."""
+        """Return half the width of the picture at depth `z`, in metres."""
         return z * self.width / (2 * self.focal)
 
     def foot(self, x: float, z: float) -> tuple[float, float]:
@@ -56,24 +56,24 @@ class Box:
     # ``texture(points, axis, colour)`` with points (n, 3) and the axis (n,) of the face that was hit returns the
     # reflectance (n, 3)
     texture: Texture | None = None
-    glow: float = 0.0  # light sent out by the box itself; 0 for none
+    glow: float = 0.0  # light emitted by the box; 0 for none
     lamp: int = 0  # index of the light that feeds `glow`
-    casts: bool = True  # whether it stands in the way of the light
-    ground: bool = False  # whether the shadows of those who pass fall on it
+    casts: bool = True  # whether it casts shadows
+    ground: bool = False  # whether movers cast shadows on it
 
 
 @dataclass(frozen=True)
 class Light:
-    """A lamp, the sun or the even light from everywhere."""
+    """A lamp, the sun or even light."""
 
     colour: np.ndarray  # (3,), float32: colour of the light, BGR
-    points: tuple[Vector, ...] = ()  # lamps: where it shines from. Empty for the sun and the even light
-    towards: Vector | None = None  # sun: unit vector that points at it
+    points: tuple[Vector, ...] = ()  # places of lamps; empty for others
+    towards: Vector | None = None  # unit vector towards the sun
     power: float = 0.0  # irradiance at one metre (lamps) or anywhere (sun)
-    even: float = 0.0  # irradiance that reaches every surface alike, bounced off walls or sky
+    even: float = 0.0  # irradiance of every surface
 
     def at(self, x: float, y: float, z: float) -> float:
-        """Return the irradiance of a small ball at a point that nothing shades."""
+        """Return the irradiance of a small ball at an unshaded point."""
         if self.towards is not None:
             return self.even + 0.6 * self.power
         total = self.even
@@ -174,7 +174,7 @@ def _cast(rays: np.ndarray, boxes: list[Box]) -> tuple[np.ndarray, np.ndarray, n
 
 
 def _slabs(start: np.ndarray, inverse: np.ndarray, box: Box) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return where rays enter and leave a box, and the axis of the face they enter by."""
+    """Return the distances at which rays enter and leave a box, and the axis of the first face."""
     first = (np.asarray(box.low, np.float32) - start) * inverse
     last = (np.asarray(box.high, np.float32) - start) * inverse
     enter, leave = np.minimum(first, last), np.maximum(first, last)
@@ -186,7 +186,7 @@ def _slabs(start: np.ndarray, inverse: np.ndarray, box: Box) -> tuple[np.ndarray
 
 
 def _irradiance(points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: Light, boxes: list[Box]) -> np.ndarray:
-    """Return what one light brings to surface points (n, 3) that face the camera, shadows included."""
+    """Return the irradiance of surface points (n, 3) by one light, shadows included."""
     rows = np.arange(len(points))
     outward = -np.sign(rays[rows, axis])
     total = np.full(len(points), light.even, np.float32)
@@ -199,7 +199,7 @@ def _irradiance(points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: L
     for point in light.points:
         way = np.asarray(point, np.float32) - lifted
         square = way[:, 0] * way[:, 0] + way[:, 1] * way[:, 1] + way[:, 2] * way[:, 2]
-        # A panel in the ceiling: the cosines at the surface and at the lamp, over the distance squared.
+        # a ceiling panel: both cosines over the squared distance
         cosine = np.maximum(way[rows, axis] * outward, 0) * np.maximum(-way[:, 1], 0) / square
         part = cosine / np.maximum(square, np.float32(0.2)) * np.float32(light.power / len(light.points))
         total += part * _clear(lifted, way, boxes, 0.98)
@@ -207,7 +207,7 @@ def _irradiance(points: np.ndarray, rays: np.ndarray, axis: np.ndarray, light: L
 
 
 def _clear(start: np.ndarray, way: np.ndarray, boxes: list[Box], reach: float) -> np.ndarray:
-    """Return whether nothing stands between `start` and ``start + reach * way``."""
+    """Return whether no box is between `start` and ``start + reach * way``."""
     inverse = np.float32(1) / _no_zero(way)
     free = np.ones(len(start), bool)
     for box in boxes:
@@ -224,5 +224,5 @@ def _average(values: np.ndarray, per_pixel: int) -> np.ndarray:
 
 
 def _no_zero(values: np.ndarray) -> np.ndarray:
-    """Move zeros a little aside, so that a ray along an axis can be inverted."""
+    """Replace zeros by small numbers, so that the rays can be inverted."""
     return np.where(np.abs(values) < 1e-6, 1e-6, values).astype(np.float32)

@@ -6,13 +6,11 @@ import math
 
 import numpy as np
 
-from bgsub.synthetic._cars import Car
 from bgsub.synthetic._foliage import Foliage, tree
-from bgsub.synthetic._people import Person, Way
+from bgsub.synthetic._movers import Car, Person, Track, Way
 from bgsub.synthetic._scene import SceneSettings
 from bgsub.synthetic._shapes import Mottle, bgr, generator
 from bgsub.synthetic._stage import Box, Camera, Light, Picture, Texture, render
-from bgsub.synthetic._tracks import Track
 
 GROUND = 2.6
 _SUN = (-0.48, -0.78, -0.40)
@@ -21,7 +19,7 @@ _KERB, _FAR_KERB, _FRONTS = 5.3, 11.6, 14.0
 
 
 class Street:
-    """The street's picture, tree, timetable and clouds; the attributes every stage has."""
+    """The `Stage` of the street."""
 
     switches = False
 
@@ -45,11 +43,10 @@ class Street:
         self._phases = generator(seed, 42).uniform(0, 2 * math.pi, 2)
 
     def weights(self, index: int) -> tuple[float, ...]:
-        """Return the power of the sky and of the sun at a frame: clouds take up to two thirds of the sun."""
+        """Return the power of sky and sun at a frame; clouds remove up to two thirds of the sun."""
         slow = math.sin(2 * math.pi * index / 520 + self._phases[0])
         slower = math.sin(2 * math.pi * index / 1370 + self._phases[1])
         cloud = min(max(0.5 + 0.45 * slow + 0.35 * slower, 0.0), 1.0)
-        # In steps, as fine as the eye of the sensor.
         sun = round(4096 * (1 - 0.66 * cloud)) / 4096
         return 1.0 + 0.15 * (1 - sun), sun
 
@@ -147,7 +144,7 @@ def _road(grain: Mottle, worn: Mottle) -> Texture:
     def texture(p: np.ndarray, axis: np.ndarray, colour: np.ndarray) -> np.ndarray:
         x, z = p[:, 0], p[:, 2]
         light = 1 + np.float32(0.14) * grain(x, z) + np.float32(0.09) * worn(x, z)
-        # Darker where the wheels run.
+        # darker wheel tracks
         light -= np.float32(0.05) * ((np.abs(z - 7.0) < 0.9) | (np.abs(z - 9.9) < 0.9))
         middle = (np.abs(z - 8.45) < 0.08) & ((x / 3) % 1 < 0.5)
         edge = (np.abs(z - (_KERB + 0.4)) < 0.06) | (np.abs(z - (_FAR_KERB - 0.4)) < 0.06)

@@ -31,18 +31,17 @@ def scene(
 ) -> Scene:
     """Make a picture sequence with exact masks.
 
-    The mask codes are those of changedetection.net: 0 background, 50 shadow, 170 the antialiased edge of
-    an object (not scored), 255 moving. A shadow that takes less than 5 % of the light counts as background,
-    and so does a swaying plant.
+    The mask codes are those of changedetection.net: 0 background, 50 shadow, 170 the antialiased edge of an object
+    (not scored), 255 moving. Swaying plants, and shadows that remove less than 5 % of the light, are background.
 
     Parameters
     ----------
     name : {"lobby", "street"}
-        A room whose lamps switch, or a road under passing clouds.
+        A room with switching lamps, or a road under passing clouds.
     size : (int, int)
         Width and height in pixels, at least 16.
     length : int
-        Number of frames; the first frames are the same for every length.
+        Number of frames; it does not change the frames.
     seed : int
         Seed of colours, people, lamps, wind and noise.
     noise : float
@@ -52,15 +51,15 @@ def scene(
     shake : float
         Translation of the camera in pixels, root mean square of each direction.
     sway : float
-        How far plants and trees move in the wind, in pixels.
+        Movement of plants and trees in the wind, in pixels.
     lamps : bool
         Whether the light changes: lamps switch within one frame (lobby), clouds pass slowly (street).
     walkers : int
-        Number of movers' timetables; on the street every other mover is a car.
+        Number of sequences of movers; on the street every other one is of cars.
     shadows : bool
         Whether movers cast shadows on the ground.
     empty_start : int
-        Number of frames before anybody may enter.
+        Number of frames without movers at the start.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Synthetic scenes and matrices: deterministic, and their masks and parts are exact."""
+"""Synthetic scenes and matrices are deterministic, and their masks and parts are exact."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ def test_shapes_and_attributes(name):
     assert scene(name, size=SMALL, length=2, channels=1).frames().shape == (2, 64, 80)
 
 
-@pytest.mark.parametrize("size", [(16, 16), (33, 17), (16, 120), (240, 48)])
-@pytest.mark.parametrize("name", SCENES)
+@pytest.mark.parametrize(("name", "size"), [("lobby", (16, 16)), ("street", (16, 120)), ("lobby", (240, 48))])
 def test_any_size(name, size):
     frame, mask = scene(name, size=size, length=120, walkers=5, shake=1, sway=2)[100]
     assert frame.shape == (size[1], size[0], 3)
@@ -53,15 +52,15 @@ def test_any_size(name, size):
 
 
 @pytest.mark.parametrize("name", SCENES)
-def test_same_seed_same_bytes_in_any_order_and_length(name):
+def test_a_seed_gives_the_same_bytes_in_any_order_and_length(name):
     options = {"size": SMALL, "seed": 5, "shake": 0.7, "sway": 1.5, "empty_start": 0}
-    short = scene(name, length=70, **options)
+    short = scene(name, length=40, **options)
     _lobby._picture.cache_clear()
     long = scene(name, length=9000, **options)
-    for index, (frame, mask) in zip(range(70), short, strict=True):
+    for index, (frame, mask) in zip(range(40), short, strict=True):
         if index % 9 == 0:
             assert same(long[index], (frame, mask))
-    assert same(long[69], short[-1])
+    assert same(long[39], short[-1])
 
 
 def test_bytes_do_not_change_with_the_machine():
@@ -73,18 +72,9 @@ def test_bytes_do_not_change_with_the_machine():
     assert not np.array_equal(scene("lobby", size=SMALL)[0][0], scene("lobby", size=SMALL, seed=1)[0][0])
 
 
-def test_index_beyond_the_end():
-    made = scene("lobby", size=SMALL, length=5)
-    with pytest.raises(IndexError, match="frame 5 of a scene of 5"):
-        made[5]
-    with pytest.raises(IndexError):
-        made[-6]
-
-
-@pytest.mark.parametrize("shake", [0.0, 0.8])
-@pytest.mark.parametrize("name", SCENES)
-def test_frame_differs_from_the_empty_one_exactly_where_the_mask_says(name, shake):
-    made = scene(name, size=SMALL, length=150, walkers=4, sway=1.0, shake=shake, empty_start=0, **CALM)
+@pytest.mark.parametrize(("name", "shake"), [("lobby", 0.8), ("street", 0.0)])
+def test_the_mask_marks_exactly_the_changed_pixels(name, shake):
+    made = scene(name, size=SMALL, length=100, walkers=4, sway=1.0, shake=shake, empty_start=0, **CALM)
     index = busiest(made)
     frame, mask = made[index]
     changed = differing(frame, made.background(index))
@@ -94,8 +84,8 @@ def test_frame_differs_from_the_empty_one_exactly_where_the_mask_says(name, shak
     assert changed[moving].mean() > 0.97
 
 
-def test_shadows_darken_by_a_common_factor_where_the_mask_says():
-    made = scene("lobby", size=(160, 128), length=200, noise=0, lamps=False, empty_start=0)
+def test_shadows_darken_all_channels_alike():
+    made = scene("lobby", size=(120, 96), length=110, noise=0, lamps=False, empty_start=0)
     index = busiest(made)
     frame, mask = made[index]
     empty = made.background(index).astype(float)
@@ -108,12 +98,7 @@ def test_shadows_darken_by_a_common_factor_where_the_mask_says():
     assert np.abs(frame[lit] - empty[lit]).max() < 8
 
 
-def test_without_shadows_no_pixel_is_labelled_shadow():
-    made = scene("street", size=SMALL, length=80, shadows=False, empty_start=0)
-    assert SHADOW not in np.unique(made.masks())
-
-
-def test_lamps_switch_the_picture_within_one_frame_and_leave_the_mask():
+def test_lamps_switch_within_one_frame_and_do_not_change_the_mask():
     options = {"size": SMALL, "length": 240, "noise": 0.0, "shadows": False, "empty_start": 0}
     lit, steady = scene("lobby", **options), scene("lobby", lamps=False, **options)
     assert len(lit.lamp_frames) == 6
@@ -131,41 +116,32 @@ def test_lamps_switch_the_picture_within_one_frame_and_leave_the_mask():
 
 def test_clouds_are_slow():
     made = scene("street", size=SMALL, length=400, walkers=0, noise=0)
-    means = np.array([made.background(i).mean() for i in range(0, 400, 5)])
+    means = np.array([made.background(i).mean() for i in range(0, 400, 8)])
     assert np.ptp(means) > 10
-    assert np.abs(np.diff(means)).max() < 2
+    assert np.abs(np.diff(means)).max() < 3
 
 
-def test_nobody_before_the_empty_start_ends():
-    masks = scene("street", size=SMALL, length=120, empty_start=40).masks()
+def test_no_mover_in_the_empty_start_and_no_shadow_without_shadows():
+    masks = scene("street", size=SMALL, length=100, empty_start=40, shadows=False).masks()
     assert not masks[:40].any()
-    assert masks[40:].any()
+    assert set(np.unique(masks)) == {0, UNKNOWN, MOVING}
     assert not scene("lobby", size=SMALL, length=60, walkers=0, empty_start=0).masks().any()
 
 
 def test_shake_moves_the_picture_by_the_offset():
-    # That the mask moves along is in the test of the exact mask above, which runs with a shaking camera too.
     made = scene("lobby", size=(96, 80), length=140, shake=2.0, noise=0, lamps=False)
     offsets = np.array([made.offset(i) for i in range(140)])
     assert np.sqrt((offsets**2).mean(axis=0)) == pytest.approx([2.0, 2.0], rel=0.15)
-    one, two = _whole_pixel_pair(offsets)
+    pairs = ((one, two) for one in range(140) for two in range(one))
+    steps = ((one, two, offsets[two] - offsets[one]) for one, two in pairs)
+    one, two = next((i, j) for i, j, step in steps if (step == np.round(step)).all() and np.abs(step).max() >= 2)
     dx, dy = (offsets[two] - offsets[one]).astype(int)
     a, b = made.background(one), made.background(two)
     assert np.abs(np.roll(a, (dy, dx), (0, 1))[8:-8, 8:-8].astype(int) - b[8:-8, 8:-8]).max() <= 1
 
 
-def _whole_pixel_pair(offsets: np.ndarray) -> tuple[int, int]:
-    """Return two frames between which the camera moved by whole pixels, at least two."""
-    for one in range(len(offsets)):
-        for two in range(one):
-            step = offsets[two] - offsets[one]
-            if (step == np.round(step)).all() and np.abs(step).max() >= 2:
-                return one, two
-    raise AssertionError("no such pair")
-
-
-def test_sway_moves_plants_only_and_they_stay_background():
-    made = scene("street", size=SMALL, length=60, walkers=0, noise=0, lamps=False, sway=2.0)
+def test_sway_moves_only_plants_which_stay_background():
+    made = scene("street", size=SMALL, length=30, walkers=0, noise=0, lamps=False, sway=2.0)
     frames = made.frames().astype(int)
     restless = np.ptp(frames, axis=0).max(axis=2) > 10
     assert 0.02 < restless.mean() < 0.4
@@ -175,7 +151,7 @@ def test_sway_moves_plants_only_and_they_stay_background():
 
 
 def test_noise_has_the_given_scale_at_middle_grey():
-    made = scene("lobby", size=(160, 128), length=30, walkers=0, noise=4.0, lamps=False)
+    made = scene("lobby", size=(96, 80), length=40, walkers=0, noise=4.0, lamps=False)
     clean = made.background(0)
     middle = (clean > 110) & (clean < 126)
     scatter = (made.frames().astype(float) - clean).std(axis=0)[middle]
@@ -194,12 +170,12 @@ def test_noise_has_the_given_scale_at_middle_grey():
         ({"length": 0}, "length must be at least 1, got 0"),
     ],
 )
-def test_bad_parameters(options, message):
+def test_bad_parameters_are_named(options, message):
     with pytest.raises(ParameterError, match=message):
         scene(**{"name": "lobby", **options})
 
 
-def test_low_rank_plus_sparse_has_the_parts_it_names():
+def test_low_rank_plus_sparse_has_the_requested_parts():
     x, low_rank, sparse, observed = low_rank_plus_sparse(80, 120, 4, 0.1, seed=3, observed_share=0.7)
     assert np.array_equal(x, low_rank + sparse)
     assert np.linalg.matrix_rank(low_rank) == 4
@@ -228,7 +204,8 @@ def make_sample():
     return module
 
 
-def test_sample_is_what_the_generator_makes(make_sample):
+@pytest.mark.slow
+def test_the_sample_is_that_of_the_generator(make_sample):
     stored, made = Sequence(ROOT / "datasets" / "sample"), make_sample.sample_scene()
     assert stored.numbers == list(range(1, len(made) + 1))
     assert stored.temporal_roi == (make_sample.FIRST_SCORED, len(made))
@@ -240,21 +217,17 @@ def test_sample_is_what_the_generator_makes(make_sample):
         assert np.sqrt((error**2).mean()) < 4
 
 
-def test_sample_has_the_checksum_of_the_manifest(make_sample):
+def test_the_sample_has_the_size_and_checksum_of_the_manifest(make_sample):
     manifest = json.loads((ROOT / "datasets" / "manifest.json").read_text(encoding="utf-8"))
     sample = next(entry for entry in manifest["datasets"] if entry["name"] == "sample")
     assert make_sample.digest(ROOT / "datasets" / sample["folder"]) == sample["sha256"]
     for entry in manifest["datasets"]:
         assert {"name", "title", "purpose", "page", "download", "sha256", "terms"} <= entry.keys()
-
-
-def test_sample_is_small():
     assert sum(p.stat().st_size for p in (ROOT / "datasets" / "sample").rglob("*")) < 1_500_000
 
 
-@pytest.mark.parametrize("shake", [0.0, 1.5])
-@pytest.mark.parametrize("name", SCENES)
-def test_movers_have_keys_of_their_own_and_fill_the_mask(name, shake):
+@pytest.mark.parametrize(("name", "shake"), [("lobby", 0.0), ("street", 1.5)])
+def test_movers_have_unique_keys_and_fill_the_mask(name, shake):
     made = scene(name, size=SMALL, length=200, shake=shake, empty_start=0, walkers=4)
     ways: dict[tuple[int, ...], list[int]] = {}
     for index in range(0, 200, 8):

@@ -1,15 +1,16 @@
-"""People who walk: figures of limbs with textured clothes, and the ways they take."""
+"""Movers of a scene: people and cars, their ways over the floor, and the timetable of their trips."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from bgsub.synthetic._shapes import Canvas, Mottle, Point, bgr, capsule, convex, ellipse, generator
 
-# Near the tones of the walls and floors on purpose: a coat may be hard to tell from the wall behind it.
+# Close to the tones of walls and floors, so that a coat may look like the wall behind it.
 _TOPS = [
     (178, 52, 44), (38, 66, 120), (196, 188, 172), (58, 84, 62), (214, 168, 60), (64, 62, 68),
     (112, 132, 158), (150, 128, 106), (228, 226, 220), (122, 58, 92), (36, 38, 44), (88, 138, 142),
@@ -22,11 +23,11 @@ _PATTERNS = ("plain", "stripes", "checks", "jacket")
 
 @dataclass(frozen=True)
 class Way:
-    """A walk along straight pieces over the floor."""
+    """A walk over the floor along straight lines."""
 
-    corners: tuple[Point, ...]  # the corners in metres; the first and the last are out of sight
+    corners: tuple[Point, ...]  # in metres; the first and the last are out of sight
     speed: float  # metres per frame
-    # distance at which the walker stops, and for how many frames (0: does not stop)
+    # distance at which the walker stops, and the frames of the stop; 0 for none
     halt: tuple[float, float] = (0.0, 0.0)
 
     @property
@@ -64,7 +65,7 @@ class Way:
 
 
 class Person:
-    """One person's looks; the same key of non-negative integers gives the same person."""
+    """The appearance of one person, given by a key of non-negative integers."""
 
     shadow_radius = 0.17
 
@@ -88,9 +89,9 @@ class Person:
         return 0.62 * self.height / 1.75, 1.03 * self.height
 
     def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
-        """Paint the person, feet at (0, 0), y up in metres, after a walk of `distance` metres.
+        """Paint the person, feet at (0, 0), y up in metres, after `distance` metres.
 
-        `swing` is how far arms and legs swing, in [0, 1]; `dx` the sideways part of the direction, in [-1, 1].
+        `swing` is the amplitude of arms and legs, in [0, 1]; `dx` the sideways part of the direction, in [-1, 1].
         """
         unit = self.height / 1.75
         phase = 2 * math.pi * distance / (1.42 * unit)
@@ -145,7 +146,7 @@ class Person:
             canvas.paint(convex(x, y, skirt), cloth * np.float32(0.94))
 
     def _cloth(self, x: np.ndarray, y: np.ndarray, wide: float) -> np.ndarray:
-        """Return the picture (h, w, 3) of the cloth: pattern, folds and the round of the body."""
+        """Return the picture (h, w, 3) of the cloth: pattern, folds and shading."""
         if self._pattern == "stripes":
             second = (y * np.float32(1 / 0.15)) % 1 < 0.42
         elif self._pattern == "checks":
@@ -171,8 +172,128 @@ class Person:
 
 
 def _joints(unit: float, phase: float, stride: float) -> tuple[Point, Point]:
-    """Return knee and ankle of a leg whose hip is at x = 0; the knee bends while the leg swings forward."""
+    """Return knee and ankle of a leg with its hip at x = 0; the knee bends in the forward swing."""
     thigh = 0.46 * stride * math.sin(phase)
     shin = thigh - 0.75 * stride * max(0.0, math.cos(phase)) ** 2
     knee = (0.43 * unit * math.sin(thigh), (0.90 - 0.43 * math.cos(thigh)) * unit)
     return knee, (knee[0] + 0.42 * unit * math.sin(shin), knee[1] - 0.42 * unit * math.cos(shin))
+
+
+# The second and third are close to the asphalt and the kerb.
+_PAINT = [
+    (168, 38, 34), (112, 114, 116), (150, 146, 138), (32, 62, 118), (226, 226, 222), (34, 36, 40),
+    (44, 92, 74), (206, 160, 54),
+]  # fmt: skip
+# Outline of the cabin as (along, up) in metres for a car that drives to the right.
+_CABINS = {
+    "saloon": [(-1.35, 0.86), (-0.80, 1.40), (0.35, 1.42), (1.05, 0.88)],
+    "estate": [(-2.00, 0.86), (-1.80, 1.42), (0.35, 1.46), (1.10, 0.88)],
+    "van": [(-2.12, 0.86), (-2.08, 1.90), (0.90, 1.92), (1.55, 0.95)],
+}
+
+
+class Car:
+    """The appearance of one car, given by a key of non-negative integers."""
+
+    half_length = 2.15
+    half_width = 0.85
+
+    def __init__(self, *key: int) -> None:
+        rng = generator(*key, 12)
+        kind = ("saloon", "estate", "van")[rng.choice(3, p=[0.45, 0.35, 0.2])]
+        self._cabin = _CABINS[kind]
+        self.height = max(p[1] for p in self._cabin)
+        self._paint = bgr(*_PAINT[rng.integers(len(_PAINT))])
+        self._glass = bgr(58, 70, 82) * np.float32(rng.uniform(0.8, 1.5))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """Largest extent to either side and upwards in metres."""
+        return self.half_length + 0.12, self.height + 0.1
+
+    def draw(self, canvas: Canvas, distance: float, swing: float, dx: float) -> None:
+        """Paint the car, wheels on y = 0, turned by the distance; see `Person.draw`."""
+        way = math.copysign(1.0, dx)
+        x, y = canvas.x * np.float32(way), canvas.y
+        tone = np.clip(np.float32(0.78) + np.float32(0.35) * y, 0.7, 1.25)[..., np.newaxis] * self._paint
+        body = [(-2.12, 0.28), (-2.12, 0.80), (-1.5, 0.92), (1.1, 0.92), (2.05, 0.74), (2.15, 0.30)]
+        # overlaps the body: no seam of half covered pixels between them
+        cabin = [*self._cabin, (self._cabin[-1][0], 0.6), (self._cabin[0][0], 0.6)]
+        canvas.paint(convex(x, y, cabin, 0.12), tone * np.float32(0.95))
+        canvas.paint(convex(x, y, body, 0.16), tone)
+        self._windows(canvas, x, y)
+        canvas.shade(np.abs(y - np.float32(0.30)) - np.float32(0.07), bgr(40, 40, 42), 0.8)
+        canvas.shade(ellipse(x, y, (2.0, 0.66), (0.12, 0.07)), bgr(244, 240, 220))
+        canvas.shade(ellipse(x, y, (-2.06, 0.72), (0.09, 0.1)), bgr(190, 30, 26))
+        for axle in (-1.32, 1.32):
+            self._wheel(canvas, x, y, axle, distance)
+
+    def _windows(self, canvas: Canvas, x: np.ndarray, y: np.ndarray) -> None:
+        """Paint the windows between the pillars, brighter where they reflect the sky."""
+        middle = (sum(p[0] for p in self._cabin) / 4, sum(p[1] for p in self._cabin) / 4)
+        inner = [
+            (middle[0] + 0.86 * (p[0] - middle[0]), middle[1] + 0.74 * (p[1] - middle[1]) + 0.02) for p in self._cabin
+        ]
+        glass = convex(x, y, inner)
+        pillars = np.minimum(
+            np.abs(x - np.float32(middle[0] + 0.05)), np.abs(x - np.float32(middle[0] - 0.85))
+        ) - np.float32(0.045)
+        mirror = np.clip((y - np.float32(0.9)) * np.float32(1.6) + x * np.float32(0.15), 0, 1)[..., np.newaxis]
+        canvas.shade(np.maximum(glass, -pillars), self._glass * (np.float32(0.6) + mirror))
+
+    @staticmethod
+    def _wheel(canvas: Canvas, x: np.ndarray, y: np.ndarray, axle: float, distance: float) -> None:
+        centre = (axle, 0.32)
+        canvas.paint(ellipse(x, y, centre, (0.33, 0.33)), bgr(26, 26, 28))
+        canvas.paint(ellipse(x, y, centre, (0.19, 0.19)), bgr(150, 150, 152))
+        turn = distance / 0.33
+        spoke = (axle + 0.1 * math.cos(turn), 0.32 - 0.1 * math.sin(turn))
+        canvas.paint(ellipse(x, y, spoke, (0.06, 0.06)), bgr(70, 70, 74))
+
+
+Mover = Person | Car
+Plan = Callable[[np.random.Generator], Way]
+
+
+@dataclass(frozen=True)
+class Presence:
+    """One mover at one frame."""
+
+    key: tuple[int, ...]  # identifies the trip
+    mover: Mover
+    x: float  # place on the floor in metres
+    z: float
+    distance: float  # metres travelled so far
+    swing: float  # amplitude of the limbs, in [0, 1]
+    dx: float  # sideways part of the direction of travel, in [-1, 1]
+
+
+class Track:
+    """An endless sequence of trips, each with a new mover, every `period` frames from `start` on.
+
+    `plan` draws the `Way` of a trip from a random stream.
+    """
+
+    def __init__(self, make: type[Mover], plan: Plan, period: int, start: int, *key: int) -> None:
+        self._make, self._plan, self._period, self._start, self._key = make, plan, period, start, key
+        self._trips: dict[int, tuple[Mover, Way]] = {}
+
+    def at(self, index: int) -> Presence | None:
+        """Return the mover of a frame, or None."""
+        trip, age = divmod(index - self._start, self._period)
+        if trip < 0:
+            return None
+        mover, way = self._trip(trip)
+        if age > way.frames:
+            return None
+        distance, swing = way.walked(age)
+        x, z, dx, _ = way.place(distance)
+        return Presence((*self._key, trip), mover, x, z, distance, swing, dx)
+
+    def _trip(self, trip: int) -> tuple[Mover, Way]:
+        if trip not in self._trips:
+            way = self._plan(generator(*self._key, trip, 21))
+            # fast enough to leave before the next one starts
+            slowest = way.length / max(self._period - 2 - way.halt[1], 1.0)
+            self._trips[trip] = (self._make(*self._key, trip), Way(way.corners, max(way.speed, slowest), way.halt))
+        return self._trips[trip]
