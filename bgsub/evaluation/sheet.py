@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from bgsub.errors import ParameterError
 from bgsub.evaluation.metrics import MOVING, OUTSIDE, SHADOW, STATIC, Confusion, confusion
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.views import to_bgr8
-from bgsub.video.web_page import jpeg_of, page, picture, shrunk
+from bgsub.video.web_page import jpeg_of, render, shrunk
 
 SUFFIXES = (".html", ".png")
 PICTURE_LIMIT = 200
@@ -204,11 +203,13 @@ class Sheet:
         write_whole(self.path, self._picture())
 
     def _page(self) -> bytes:
-        body = [f"<p>From left to right: {', '.join(_PARTS)}. {_LEGEND.capitalize()}.</p>\n"]
-        for title, strips in self._sections:
-            body.append(f"<h2>{escape(title)}</h2>\n" + ("" if strips else "<p>No wrong pixel.</p>\n"))
-            body += [_figure(strip) for strip in strips]
-        return page("Worst frames", "".join(body))
+        return render(
+            "worst_frames.html",
+            title="Worst frames",
+            parts=_PARTS,
+            legend=_LEGEND.capitalize(),
+            sections=self._sections,
+        )
 
     def _picture(self) -> bytes:
         decoded = [(title, [(s.caption, _decoded(s.jpeg)) for s in strips]) for title, strips in self._sections]
@@ -232,11 +233,6 @@ def _decoded(jpeg: bytes) -> np.ndarray:
     image = cv2.imdecode(np.frombuffer(jpeg, np.uint8), cv2.IMREAD_COLOR)
     assert image is not None  # encoded by this class
     return image
-
-
-def _figure(strip: Strip) -> str:
-    image = picture(strip.jpeg, strip.caption)
-    return f"<figure><figcaption>{escape(strip.caption)}</figcaption>{image}</figure>\n"
 
 
 def _line(text: str, width: int, scale: float) -> np.ndarray:

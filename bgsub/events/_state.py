@@ -43,7 +43,9 @@ def _load(hint: Any, state: Any) -> Any:  # noqa: PLR0911 - as above
     if origin in (Union, types.UnionType):
         return None if state is None else _load(next(one for one in arguments if one is not type(None)), state)
     if dataclasses.is_dataclass(origin):
-        return origin(**{name: _load(one, state[name]) for name, one in _hints(origin).items()})  # type: ignore[operator]
+        made = object.__new__(origin)  # type: ignore[call-overload]
+        vars(made).update({name: _load(one, state[name]) for name, one in _hints(origin).items()})
+        return made
     if origin is np.ndarray:
         return _array(state)
     if origin is bytes:

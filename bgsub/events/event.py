@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
 
 import numpy as np
 
@@ -114,9 +113,3 @@ class Event:
     areas: list[int] = field(default_factory=list)
     regions: list[str] = field(default_factory=list)
     clip: str | None = None
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> Event:
-        """Return the event that ``dataclasses.asdict`` and JSON made `state` of."""
-        tuples = {name: [tuple(row) for row in state[name]] for name in ("boxes", "centroids")}
-        return cls(**{**state, **tuples, "peak_box": tuple(state["peak_box"])})

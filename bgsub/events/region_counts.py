@@ -1,13 +1,14 @@
-"""What goes on in each region."""
+"""Counts of the objects in each region."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bgsub.events._state import dump, load
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.feed import Step
 from bgsub.events.writers import Writer, csv_row
@@ -16,54 +17,61 @@ from bgsub.video.region_masks import bounding_box
 from bgsub.video.regions import Regions
 
 COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
-_ENTRY_GAP = 0.5  # seconds outside before it enters again; less than a frame is none
+_ENTRY_GAP = 0.5  # seconds outside after which an object enters again, or one frame if that is longer
 _EPSILON = 1e-6  # seconds: sums and differences of times
 
 
 @dataclass
 class RegionCount:
-    """What has gone on in a region."""
+    """Counts of a region."""
 
     events: int = 0  # objects that were in it
-    entries: int = 0  # how often one came in, or appeared in it
-    peak: int = 0  # most objects at a time
+    entries: int = 0  # how often an object entered or appeared
+    peak: int = 0  # largest number of objects at a time
     occupied_frames: int = 0  # frames with an object in it
-    occupied_seconds: float = 0.0  # the seconds they stand for
-    share: float = 0.0  # sum of the shares of its pixels that are foreground
+    occupied_seconds: float = 0.0  # seconds of these frames
+    share: float = 0.0  # sum of the foreground shares
 
 
 @dataclass
 class Waiting:
-    """A frame whose objects are not all known yet: seconds since the one before, seconds it stands for, and objects."""
+    """A frame whose objects are not all known yet."""
 
     frame: int
-    gap: float
-    interval: float
+    gap: float  # seconds since the frame before
+    interval: float  # seconds it stands for
     objects: dict[str, int] = field(default_factory=dict)
 
 
+@dataclass
+class _Counts:
+    """State of a `RegionCounter`."""
+
+    counts: dict[str, RegionCount]
+    inside: dict[str, dict[int, float]]  # when each object was last in a region
+    waiting: list[Waiting] = field(default_factory=list)
+    timed: bool = False
+    frames: int = 0
+
+
 class RegionCounter:
-    """Counts the objects of each region, each frame once all of its objects are known."""
+    """Counts objects in regions; a frame is counted when all its objects are known."""
 
     def __init__(self, regions: Regions) -> None:
         self._regions = regions
         self._masks: dict[str, tuple[tuple[slice, slice], np.ndarray, int]] = {}
-        self.counts = {name: RegionCount() for name in regions.names}
-        self._waiting: list[Waiting] = []
-        self._inside: dict[str, dict[int, float]] = {name: {} for name in regions.names}
-        self._timed = False
-        self._frames = 0
+        self._state = _Counts({name: RegionCount() for name in regions.names}, {name: {} for name in regions.names})
 
     def step(self, step: Step) -> list[Waiting]:
-        """Take a frame; return the frames that are counted by now."""
+        """Add a frame; return the frames that were counted."""
         if not self._masks:
             self._masks = {name: _cut(inside) for name, inside in self._regions.masks(step.mask.shape).items()}
         for name, (box, inside, area) in self._masks.items():
-            self.counts[name].share += np.count_nonzero((step.mask[box] == FOREGROUND) & inside) / area
-        self._frames += 1
-        self._timed |= step.time is not None
-        self._waiting.append(Waiting(step.frame, step.gap, step.interval))
-        at = {waiting.frame: waiting for waiting in self._waiting}
+            self._state.counts[name].share += np.count_nonzero((step.mask[box] == FOREGROUND) & inside) / area
+        self._state.frames += 1
+        self._state.timed |= step.time is not None
+        self._state.waiting.append(Waiting(step.frame, step.gap, step.interval))
+        at = {waiting.frame: waiting for waiting in self._state.waiting}
         for one in step.objects:
             self._enter(one, step, at.get(one.frame))
         for event in step.finished:
@@ -71,11 +79,11 @@ class RegionCounter:
         return self._count(step.settled)
 
     def finish(self) -> list[Waiting]:
-        """Count the frames that wait still; return them."""
+        """Count the remaining frames and return them."""
         return self._count(None)
 
     def rows(self) -> list[list[Any]]:
-        """Return the values of `COLUMNS` for each region."""
+        """Return a row of `COLUMNS` for each region."""
         return [
             [
                 name,
@@ -83,54 +91,46 @@ class RegionCounter:
                 count.entries,
                 count.peak,
                 count.occupied_frames,
-                float(count.occupied_seconds) if self._timed else None,
-                f"{count.share / max(self._frames, 1):.6f}",
+                float(count.occupied_seconds) if self._state.timed else None,
+                f"{count.share / max(self._state.frames, 1):.6f}",
             ]
-            for name, count in self.counts.items()
+            for name, count in self._state.counts.items()
         ]
 
     def state(self) -> dict[str, Any]:
-        """Return what `set_state` needs, as types that JSON knows."""
-        return {
-            "counts": {name: asdict(count) for name, count in self.counts.items()},
-            "waiting": [asdict(waiting) for waiting in self._waiting],
-            "inside": {name: list(ids.items()) for name, ids in self._inside.items()},
-            "timed": self._timed,
-            "frames": self._frames,
-        }
+        """Return the state as types that JSON knows."""
+        state: dict[str, Any] = dump(self._state)
+        return state
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where `state` was called."""
-        self.counts = {name: RegionCount(**count) for name, count in state["counts"].items()}
-        self._waiting = [Waiting(**waiting) for waiting in state["waiting"]]
-        self._inside = {name: {int(i): float(t) for i, t in ids} for name, ids in state["inside"].items()}
-        self._timed, self._frames = state["timed"], state["frames"]
+        """Restore what `state` returned."""
+        self._state = load(_Counts, state)
 
     def _enter(self, one: ObjectInFrame, step: Step, waiting: Waiting | None) -> None:
-        # Frames before this one belong to an object that is confirmed just now: time runs on within them.
+        # An object that is confirmed now also has sights in earlier frames.
         passed = (step.frame - one.frame) * step.interval
         if one.time is not None and step.time is not None:
             passed = step.time - one.time
         clock = step.clock - passed
         outside = max(_ENTRY_GAP, 0.0 if waiting is None else waiting.gap) + _EPSILON
         for name in one.regions:
-            last = self._inside[name].get(one.id)
-            self.counts[name].events += last is None
-            self.counts[name].entries += last is None or clock - last > outside
-            self._inside[name][one.id] = clock
+            last = self._state.inside[name].get(one.id)
+            self._state.counts[name].events += last is None
+            self._state.counts[name].entries += last is None or clock - last > outside
+            self._state.inside[name][one.id] = clock
             if waiting is not None:
                 waiting.objects[name] = waiting.objects.get(name, 0) + 1
 
     def _leave(self, event: Event) -> None:
-        for ids in self._inside.values():
+        for ids in self._state.inside.values():
             ids.pop(event.id, None)
 
     def _count(self, settled: int | None) -> list[Waiting]:
-        ready = [waiting for waiting in self._waiting if settled is None or waiting.frame < settled]
-        self._waiting = self._waiting[len(ready) :]
+        ready = [waiting for waiting in self._state.waiting if settled is None or waiting.frame < settled]
+        self._state.waiting = self._state.waiting[len(ready) :]
         for waiting in ready:
             for name, number in waiting.objects.items():
-                count = self.counts[name]
+                count = self._state.counts[name]
                 count.peak = max(count.peak, number)
                 count.occupied_frames += 1
                 count.occupied_seconds += waiting.interval
@@ -138,13 +138,13 @@ class RegionCounter:
 
 
 def _cut(inside: np.ndarray) -> tuple[tuple[slice, slice], np.ndarray, int]:
-    """Return the bounding box of a mask, what is in the box, and the number of pixels inside."""
+    """Return the bounding box of a mask, the mask in the box, and its number of pixels."""
     box = bounding_box(inside)
     return box, inside[box], int(np.count_nonzero(inside))
 
 
 class RegionWriter(Writer):
-    """One line per region with what has gone on in it; columns are `COLUMNS`. Written at the end."""
+    """Writes a CSV file with one line per region at the end; columns are `COLUMNS`."""
 
     def __init__(self, path: Path, regions: Regions) -> None:
         super().__init__(path)

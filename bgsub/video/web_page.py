@@ -1,44 +1,46 @@
-"""Web pages in one file: their pictures are in them, and nothing comes from elsewhere."""
+"""Web pages in one file, made of Jinja2 templates; their pictures are inside."""
 
 from __future__ import annotations
 
 import base64
-from html import escape
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from bgsub._opencv import cv2
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 THUMBNAIL = 320
-"""Most pixels of the longer side of a small picture."""
-
-_HEAD = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
-"""
-_STYLE = """:root{color-scheme:light dark;--back:#fff;--text:#1b1d20;--faint:#585d64;--line:#d5d8dc;--panel:#f3f4f6}
-@media(prefers-color-scheme:dark){:root{--back:#15171a;--text:#e6e8ea;--faint:#a2a8b0;--line:#3a3f46;--panel:#202328}}
-body{font:16px/1.45 system-ui,sans-serif;margin:0 auto;padding:1em;max-width:82em;
-background:var(--back);color:var(--text);overflow-wrap:anywhere}
-img{display:block;max-width:100%;height:auto}figure{margin:0 0 1.2em}figcaption{margin-bottom:.2em}
-"""
+"""Largest side of a small picture in pixels."""
 
 
-def page(title: str, body: str, style: str = "") -> bytes:
-    """Return a page of that title, which is escaped here; `body` is HTML and `style` CSS for any screen."""
-    name = escape(title)
-    head = f"{_HEAD}<title>{name}</title><style>{_STYLE}{style}</style></head><body>\n<h1>{name}</h1>\n"
-    return f"{head}{body}</body></html>\n".encode("utf-8", "replace")
+def render(template: str, **values: Any) -> bytes:
+    """Return a page made of a template in ``bgsub/templates``, in UTF-8; values are escaped."""
+    return _templates().get_template(template).render(**values).encode("utf-8", "replace")
 
 
-def picture(jpeg: bytes, text: str) -> str:
-    """Return a JPEG file as an element of a page; `text` says what is to be seen, and is escaped here."""
-    data = base64.b64encode(jpeg).decode("ascii")
-    return f'<img alt="{escape(text)}" src="data:image/jpeg;base64,{data}">'
+@cache
+def _templates() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only pages need it
+
+    folder = FileSystemLoader(Path(__file__).parents[1] / "templates")
+    environment = Environment(
+        loader=folder, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["data_uri"] = _data_uri
+    return environment
+
+
+def _data_uri(jpeg: bytes) -> str:
+    return f"data:image/jpeg;base64,{base64.b64encode(jpeg).decode('ascii')}"
 
 
 def shrunk(image: np.ndarray, longest: int) -> np.ndarray:
-    """Return an image, (h, w) or (h, w, 3) uint8, with no side longer than that; the same one where it fits."""
+    """Return an image, (h, w) or (h, w, 3) uint8, reduced to `longest` pixels on its larger side if that is larger."""
     height, width = image.shape[:2]
     scale = longest / max(height, width)
     if scale >= 1:

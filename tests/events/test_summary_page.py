@@ -16,9 +16,8 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import Event, EventFeed, MotionRules, ObjectLinker, SummarySink
 from bgsub.events.sink import create_event_sinks, make_feed
-from bgsub.events.summary.cards import MOST_CARDS, Card
-from bgsub.events.summary.course import Clock
-from bgsub.events.summary.heat_map import LONGEST, HeatMap, drawn
+from bgsub.events.summary.highlights import LONGEST, MOST_PICTURES, HeatMap, Highlight, draw_heat_map
+from bgsub.events.summary.page import TimeAxis
 from bgsub.events.summary.timeline import MOST_BARS
 from bgsub.video.regions import Regions
 from bgsub.video.sources.array import ArraySource
@@ -106,16 +105,16 @@ def test_the_page_says_what_happened(tmp_path):
         "Frames": "150, 96 x 48 pixels",
         "Length": "6.0 s",
         "Foreground": f"{share:.2%} of the picture on average",
-        "Found": "2 moments with motion, 3 objects",
+        "Found": "2 motion events, 3 objects",
     }
     first, second = page.cards
-    assert (first[1]["id"], second[1]["id"]) == ("moment-1", "moment-2")
+    assert (first[1]["id"], second[1]["id"]) == ("motion-1", "motion-2")
     assert first[2] == "00:00:001.2 s, 1 object, at most 6.0% of the picturein above"
     assert second[2] == "00:00:041.2 s, 2 objects, at most 4.2% of the picturein above, below"
     links = [element[1]["href"] for element in page.all("a")]
-    assert links == ["#moment-1", "#moment-2"]
+    assert links == ["#motion-1", "#motion-2"]
     bars = [(element[1]["title"], element[2]) for element in page.bars]
-    assert bars[0] == ("moment 1: 00:00:00 to 00:00:01", "1")
+    assert bars[0] == ("motion 1: 00:00:00 to 00:00:01", "1")
     assert bars[2] == ("light change: 00:00:02 to 00:00:02", "")
     assert bars[3] == ("object 1: 00:00:00 to 00:00:01", "1")
     assert [number for _, number in bars[3:]] == ["1", "2", "3"]
@@ -174,7 +173,7 @@ def test_the_picture_of_a_moment_is_the_frame_at_its_peak_with_boxes(tmp_path):
 
     page = made(tmp_path / "page.html", stream())
     alt = [card["alt"] for _, card, _ in page.all("img")][1:]
-    assert alt == [f"Frame {frame}, the one with most motion in moment {n}" for n, frame in ((1, 25), (2, 100))]
+    assert alt == [f"Frame {frame}, the one with most motion in motion event {n}" for n, frame in ((1, 25), (2, 100))]
     picture = page.picture(page.all("img")[1])
     assert picture.shape == (*SHAPE, 3)
     x, y, w, h = two_moments()[25][0]
@@ -190,7 +189,7 @@ def test_the_heat_map_counts_each_pixel_and_is_brightest_where_the_object_was(tm
         heat.add(separation)
     counted = [separation.mask == 255 for _, separation in stream if separation.event is None]
     np.testing.assert_allclose(heat.share(), np.mean(counted, axis=0), rtol=1e-12)
-    image = drawn(heat.share(), np.full((*SHAPE, 3), 60, np.uint8))
+    image = draw_heat_map(heat.share(), np.full((*SHAPE, 3), 60, np.uint8))
     level = image.sum(axis=2, dtype=int)
     assert level.flat[heat.share().argmax()] == level.max()
     assert (image[heat.share() == 0] == 60).all()
@@ -256,13 +255,13 @@ def test_many_moments_leave_a_page_of_bounded_size(tmp_path):
             yield frame, replace(separation, frame=noise)
 
     page = made(tmp_path / "page.html", stream(), rules=rules)
-    assert len(page.cards) == MOST_CARDS
-    assert page.facts["Found"].startswith(f"{len(widths)} moments")
-    assert f"{len(widths) - MOST_CARDS} with less motion are not shown." in page.texts("p")
+    assert len(page.cards) == MOST_PICTURES
+    assert page.facts["Found"].startswith(f"{len(widths)} motion events")
+    assert f"{len(widths) - MOST_PICTURES} with less motion are not shown." in page.texts("p")
     shares = [float(card[2].split("at most ")[1].split("%")[0]) for card in page.cards]
-    least = 100 * 12 * np.sort(widths)[-MOST_CARDS] / noise.size
+    least = 100 * 12 * np.sort(widths)[-MOST_PICTURES] / noise.size
     assert min(shares) == pytest.approx(least, abs=0.06)
-    assert f"Moments with motion: {len(widths)}, of which the {MOST_BARS} longest are shown" in page.texts("figcaption")
+    assert f"Motion events: {len(widths)}, of which the {MOST_BARS} longest are shown" in page.texts("figcaption")
     assert len(page.source) < 2_000_000
 
 
@@ -309,17 +308,17 @@ def test_a_camera_is_told_by_the_time_of_the_day(tmp_path):
     page = made(tmp_path / "page.html", stream)
     shown = datetime.strptime(page.facts["Began"], "%Y-%m-%d %H:%M:%S %z")
     assert abs((shown - before).total_seconds()) < 2
-    clock = Clock(0, 6, True, shown)
+    clock = TimeAxis(0, 6, True, shown)
     labels = {clock.at(4 + part) for part in (-1, 0, 1)}
     assert any(page.cards[1][2].startswith(label) for label in labels)
 
 
 def test_places_on_the_axis_are_round():
-    assert Clock(0, 68, True, None).ticks() == [0, 10, 20, 30, 40, 50, 60]
-    assert Clock(7, 86_000, True, None).ticks()[:2] == [21600, 43200]
-    assert Clock(0, 1700, False, None).ticks() == [0, 500, 1000, 1500]
+    assert TimeAxis(0, 68, True, None).ticks() == [0, 10, 20, 30, 40, 50, 60]
+    assert TimeAxis(7, 86_000, True, None).ticks()[:2] == [21600, 43200]
+    assert TimeAxis(0, 1700, False, None).ticks() == [0, 500, 1000, 1500]
     began = Frame(0, "", 0.0, np.zeros(SHAPE), time.monotonic()).arrived.replace(hour=23, minute=50, second=10)
-    clock = Clock(100, 100 + 3600, True, began)
+    clock = TimeAxis(100, 100 + 3600, True, began)
     assert [clock.at(place)[6:] for place in clock.ticks()] == [f"00:{minute}0:00" for minute in range(6)]
     assert clock.length(3661) == "01:01:01"
 
@@ -329,14 +328,14 @@ def test_problems_are_told(tmp_path):
     late = [(Frame(f.index, f.name, f.time + 20 * (f.index > 50), f.image), s) for f, s in stream if f.index % 10 != 3]
     problems = made(tmp_path / "page.html", late).texts("li")
     assert problems == [
-        "6 frames missing: dropped, or not to be read.",
+        "6 frames missing (dropped or unreadable).",
         "1 long pause without a frame, at most 20.0 s.",
         "The camera was covered: 2 times.",
     ]
     every_second = made(tmp_path / "second.html", stream[::2])
     assert every_second.texts("li") == ["The camera was covered: 2 times."]
     short = made(tmp_path / "short.html", pairs([[]] * 3))
-    assert short.texts("li") == ["The run ended in its start phase, in which nothing is taken for motion."]
+    assert short.texts("li") == ["The run ended in the start phase, in which no motion is reported."]
     assert not short.cards
 
 
@@ -383,4 +382,4 @@ def test_what_cannot_be_a_summary(tmp_path):
 def test_the_motion_of_a_card_is_that_of_all_its_frames():
     long = Event("motion", 1, 0, 99, 0.0, 4.0, frames=100, peak_area=10)
     large = Event("motion", 2, 0, 9, 0.0, 0.4, frames=10, peak_area=99)
-    assert Card(long, 0.0, 0, [], b"").amount > Card(large, 0.0, 0, [], b"").amount
+    assert Highlight(long, 0.0, 0, [], b"").amount > Highlight(large, 0.0, 0, [], b"").amount

@@ -7,7 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.events.summary.timeline import MOST_BARS, Bar, Series, longest, packed
+from bgsub.events._state import dump, load
+from bgsub.events.summary.timeline import MOST_BARS, Bar, Series, longest, rows_of
 
 
 @settings(max_examples=40, deadline=None)
@@ -40,7 +41,7 @@ def test_a_series_goes_on_after_a_kill():
     straight, torn = Series(3, 8), Series(3, 8)
     for index, row in enumerate(values):
         if index % 7 == 3:
-            torn = Series.restored(json.loads(json.dumps(torn.state(), allow_nan=False)))
+            torn = load(Series, json.loads(json.dumps(dump(torn), allow_nan=False)))
         straight.add(index / 25, row)
         torn.add(index / 25, row)
     for one, other in zip(straight.points(), torn.points(), strict=True):
@@ -51,7 +52,7 @@ def test_bars_in_a_row_do_not_touch():
     rng = np.random.default_rng(4)
     starts = np.sort(rng.uniform(0, 100, 60))
     bars = [Bar("object", i, float(s), float(s + rng.uniform(0.1, 20))) for i, s in enumerate(starts)]
-    rows = packed(bars, 0.5)
+    rows = rows_of(bars, 0.5)
     for row in set(rows):
         mine = [bar for bar, at in zip(bars, rows, strict=True) if at == row]
         assert all(b.start - a.end >= 0.5 for a, b in pairwise(mine))

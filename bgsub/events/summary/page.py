@@ -1,12 +1,12 @@
-"""A run at a glance, as one page of HTML."""
+"""The summary of a run as a web page; ``templates/summary.html`` draws it."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from html import escape
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -14,147 +14,299 @@ from urllib.parse import quote
 import numpy as np
 
 from bgsub.events.event import EventKind
-from bgsub.events.summary import charts
-from bgsub.events.summary.cards import Card, Cards
-from bgsub.events.summary.course import Clock, Course
-from bgsub.events.summary.heat_map import COLOURS, HeatMap, drawn
-from bgsub.events.summary.timeline import MOST_MARKS, Timeline
-from bgsub.video.web_page import jpeg_of, page, picture
+from bgsub.events.summary.highlights import COLOURS, HeatMap, Highlight, Highlights, draw_heat_map
+from bgsub.events.summary.timeline import MOST_MARKS, Bar, RunFacts, Series, Timeline, longest, rows_of
+from bgsub.video.timecode import clock_text
+from bgsub.video.web_page import jpeg_of, render
 
-_STYLE = """
-dl{display:grid;grid-template-columns:max-content 1fr;gap:.1em 1em;margin:0}dt{color:var(--faint)}dd{margin:0}
-a{color:inherit}.cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(15em,1fr));gap:1em}
-.card{margin:0;background:var(--panel);border-radius:6px;overflow:hidden}.card img{width:100%}
-.card figcaption{padding:.5em .7em}.card b{font-size:1.1em}.card:target{outline:3px solid #d9722e}
-.map{max-width:45em}.map img{width:100%}.scale{height:1em;margin-top:.4em}.ends{display:flex;
-justify-content:space-between;font-size:.85em}table{border-collapse:collapse}td,th{padding:.2em .8em .2em 0;
-text-align:right;border-bottom:1px solid var(--line)}td:first-child,th:first-child{text-align:left}
-@media(max-width:640px){.cards{grid-template-columns:1fr 1fr;gap:.6em}}
-.wide{overflow-x:auto}.wide td,.wide th{white-space:nowrap}
-"""
 _MAP_QUALITY = 88
-_COUNTS = ("region", "objects", "entries", "most at a time", "frames with one", "seconds with one", "foreground")
+_WIDTH = 1000.0  # of the time axis
+_HIGH, _LOW = 90, 26  # heights of lanes in pixels
+_ROW, _MOST_ROWS = 14, 40  # of objects
+_LAST_LABEL = 0.86  # of the axis: no room for a label further to the right
+_LAST_BAR = 0.998  # of the axis: a short bar further to the right would stick out
+_ROUND = [factor * 10**power for power in range(12) for factor in (1, 2, 5)]
+_ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
 
 
 @dataclass
 class Summary:
-    """What the page is made of."""
+    """The contents of the page."""
 
-    path: Path  # of the page: links to clips are relative to it
-    course: Course
     timeline: Timeline
-    cards: Cards
-    heat: HeatMap
-    background: np.ndarray | None  # (h, w) or (h, w, 3), uint8, of the size of the heat map
-    regions: list[list[Any]]  # rows of `RegionCounter`
+    facts: RunFacts = field(default_factory=RunFacts)
+    highlights: Highlights = field(default_factory=Highlights)
+    heat: HeatMap = field(default_factory=HeatMap)
+    background: np.ndarray | None = None  # (h, w) or (h, w, 3), uint8, of the size of the heat map
 
-    def page(self) -> bytes:
-        """Return the page."""
-        title = self.timeline.title or "Summary"
-        return page(title, "".join(self._body()), charts.STYLE + _STYLE)
 
-    @cached_property
-    def _clock(self) -> Clock:
-        return Clock.of(self.timeline, self.course.began)
+@dataclass(frozen=True)
+class TimeAxis:
+    """Names of the places on the time axis: time of day for a camera, time in the file, or frames."""
 
-    def _body(self) -> Iterator[str]:
-        yield from self._facts()
-        if not self.course.frames:
-            return
-        lanes = charts.Charts(self.timeline, self._clock, (card.event.id for card in self.cards.kept))
-        yield "<h2>Timeline</h2>\n"
-        yield from lanes.lanes(self.cards.count)
-        yield from self._marks()
-        if coefficients := lanes.coefficients():
-            yield f"<details><summary>Coefficients of the background</summary>\n{coefficients}</details>\n"
-        yield from self._heat_map()
-        if self.regions:
-            rows = [[*row[:-1], _percent(float(row[-1]))] for row in self.regions]
-            yield f'<h2>Regions</h2>\n<div class="wide">{_table(_COUNTS, rows)}</div>\n'
-        yield from self._moments()
+    start: float
+    end: float
+    timed: bool  # whether the axis has seconds
+    began: datetime | None  # date and time at `start`
 
-    def _facts(self) -> Iterator[str]:
-        course, clock = self.course, self._clock
-        facts = {"Frames": f"{course.frames}, {course.width} x {course.height} pixels" if course.frames else "none"}
-        if course.frames:
-            facts["Length"] = clock.length(clock.end - clock.start)
-            facts["Foreground"] = f"{course.share:.2%} of the picture on average"
-            moments, objects = _number(self.cards.count, "moment"), _number(self.timeline.objects, "object")
-            facts["Found"] = f"{moments} with motion, {objects}"
-        if clock.began is not None:
-            facts = {"Began": f"{clock.began:%Y-%m-%d %H:%M:%S %z}", **facts}
-        rows = "".join(f"<dt>{name}</dt><dd>{escape(value)}</dd>" for name, value in facts.items())
-        yield f"<dl>{rows}</dl>\n"
-        problems = "".join(f"<li>{problem}</li>" for problem in self._problems())
-        yield f"<h2>Problems</h2>\n<ul>{problems}</ul>\n" if problems else ""
+    def at(self, place: float) -> str:
+        """Return the name of a place."""
+        if not self.timed:
+            return f"frame {place:.0f}"
+        if self.began is None:
+            return _whole(place)
+        dates = [self.began + timedelta(seconds=at - self.start) for at in (place, self.start, self.end)]
+        return f"{dates[0]:%H:%M:%S}" if dates[1].date() == dates[2].date() else f"{dates[0]:%m-%d %H:%M:%S}"
 
-    def _problems(self) -> Iterator[str]:
-        course = self.course
-        if course.missing:
-            yield f"{_number(course.missing, 'frame')} missing: dropped, or not to be read."
-        if course.pauses:
-            longest = self._clock.length(course.longest_pause)
-            yield f"{_number(course.pauses, 'long pause')} without a frame, at most {longest}."
-        if covered := course.whole.get(EventKind.COVERED, 0):
-            yield f"The camera was covered: {_number(covered, 'time')}."
-        if course.frames and not course.tracked:
-            yield "The run ended in its start phase, in which nothing is taken for motion."
+    def length(self, amount: float) -> str:
+        """Return the name of a length."""
+        if not self.timed:
+            return f"{amount:.0f} frames"
+        return f"{amount:.1f} s" if amount < 60 else _whole(amount)
 
-    def _marks(self) -> Iterator[str]:
-        marks, clock = self.timeline.marks, self._clock
-        if not marks:
-            return
-        rows = [(charts.words(mark.kind), clock.at(mark.start), clock.at(mark.end)) for mark in marks]
-        first = f"the first {MOST_MARKS} of " if len(marks) < sum(self.course.whole.values()) else ""
-        title = f"Events of the whole frame: {first}{sum(self.course.whole.values())}"
-        yield f"<details><summary>{title}</summary>{_table(('event', 'from', 'to'), rows)}</details>\n"
+    def ticks(self, most: int = 8) -> list[float]:
+        """Return at most `most` round places on the axis."""
+        steps = (*_ROUND_SECONDS, *(86400 * days for days in _ROUND)) if self.timed else _ROUND
+        step = next(step for step in steps if (self.end - self.start) / step <= most - 1)
+        zero = 0.0
+        if self.began is not None:
+            midnight = self.began.replace(hour=0, minute=0, second=0, microsecond=0)
+            zero = self.start - (self.began - midnight).total_seconds()
+        first = math.ceil((self.start - zero) / step - 1e-6)
+        places = (zero + step * number for number in range(first, first + most))
+        return [place for place in places if place <= self.end]
 
-    def _heat_map(self) -> Iterator[str]:
-        share = self.heat.share()
-        if share is None or self.background is None:
-            return
-        top = float(share.max())
-        y, x = (int(place) for place in np.unravel_index(int(share.argmax()), share.shape))
-        where = f"{x / share.shape[1]:.0%} from the left and {y / share.shape[0]:.0%} from above"
-        most = f"most, {_percent(top)}, at {where}" if top else "nothing moved"
-        text = f"Heat map of motion over the background: {most}"
-        stops = ",".join("#{2:02x}{1:02x}{0:02x}".format(*COLOURS[round(place)]) for place in np.linspace(0, 255, 17))
-        ends = "".join(f"<span>{_percent(top * part**2)}</span>" for part in (0, 0.25, 0.5, 0.75, 1))
-        yield (
-            f'<h2>Where things moved</h2>\n<figure class="map">'
-            f"<figcaption>Share of the frames in which a place was foreground</figcaption>"
-            f"{picture(jpeg_of(drawn(share, self.background), _MAP_QUALITY), text)}"
-            f'<div class="scale" style="background:linear-gradient(90deg,{stops})"></div>'
-            f'<div class="ends">{ends}</div></figure>\n'
-        )
+    def x(self, place: float) -> float:
+        """Return the horizontal position of a place, from 0 to 1000."""
+        return float(min(max((place - self.start) / ((self.end - self.start) or 1), 0), 1) * _WIDTH)
 
-    def _moments(self) -> Iterator[str]:
-        kept, left_out = self.cards.kept, self.cards.count - len(self.cards.kept)
-        yield f"<h2>Moments with motion: {self.cards.count}</h2>\n"
-        if left_out:
-            yield f"<p>{left_out} with less motion are not shown.</p>\n"
-        if kept:
-            yield f'<div class="cards">\n{"".join(map(self._card, kept))}</div>\n'
 
-    def _card(self, card: Card) -> str:
-        event, clock = card.event, self._clock
-        start, end = self.timeline.places(event)
-        peak = f"Frame {event.peak_frame}, the one with most motion in moment {event.id}"
-        what = f"{_number(card.objects, 'object')}, at most {card.share:.1%} of the picture"
-        lines = [f"{clock.length(end - start)}, {what}"]
-        if card.regions:
-            lines.append(f"in {', '.join(map(escape, card.regions))}")
-        if event.clip is not None:
-            lines.append(f'<a href="{self._link(event.clip)}" aria-label="clip of moment {event.id}">clip</a>')
-        return (
-            f'<figure class="card" id="moment-{event.id}">{picture(card.jpeg, peak)}'
-            f"<figcaption><b>{escape(clock.at(start))}</b><br>{'<br>'.join(lines)}</figcaption></figure>\n"
-        )
+@dataclass
+class _Lane:
+    """A lane of the timeline, as the template draws it."""
 
-    def _link(self, clip: str | Path) -> str:
-        """Return the address of a file beside the page, or as near to it as may be."""
-        relative = os.path.relpath(clip, self.path.parent)
-        return escape(quote(Path(relative).as_posix(), errors="surrogateescape"))
+    title: str
+    height: int
+    legend: list[tuple[str, str]] = field(default_factory=list)  # CSS classes and names
+    paths: list[tuple[str, str]] = field(default_factory=list)  # CSS classes and SVG paths
+    values: dict[float, str] = field(default_factory=dict)  # vertical positions and labels of round values
+    bars: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """The vertical axis of a lane with values."""
+
+    bottom: float
+    top: float
+    percent: bool = False
+    whole: bool = False  # whether only whole numbers have labels
+
+    def heights(self, values: np.ndarray) -> np.ndarray:
+        """Return the vertical positions of values, in pixels from above."""
+        return _HIGH - (_HIGH - 2) * (values - self.bottom) / ((self.top - self.bottom) or 1)
+
+    def ticks(self) -> dict[float, str]:
+        """Return the positions and labels of at most five round values."""
+        part = ((self.top - self.bottom) or 1) / 4
+        power = 10.0 ** math.floor(math.log10(part))
+        step = max(power * next(factor for factor in (1, 2, 5, 10) if factor * power >= part), float(self.whole))
+        first, last = math.ceil(self.bottom / step - 1e-6), math.floor(self.top / step + 1e-6)
+        values = np.arange(first, last + 1) * step
+        texts = (f"{100 * value:g}%" if self.percent else f"{value:g}" for value in values)
+        return dict(zip(self.heights(values).tolist(), texts, strict=True))
+
+
+def summary_page(path: Path, title: str, summary: Summary, regions: list[list[Any]]) -> bytes:
+    """Return the page; `path` is its file, `regions` are the rows of `RegionCounter`."""
+    timeline, facts, highlights = summary.timeline, summary.facts, summary.highlights
+    began = None if facts.began is None else datetime.fromisoformat(facts.began)
+    axis = TimeAxis(*timeline.span, timeline.timed, began)
+    values: dict[str, Any] = {"charts": None}
+    if facts.frames:
+        values = {
+            "charts": _charts(timeline, axis, highlights),
+            "whole": _whole_frame(timeline, axis, facts),
+            "heat_map": _heat_map(summary.heat.share(), summary.background),
+            "regions": [[*map(_cell, row[:-1]), _percent(float(row[-1]))] for row in regions],
+            "count": highlights.count,
+            "cards": [_card(one, timeline, axis, path.parent) for one in highlights.kept],
+        }
+    facts_shown, problems = dict(_facts(summary, axis)), list(_problems(facts, axis))
+    return render("summary.html", title=title or "Summary", facts=facts_shown, problems=problems, **values)
+
+
+def _facts(summary: Summary, axis: TimeAxis) -> Iterator[tuple[str, str]]:
+    facts = summary.facts
+    if axis.began is not None:
+        yield "Began", f"{axis.began:%Y-%m-%d %H:%M:%S %z}"
+    yield "Frames", f"{facts.frames}, {facts.width} x {facts.height} pixels" if facts.frames else "none"
+    if facts.frames:
+        yield "Length", axis.length(axis.end - axis.start)
+        yield "Foreground", f"{facts.total / facts.frames:.2%} of the picture on average"
+        objects = _number(summary.timeline.object_count, "object")
+        yield "Found", f"{_number(summary.highlights.count, 'motion event')}, {objects}"
+
+
+def _problems(facts: RunFacts, axis: TimeAxis) -> Iterator[str]:
+    if facts.missing:
+        yield f"{_number(facts.missing, 'frame')} missing (dropped or unreadable)."
+    if facts.pauses:
+        yield f"{_number(facts.pauses, 'long pause')} without a frame, at most {axis.length(facts.longest_pause)}."
+    if covered := facts.whole.get(EventKind.COVERED, 0):
+        yield f"The camera was covered: {_number(covered, 'time')}."
+    if facts.frames and not facts.tracked:
+        yield "The run ended in the start phase, in which no motion is reported."
+
+
+def _charts(timeline: Timeline, axis: TimeAxis, highlights: Highlights) -> dict[str, Any]:
+    """Return the lanes and what they share: grid, events of the whole frame, labels of the time axis."""
+    marks: dict[str, list[tuple[float, float]]] = {}
+    for mark in timeline.marks:
+        marks.setdefault(mark.kind, []).append((axis.x(mark.start), axis.x(mark.end)))
+    ticks = axis.ticks()
+    labels = [(axis.x(place) / 10, axis.at(place)) for place in ticks if axis.x(place) <= _LAST_LABEL * _WIDTH]
+    return {
+        "lanes": [*_lanes(timeline, axis, highlights)],
+        "coefficients": None if timeline.coefficients is None else _coefficients(timeline.coefficients, axis),
+        "grid": [axis.x(place) for place in ticks],
+        "marks": marks,
+        "labels": labels,
+    }
+
+
+def _lanes(timeline: Timeline, axis: TimeAxis, highlights: Highlights) -> Iterator[_Lane]:
+    top = float(np.nanmax(timeline.share.points()[2], initial=0))
+    scale = _Scale(0, max(top, 1e-3), percent=True)
+    yield _areas(f"Foreground, up to {top:.1%} of the picture", timeline.share, scale, axis)
+
+    links = {one.event.id: f"#motion-{one.event.id}" for one in highlights.kept}
+    motion = longest(timeline.motion)
+    bars = [
+        _bar(one, axis, 3, _LOW - 6, "c1", f"motion {one.id}", str(one.id), links.get(one.id, "")) for one in motion
+    ]
+    yield _Lane(f"Motion events: {_shown(highlights.count, len(motion))}", _LOW, bars=bars)
+
+    if timeline.marks:
+        kinds = dict.fromkeys(mark.kind for mark in timeline.marks)
+        bars = [_bar(mark, axis, 0, _LOW, mark.kind, _words(mark.kind)) for mark in timeline.marks]
+        yield _Lane("The whole frame:", _LOW, [(kind, _words(kind)) for kind in kinds], bars=bars)
+
+    objects = longest(timeline.objects)
+    rows = rows_of(objects, 0.003 * (axis.end - axis.start))
+    shown = [(one, row) for one, row in zip(objects, rows, strict=True) if row < _MOST_ROWS]
+    bars = [
+        _bar(one, axis, _ROW * row + 1, _ROW - 2, f"c{one.id % 8}", f"object {one.id}", str(one.id))
+        for one, row in shown
+    ]
+    height = _ROW * (max((row for _, row in shown), default=0) + 1)
+    yield _Lane(f"Objects: {_shown(timeline.object_count, len(shown))}", height, bars=bars)
+
+    if timeline.names:
+        top = float(np.nanmax(timeline.counts.points()[2], initial=1))
+        lane = _areas(f"Objects in regions, up to {top:.0f}:", timeline.counts, _Scale(0, top, whole=True), axis)
+        lane.legend = _legend(timeline.names)
+        yield lane
+
+
+def _areas(title: str, series: Series, scale: _Scale, axis: TimeAxis) -> _Lane:
+    """Return a lane with the largest values of each column as an area."""
+    times, _, high = series.points()
+    paths = [_path(times, one, axis) for one in scale.heights(high.T)]
+    areas = [(f"area c{n % 8}", f"{path}V{_HIGH}H0Z") for n, path in enumerate(paths) if path]
+    return _Lane(title, _HIGH, paths=areas, values=scale.ticks())
+
+
+def _coefficients(series: Series, axis: TimeAxis) -> _Lane:
+    """Return a lane with the smallest and the largest values of each column as lines."""
+    times, low, high = series.points()
+    scale = _Scale(float(np.nanmin(low, initial=0)), float(np.nanmax(high, initial=1e-6)))
+    lines = []
+    for column in range(series.columns):
+        paths = dict.fromkeys(_path(times, scale.heights(edge[:, column]), axis) for edge in (low, high))
+        lines += [(f"line c{column % 8}", path) for path in paths]
+    legend = _legend([f"y{column + 1}" for column in range(series.columns)])
+    return _Lane(f"From {scale.bottom:.3g} to {scale.top:.3g}:", _HIGH, legend, lines, scale.ticks())
+
+
+def _path(times: np.ndarray, heights: np.ndarray, axis: TimeAxis) -> str:
+    """Return a step function as an SVG path, with gaps at NaN."""
+    path, drawing = [], False
+    for place, y in zip(times, heights, strict=True):
+        x = f"{axis.x(place):.1f}"
+        if drawing:
+            path.append(f"H{x}" if np.isnan(y) else f"H{x}V{y:.1f}")
+        elif not np.isnan(y):
+            path.append(f"M{x} {y:.1f}")
+        drawing = not np.isnan(y)
+    return "".join(path) + (f"H{_WIDTH:.0f}" if drawing else "")
+
+
+def _bar(
+    bar: Bar, axis: TimeAxis, top: int, height: int, colour: str, name: str, number: str = "", link: str = ""
+) -> dict[str, Any]:
+    left, right = axis.x(bar.start) / 10, axis.x(bar.end) / 10
+    text = f"{name}: {axis.at(bar.start)} to {axis.at(bar.end)}"
+    place = {"left": min(left, 100 * _LAST_BAR), "width": right - left, "top": top, "height": height}
+    return {"colour": colour, "text": text, "number": number, "link": link, **place}
+
+
+def _whole_frame(timeline: Timeline, axis: TimeAxis, facts: RunFacts) -> dict[str, Any] | None:
+    """Return title and rows of the table of events of the whole frame."""
+    if not timeline.marks:
+        return None
+    count = sum(facts.whole.values())
+    first = f"the first {MOST_MARKS} of " if len(timeline.marks) < count else ""
+    rows = [(_words(mark.kind), axis.at(mark.start), axis.at(mark.end)) for mark in timeline.marks]
+    return {"title": f"Events of the whole frame: {first}{count}", "rows": rows}
+
+
+def _heat_map(share: np.ndarray | None, background: np.ndarray | None) -> dict[str, Any] | None:
+    if share is None or background is None:
+        return None
+    top = float(share.max())
+    y, x = (int(place) for place in np.unravel_index(int(share.argmax()), share.shape))
+    where = f"{x / share.shape[1]:.0%} from the left and {y / share.shape[0]:.0%} from above"
+    most = f"most, {_percent(top)}, at {where}" if top else "nothing moved"
+    return {
+        "text": f"Heat map of motion over the background: {most}",
+        "jpeg": jpeg_of(draw_heat_map(share, background), _MAP_QUALITY),
+        "stops": ["#{2:02x}{1:02x}{0:02x}".format(*COLOURS[round(place)]) for place in np.linspace(0, 255, 17)],
+        "ends": [_percent(top * part**2) for part in (0, 0.25, 0.5, 0.75, 1)],
+    }
+
+
+def _card(one: Highlight, timeline: Timeline, axis: TimeAxis, folder: Path) -> dict[str, Any]:
+    """Return the values of a card; the link to the clip is relative to the folder of the page."""
+    event, (start, end) = one.event, timeline.places(one.event)
+    what = f"{_number(one.objects, 'object')}, at most {one.share:.1%} of the picture"
+    lines = [f"{axis.length(end - start)}, {what}", *([f"in {', '.join(one.regions)}"] if one.regions else [])]
+    clip = "" if event.clip is None else Path(os.path.relpath(event.clip, folder)).as_posix()
+    return {
+        "number": event.id,
+        "alt": f"Frame {event.peak_frame}, the one with most motion in motion event {event.id}",
+        "jpeg": one.jpeg,
+        "start": axis.at(start),
+        "lines": lines,
+        "link": quote(clip, errors="surrogateescape"),
+    }
+
+
+def _legend(names: Iterable[str]) -> list[tuple[str, str]]:
+    return [(f"c{number % 8}", name) for number, name in enumerate(names)]
+
+
+def _shown(number: int, shown: int) -> str:
+    return f"{number}" + ("" if shown >= number else f", of which the {shown} longest are shown")
+
+
+def _words(kind: str) -> str:
+    return kind.replace("-", " ")
+
+
+def _whole(seconds: float) -> str:
+    """Return whole seconds as ``01:02:03``."""
+    return clock_text(seconds).partition(".")[0]
 
 
 def _percent(share: float) -> str:
@@ -163,13 +315,6 @@ def _percent(share: float) -> str:
 
 def _number(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    def row(cells: Iterable[Any], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{escape(_cell(cell))}</{tag}>' for cell in cells)}</tr>"
-
-    return f"<table>{row(head, 'th')}{''.join(row(cells, 'td') for cells in rows)}</table>"
 
 
 def _cell(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""A run at a glance."""
+"""The sink that writes the summary of a run."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.events._pack import pack, unpack
+from bgsub.events._state import dump, load
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.region_counts import RegionCounter
-from bgsub.events.summary.cards import Cards
-from bgsub.events.summary.course import Course
-from bgsub.events.summary.heat_map import LONGEST, HeatMap
-from bgsub.events.summary.page import Summary
+from bgsub.events.summary.highlights import LONGEST
+from bgsub.events.summary.page import Summary, summary_page
 from bgsub.events.summary.timeline import Timeline
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
@@ -28,31 +26,30 @@ from bgsub.video.web_page import shrunk
 
 
 class SummarySink(Sink):
-    """Writes one page of HTML: a timeline, where things moved, and a picture of each moment with motion.
+    """Writes a web page with a timeline, a heat map and a picture of each motion event.
 
-    All is in the one file, which takes neither a server nor anything from elsewhere; 200 pictures, those of the
-    moments with most motion, are the most it holds. Times are those of the source, of the day for cameras, or frames
-    where neither frames nor `fps` tell the time.
+    The page is one file that loads nothing. It has at most 200 pictures, of the events with the most motion. Times
+    are those of the source, the time of day for cameras, or frames if neither the frames nor `fps` give a time.
 
     Parameters
     ----------
     path : str or path
         The file, ``.html``; its folder is created if missing.
     title : str
-        What stands above, such as the name of the source.
+        Heading, such as the name of the source.
     fps : float, optional
-        Frames per second where frames have no time.
+        Frames per second for frames without time.
     regions : Regions, optional
-        Where to count.
+        Regions in which objects are counted.
     feed : EventFeed, optional
-        Shared with other sinks; by default one of its own.
+        Shared with other sinks; by default the sink creates one.
 
     Raises
     ------
     ParameterError
-        If the file is no ``.html``.
+        If the file name does not end in ``.html``.
     SinkError
-        If it cannot be written.
+        If the file cannot be written.
 
     Examples
     --------
@@ -72,56 +69,47 @@ class SummarySink(Sink):
         regions: Regions | None = None,
         feed: EventFeed | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path, self._title = Path(path), title
         if self.path.suffix.lower() != ".html":
             raise ParameterError(f"a summary is a file .html, got '{self.path}'")
         self._feed = feed or EventFeed(ObjectLinker(fps, regions=regions))
-        self._timeline = Timeline(title, () if regions is None else regions.names)
+        self._summary = Summary(Timeline(() if regions is None else regions.names))
         self._counter = None if regions is None else RegionCounter(regions)
-        self._course, self._cards, self._heat = Course(), Cards(), HeatMap()
-        self._background: np.ndarray | None = None
-        self._newest: np.ndarray | None = None
+        self._newest: np.ndarray | None = None  # background
         self._done = False
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        step = self._feed.step(frame, separation)
-        self._course.add(frame, step, separation)
-        self._timeline.add(step, separation)
+        step, summary = self._feed.step(frame, separation), self._summary
+        summary.facts.add(frame, step, separation)
+        summary.timeline.add(step, separation)
         if self._counter is not None:
-            self._timeline.add_counts(self._counter.step(step))
-        self._heat.add(separation)
-        self._cards.add(step, separation)
+            summary.timeline.add_counts(self._counter.step(step))
+        summary.heat.add(separation)
+        summary.highlights.add(step, separation)
         self._newest = separation.background
 
     def close(self) -> None:
-        """Write the page, also of a run without frames."""
+        """Write the page, also after a run without frames."""
         if self._done:
             return
-        last = self._feed.finish_motion()
-        self._cards.finish(last)
-        self._timeline.add_events([*self._feed.finish(), *last])
+        summary, last, rows = self._summary, self._feed.finish_motion(), []
+        summary.highlights.finish(last)
+        summary.timeline.add_events([*self._feed.finish(), *last])
         if self._counter is not None:
-            self._timeline.add_counts(self._counter.finish())
-        rows = [] if self._counter is None else self._counter.rows()
-        parts = self._course, self._timeline, self._cards, self._heat, self._reduced_background(), rows
-        write_whole(self.path, Summary(self.path, *parts).page())
+            summary.timeline.add_counts(self._counter.finish())
+            rows = self._counter.rows()
+        self._keep_background()
+        write_whole(self.path, summary_page(self.path, self._title, summary, rows))
         self._done = True
 
     def abort(self) -> None:
         self._done = True
 
     def checkpoint(self) -> dict[str, Any]:
-        background = self._reduced_background()
-        return {
-            "feed": self._feed.checkpoint(self),
-            "counter": None if self._counter is None else self._counter.state(),
-            "timeline": self._timeline.state(),
-            "course": self._course.state(),
-            "cards": self._cards.state(),
-            "heat": self._heat.state(),
-            "background": None if background is None else pack(background),
-        }
+        self._keep_background()
+        counter = None if self._counter is None else self._counter.state()
+        return {"feed": self._feed.checkpoint(self), "counter": counter, "summary": dump(self._summary)}
 
     def resume(self, state: dict[str, Any]) -> None:
         if not state:
@@ -129,14 +117,9 @@ class SummarySink(Sink):
         self._feed.resume(state["feed"])
         if self._counter is not None:
             self._counter.set_state(state["counter"])
-        self._timeline.set_state(state["timeline"])
-        self._course = Course(**state["course"])
-        self._cards.set_state(state["cards"])
-        self._heat.set_state(state["heat"])
-        self._background = None if state["background"] is None else unpack(state["background"])
+        self._summary = load(Summary, state["summary"])
 
-    def _reduced_background(self) -> np.ndarray | None:
-        """Return the newest background in the size of the heat map."""
+    def _keep_background(self) -> None:
+        """Reduce the newest background to the size of the heat map."""
         if self._newest is not None:
-            self._background, self._newest = shrunk(to_uint8(self._newest), LONGEST), None
-        return self._background
+            self._summary.background, self._newest = shrunk(to_uint8(self._newest), LONGEST), None

@@ -1,92 +1,75 @@
-"""What a run did over time, in bounded memory."""
+"""The numbers and events of a run over time, in bounded memory."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from bgsub.events._pack import pack, unpack
 from bgsub.events.event import Event, EventKind
 from bgsub.events.feed import Step
 from bgsub.events.region_counts import Waiting
 from bgsub.separation import Separation
+from bgsub.video.sources.base import Frame
+
+MOST_BARS, MOST_MARKS = 600, 400
+"""Most objects and motion events (the longest ones) and events of the whole frame (the first ones) on a page."""
+
+_PAUSE, _PAUSE_FRAMES = 5.0, 10.0  # seconds, and times the usual interval, without a frame
 
 
+@dataclass
 class Series:
-    """Keeps the smallest and the largest value of each stretch of time.
+    """Smallest and largest values of stretches of time.
 
-    Stretches begin as single frames; when there are more than `most`, an even number, neighbours are joined, so that no
-    peak is lost. Each frame has `columns` values, NaN for none.
+    A stretch begins as one frame; when there are `most` of them (an even number), neighbours are joined, which keeps
+    the peaks. Each frame has `columns` values, NaN for none.
     """
 
-    def __init__(self, columns: int, most: int = 2048) -> None:
-        self._most = most
-        self._step = 1  # frames per stretch
-        self._fill = 0  # frames in the newest stretch
-        self._count = 0
-        self._times: np.ndarray = np.zeros(most + 1)
-        self._low: np.ndarray = np.full((most + 1, columns), np.nan)
-        self._high: np.ndarray = np.full((most + 1, columns), np.nan)
+    columns: int
+    most: int = 2048
+    step: int = 1  # frames per stretch
+    fill: int = 0  # frames in the newest stretch
+    count: int = 0  # stretches
+    times: np.ndarray = field(init=False)
+    low: np.ndarray = field(init=False)
+    high: np.ndarray = field(init=False)
 
-    @property
-    def columns(self) -> int:
-        """Values per frame."""
-        return int(self._low.shape[1])
+    def __post_init__(self) -> None:
+        self.times = np.zeros(self.most)
+        self.low = np.full((self.most, self.columns), np.nan)
+        self.high = np.full((self.most, self.columns), np.nan)
 
     def add(self, time: float, values: np.ndarray) -> None:
-        """Append a frame; `values` has shape (columns,), `time` is not before the last one."""
-        if self._fill == 0:
-            self._begin(time)
-        at = self._count - 1
-        np.fmin(self._low[at], values, out=self._low[at])
-        np.fmax(self._high[at], values, out=self._high[at])
-        self._fill = (self._fill + 1) % self._step
+        """Append a frame with values of shape (columns,); `time` is not before the last one."""
+        if self.fill == 0:
+            if self.count == self.most:
+                self._halve()
+            self.times[self.count] = time
+            self.low[self.count] = self.high[self.count] = np.nan
+            self.count += 1
+        at = self.count - 1
+        np.fmin(self.low[at], values, out=self.low[at])
+        np.fmax(self.high[at], values, out=self.high[at])
+        self.fill = (self.fill + 1) % self.step
 
     def points(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return times (n,), smallest (n, columns) and largest values (n, columns), float64."""
-        return self._times[: self._count], self._low[: self._count], self._high[: self._count]
-
-    def state(self) -> dict[str, Any]:
-        """Return what `restored` needs, as types that JSON knows."""
-        times, low, high = self.points()
-        packed = {"times": pack(times), "low": pack(low), "high": pack(high)}
-        return {"most": self._most, "step": self._step, "fill": self._fill, **packed}
-
-    @classmethod
-    def restored(cls, state: dict[str, Any]) -> Series:
-        """Return the series that `state` was taken of."""
-        low = unpack(state["low"])
-        series = cls(low.shape[1], state["most"])
-        series._step, series._fill, series._count = state["step"], state["fill"], len(low)
-        series._times[: len(low)] = unpack(state["times"])
-        series._low[: len(low)], series._high[: len(low)] = low, unpack(state["high"])
-        return series
-
-    def _begin(self, time: float) -> None:
-        if self._count == self._most:
-            self._halve()
-        self._times[self._count] = time
-        self._low[self._count] = self._high[self._count] = np.nan
-        self._count += 1
+        return self.times[: self.count], self.low[: self.count], self.high[: self.count]
 
     def _halve(self) -> None:
-        half = self._count // 2
-        self._times[:half] = self._times[: 2 * half : 2]
-        self._low[:half] = np.fmin(self._low[: 2 * half : 2], self._low[1 : 2 * half : 2])
-        self._high[:half] = np.fmax(self._high[: 2 * half : 2], self._high[1 : 2 * half : 2])
-        self._count, self._step = half, 2 * self._step
-
-
-MOST_BARS, MOST_MARKS = 600, 400
-"""Objects or moments, and events of the whole frame, that a page holds: the longest ones, and the first marks."""
+        half = self.most // 2
+        self.times[:half] = self.times[::2]
+        self.low[:half] = np.fmin(self.low[::2], self.low[1::2])
+        self.high[:half] = np.fmax(self.high[::2], self.high[1::2])
+        self.count, self.step = half, 2 * self.step
 
 
 @dataclass(frozen=True)
 class Bar:
-    """An event on the page: kind, identity and where it begins and ends on the axis of time."""
+    """An event on the page: kind, ID, start and end on the time axis."""
 
     kind: str
     id: int
@@ -96,103 +79,71 @@ class Bar:
 
 @dataclass
 class Timeline:
-    """The numbers and the objects of a run over time, in bounded memory.
+    """Numbers and events of a run; the axis has seconds, or frames if the time of a frame is unknown."""
 
-    The axis has seconds, or frames where the time of one is not known.
-    """
-
-    title: str = ""  # what stands above
-    names: tuple[str, ...] = ()  # names of the regions
-    share: Series = field(default_factory=lambda: Series(1))  # share of the foreground; objects in each region
-    counts: Series = field(init=False)
-    coefficients: Series | None = None  # those of the background, once there are some
-    bars: list[Bar] = field(default_factory=list)  # objects, and events of the whole frame
-    marks: list[Bar] = field(default_factory=list)
-    moments: list[Bar] = field(default_factory=list)  # with motion
-    objects: int = 0  # number of objects, also of those without a bar
+    names: tuple[str, ...] = ()  # of the regions
+    share: Series = field(default_factory=lambda: Series(1))  # of the foreground
+    counts: Series = field(init=False)  # objects in each region
+    coefficients: Series | None = None  # of the background
+    objects: list[Bar] = field(default_factory=list)
+    motion: list[Bar] = field(default_factory=list)
+    marks: list[Bar] = field(default_factory=list)  # events of the whole frame
+    object_count: int = 0  # including objects without a bar
     timed: bool = True  # whether the axis has seconds
-    _last: tuple[float, float] = (0.0, 0.0)
-    _times: dict[int, float] = field(default_factory=dict)
+    last: tuple[float, float] = (0.0, 0.0)  # place and length of the newest frame
+    waiting: dict[int, float] = field(default_factory=dict)  # places of the frames that are not counted yet
 
     def __post_init__(self) -> None:
         self.counts = Series(len(self.names))
 
     @property
     def span(self) -> tuple[float, float]:
-        """Where the axis of time begins and ends."""
+        """Start and end of the time axis."""
         times = self.share.points()[0]
-        return (float(times[0]), self._last[0] + self._last[1]) if times.size else (0.0, 1.0)
+        return (float(times[0]), sum(self.last)) if times.size else (0.0, 1.0)
 
     def add(self, step: Step, separation: Separation) -> None:
-        """Take one frame."""
+        """Add one frame."""
         self.timed &= step.time is not None
-        self._last = (step.clock, step.interval) if self.timed else (float(step.frame), 1.0)
-        at = self._last[0]
+        self.last = (step.clock, step.interval) if self.timed else (float(step.frame), 1.0)
+        at = self.last[0]
         self.share.add(at, np.array([separation.share]))
-        self._add_coefficients(at, separation.coefficients)
+        y = separation.coefficients
+        if self.coefficients is None and y.size:
+            self.coefficients = Series(y.size)
+        if self.coefficients is not None:
+            values: np.ndarray = np.full(self.coefficients.columns, np.nan)
+            values[: y.size] = y[: values.size]
+            self.coefficients.add(at, values)
         self.add_events([*step.finished, *step.motion.ended])
         if self.names:
-            self._times[step.frame] = at
+            self.waiting[step.frame] = at
 
     def add_events(self, events: Iterable[Event]) -> None:
-        """Take what has ended."""
+        """Add events that have ended."""
         for event in events:
             bar = Bar(event.kind, event.id, *self.places(event))
             if event.kind == EventKind.OBJECT:
-                self.objects += 1
-                self.bars.append(bar)
+                self.object_count += 1
+                self.objects.append(bar)
             elif event.kind == EventKind.MOTION:
-                self.moments.append(bar)
+                self.motion.append(bar)
             elif len(self.marks) < MOST_MARKS:
                 self.marks.append(bar)
-        if max(len(self.bars), len(self.moments)) > 2 * MOST_BARS:
-            self.bars, self.moments = longest(self.bars), longest(self.moments)
+        if max(len(self.objects), len(self.motion)) > 2 * MOST_BARS:
+            self.objects, self.motion = longest(self.objects), longest(self.motion)
 
     def places(self, event: Event) -> tuple[float, float]:
-        """Return where an event begins and ends on the axis of time."""
+        """Return start and end of an event on the time axis."""
         if self.timed and event.start_time is not None and event.end_time is not None:
             return float(event.start_time), float(event.end_time)
         return float(event.start_frame), float(event.end_frame)
 
     def add_counts(self, counted: Iterable[Waiting]) -> None:
-        """Take the frames whose objects are all known by now."""
+        """Add the object counts of frames whose objects are all known."""
         for waiting in counted:
             numbers = [waiting.objects.get(name, 0) for name in self.names]
-            self.counts.add(self._times.pop(waiting.frame), np.array(numbers, float))
-
-    def state(self) -> dict[str, Any]:
-        """Return what `set_state` needs, as types that JSON knows."""
-        return {
-            "share": self.share.state(),
-            "coefficients": None if self.coefficients is None else self.coefficients.state(),
-            "counts": self.counts.state(),
-            "bars": [asdict(bar) for bar in self.bars],
-            "marks": [asdict(mark) for mark in self.marks],
-            "moments": [asdict(moment) for moment in self.moments],
-            "objects": self.objects,
-            "timed": self.timed,
-            "last": list(self._last),
-            "times": list(self._times.items()),
-        }
-
-    def set_state(self, state: dict[str, Any]) -> None:
-        """Go on where `state` was called."""
-        self.share, self.counts = Series.restored(state["share"]), Series.restored(state["counts"])
-        self.coefficients = None if state["coefficients"] is None else Series.restored(state["coefficients"])
-        lists = ([Bar(**bar) for bar in state[name]] for name in ("bars", "marks", "moments"))
-        self.bars, self.marks, self.moments = lists
-        self.objects, self.timed = state["objects"], state["timed"]
-        self._last = (state["last"][0], state["last"][1])
-        self._times = {int(frame): float(at) for frame, at in state["times"]}
-
-    def _add_coefficients(self, at: float, y: np.ndarray) -> None:
-        if self.coefficients is None:
-            if not y.size:
-                return
-            self.coefficients = Series(y.size)
-        values: np.ndarray = np.full(self.coefficients.columns, np.nan)
-        values[: y.size] = y[: values.size]
-        self.coefficients.add(at, values)
+            self.counts.add(self.waiting.pop(waiting.frame), np.array(numbers, float))
 
 
 def longest(bars: list[Bar]) -> list[Bar]:
@@ -201,8 +152,8 @@ def longest(bars: list[Bar]) -> list[Bar]:
     return sorted(kept, key=lambda bar: (bar.start, bar.id))
 
 
-def packed(bars: list[Bar], gap: float) -> list[int]:
-    """Return the row of each bar, sorted by start: the first row that is free from `gap` before it on."""
+def rows_of(bars: list[Bar], gap: float) -> list[int]:
+    """Return the row of each bar, sorted by start: the first one that is free since `gap` before the bar."""
     ends: list[float] = []
     rows = []
     for bar in bars:
@@ -212,3 +163,43 @@ def packed(bars: list[Bar], gap: float) -> list[int]:
         ends[row] = bar.end
         rows.append(row)
     return rows
+
+
+@dataclass
+class RunFacts:
+    """Numbers of a run for the head of the page."""
+
+    frames: int = 0
+    width: int = 0  # of the frames
+    height: int = 0
+    first: int = 0  # index of the first and the last frame
+    last: int = 0
+    stride: int = 0  # greatest common divisor of the distances of indices
+    total: float = 0.0  # sum of the foreground shares
+    began: str | None = None  # when the first frame of a camera arrived, ISO with the time zone
+    tracked: bool = False  # whether the start phase has ended
+    pauses: int = 0  # long times without a frame
+    longest_pause: float = 0.0  # seconds
+    whole: dict[str, int] = field(default_factory=dict)  # number of events of the whole frame, by kind
+
+    def add(self, frame: Frame, step: Step, separation: Separation) -> None:
+        """Add one frame."""
+        if self.frames == 0:
+            self.height, self.width = separation.mask.shape
+            self.first = self.last = frame.index
+            self.began = None if frame.arrived is None else frame.arrived.isoformat()
+        elif step.time is not None and step.gap > max(_PAUSE, _PAUSE_FRAMES * step.interval):
+            self.pauses += 1
+            self.longest_pause = max(self.longest_pause, step.gap)
+        self.stride = math.gcd(self.stride, frame.index - self.last)
+        self.last = frame.index
+        self.frames += 1
+        self.total += separation.share
+        self.tracked |= separation.phase == "tracking"
+        for event in step.begun:
+            self.whole[event.kind] = self.whole.get(event.kind, 0) + 1
+
+    @property
+    def missing(self) -> int:
+        """Number of frames between the first and the last one that were dropped or unreadable."""
+        return (self.last - self.first) // max(self.stride, 1) + 1 - self.frames if self.frames else 0
