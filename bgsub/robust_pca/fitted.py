@@ -110,7 +110,7 @@ class FittedSubspace(Estimator):
         unit = np.broadcast_to(np.log(self.scale_, dtype=np.float64), observed.shape)[observed].mean()
         return log_likelihood(residual, least_residual(standard, observed, U.shape[1])) - float(unit)
 
-    def _held_back_cost(self, X: np.ndarray) -> float:
+    def _cross_validation_cost(self, X: np.ndarray) -> float:
         """Return the mean cost, above that of 0, of predicted entries; unlike `score`, its ratio compares two fits."""
         standard, observed, U, surrogate, first = self._regression(X, None, None)
         cost = surrogate.value(cross_validation_residual(standard, observed, U, surrogate, first))

@@ -209,7 +209,7 @@ def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: S
 
     A swaying tree or a flickering lamp moves alike in both halves of the time; the directions of an object that passes
     or stands there for a while explain that object only. Each half is scored by the fit of the other, on entries that
-    were not used for the coefficients (`RobustPCA._held_back_cost`), and must leave at most four fifths of the cost,
+    were not used for the coefficients (`RobustPCA._cross_validation_cost`), and must leave at most four fifths of the cost,
     both ways: an object that stands in one half only is explained in one way. Returns True where there is too little
     data to decide.
 
@@ -225,7 +225,7 @@ def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: S
     with one_blas_thread():
         for found, other in ((sample[:half], sample[half:]), (sample[half:], sample[:half])):
             fits = (fit(found, k, surrogate, first_mu(surrogate), _ALTERNATIONS) for k in (1, rank))
-            still, moving = (model._held_back_cost(other) for model in fits)
+            still, moving = (model._cross_validation_cost(other) for model in fits)
             if moving >= _PASSES * still:
                 return False
     return True
