@@ -209,9 +209,9 @@ def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: S
 
     A swaying tree or a flickering lamp moves alike in both halves of the time; the directions of an object that passes
     or stands there for a while explain that object only. Each half is scored by the fit of the other, on entries that
-    were not used for the coefficients (`RobustPCA._cross_validation_cost`), and must leave at most four fifths of the cost,
-    both ways: an object that stands in one half only is explained in one way. Returns True where there is too little
-    data to decide.
+    were not used for the coefficients (`RobustPCA._cross_validation_cost`). At most four fifths of the cost may be
+    left, both ways: an object that stands in one half only is explained in one way. Returns True with too little data
+    to decide.
 
     Parameters
     ----------

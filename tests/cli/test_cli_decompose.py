@@ -193,8 +193,8 @@ def test_one_frame(cli, place):
     assert np.abs(cv2.imread("out/low_rank/single.png").astype(int) - frames[0]).max() <= 1
 
 
-@pytest.mark.parametrize("name", ["frames", "x.npy", "gaps.npy"])
-def test_the_picture(cli, place, name):
+@pytest.mark.parametrize("name", ["frames", "gaps.npy"])
+def test_draws_a_figure(cli, place, name):
     pytest.importorskip("matplotlib")
     write_images(place / "frames", make_pictures()[0])
     np.save("gaps.npy", np.where(np.arange(X.size).reshape(X.shape) % 7, X, np.nan))
@@ -242,16 +242,16 @@ WRONG = [
         "an input is a video, images, .npy, .npz or .mat; 'table.csv' is not a video that can be read, "
         "or it is damaged",
     ),
-    ("0", (), "a decomposition takes what has an end, a file or images, got the camera '0'"),
-    ("two.npz", (), "'two.npz' holds the arrays data, other: --key says which"),
+    ("0", (), "the input of a decomposition must be a file or images, got the camera '0'"),
+    ("two.npz", (), "'two.npz' holds the arrays data, other: choose one with --key"),
     ("two.npz", ("--key", "dat"), "--key must be one of data, other in 'two.npz', got 'dat'; did you mean 'data'?"),
     ("x.npy", ("--key", "data"), "--key is for .npz and .mat, 'x.npy' holds one array"),
     ("line.npy", (), "'line.npy' must hold a matrix of samples, got an array of shape (9,)"),
     ("void.npy", (), "'void.npy' must hold a matrix of samples, got an array of shape (0, 3)"),
     ("words.npy", (), "'words.npy' must hold real numbers, got type <U1"),
     ("complex.npy", (), "'complex.npy' must hold real numbers, got type complex128"),
-    ("objects.npy", (), "'objects.npy' is no .npy file of numbers, or it is damaged"),
-    ("cube.npy", ("--samples", "columns"), "samples are columns of matrices only, got an array of shape (2, 3, 4) "
+    ("objects.npy", (), "'objects.npy' is not a .npy file of numbers, or it is damaged"),
+    ("cube.npy", ("--samples", "columns"), "only a matrix has columns as samples, got an array of shape (2, 3, 4) "
      "in 'cube.npy'"),
     (
         "new.mat",
@@ -305,7 +305,7 @@ def test_without_matplotlib(cli, place, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     refuse(
         cli("decompose", "x.npy", "-o", "out", "--plot"),
-        "a picture of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'",
+        "a figure of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'",
         code=1,
     )
 

@@ -1,4 +1,4 @@
-"""The picture of a decomposition: singular values, and some samples with their two parts."""
+"""The figure of a decomposition: singular values, and some samples with their parts."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from scipy.sparse.linalg import svds
 
-from bgsub.jobs.decomposition.fitting import Decomposition
-from bgsub.jobs.decomposition.picture import picture
-from bgsub.jobs.decomposition.samples import FrameSamples, Samples
+from bgsub.jobs.decomposition.samples import Decomposition, FrameSamples, Samples
 from bgsub.video.views import to_bgr8
 
 _WIDTH, _DPI = 12.0, 110
-_ROWS = 4  # samples that are shown
+_ROWS = 4  # samples in the figure
 _MOST_VALUES = 40
-_SMALL_SIDE = 1000  # up to here all singular values by the Gram matrix, beyond it a few by Lanczos steps
+_SMALL_SIDE = 1000  # up to this, all singular values by the Gram matrix; above, some by Lanczos steps
 _MOST_CELLS = 600  # rows and columns of a heat map
 _MOST_POINTS = 2000
 _TITLE = 80
@@ -26,7 +24,7 @@ _INPUT, _LOW_RANK, _SPARSE = "#888888", "#1f77b4", "#d95f02"
 
 
 def draw(samples: Samples, parts: Decomposition, path: Path) -> None:
-    """Draw a decomposition into a PNG file; OSError where it cannot be written."""
+    """Draw a decomposition into a PNG file."""
     frames = isinstance(samples, FrameSamples)
     chosen = np.unique(np.linspace(0, len(samples.X) - 1, _ROWS).round().astype(int))
     rows = len(chosen) + (0 if frames else 1)
@@ -47,7 +45,7 @@ def draw(samples: Samples, parts: Decomposition, path: Path) -> None:
 
 
 def input_singular_values(samples: Samples, parts: Decomposition) -> np.ndarray:
-    """Return the largest singular values of the input, missing entries taken from the low-rank part."""
+    """Return the largest singular values of the input, with missing entries from the low-rank part."""
     X = parts.low_rank + parts.sparse
     side = min(X.shape)
     if side > _SMALL_SIDE:
@@ -81,7 +79,7 @@ def _singular_values(axes: Any, samples: Samples, parts: Decomposition) -> None:
 
 
 def _coefficients(axes: Any, parts: Decomposition) -> None:
-    """Draw how much of the strongest components the samples hold, each relative to its own largest."""
+    """Draw the coefficients of the strongest components, each relative to its largest."""
     for number, column in enumerate(parts.coefficients.T[:3], start=1):
         largest = float(np.abs(column).max()) or 1.0
         axes.plot(column / largest, linewidth=1, label=f"{number}")
@@ -99,12 +97,12 @@ def _dress(axes: Any, title: str) -> None:
 
 
 def _frames(figure: Any, grid: Any, samples: FrameSamples, parts: Decomposition, chosen: np.ndarray) -> None:
-    """Draw input, low-rank and sparse part of the chosen frames; of the last, the mean over the colours, signed."""
+    """Draw input, low-rank and sparse part of the chosen frames; the sparse part signed, averaged over the colours."""
     limit = _limit(parts.sparse[chosen])
     for line, i in enumerate(chosen, start=1):
         for column, row in enumerate((samples.X[i], parts.low_rank[i])):
             axes = figure.add_subplot(grid[line, column])
-            axes.imshow(to_bgr8(picture(samples, np.nan_to_num(row)))[:, :, ::-1])
+            axes.imshow(to_bgr8(samples.image(np.nan_to_num(row)))[:, :, ::-1])
             axes.set_title(f"{('input', 'low rank')[column]} {samples.frames[i].name}", fontsize=9, loc="left")
             axes.set_axis_off()
         axes = figure.add_subplot(grid[line, 2])
@@ -130,7 +128,7 @@ def _heat_maps(figure: Any, grid: Any, samples: Samples, parts: Decomposition) -
         shown = axes.imshow(
             image, aspect="auto", interpolation="nearest", extent=(0, samples.X.shape[1], len(samples.X), 0), **scale
         )
-        axes.set_facecolor("#000000")  # what is missing
+        axes.set_facecolor("#000000")  # missing entries
         axes.set_title(name, fontsize=9, loc="left")
         axes.set_xlabel("feature", fontsize=8)
         axes.set_ylabel("sample", fontsize=8)
@@ -157,6 +155,6 @@ def _limit(sparse: np.ndarray) -> float:
 
 
 def _thinned(matrix: np.ndarray) -> np.ndarray:
-    """Return evenly chosen rows and columns of a matrix, as many as a picture can show."""
+    """Return evenly spaced rows and columns of a matrix, at most `_MOST_CELLS` of each."""
     rows, columns = (-(-length // _MOST_CELLS) for length in matrix.shape)
     return matrix[::rows, ::columns]

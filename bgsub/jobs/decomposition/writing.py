@@ -1,79 +1,72 @@
-"""The files that a decomposition becomes."""
+"""The files of a decomposition: they appear under their names once all of them are complete."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
-from bgsub.errors import OutputError, import_optional
-from bgsub.jobs.decomposition.fitting import Decomposition
-from bgsub.jobs.decomposition.picture import picture
-from bgsub.jobs.decomposition.samples import FrameSamples, Samples
+from bgsub.errors import BgsubError, OutputError, SinkError, import_optional
+from bgsub.jobs.decomposition.samples import Decomposition, FrameSamples, Samples
+from bgsub.jobs.interrupts import finishing
+from bgsub.storage.durable_io import sync_folder, sync_tree
+from bgsub.storage.file_lock import Claims
+from bgsub.video.sinks.base import prepare_folder
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sinks.taken import TakenNames
 from bgsub.video.sinks.videos import as_separation, video_sink
+from bgsub.video.sources.images import is_image
 
-PARTS = ("low_rank", "sparse")
-VIDEO_ENDING = ".mp4"
-
-Write = Callable[[Path, Samples, Decomposition], None]
+_PARTS = ("low_rank", "sparse")
 
 
 @dataclass(frozen=True)
 class Target:
     """One output: a file, or a folder of images."""
 
-    name: str  # of the file or folder
-    write: Write  # makes it, given its path, the samples and their parts
-    is_folder: bool = False  # whether it is a folder
+    name: str
+    write: Callable[[Path, Any, Decomposition], None]  # takes the path, the samples and their parts
+    is_folder: bool = False
 
 
 def frame_targets(as_images: bool, sparse_picture: str = "absolute") -> list[Target]:
-    """Return the outputs for frames: two folders of images, named as those of the source or by number, or two videos.
-
-    `sparse_picture` is how values of both signs are shown: "absolute", black is 0; or "offset", half the value above
-    mid-grey.
-    """
-    write = _write_images if as_images else _write_video
-    ending = "" if as_images else VIDEO_ENDING
-    return [Target(f"{part}{ending}", _of_part(write, part, sparse_picture), is_folder=as_images) for part in PARTS]
+    """Return the outputs for frames: two folders of images, or two videos."""
+    write, ending = (_write_images, "") if as_images else (_write_video, ".mp4")
+    return [
+        Target(f"{part}{ending}", partial(write, part, sparse_picture if part == "sparse" else ""), as_images)
+        for part in _PARTS
+    ]
 
 
 def matrix_targets(ending: str) -> list[Target]:
     """Return the outputs for a matrix from a file with the ending ``.npy``, ``.npz`` or ``.mat``."""
     if ending == ".npy":
-        return [Target(f"{part}.npy", _npy_writer(part)) for part in PARTS]
-    return [Target("decomposition.mat", write_mat)] if ending == ".mat" else [arrays_target()]
+        return [Target(f"{part}.npy", partial(_write_npy, part)) for part in _PARTS]
+    return [Target("decomposition.mat", _write_mat)] if ending == ".mat" else [arrays_target()]
 
 
 def arrays_target() -> Target:
     """Return the output with all arrays, ``decomposition.npz``."""
-    return Target("decomposition.npz", write_npz)
+    return Target("decomposition.npz", _write_npz)
 
 
-def plot_target(name: str = "decomposition.png") -> Target:
-    """Return the output with the picture of a decomposition; DependencyError where matplotlib is missing."""
-    message = "a picture of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'"
-    import_optional("matplotlib", message)  # what is missing shows before the work
-
-    def write(path: Path, samples: Samples, parts: Decomposition) -> None:
-        from bgsub.jobs.decomposition.drawing import draw  # noqa: PLC0415 - it brings matplotlib along
-
-        draw(samples, parts, path)
-
-    return Target(name, write)
+def plot_target() -> Target:
+    """Return the output with the figure of a decomposition; DependencyError if matplotlib is missing."""
+    import_optional("matplotlib", "a figure of a decomposition needs the package matplotlib: pip install 'bgsub[plot]'")
+    return Target("decomposition.png", _write_plot)
 
 
-def arrays_of(samples: Samples, parts: Decomposition) -> dict[str, np.ndarray]:
-    """Return the arrays of a decomposition by name, in the form of the input.
-
-    ``low_rank`` and ``sparse`` have the shape of the input, ``components`` is (k, ...) with the shape of a sample,
-    ``coefficients`` (n, k) and ``singular_values`` (k,).
-    """
+def _arrays_of(samples: Samples, parts: Decomposition) -> dict[str, np.ndarray]:
+    """Return the arrays of a decomposition by name, in the form of the input."""
     return {
         "low_rank": samples.restore(parts.low_rank),
         "sparse": samples.restore(parts.sparse),
@@ -83,50 +76,104 @@ def arrays_of(samples: Samples, parts: Decomposition) -> dict[str, np.ndarray]:
     }
 
 
-def write_npz(path: Path, samples: Samples, parts: Decomposition) -> None:
-    """Write all arrays into a file ``.npz``."""
-    np.savez(path, **arrays_of(samples, parts))  # type: ignore[arg-type]
+def _write_npz(path: Path, samples: Samples, parts: Decomposition) -> None:
+    np.savez(path, **_arrays_of(samples, parts))  # type: ignore[arg-type]
 
 
-def write_mat(path: Path, samples: Samples, parts: Decomposition) -> None:
-    """Write all arrays into a file ``.mat`` of version 5; OutputError for arrays larger than it can hold."""
-    from scipy.io import savemat  # noqa: PLC0415 - it takes a while, and few outputs are .mat
+def _write_mat(path: Path, samples: Samples, parts: Decomposition) -> None:
+    from scipy.io import savemat  # noqa: PLC0415 - slow to import, and few outputs are .mat
     from scipy.io.matlab import MatWriteError  # noqa: PLC0415
 
     try:
-        savemat(path, arrays_of(samples, parts), appendmat=False, oned_as="column")
+        savemat(path, _arrays_of(samples, parts), appendmat=False, oned_as="column")
     except MatWriteError as error:
         raise OutputError(f"'{path.name}' cannot be written: {error}") from None
 
 
-def _npy_writer(part: str) -> Write:
-    def write(path: Path, samples: Samples, parts: Decomposition) -> None:
-        with path.open("wb") as file:
-            # Not the file itself: NumPy does not tell why it cannot be written.
-            np.save(SimpleNamespace(write=file.write), samples.restore(getattr(parts, part)))
-
-    return write
+def _write_npy(part: str, path: Path, samples: Samples, parts: Decomposition) -> None:
+    with path.open("wb") as file:
+        # for a file itself NumPy does not report why it cannot be written
+        np.save(SimpleNamespace(write=file.write), samples.restore(getattr(parts, part)))
 
 
-def _of_part(write: Callable[..., None], part: str, sparse_picture: str) -> Write:
-    def write_part(path: Path, samples: Samples, parts: Decomposition) -> None:
-        assert isinstance(samples, FrameSamples)
-        write(path, samples, getattr(parts, part), sparse_picture if part == "sparse" else "")
+def _write_plot(path: Path, samples: Samples, parts: Decomposition) -> None:
+    from bgsub.jobs.decomposition.drawing import draw  # noqa: PLC0415 - imports matplotlib
 
-    return write_part
+    draw(samples, parts, path)
 
 
-def _write_video(path: Path, samples: FrameSamples, rows: np.ndarray, sparse_picture: str) -> None:
+def _write_video(part: str, sparse_picture: str, path: Path, samples: FrameSamples, parts: Decomposition) -> None:
     with video_sink(path, "background", samples.fps) as sink:
-        for frame, row in zip(samples.frames, rows, strict=True):
-            sink.write(frame, as_separation(picture(samples, row, sparse_picture)))
+        for frame, row in zip(samples.frames, getattr(parts, part), strict=True):
+            sink.write(frame, as_separation(samples.image(row, sparse_picture)))
 
 
-def _write_images(folder: Path, samples: FrameSamples, rows: np.ndarray, sparse_picture: str) -> None:
+def _write_images(part: str, sparse_picture: str, folder: Path, samples: FrameSamples, parts: Decomposition) -> None:
     folder.mkdir()
     taken = TakenNames()
-    for frame, row in zip(samples.frames, rows, strict=True):
+    for frame, row in zip(samples.frames, getattr(parts, part), strict=True):
         # images of the same name may come from several folders
         name = frame.name if frame.name not in taken else f"{frame.name}_{frame.index}"
         taken.add(name)
-        write_image(folder / f"{name}.png", picture(samples, row, sparse_picture), durable=False)
+        write_image(folder / f"{name}.png", samples.image(row, sparse_picture), durable=False)
+
+
+@contextmanager
+def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, overwrite: bool) -> Iterator[Path]:
+    """Yield an empty folder for the targets; at the end of the block they are moved into `folder`.
+
+    If the block fails or is interrupted, nothing is left of it. With `overwrite` existing outputs are replaced; a
+    folder only if it holds nothing but images. `read` is the input, which is never replaced.
+
+    Raises
+    ------
+    SinkError
+        If the folder cannot be written, another run writes an output, or one may not be replaced.
+    OutputError
+        If the folder cannot be written any more.
+    """
+    with Claims() as claims:
+        for target in targets:
+            claims.take(folder / target.name)
+            _check_target(folder / target.name, target, read, overwrite)
+        prepare_folder(folder)
+        stage = Path(tempfile.mkdtemp(prefix=".decompose-", dir=folder))
+        try:
+            made = stage / "new"
+            made.mkdir()
+            try:
+                yield made
+                sync_tree(made)
+                with finishing():
+                    _move(made, folder, targets, stage)
+            except BgsubError:
+                raise
+            except OSError as error:
+                raise OutputError(f"'{folder}' cannot be written: {error.strerror or error}") from None
+        finally:
+            shutil.rmtree(stage, ignore_errors=True)
+
+
+def _check_target(path: Path, target: Target, read: Path | None, overwrite: bool) -> None:
+    if read is not None and path.resolve() == read.resolve():
+        raise SinkError(f"the output '{path}' is the input itself")
+    if not path.exists():
+        return
+    if not overwrite:
+        raise SinkError(f"the output '{path}' exists already; --overwrite replaces it")
+    if path.is_dir() != target.is_folder:
+        raise SinkError(f"the output '{path}' is a {'folder' if path.is_dir() else 'file'} already")
+    if target.is_folder:
+        other = next((found for found in path.iterdir() if found.is_dir() or not is_image(found)), None)
+        if other is not None:
+            raise SinkError(f"the output '{path}' holds more than images and is not replaced: '{other}'")
+
+
+def _move(made: Path, folder: Path, targets: Sequence[Target], stage: Path) -> None:
+    """Give the outputs their final names; existing folders are moved to the stage, which is deleted."""
+    for target in targets:
+        path = folder / target.name
+        if target.is_folder and path.exists():
+            os.replace(path, stage / target.name)
+        os.replace(made / target.name, path)
+    sync_folder(folder)
