@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 
 import click
 import numpy as np
+from benchmark_speed import Resized
 
 from bgsub import BackgroundSubtractor
-from bgsub.evaluation.speed import Resized, load_frames
+from bgsub.evaluation.speed import load_frames
 
 SOURCE_FRAMES = 60
 PAGE = 4096

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import click
 import numpy as np
+from benchmark_speed import Resized
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -29,7 +30,7 @@ from matplotlib.ticker import NullLocator
 from bgsub import BackgroundSubtractor
 from bgsub._opencv import cv2
 from bgsub.evaluation.methods import Method, make_method
-from bgsub.evaluation.speed import Resized, Timing, load_frames, time_methods
+from bgsub.evaluation.speed import Timing, load_frames, time_methods
 from bgsub.numerics.threads import cores
 
 SIZE, RANK = (640, 480), BackgroundSubtractor().get_params()["rank"]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -54,28 +51,6 @@ def load_frames(source: str | None, duration: Timecode | int) -> list[np.ndarray
     return frames
 
 
-class Resized(Sequence[np.ndarray]):
-    """Frames resized on access to `size` = (width, height), in grey (h, w) or colour (h, w, 3)."""
-
-    def __init__(self, frames: Sequence[np.ndarray], size: tuple[int, int], grey: bool = False) -> None:
-        self._frames, self._size, self._grey = frames, size, grey
-
-    def __len__(self) -> int:
-        return len(self._frames)
-
-    def __getitem__(self, number: Any) -> Any:
-        frame = self._frames[number]
-        if (frame.ndim == 2) != self._grey:
-            frame = cv2.cvtColor(frame, cv2.COLOR_BGR2GRAY if self._grey else cv2.COLOR_GRAY2BGR)
-        return cv2.resize(frame, self._size, interpolation=cv2.INTER_CUBIC)
-
-    def forth_and_back(self) -> Iterator[np.ndarray]:
-        """Yield the frames forwards and backwards without end."""
-        numbers = range(len(self))
-        for number in itertools.cycle([*numbers, *numbers[-2:0:-1]]):
-            yield self[number]
-
-
 def time_methods(
     frames: Sequence[np.ndarray],
     make_ours: Callable[[], Method],
@@ -111,29 +86,6 @@ def time_methods(
         Timing(name, 1e3 * taken[start:], 1e3 * float(taken[0]), 1e3 * float(taken[1:].max(initial=0.0)))
         for name, taken in seconds.items()
     ]
-
-
-def bytes_per_pixel(channels: int, rank: int) -> float:
-    """Return the bytes of memory traffic per pixel of one uint8 frame, for model and images.
-
-    Half of the basis and of the influence is read and written; the frame, the background of two frames, residual,
-    noise scale, candidates, mask, ages and colours of standing objects are read or written once or twice.
-    """
-    model = (rank + 1) * 4 * channels * 2 / 2
-    images = channels * (1 + 2) + 4 * 2 + 4 * 3 + 2 + 3 + 2
-    return model + images
-
-
-def copy_bandwidth(megabytes: int = 256) -> float:
-    """Return the bytes per second read and written by a copy of a large array in one thread."""
-    source = np.ones(megabytes * 131_072)
-    target = np.empty_like(source)
-    best = float("inf")
-    for _ in range(5):
-        begin = time.perf_counter()
-        np.copyto(target, source)
-        best = min(best, time.perf_counter() - begin)
-    return 2 * source.nbytes / best
 
 
 def format_speed(timings: list[Timing]) -> str:
