@@ -1,4 +1,4 @@
-"""One input from end to end: what to make of it, the pipeline that does it, what comes out."""
+"""Run one input from end to end: jobs, the pipeline, and its controls."""
 
 from bgsub._lazy_exports import lazy_exports
 

@@ -1,8 +1,8 @@
-"""Ctrl-C and SIGTERM: a pipeline that runs ends between two frames, with the same frames in every output.
+"""Ctrl-C and SIGTERM: a running pipeline ends between two frames, with the same frames in every output.
 
-A signal comes in the middle of anything. Who must not be torn apart says what becomes of it (`taken`); elsewhere it is
-a `KeyboardInterrupt`. Signals that come together count as one, as a terminal and whoever has started the program send
-one each. A later one is impatience and ends the process at once, unless outputs are being finished: then the next does.
+A signal may come at any point. Code that must not be interrupted installs a handler for a block (`taken`); elsewhere a
+signal raises `KeyboardInterrupt`. Signals within a second count as one, because a terminal and a parent process may
+both send one. A later signal ends the process at once, unless outputs are being finished: then the next one does.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ INTERRUPTED = ("SIGINT", "SIGTERM")
 """The names of the signals that end a run."""
 
 _TOGETHER = 1.0  # seconds
-_AGAIN = 0.05  # seconds until an interrupt comes again that was lost
+_RESEND_AFTER = 0.05  # seconds
 
-Taker = Callable[[int], object]
+Handler = Callable[[int], object]
 
-_takers: list[Taker] = []  # the innermost last
+_handlers: list[Handler] = []  # the innermost last
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, where it is taken as Ctrl-C is."""
+    """SIGTERM, treated as Ctrl-C."""
 
 
 def interruption(number: int) -> KeyboardInterrupt:
-    """Return what a signal raises."""
+    """Return the exception that a signal raises."""
     return Terminated() if number == signal.SIGTERM else KeyboardInterrupt()
 
 
@@ -47,51 +47,48 @@ def name_of(interrupt: KeyboardInterrupt) -> str:
     return (signal.SIGTERM if isinstance(interrupt, Terminated) else signal.SIGINT).name
 
 
-def stopped_by(who: str) -> str:
-    """Return in words who stopped a run; Ctrl-C is the user's."""
-    return f"stopped by {'the user' if who in ('user', 'SIGINT') else who}"
+def stopped_by(name: str) -> str:
+    """Return a message about a stopped run; `name` is "user" or a signal, and Ctrl-C is the user's."""
+    return f"stopped by {'the user' if name in ('user', 'SIGINT') else name}"
 
 
 class Interrupts:
-    """Whether Ctrl-C asked for the end of a run.
-
-    Flags and nothing else, as a signal comes in the middle of anything, be it with a lock in hand.
-    """
+    """Whether a signal has requested the end of a run; only flags, because a signal may come while a lock is held."""
 
     def __init__(self) -> None:
-        self.asked = ""  # the name of the signal after whose coming the run is to end with the frame at hand
-        self.finishing = False  # the outputs are being finished, which no signal holds up
+        self.requested_by = ""  # name of the signal; the run ends after the current frame
+        self.finishing = False  # outputs are being finished, and signals are ignored
 
     def take(self, number: int) -> None:
-        """Take a signal: the second one is a KeyboardInterrupt as ever."""
+        """Handle a signal; the second one raises KeyboardInterrupt."""
         if self.finishing:
             logger.warning("finishing the outputs")
-        elif self.asked:
+        elif self.requested_by:
             raise interruption(number)
         else:
-            self.asked = signal.Signals(number).name
+            self.requested_by = signal.Signals(number).name
 
 
 @contextmanager
-def taken(taker: Taker) -> Iterator[None]:
-    """Give `taker` the signals that come inside the block, by number, in the main thread.
+def taken(handler: Handler) -> Iterator[None]:
+    """Call `handler` with the number of each signal inside the block, in the main thread.
 
-    A process that was told to ignore Ctrl-C goes on doing so, and can be ended by SIGTERM only.
+    A process that was started with Ctrl-C ignored still ignores it, and ends by SIGTERM only.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _takers.append(taker)
+    _handlers.append(handler)
     try:
-        with _handled():
+        with _sigint_handled():
             yield
     finally:
-        _takers.remove(taker)
+        _handlers.remove(handler)
 
 
 @contextmanager
 def finishing() -> Iterator[None]:
-    """Let no signal hold up what the block does: the outputs are being finished."""
+    """Ignore signals inside the block, which finishes outputs."""
     interrupts = Interrupts()
     interrupts.finishing = True
     with taken(interrupts.take):
@@ -100,13 +97,13 @@ def finishing() -> Iterator[None]:
 
 @contextmanager
 def afterwards() -> Iterator[None]:
-    """Let signals wait for the end of the block, whose parts belong together."""
+    """Delay signals to the end of the block."""
     came: list[int] = []
     try:
         with taken(came.append):
             yield
     except Exception as error:
-        if came:  # processes that got the signal as well may be what has failed
+        if came:  # the failure may be that of a process that got the signal as well
             raise interruption(came[0]) from error
         raise
     if came:
@@ -114,14 +111,14 @@ def afterwards() -> Iterator[None]:
 
 
 class Signals:
-    """What becomes of the signals of a program.
+    """The signal handler of the program.
 
     Attributes
     ----------
     raised : int
-        The signal that was raised in the middle of something, which may have made another error of it; 0 for none.
+        The signal that was raised as an exception, which may have caused another error; 0 for none.
     code : int or None
-        Exit code of the program once it is known: from then on a signal ends the process, with this code.
+        Exit code of the program once it is known: from then on a signal ends the process with this code.
     """
 
     def __init__(self) -> None:
@@ -133,7 +130,7 @@ class Signals:
         self._unraisable = sys.unraisablehook
         if self._before_int not in (None, signal.SIG_IGN):  # not from Python, or ignored on purpose
             signal.signal(signal.SIGINT, self)
-        sys.unraisablehook = self._lost
+        sys.unraisablehook = self._resend_lost
 
     def __call__(self, number: int, _frame: FrameType | None) -> None:
         if self.code is not None:
@@ -143,31 +140,31 @@ class Signals:
             return
         self._last = now
         self._count += 1
-        if self._count > 2 or (self._count == 2 and not _takers):
+        if self._count > 2 or (self._count == 2 and not _handlers):
             end_at_once(number)
-        if _takers:
-            _takers[-1](number)
+        if _handlers:
+            _handlers[-1](number)
         else:
             self.raised = number
             raise interruption(number)
 
-    def _lost(self, unraisable: Any) -> None:
-        """Have an interrupt come again that was raised where none can be, as in the end of an object."""
+    def _resend_lost(self, unraisable: Any) -> None:
+        """Send an interrupt again that was raised where Python drops exceptions, as in ``__del__``."""
         if not isinstance(unraisable.exc_value, KeyboardInterrupt):
             self._unraisable(unraisable)
             return
         self._count, self._last = 0, -math.inf
         number = signal.Signals[name_of(unraisable.exc_value)]
-        # Windows ends a process at `os.kill`; elsewhere that alone wakes the main thread where it waits.
+        # `os.kill` ends a process on Windows; elsewhere only that wakes a waiting main thread.
         send = signal.raise_signal if os.name == "nt" else partial(os.kill, os.getpid())
-        again = threading.Timer(_AGAIN, send, (number,))
+        again = threading.Timer(_RESEND_AFTER, send, (number,))
         again.daemon = True
         again.start()
 
     def leave(self) -> None:
-        """End with `code` whatever comes: Python on its way out leaves signals to the system, which gives another one.
+        """Exit with `code`: while Python exits, the default handlers would change the exit code.
 
-        After a Ctrl-C that came through `exec`, as in many an import, it even sends one to itself.
+        After a Ctrl-C inside `exec`, as in many imports, Python even sends the signal to itself.
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
@@ -178,7 +175,7 @@ class Signals:
             os._exit(self.code)
 
     def give_back(self) -> None:
-        """Leave the signals to whoever had them before."""
+        """Restore the handlers from before."""
         sys.unraisablehook = self._unraisable
         signal.signal(signal.SIGTERM, self._before)
         if self._before_int not in (None, signal.SIG_IGN):
@@ -186,14 +183,14 @@ class Signals:
 
 
 def take_signals() -> Signals:
-    """Take the signals of the process, in the main thread, unless that was done already: SIGTERM as Ctrl-C."""
-    held = signal.getsignal(signal.SIGTERM)
-    return held if isinstance(held, Signals) else Signals()
+    """Install `Signals` in the main thread, unless it is installed already."""
+    current = signal.getsignal(signal.SIGTERM)
+    return current if isinstance(current, Signals) else Signals()
 
 
 @contextmanager
 def terminations() -> Iterator[Signals | None]:
-    """Do what `take_signals` does inside the block, in the main thread."""
+    """Install `Signals` for the block; None outside of the main thread."""
     if threading.current_thread() is not threading.main_thread():
         yield None
         return
@@ -207,24 +204,24 @@ def terminations() -> Iterator[Signals | None]:
 
 
 def end_at_once(number: int) -> NoReturn:
-    """End the process, in one line; nothing is finished."""
+    """End the process with one line, without finishing anything."""
     os.write(2, f"\nbgsub: error: {stopped_by(signal.Signals(number).name)}\n".encode())
     os._exit(128 + number)
 
 
 @contextmanager
-def _handled() -> Iterator[None]:
-    """Have `_takers` asked inside the block where no program does: Ctrl-C in a process that uses the library."""
+def _sigint_handled() -> Iterator[None]:
+    """Install a handler of SIGINT for the block, unless `Signals` or this one is there: for users of the library."""
     previous = signal.getsignal(signal.SIGINT)
-    if previous in (None, signal.SIG_IGN, _take) or isinstance(previous, Signals):
+    if previous in (None, signal.SIG_IGN, _call_innermost) or isinstance(previous, Signals):
         yield
         return
-    signal.signal(signal.SIGINT, _take)
+    signal.signal(signal.SIGINT, _call_innermost)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, previous)
 
 
-def _take(number: int, _frame: FrameType | None) -> None:
-    _takers[-1](number)
+def _call_innermost(number: int, _frame: FrameType | None) -> None:
+    _handlers[-1](number)

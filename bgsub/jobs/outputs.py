@@ -1,4 +1,4 @@
-"""The outputs of a job: pictures, arrays, events, under names from one template."""
+"""The outputs of a job: views, clips, events, and notifications."""
 
 from __future__ import annotations
 
@@ -42,24 +42,24 @@ def make_sinks(
     Parameters
     ----------
     job : Job
-        What is wanted.
+        The job.
     source : FrameSource
-        What the results come from.
+        Its opened source.
     overwrite : bool
         Whether outputs that exist may be replaced.
     started : datetime
-        Start of the run, which names may tell.
+        Start of the run, for the names of outputs.
     regions : Regions, optional
-        Where events are counted.
+        Regions in which events are counted.
     feed : EventFeed, optional
-        Shared with what else looks at the run; by default a new one.
+        One that others share; by default a new one.
     claims : Claims, optional
-        Gets the outputs, before they are looked for.
+        Gets the outputs, before their existence is checked.
 
     Raises
     ------
     ParameterError, DependencyError, SinkError
-        As `create_sinks` and `create_event_sinks` do; no sink is left open then.
+        As `create_sinks` and `create_event_sinks`; no sink is left open then.
     """
     if os.fspath(job.output) == STANDARD and (job.event_formats or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files")
@@ -76,8 +76,19 @@ def make_sinks(
         options: dict[str, Any] = {"started": started, "wrap": wrap, "claim": claim}
         sinks += create_sinks(job.output, job.save, source, overwrite=overwrite, name=job.name, **options)
     try:
-        if job.record is not None:  # before the events, which tell of its clips
-            sinks.append(_recorder(job.record, job, source, feed))
+        if job.record is not None:  # before the events, which refer to its clips
+            sinks.append(
+                RecorderSink(
+                    job.record,
+                    ClipRules(**job.recording),
+                    feed=feed,
+                    source=label_of(source),
+                    fps=source.fps,
+                    files=source.files,
+                    copy=source.is_copyable,
+                    audio_from=source.path if source.has_audio and not source.is_retimed else None,
+                )
+            )
         sinks += _event_sinks(job, source, feed, overwrite, started, regions, sinks, claim)
         if job.on_event or job.webhook or job.snapshots is not None:
             sinks.append(
@@ -88,48 +99,34 @@ def make_sinks(
         for sink in sinks:
             sink.abort()
         raise
-    # Clips alone ask for no objects, which cost most of the time.
+    # Clips alone need no objects, whose tracking takes most of the time.
     feed.follow = not own or not all(isinstance(sink, RecorderSink) for sink in sinks)
     return sinks
 
 
 def targets_of(sink: Sink) -> list[Path]:
-    """Return the files, or the folder, that a sink makes; nothing if it makes none."""
+    """Return the files, or the folder, of a sink."""
     paths: list[Path] | None = getattr(sink, "paths", None)
     target: Path | None = getattr(sink, "path", None) or getattr(sink, "folder", None)
     return list(paths) if paths else [] if target is None else [target]
 
 
 def all_targets(sinks: Sequence[Sink], save_model: Path | None) -> list[Path]:
-    """Return what `targets_of` returns of all sinks, and the model."""
+    """Return the files and folders of all sinks, and the model."""
     targets = [target for sink in sinks for target in targets_of(sink)]
     return targets if save_model is None else [*targets, save_model]
 
 
 def take_all(claims: Claims, sinks: Sequence[Sink]) -> None:
-    """Claim what the sinks make, or what they say; SinkError if another run writes some of it."""
+    """Claim the outputs of the sinks, or their `claims`; SinkError if another run writes one of them."""
     for sink in sinks:
-        said: list[Path] | None = getattr(sink, "claims", None)
-        for target in targets_of(sink) if said is None else said:
+        own: list[Path] | None = getattr(sink, "claims", None)
+        for target in targets_of(sink) if own is None else own:
             claims.take(target)
 
 
-def _recorder(folder: Path, job: Job, source: FrameSource, feed: EventFeed) -> RecorderSink:
-    rules, label = ClipRules(**job.recording), label_of(source)
-    return RecorderSink(
-        folder,
-        rules,
-        feed=feed,
-        source=label,
-        fps=source.fps,
-        files=source.files,
-        copy=source.is_copyable,
-        audio_from=source.path if source.has_audio and not source.is_retimed else None,
-    )
-
-
 def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite: bool, claim: Claim) -> None:
-    """Refuse a model that would replace the input, one of the outputs, or anything but the model that goes on in it."""
+    """Raise an error if the saved model would replace the input, an output, or any file but the loaded model."""
     saved = job.save_model
     if saved is None:
         return
@@ -138,8 +135,8 @@ def _check_model(job: Job, source: FrameSource, sinks: Sequence[Sink], overwrite
     if saved.resolve() in {target.resolve() for sink in sinks for target in targets_of(sink)}:
         raise ParameterError(f"the model and an output would both be '{saved}'")
     claim(saved)
-    goes_on = job.model is not None and job.model.resolve() == saved.resolve()
-    if saved.exists() and not (overwrite or goes_on):
+    is_loaded = job.model is not None and job.model.resolve() == saved.resolve()
+    if saved.exists() and not (overwrite or is_loaded):
         raise SinkError(f"the model '{saved}' exists already; --overwrite replaces it, --model goes on with it")
 
 

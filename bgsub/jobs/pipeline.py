@@ -1,4 +1,4 @@
-"""Source, subtractor and sinks as three stages that run at the same time."""
+"""The pipeline: source, subtractor and sinks as three stages that run at the same time."""
 
 from __future__ import annotations
 
@@ -26,39 +26,39 @@ logger = logging.getLogger("bgsub")
 _QUEUE_SIZE = 8
 _IDLE_SECONDS = 0.05
 _PAUSE_TICK = 0.03  # seconds
-_LATE = 0.2  # seconds of work on one frame after which screens go on without its mask
+_LATE = 0.2  # seconds of work on one frame after which screens show newer frames without a mask
 
 Callback = Callable[[Frame, Separation], None]
 
 
 class Subtractor(Protocol):
-    """What the pipeline needs of a subtractor, such as `bgsub.BackgroundSubtractor`."""
+    """The interface of a subtractor, such as `bgsub.BackgroundSubtractor`."""
 
     def process(self, image: np.ndarray, learningRate: float = -1) -> Separation:
         """Separate one frame; learning rate 0 freezes the model, 1 restarts it, -1 is the default."""
 
 
 @runtime_checkable
-class Commanding(Protocol):
-    """What the pipeline needs of a sink whose user commands the run, such as a window."""
+class HasControls(Protocol):
+    """A sink whose user controls the run, such as a window."""
 
     controls: Controls
 
 
 class _Result(NamedTuple):
-    """What the second stage hands on: with the subtractor behind the frame where a checkpoint is due."""
+    """Output of the second stage."""
 
     frame: Frame
     separation: Separation
-    snapshot: Snapshot | None
+    snapshot: Snapshot | None  # of the subtractor after the frame, if a checkpoint is due
 
 
 class Pipeline:
     """Reads in one thread, separates in a second, and writes in the thread that calls `run`.
 
-    The calling thread has the sinks because windows must live in the main thread, and Ctrl-C arrives there.
-    Frames of files wait for each other, so that none is lost; a live source drops its oldest ones, and while the
-    separation of one takes long, the sinks are shown those that wait (`Sink.preview`).
+    The calling thread has the sinks because windows need the main thread, and Ctrl-C arrives there. No frame of a file
+    is lost. A live source drops its oldest waiting frames; while the separation of one takes long, sinks can show the
+    newer ones (`Sink.preview`).
 
     Parameters
     ----------
@@ -67,16 +67,16 @@ class Pipeline:
     subtractor : Subtractor
         Anything with `process`.
     sinks : sequence of Sink
-        Closed at the end of the run, be it because the source breaks off, or aborted when anything else fails.
+        Closed at the end of the run, also if the source fails after some frames; aborted when anything else fails.
     queue_size : int, optional
-        Frames held at most between two stages; by default 8, and 1 for a live source: the newest frame first.
+        Most frames that wait between two stages; by default 8, and 1 for a live source.
     progress : callable, optional
         Called with each frame and its separation after the sinks.
     controls : Controls, optional
         Commands to the run; by default those of the first window among the sinks.
     checkpoints : Checkpoints, optional
-        Makes checkpoints of a run over files and says where it goes on. A run that the user stops is to go on then:
-        what is separated already is written, with a checkpoint behind it, and its sinks are aborted, not closed.
+        Makes checkpoints of a run over files, and has the start of a resumed one. If the user stops the run, all
+        separated frames are written, a checkpoint follows, and the sinks are aborted, not closed.
 
     Raises
     ------
@@ -109,21 +109,21 @@ class Pipeline:
         self._subtractor = subtractor
         self._sinks = list(sinks)
         self._progress = progress
-        windows = (sink.controls for sink in self._sinks if isinstance(sink, Commanding))
+        windows = (sink.controls for sink in self._sinks if isinstance(sink, HasControls))
         self._controls = controls or next(windows, None) or Controls()
         if queue_size is None:
             queue_size = 1 if source.live else _QUEUE_SIZE
         self._frames: Channel[Frame] = Channel(queue_size, drop_oldest=source.live)
         self._results: Channel[_Result] = Channel(queue_size)
         self._interrupts = interrupts.Interrupts()
-        self._busy_since: float | None = None  # when the subtractor got the frame that it works on
+        self._busy_since: float | None = None  # when the subtractor got its current frame
         self._previewed: Frame | None = None
         self._seconds = {"read": 0.0, "track": 0.0, "write": 0.0}
         self._checkpoints = checkpoints
         self._first = self._count = 0 if checkpoints is None else checkpoints.start.frames
 
     def run(self) -> Summary:
-        """Run to the end of the source, or until the user stops it; may be called once.
+        """Run to the end of the source, or until the user stops the run; may be called once.
 
         Returns
         -------
@@ -132,12 +132,11 @@ class Pipeline:
         Raises
         ------
         BrokenSourceError
-            When the source cannot be read on after some frames. The sinks are closed then, with those frames, and
-            `result` is the Summary.
+            When the source fails after some frames. The sinks are closed then, with those frames, and `result` is the
+            Summary.
         Exception
-            The first one of the source, the subtractor, a sink or `progress`, as it is. No thread is left
-            behind, the source is closed and the sinks are aborted by then; after `ReaderGoneError`
-            they are closed, and hold the frames before.
+            The first one of the source, the subtractor, a sink or `progress`. All threads have ended then, the source
+            is closed, and the sinks are aborted, or closed with the frames before after `ReaderGoneError`.
         """
         begin, waited_before = time.perf_counter(), waited()
         threads = [
@@ -146,7 +145,7 @@ class Pipeline:
         ]
         started: list[threading.Thread] = []
         failure: BaseException | None = None
-        ended: BaseException | None = None  # an error that leaves the frames before it as good as they are
+        ended: BaseException | None = None  # an error after which the outputs are finished
         stopped = "end"
         with interrupts.taken(self._interrupts.take):
             try:
@@ -164,10 +163,10 @@ class Pipeline:
             except BaseException as error:
                 failure = error
             self._interrupts.finishing = True
-            goes_on = self._checkpoints is not None and stopped not in ("end", "broken")
+            resumes = self._checkpoints is not None and stopped not in ("end", "broken")
             if stopped == "broken" and self._checkpoints is not None:
                 failure = _attempt(self._checkpoints.restart_later, failure)
-            failure = self._finish(started, failure, goes_on)
+            failure = self._finish(started, failure, resumes)
         if failure is not None:
             raise failure
         summary = self._summary(time.perf_counter() - begin, waited() - waited_before, stopped)
@@ -190,18 +189,18 @@ class Pipeline:
         )
 
     def _read(self) -> None:
-        """First stage: frames from the source into the first channel."""
-        came = False
+        """Run the first stage: frames from the source into the first channel."""
+        has_frames = False
         try:
             source = self._source
             frames = source.alike(source) if self._checkpoints is None else self._checkpoints.remaining(source)
             for frame in self._timed(frames):
-                came = True
+                has_frames = True
                 if not self._frames.put(frame):
                     return
         except SourceError as error:
-            is_told = isinstance(error, BrokenSourceError) or not came
-            self._frames.fail(error if is_told else BrokenSourceError(str(error)))
+            is_broken = has_frames and not isinstance(error, BrokenSourceError)
+            self._frames.fail(BrokenSourceError(str(error)) if is_broken else error)
         except BaseException as error:
             self._frames.fail(error)
         else:
@@ -217,13 +216,12 @@ class Pipeline:
             yield frame
 
     def _track(self) -> None:
-        """Second stage: separations of the frames into the second channel."""
+        """Run the second stage: separations of the frames into the second channel."""
         try:
             for frame in self._frames:
                 begin, self._busy_since = working_time(), time.monotonic()
                 self._controls.tune_subtractor(self._subtractor)
-                fps = self._controls.take_learning_rate()
-                separation = self._separate(frame, fps)
+                separation = self._separate(frame, self._controls.take_learning_rate())
                 snapshot = None if self._checkpoints is None else self._checkpoints.snapshot(self._subtractor)
                 self._seconds["track"] += working_time() - begin
                 self._busy_since = None
@@ -234,14 +232,14 @@ class Pipeline:
         else:
             self._results.close()
 
-    def _separate(self, frame: Frame, fps: float) -> Separation:
+    def _separate(self, frame: Frame, learning_rate: float) -> Separation:
         try:
-            return self._subtractor.process(frame.image, learningRate=fps)
+            return self._subtractor.process(frame.image, learningRate=learning_rate)
         except ParameterError as error:
             raise ParameterError(f"frame {frame.name}: {error}") from error
 
     def _write(self) -> None:
-        """Last stage, in the calling thread: separations into the sinks."""
+        """Run the last stage in the calling thread: separations into the sinks."""
         newest: Frame | None = None
         for frame, separation, snapshot in self._arriving():
             newest = frame
@@ -255,28 +253,28 @@ class Pipeline:
             if snapshot is not None and self._checkpoints is not None:
                 self._checkpoints.store(snapshot, frame, self._count, self._sinks)
             self._seconds["write"] += time.perf_counter() - begin
-            self._hold()
+            self._wait_while_paused()
         if self._checkpoints is not None and self._stopped_by and newest is not None:
-            # The tracking thread has come to its end.
+            # The tracking thread has ended.
             self._checkpoints.store(self._checkpoints.take(self._subtractor), newest, self._count, self._sinks)
 
     @property
     def _stopped_by(self) -> str:
-        return self._interrupts.asked or self._controls.quit_by
+        return self._interrupts.requested_by or self._controls.quit_by
 
-    def _hold(self) -> None:
-        """Stand still while the run is paused; the sinks go on serving whoever looks at them."""
-        while self._controls.paused and not self._interrupts.asked and not self._controls.wait(_PAUSE_TICK):
+    def _wait_while_paused(self) -> None:
+        """Wait while the run is paused, with the sinks active."""
+        while self._controls.paused and not self._interrupts.requested_by and not self._controls.wait(_PAUSE_TICK):
             for sink in self._sinks:
                 sink.idle()
 
     def _arriving(self) -> Iterator[_Result]:
-        """Results as they come; while none does, the sinks get time and the user may quit."""
+        """Yield the results; while none comes, call `idle` of the sinks and check for a stop."""
         while True:
             if self._stopped_by and self._checkpoints is None:
                 return
             if self._stopped_by:
-                self._frames.cancel()  # ends the results, which are to be those that the model has learned
+                self._frames.cancel()  # the results end after the last frame that the model has learned
             if self._results.ready(_IDLE_SECONDS):
                 result = next(self._results, None)
                 if result is None:
@@ -288,7 +286,7 @@ class Pipeline:
                     sink.idle()
 
     def _preview(self) -> None:
-        """Show the newest frame of a live source while the subtractor is late with an older one."""
+        """Show the newest frame of a live source while the separation of an older one is late."""
         busy_since, frame = self._busy_since, self._frames.newest()
         if not self._source.live or busy_since is None or time.monotonic() - busy_since < _LATE:
             return
@@ -299,7 +297,7 @@ class Pipeline:
                 sink.preview(frame)
 
     def _finish(
-        self, threads: Sequence[threading.Thread], failure: BaseException | None, goes_on: bool
+        self, threads: Sequence[threading.Thread], failure: BaseException | None, resumes: bool
     ) -> BaseException | None:
         """Stop the threads, close the source, close or abort the sinks; return the first failure."""
         self._frames.cancel()
@@ -309,15 +307,15 @@ class Pipeline:
             thread.join()
         failure = _attempt(self._source.close, failure)
         for sink in self._sinks:
-            if failure is None and not goes_on:
+            if failure is None and not resumes:
                 failure = _attempt(sink.close, failure)
-            if failure is not None or goes_on:
+            if failure is not None or resumes:
                 failure = _attempt(sink.abort, failure)
         return failure
 
 
 def _attempt(action: Callable[[], None], failure: BaseException | None) -> BaseException | None:
-    """Do something on the way out; its failure counts if it is the first one and is logged otherwise."""
+    """Call `action`; return its failure if it is the first one, else log it and return the first."""
     try:
         action()
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""A subtractor that looks at nothing but regions of interest."""
+"""A subtractor for regions of interest."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from bgsub.video.regions import Regions
 
 
 class RegionSubtractor:
-    """A subtractor that sees nothing but the bounding box of its regions, and answers for the whole frame.
+    """A subtractor that processes the bounding box of its regions, and returns results for the whole frame.
 
-    Outside of the regions mask, residual and probability are 0 and the background is the frame; the rest of the box is
-    looked at, as context, but not reported. Attributes not named here are those of the subtractor inside, whose
-    pictures have the size of the box; a model that `save` writes fits the same regions only.
+    Outside of the regions, mask, residual and probability are 0 and the background is the frame. Other attributes are
+    those of the inner subtractor, whose images have the size of the box; a model that `save` writes fits the same
+    regions only.
 
     Parameters
     ----------
-    subtractor : BackgroundSubtractor or the like
-        Anything with ``process(image, learningRate)``; new, or loaded from a model of the same regions.
+    subtractor : BackgroundSubtractor or similar
+        Any object with ``process(image, learningRate)``; new, or loaded from a model of the same regions.
     regions : Regions
-        Where to look.
+        The regions of interest.
     """
 
     def __init__(self, subtractor: Any, regions: Regions) -> None:
@@ -36,11 +36,11 @@ class RegionSubtractor:
 
     @property
     def regions(self) -> Regions:
-        """Where it looks."""
+        """The regions of interest."""
         return self._regions
 
     def __getattr__(self, name: str) -> Any:
-        # pickle asks before there is anything to ask
+        # pickle calls this before __init__
         if name.startswith("__") or "_subtractor" not in self.__dict__:
             raise AttributeError(name)
         return getattr(self._subtractor, name)
@@ -48,15 +48,14 @@ class RegionSubtractor:
     def process(
         self, image: np.ndarray, learningRate: float = -1, knownForegroundMask: np.ndarray | None = None
     ) -> Separation:
-        """Return everything that is known of the next frame, in its full size; see `BackgroundSubtractor.process`.
+        """Separate the next frame, in its full size; see `BackgroundSubtractor.process`.
 
         Raises
         ------
         ParameterError
-            If a region lies outside of the frame, the frame differs from the first one in shape, or as the
-            subtractor raises it.
+            If a region is outside of the frame, the frame differs from the first one in shape, or by the subtractor.
         """
-        frame = np.array(image)  # a copy, as that of the subtractor inside
+        frame = np.array(image)  # a copy, like that of the inner subtractor
         self._fit(frame)
         extra = {} if knownForegroundMask is None else {"knownForegroundMask": self._known(knownForegroundMask)}
         part = self._subtractor.process(np.ascontiguousarray(frame[self._box]), learningRate=learningRate, **extra)
@@ -93,12 +92,12 @@ class RegionSubtractor:
         return fgmask
 
     def clear(self) -> None:
-        """Forget everything, the format of the frames included."""
+        """Reset the model and the format of the frames."""
         self._shape = ()
         self._subtractor.clear()
 
     def _fit(self, frame: np.ndarray) -> None:
-        """Cut the regions to the first frame; refuse a later one of another shape."""
+        """Clip the regions to the first frame; raise ParameterError for a later one of another shape."""
         if self._shape:
             if frame.shape != self._shape:
                 raise ParameterError(f"image must have shape {self._shape} like the first one, got {frame.shape}")

@@ -1,4 +1,4 @@
-"""Any number of files with Dask: found, shared out among processes or machines, each done exactly once."""
+"""Batches: any number of files, in processes of this machine or on a Dask cluster."""
 
 from bgsub._lazy_exports import lazy_exports
 

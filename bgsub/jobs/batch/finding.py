@@ -1,4 +1,4 @@
-"""From patterns to sources: files, folders of images, globs and lists of them, each source once."""
+"""Find the sources of a batch: files, folders of images, globs and lists of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from bgsub.video.sources.images import is_image, natural_key
 logger = logging.getLogger("bgsub")
 
 RECORD = "result.json"
-"""File in every finished output folder; tells what it was made of."""
+"""File in every finished output folder, with the identity and the result of its job."""
 
 VIDEO_SUFFIXES = frozenset(
     {".3gp", ".asf", ".avi", ".flv", ".gif", ".h264", ".h265", ".hevc", ".m2ts", ".m4v", ".mjpeg", ".mjpg", ".mkv"}
@@ -27,21 +27,21 @@ VIDEO_SUFFIXES = frozenset(
 
 @dataclass(frozen=True)
 class Input:
-    """A source as it was named, absolute, and its state."""
+    """The absolute path of a source, and its state."""
 
     path: Path
     state: InputState
 
 
 def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
-    """Return the sources that patterns stand for, in natural order, each once however often it is named.
+    """Return the sources of some patterns in natural order, each once.
 
     Parameters
     ----------
     patterns : sequence of str or path
         A video file; a folder of images, which is one source; another folder, for the videos in it, but not in
         its subfolders; a glob, in which ``**`` stands for any folders, for videos and folders of images; or
-        ``@FILE``, a text file with one of these per line. A name that exists is never read as a glob.
+        ``@FILE``, a text file with one of these per line. An existing name is never read as a glob.
 
     Returns
     -------
@@ -51,11 +51,11 @@ def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
     Raises
     ------
     SourceError
-        For a pattern that stands for nothing that can be read, naming it.
+        For a pattern without a readable match.
     """
     paths = {Path(os.path.abspath(path)) for pattern in patterns for path in _expand(os.fspath(pattern))}
     inputs: dict[object, Input] = {}
-    # Of several names of one file, that which is no link: the folder of its results is named after it.
+    # A file before its links: the folder of the results is named after it.
     for path in sorted(paths, key=lambda path: (os.path.realpath(path) != str(path), natural_key(path))):
         inputs.setdefault(_file_key(path), Input(path, InputState.of(path)))
     if not inputs:
@@ -110,7 +110,7 @@ def _in_folder(folder: Path) -> list[Path]:
 
 
 def _hint_below(folder: Path) -> str:
-    """Return where in its subfolders there is something to read; nothing where there is not."""
+    """Return a hint about a subfolder with videos or images; empty without any."""
     for name, folders, files in os.walk(folder):
         folders[:] = sorted(below for below in folders if not below.startswith("."))
         paths = (Path(name, file) for file in files)
@@ -121,7 +121,7 @@ def _hint_below(folder: Path) -> str:
 
 def _matches(pattern: str) -> list[Path]:
     ending = Path(pattern).suffix.lower()
-    named = bool(ending) and not glob.has_magic(ending)  # "*.raw": whoever writes the ending means it
+    named = bool(ending) and not glob.has_magic(ending)  # as in "*.raw": any ending is accepted if it is explicit
     matched = [Path(name) for name in glob.glob(pattern, recursive=True)]
     files = [path for path in matched if path.is_file()]
     images = [path for path in files if _is_still(path)]
@@ -144,7 +144,7 @@ def _is_still(path: Path) -> bool:
 
 
 def _has_images(folder: Path) -> bool:
-    """Whether a folder that a pattern matches holds images; one that cannot be read does not stop the others."""
+    """Return whether a folder has images; log a warning if it cannot be read."""
     try:
         return bool(images_in(folder))
     except OSError as error:
@@ -153,7 +153,7 @@ def _has_images(folder: Path) -> bool:
 
 
 def _readable_video(path: Path) -> Path:
-    """Return a file that was named itself; one that a pattern or a folder brings fails alone, at its turn."""
+    """Check a file that was named explicitly; one that a pattern matches fails later, alone."""
     if _is_still(path):
         raise SourceError(f"'{path}' is a single image; a folder of images is one source, name the folder")
     if not os.access(path, os.R_OK):
@@ -162,7 +162,7 @@ def _readable_video(path: Path) -> Path:
 
 
 def _is_result(path: Path) -> bool:
-    """Whether a path lies in the results of a batch, which a pattern such as ``**`` finds as well."""
+    """Return whether a path is in the results of a batch, which a pattern such as ``**`` matches as well."""
     folders = [path, *path.absolute().parents]
     return any((folder / RECORD).is_file() or ".attempt-" in folder.name for folder in folders)
 
