@@ -1,4 +1,4 @@
-"""The live state of a run: commands from any thread, changes of parameters, sliders, numbers."""
+"""The live state of a run: commands, changes of parameters, sliders, statistics."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import pytest
 from video_fakes import FakeSource, ListSink, ThresholdSubtractor, make_frames, separate
 
 from bgsub.errors import ParameterError
-from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls, LiveStatistics
+from bgsub.jobs.controls import SETTINGS, Controls, LiveStatistics
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.parameters import SUBTRACTOR
-from bgsub.video import VIEWS, Frame
+from bgsub.video import Frame
 
 
 class Tunable(ThresholdSubtractor):
@@ -23,24 +23,18 @@ class Tunable(ThresholdSubtractor):
         self.changes.append((len(self.rates), parameters, threading.current_thread().name))
 
 
-def test_views():
-    assert set(LIVE_VIEWS) == set(VIEWS)
-    assert len(LIVE_VIEWS) == 11  # one more than digits
-    with pytest.raises(ParameterError):
-        Controls("nothing")
-
-
-def test_changes_come_once_between_frames_in_the_tracking_thread():
+def test_changes_are_applied_once_in_the_tracking_thread():
     controls, subtractor = Controls(), Tunable()
     controls.tune(threshold=0.2)
     controls.tune(threshold=0.3, shadows="off")
     assert subtractor.changes == []
     Pipeline(FakeSource(), subtractor, [ListSink()], controls=controls).run()
+    assert controls.statistics.as_dict()["frame"] == "000011"
     assert subtractor.changes == [(0, {"threshold": 0.3, "shadows": "off"}, "bgsub-track")]
     assert controls.parameters["threshold"] == 0.3
 
 
-def test_subtractor_that_cannot_change_goes_on(caplog):
+def test_subtractor_without_tune_continues(caplog):
     controls = Controls()
     controls.tune(threshold=0.2)
     summary = Pipeline(FakeSource(), ThresholdSubtractor(), [], controls=controls).run()
@@ -48,16 +42,18 @@ def test_subtractor_that_cannot_change_goes_on(caplog):
     assert caplog.messages == ["ThresholdSubtractor cannot change threshold while it runs"]
 
 
-def test_wrong_changes_are_refused_at_once():
+def test_wrong_changes():
     controls = Controls()
     with pytest.raises(ParameterError, match="rank cannot change while the subtractor runs"):
         controls.tune(threshold=0.5, rank=2)
+    with pytest.raises(ParameterError, match="view must be one of"):
+        Controls("nothing")
     with pytest.raises(ParameterError, match="threshold must be"):
         controls.tune(threshold="high")
     assert controls.parameters["threshold"] == SUBTRACTOR["threshold"].default
 
 
-def test_changes_before_the_start_win_over_the_first_parameters():
+def test_changes_before_the_start():
     controls = Controls()
     controls.tune(threshold=0.5)
     controls.follow({"threshold": 0.1, "rank": 5})
@@ -83,7 +79,7 @@ def test_wait_ends_with_quit():
     assert controls.wait(10) is True
 
 
-def test_notice_goes_away(monkeypatch):
+def test_notice_expires(monkeypatch):
     controls = Controls()
     controls.notice = "snapshot: x"
     assert controls.notice == "snapshot: x"
@@ -122,8 +118,8 @@ def test_statistics():
     assert statistics.as_dict()["frames_per_second"] < 3  # a silent camera counts down
 
 
-@pytest.mark.parametrize(("apart", "late"), [(0.04, 1.6), (0.5, 1.6), (3.0, 6.1), (20.0, 41.0)])
-def test_a_camera_is_silent_when_its_next_frame_is_late(apart, late):
+@pytest.mark.parametrize(("apart", "late"), [(0.04, 1.6), (3.0, 6.1)])
+def test_silent_camera(apart, late):
     clock = Clock()
     statistics = LiveStatistics(clock)
     image = make_frames(1)[0]
@@ -142,7 +138,7 @@ def test_a_camera_is_silent_when_its_next_frame_is_late(apart, late):
     assert statistics.as_dict()["frames_per_second"] < 0.7 / apart
 
 
-def test_a_frame_that_is_shown_before_its_mask_is_a_sign_of_life():
+def test_preview_ends_the_silence():
     clock = Clock()
     statistics = LiveStatistics(clock)
     image = make_frames(1)[0]
@@ -154,7 +150,7 @@ def test_a_frame_that_is_shown_before_its_mask_is_a_sign_of_life():
     assert (statistics.is_silent, statistics.is_late, statistics.silence) == (False, False, 0)
 
 
-def test_the_rate_begins_anew_after_kernels_were_waited_for(monkeypatch):
+def test_rate_excludes_the_wait_for_kernels(monkeypatch):
     clock, lost = Clock(), [0.0]
     monkeypatch.setattr("bgsub.jobs.controls.compilation.waited", lambda: lost[0])
     statistics = LiveStatistics(clock)
@@ -171,7 +167,7 @@ def test_the_rate_begins_anew_after_kernels_were_waited_for(monkeypatch):
     assert {fps for index, fps in enumerate(rates) if index not in (0, 31)} == {10}
 
 
-def test_an_event_can_be_read_for_some_seconds():
+def test_event_stays_for_some_seconds():
     clock = Clock()
     statistics = LiveStatistics(clock)
     image = make_frames(1)[0]
@@ -182,10 +178,3 @@ def test_an_event_can_be_read_for_some_seconds():
     assert statistics.as_dict()["event"] == "light-change"
     clock.now += 10
     assert statistics.as_dict()["event"] is None
-
-
-def test_pipeline_keeps_the_numbers():
-    controls = Controls()
-    Pipeline(FakeSource(), ThresholdSubtractor(), [], controls=controls).run()
-    numbers = controls.statistics.as_dict()
-    assert (numbers["frames"], numbers["frame"]) == (12, "000011")

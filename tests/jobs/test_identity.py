@@ -1,4 +1,4 @@
-"""Whether a job is the same one: what going on with a run, and a batch, compare."""
+"""Identity of jobs, which a resumed run and a batch compare."""
 
 import json
 import os
@@ -45,14 +45,14 @@ def add(folder):
 
 
 @pytest.mark.parametrize("change", [rename, replace_image, add])
-def test_any_change_of_an_image_changes_the_folder(folder, change):
+def test_changed_image_changes_the_folder(folder, change):
     job = Job(str(folder), Path("out"))
     before = identity(job, folder)
     change(folder)
     assert identity(job, folder).difference(before) == f"before '{folder}' was changed"
 
 
-def test_the_same_input_by_another_name_is_the_same(folder, monkeypatch):
+def test_same_input_by_another_name(folder, monkeypatch):
     monkeypatch.chdir(folder)
     assert InputState.of(Path("in1.png")) == InputState.of(folder / "in1.png")
     (folder / "link.png").symlink_to("in1.png")
@@ -60,7 +60,7 @@ def test_the_same_input_by_another_name_is_the_same(folder, monkeypatch):
     assert InputState.of(folder, "in*.png") != InputState.of(folder, "in1*.png")
 
 
-def test_it_survives_json_and_names_what_differs(folder):
+def test_json_round_trip_and_difference(folder):
     job = Job(str(folder), Path("out"), parameters={"absorb_after": float("inf")})
     before = JobIdentity.from_dict(json.loads(json.dumps(identity(job, folder).as_dict())))
     assert identity(job, folder) == before
@@ -74,14 +74,14 @@ def test_it_survives_json_and_names_what_differs(folder):
         identity(replace(job, parameters={"musk": 1}), folder)
 
 
-def test_what_never_happens_within_a_source_tells_no_jobs_apart(folder):
+def test_on_change_is_no_part_of_the_identity(folder):
     job = Job(str(folder), Path("out"))
     restarting = replace(job, parameters={"on_change": "restart"})
     assert identity(job, folder) == identity(restarting, folder)
     assert identity(job, folder) != identity(replace(job, parameters={"rank": 2}), folder)
 
 
-def test_the_fingerprint_tells_options_apart_and_not_files(tmp_path):
+def test_fingerprint_of_options_without_files(tmp_path):
     model = tmp_path / "m.npz"
     model.write_bytes(b"1")
     job = Job("a.mp4", Path("/out/a"), model=model, save_model=Path("/out/a/m.npz"))
@@ -97,7 +97,7 @@ def test_the_fingerprint_tells_options_apart_and_not_files(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["roi", "privacy"])
-def test_the_fingerprint_tells_the_content_of_region_masks_apart(tmp_path, name):
+def test_fingerprint_of_region_masks(tmp_path, name):
     mask = tmp_path / "m.png"
     mask.write_bytes(b"1")
     job = Job("a.mp4", Path("/out/a"), **{name: (f"door={mask}", "0,0,5,5")})

@@ -1,4 +1,4 @@
-"""The loop over separations, held by the caller."""
+"""`separate`: the loop over separations of the caller."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from bgsub.jobs.run import make_subtractor
 from bgsub.jobs.simple import default_subtractor
 
 
-def test_every_frame_with_its_separation(subtractor, frames):
+def test_yields_every_frame_with_its_separation(subtractor, frames):
     seen = list(bgsub.separate(frames, subtractor=subtractor))
     assert [frame.index for frame, _ in seen] == list(range(COUNT))
     for frame, separation in seen:
         np.testing.assert_array_equal(separation.frame, frame.image)
 
 
-def test_a_wrong_source_shows_before_the_loop(tmp_path):
+def test_wrong_source_fails_before_the_loop(tmp_path):
     with pytest.raises(SourceError, match="no such file or folder"):
         bgsub.separate(tmp_path / "gone.avi")
 
@@ -35,7 +35,7 @@ def test_leaving_early_closes_the_source(subtractor):
         iter(source)
 
 
-def test_the_default_subtractor_learns_the_rate(frames):
+def test_default_subtractor_has_the_frame_rate(frames):
     source = bgsub.open_source(frames, fps=10)
     frame, separation = next(bgsub.separate(source))
     assert separation.mask.shape == frame.image.shape[:2]
@@ -43,7 +43,7 @@ def test_the_default_subtractor_learns_the_rate(frames):
 
 
 @pytest.mark.parametrize(
-    ("fps", "every", "told", "level"),
+    ("fps", "every", "expected", "level"),
     [
         (None, 1, 25, "INFO"),
         (30, 1, 30, None),
@@ -53,10 +53,10 @@ def test_the_default_subtractor_learns_the_rate(frames):
         (90000, 1, 25, "WARNING"),
     ],
 )
-def test_what_a_subtractor_is_told_of_the_rate(frames, caplog, fps, every, told, level):
+def test_frame_rate_of_the_subtractor(frames, caplog, fps, every, expected, level):
     caplog.set_level("INFO", "bgsub")
     source = bgsub.open_source(frames, fps=fps, every=every)
-    assert make_subtractor({}, None, source).get_params()["fps"] == pytest.approx(told)
+    assert make_subtractor({}, None, source).get_params()["fps"] == pytest.approx(expected)
     assert [record.levelname for record in caplog.records] == ([] if level is None else [level])
     assert all(re.search(r" 25\b.*; set it with --fps$", message) for message in caplog.messages)
     caplog.clear()
@@ -64,7 +64,7 @@ def test_what_a_subtractor_is_told_of_the_rate(frames, caplog, fps, every, told,
     assert not caplog.messages
 
 
-def test_the_same_masks_as_process_video(frames):
+def test_same_masks_as_process_video(frames):
     masks = []
     bgsub.process_video(frames, lambda _, separation: masks.append(separation.mask))
     np.testing.assert_array_equal(masks, [separation.mask for _, separation in bgsub.separate(frames)])

@@ -1,13 +1,12 @@
-"""Jobs: everything that one run can make, under its names, whole or not at all."""
+"""Jobs: all outputs of a run and their names, wrong input, concurrent and stopped runs."""
 
 from __future__ import annotations
 
 import csv
 import itertools
-import json
 import re
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import cv2
@@ -47,7 +46,7 @@ def job(folder, tmp_path):
     return Job(str(folder), tmp_path / "out", fps=25, parameters=QUICK)
 
 
-def test_everything_at_once(job):
+def test_all_outputs_at_once(job):
     outputs = ("mask.npz", "overlay.png", "background-image")
     more = {
         "roi": ("left=0,0,32,48", "right=32,0,32,48"),
@@ -66,26 +65,21 @@ def test_everything_at_once(job):
     assert 20 <= int(event["start_frame"]) <= 22
 
 
-def test_a_job_is_plain_data(job):
-    text = json.dumps(asdict(replace(job, roi=("a=0,0,5,5",))), default=str)
-    assert json.loads(text)["roi"] == ["a=0,0,5,5"]
-
-
-def test_texts_do_for_paths_and_for_one_of_several():
+def test_strings_as_paths_and_tuples():
     paths = {"record": "r", "model": "m.npz", "save_model": "n.npz"}
     texts = Job("a.mp4", "out", "panel", roi="0,0,5,5", event_formats="csv", **paths)
     whole = {"roi": ("0,0,5,5",), "event_formats": ("csv",), "record": Path("r"), "model": Path("m.npz")}
     assert texts == Job("a.mp4", Path("out"), ("panel",), save_model=Path("n.npz"), **whole)
 
 
-def test_a_part_keeps_the_times_of_the_source(job):
+def test_part_keeps_the_times_of_the_source(job):
     run_job(replace(job, start="30", duration="0.4s", every=2, save=("mask.npz",)))
     arrays = np.load(job.output / "mask.npz")
     assert arrays["index"].tolist() == [30, 32, 34, 36, 38]
     np.testing.assert_allclose(arrays["time"], np.arange(30, 40, 2) / 25)
 
 
-def test_regions_hide_the_rest(job):
+def test_masks_outside_the_regions_are_empty(job):
     run_job(replace(job, roi=("0,0,20,48",), save=("mask.npz",)))
     masks = np.load(job.output / "mask.npz")["mask"]
     assert masks.shape == (COUNT, HEIGHT, WIDTH)
@@ -93,7 +87,7 @@ def test_regions_hide_the_rest(job):
     assert not masks[:, :, 20:].any()
 
 
-def test_the_page_of_a_run_leads_to_its_clips_also_to_the_last_one(job, tmp_path):
+def test_summary_page_links_the_clips(job, tmp_path):
     run_job(replace(job, save=(), event_formats=("html",), name="{source}/{view}", record=tmp_path / "clips"))
     page = job.output / "in" / "summary.html"
     (address,) = re.findall(r'href="([^"#]+)"', page.read_text())
@@ -102,7 +96,7 @@ def test_the_page_of_a_run_leads_to_its_clips_also_to_the_last_one(job, tmp_path
 
 
 @pytest.mark.parametrize("wanted", [{"save": ("mask.npz",)}, {"save": (), "event_formats": ("csv",)}])
-def test_results_are_not_replaced_unasked(job, wanted):
+def test_existing_outputs_are_replaced_only_with_overwrite(job, wanted):
     run_job(replace(job, **wanted))
     before = content(job.output)
     with pytest.raises(SinkError, match=r"exists already; --overwrite replaces it$"):
@@ -128,11 +122,6 @@ def test_no_two_outputs_share_a_file(job, wanted, both, monkeypatch):
     assert not any(path.is_file() for path in job.output.rglob("*"))
 
 
-def test_events_alone_open_no_other_output(job):
-    result = run_job(replace(job, save=(), event_formats=("jsonl",)))
-    assert [path.name for path in result.outputs] == ["events.jsonl"]
-
-
 def test_clips_of_motion(job):
     run_job(replace(job, record=job.output / "clips", recording={"pre_roll": 0.2, "post_roll": 0.2}))
     rows = list(csv.DictReader((job.output / "clips" / "clips.csv").open()))
@@ -141,19 +130,14 @@ def test_clips_of_motion(job):
         assert sum(1 for _ in clip) >= COUNT - 25
 
 
-def test_clips_cannot_be_resumed(job):
-    with pytest.raises(ParameterError, match="clips of motion cannot be resumed"):
-        run_job(replace(job, record=job.output / "clips", resume=True))
-    assert not job.output.exists()
-
-
-def test_what_is_wrong_leaves_nothing_behind(job, tmp_path):
+def test_wrong_input_leaves_no_files(job, tmp_path):
     for wrong, error in (
         ({"source": str(tmp_path / "gone.avi")}, SourceError),
         ({"roi": ("500,500,5,5",)}, ParameterError),
         ({"start": "900"}, SourceError),
         ({"parameters": {"rank": 0}}, ParameterError),
         ({"save": ("mask.jpg",)}, ParameterError),
+        ({"record": job.output / "clips", "resume": True}, ParameterError),
         ({"name": "same", "save": ("mask.npz", "panel.npz")}, ParameterError),
         ({"save": ("mask.npz",), "save_model": job.output / "mask.npz"}, ParameterError),
     ):
@@ -162,7 +146,7 @@ def test_what_is_wrong_leaves_nothing_behind(job, tmp_path):
         assert not any(path.is_file() for path in job.output.rglob("*")), wrong
 
 
-def test_a_model_does_not_replace_the_input(pictures, tmp_path):
+def test_model_does_not_replace_the_input(pictures, tmp_path):
     video = write_video(tmp_path / "in.avi", pictures)
     before = video.read_bytes()
     job = Job(str(video), tmp_path / "out", save_model=tmp_path / "out" / ".." / video.name, parameters=QUICK)
@@ -171,7 +155,7 @@ def test_a_model_does_not_replace_the_input(pictures, tmp_path):
     assert video.read_bytes() == before
 
 
-def test_a_model_replaces_a_file_only_if_asked_or_the_model_that_goes_on_in_it(job, tmp_path):
+def test_model_replaces_only_the_loaded_model(job, tmp_path):
     saved = replace(job, save=("mask.npz",), save_model=tmp_path / "m.npz", name="first")
     again = replace(saved, name="second")
     refusal = f"the model '{saved.save_model}' exists already; --overwrite replaces it, --model goes on with it"
@@ -226,7 +210,7 @@ def stop(job):
     return run_job(job, watch=lambda _source: nullcontext(quit_after(controls, 15)), controls=controls)
 
 
-def test_a_run_that_was_stopped_is_not_taken_for_finished(job, tmp_path):
+def test_stopped_run_is_not_finished(job, tmp_path):
     whole = replace(job, output=tmp_path / "whole", save=("mask.npz",))
     run_job(whole)
     stopped = replace(job, save=("mask.npz",))
@@ -239,7 +223,7 @@ def test_a_run_that_was_stopped_is_not_taken_for_finished(job, tmp_path):
     assert run_job(replace(stopped, resume=True)).already_done
 
 
-def test_a_whole_run_takes_the_note_of_a_stopped_one_away(job):
+def test_complete_run_clears_the_mark_of_a_stopped_one(job):
     job = replace(job, save=("mask.npz",))
     stop(job)
     note = job.output / ".resume" / "state"
@@ -250,7 +234,7 @@ def test_a_whole_run_takes_the_note_of_a_stopped_one_away(job):
     assert run_job(replace(job, resume=True)).already_done
 
 
-def test_another_region_is_another_job(job, tmp_path):
+def test_changed_region_mask_cannot_resume(job, tmp_path):
     region = tmp_path / "door.png"
     cv2.imwrite(str(region), np.full((HEIGHT, WIDTH), 255, np.uint8))
     job = replace(job, roi=(str(region),), save=("mask.npz",))
@@ -260,7 +244,7 @@ def test_another_region_is_another_job(job, tmp_path):
         run_job(replace(job, resume=True))
 
 
-def test_a_watch_that_fails_leaves_nothing_open(job):
+def test_failing_watch_leaves_no_outputs(job):
     def watch(_source):
         raise RuntimeError("no terminal")
 
@@ -270,7 +254,7 @@ def test_a_watch_that_fails_leaves_nothing_open(job):
     assert not (job.output / "events.csv").exists()
 
 
-def test_what_a_dead_run_has_left_is_not_taken_for_the_whole(job):
+def test_outputs_of_a_dead_run_are_not_finished(job):
     count = itertools.count(1)
 
     def die(_frame, _separation):
@@ -287,7 +271,7 @@ def test_what_a_dead_run_has_left_is_not_taken_for_the_whole(job):
     assert run_job(replace(job, resume=True)).already_done
 
 
-def test_the_note_of_an_interruption_leaves_a_checkpoint_alone(job):
+def test_stopped_run_keeps_a_foreign_checkpoint(job):
     state = job.output / ".resume" / "state"
     state.parent.mkdir(parents=True)
     state.write_bytes(b"somebody else's")

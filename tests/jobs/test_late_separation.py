@@ -1,4 +1,4 @@
-"""A live source goes on while the separation of a frame takes long: screens are shown its frames, files are not."""
+"""Previews of a live source while the separation of a frame takes long; files get separated frames only."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Camera(FakeSource):
 
 
 class Slow(ThresholdSubtractor):
-    """Takes for one frame as long as the test wants."""
+    """Takes as long for one frame as the test needs."""
 
     def __init__(self, camera, fail=False):
         super().__init__(SLOW if fail else None)
@@ -58,7 +58,7 @@ class Slow(ThresholdSubtractor):
 
 
 class Screen(ListSink):
-    """Lets the camera send the next frame some time after one was shown."""
+    """Releases the next frame of the camera some time after a preview."""
 
     def __init__(self, camera, subtractor, after=lambda: None):
         super().__init__()
@@ -85,7 +85,7 @@ class Screen(ListSink):
             self.camera.next.release()
 
 
-def test_frames_are_shown_while_one_is_late_and_only_separated_ones_are_recorded():
+def test_previews_while_a_frame_is_late():
     camera, controls = Camera(), Controls()
     subtractor, recording, late = Slow(camera), ListSink(), []
     screen = Screen(camera, subtractor, lambda: late.append((controls.statistics.is_late, controls.busy)))
@@ -105,7 +105,7 @@ def test_frames_are_shown_while_one_is_late_and_only_separated_ones_are_recorded
 
 
 @pytest.mark.parametrize("part", ["source", "subtractor", "screen", "quit", "interrupt"])
-def test_the_run_ends_whatever_fails_while_a_frame_is_late(part):
+def test_failure_while_a_frame_is_late(part):
     camera, controls = Camera(fail_at=part == "source"), Controls()
     subtractor, recording = Slow(camera, fail=part == "subtractor"), ListSink()
     error = {"source": camera.error, "subtractor": subtractor.error}.get(part, RuntimeError("the screen broke"))
@@ -134,7 +134,7 @@ def test_the_run_ends_whatever_fails_while_a_frame_is_late(part):
     assert all(frame.index <= SLOW + SHOWN for frame in recording.frames)
 
 
-def test_frames_of_files_are_never_shown_before_they_are_separated():
+def test_no_previews_of_files():
     source, looked = FakeSource(10), threading.Event()
 
     class Patient(ThresholdSubtractor):
@@ -158,7 +158,7 @@ def test_frames_of_files_are_never_shown_before_they_are_separated():
     assert (sink.previews, len(sink.frames)) == ([], 10)
 
 
-def test_a_camera_whose_frames_are_in_time_is_shown_with_masks_only(monkeypatch):
+def test_no_previews_of_a_camera_in_time(monkeypatch):
     monkeypatch.setattr(pipeline, "_LATE", 3600.0)
     camera, controls = Camera(), Controls()
     subtractor = ThresholdSubtractor()

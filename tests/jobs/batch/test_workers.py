@@ -19,7 +19,6 @@ import bgsub
 from bgsub.errors import DependencyError, ParameterError
 from bgsub.jobs.batch import run_batch
 from bgsub.jobs.batch.task import cores
-from bgsub.jobs.batch.workers import LocalWorkers
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 
@@ -91,16 +90,6 @@ def test_file_that_kills_its_worker_fails_alone(videos, output):
     assert (names(result.done), names(result.failed), len(attempts)) == (["v1.avi"], ["v0.avi"], 2)
     assert result.failed[0].error == "its worker died each of 2 times"
     assert visible(output) == ["v1"]
-
-
-@pytest.mark.slow
-def test_idle_process_that_died_is_replaced():
-    with LocalWorkers(1) as workers:
-        for process in spawned():
-            process.kill()
-        until(lambda: not spawned())
-        until(lambda: next(iter(workers._last))._broken)
-        assert isinstance(workers.submit(None).exception(60), AttributeError)  # of a task that is none
 
 
 # A shell that starts a process in the background may make it ignore Ctrl-C.
