@@ -24,7 +24,7 @@ import numpy as np
 
 import bgsub
 from bgsub._opencv import cv2
-from bgsub.video.lettering import add_label
+from bgsub.video.text_overlay import add_label
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tests" / "docs"))

@@ -109,7 +109,7 @@ def run_and_tell(job: Job, telling: Telling) -> None:
     """Do a job with a progress bar, and print the summary; StoppedError as `check_whole` raises it."""
     controls = Controls()
     result = _told(partial(jobs.run_job, job, watch=telling.watch(controls), controls=controls), telling)
-    from bgsub.video.sources.pipe import is_pipe  # noqa: PLC0415 - it brings NumPy along
+    from bgsub.video.sources.pipes import is_pipe  # noqa: PLC0415 - it brings NumPy along
 
     comes_again = not (result.live or job.record or is_pipe(job.source))
     further = "" if not comes_again else "; with --resume it begins anew, with checkpoints to go on from"

@@ -93,7 +93,7 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     panel.mp4 and so on. Frames count from 0. Masks are 0 background, 127 shadow, 255 foreground.
 
     SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
-    Matroska stream, or as bytes alone with --save mask.raw and where PyAV is missing.
+    Matroska stream, or as bytes alone with --save mask.raw.
 
     --event-formats writes events.csv, events.jsonl, objects.json and summary.html; beside --roi, csv means regions.csv
     as well. What of a region sticks out of the frame is cut off.

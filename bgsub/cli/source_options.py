@@ -8,8 +8,6 @@ from bgsub.cli.blocks import Decorator, block, choice, count, option
 from bgsub.cli.help import INPUT
 from bgsub.cli.origins import called
 from bgsub.errors import ParameterError
-from bgsub.video.raw_format import PIXELS, RawFormat
-from bgsub.video.sources.part import BACKENDS
 from bgsub.video.timecode import Timecode
 
 
@@ -55,9 +53,8 @@ source_options = block(
     choice(
         "--backend",
         group=INPUT,
-        of=BACKENDS,
-        text="What decodes video files; auto is PyAV where it is installed, hardware PyAV on a hardware decoder, if "
-        "one works.",
+        of=("auto", "hardware"),
+        text="Decode video files in software, or on a hardware decoder if one works.",
     ),
 )
 """The command gets the values as `open_source` takes them; `start`, `end` and `duration` as text, or None."""
@@ -66,6 +63,8 @@ source_options = block(
 def _check_raw(context: click.Context, option: click.Parameter, value: str | None) -> str | None:
     """Raise ParameterError naming the option if the text is no format of raw frames."""
     if value is not None:
+        from bgsub.video.sources.pipes import RawFormat  # noqa: PLC0415 - it imports NumPy
+
         try:
             RawFormat.parse(value)
         except ParameterError as error:
@@ -78,7 +77,7 @@ raw_option = option(
     group=INPUT,
     callback=_check_raw,
     metavar="WxH:PIXELS[@RATE]",
-    help=f"The pipe holds frames without a header, such as 640x480:bgr24@25; PIXELS is one of {', '.join(PIXELS)}.",
+    help="The pipe holds frames without a header, such as 640x480:bgr24@25; PIXELS is bgr24, rgb24, gray or gray16le.",
 )
 reconnect_option = option(
     "--reconnect",

@@ -7,8 +7,8 @@ import numpy as np
 from bgsub.evaluation.metrics import Confusion, confusion
 from bgsub.separation import Separation
 from bgsub.synthetic import Scene
-from bgsub.video.sources.array import ArraySource
 from bgsub.video.sources.base import Frame
+from bgsub.video.sources.images import ArraySource
 from bgsub.video.views import to_bgr8
 
 

@@ -13,10 +13,10 @@ from bgsub._opencv import cv2
 from bgsub.events.event import ObjectInFrame
 from bgsub.events.feed import EventFeed, Step
 from bgsub.separation import Separation
-from bgsub.video.lettering import enlarged, label_size, put_label, text_scale
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame
+from bgsub.video.text_overlay import enlarged, label_size, put_label, text_scale
 from bgsub.video.timecode import clock_text
 
 # Those of Okabe and Ito, which people with any colour vision tell apart; blue first.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bgsub.errors import DependencyError, SinkError
+from bgsub.errors import SinkError
 from bgsub.events.clips import Clip, ClipNames, ClipRules, PreRoll, add_to_list
 from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
@@ -23,10 +23,9 @@ from bgsub.events.motion import CLOSE, Motion
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.copied import CopySink, copy_spans, ending_of_copy, join_files
-from bgsub.video.sinks.video import DEFAULT_RATE
-from bgsub.video.sinks.videos import as_separation, video_sink
-from bgsub.video.sources import av_container
+from bgsub.video.sinks.copying import CopySink, copy_spans, ending_of_copy, join_files
+from bgsub.video.sinks.encoding import DEFAULT_FPS
+from bgsub.video.sinks.video import VideoSink, as_separation
 from bgsub.video.sources.base import FilePart, Frame
 from bgsub.video.views import get_view, to_bgr8, to_uint8
 from bgsub.video.web_page import THUMBNAIL, jpeg_of, shrunk
@@ -44,8 +43,8 @@ class RecorderSink(Sink):
 
     What is motion, and how long a moment lasts, the feed of events says. Clips of files are copied out of them where
     that can be done: nothing is encoded then, sound comes along, and a clip begins at the keyframe before. Otherwise
-    they have the times of the source if PyAV is installed, and one frame after the other at `fps` without it. They
-    appear when they are complete, each with a picture of its peak as ``NAME.jpg``. ``clips.csv`` in the folder lists
+    they have the times of the source. They appear
+    when they are complete, each with a picture of its peak as ``NAME.jpg``. ``clips.csv`` in the folder lists
     them: file, start and end in seconds of the source and as HH:MM:SS, peak share, date and time of a camera's clips,
     source file and the time in it, thumbnail. Clips that exist are never replaced: their numbers go on. `Event.clip`
     of the moments is set when the clip with them is complete.
@@ -75,7 +74,7 @@ class RecorderSink(Sink):
         A file whose sound goes into clips that are encoded; `Frame.time` is its time after the first picture.
     make_sink : callable, optional
         Called with path, view and rate for each clip; by default packets are copied where that can be
-        done, else it is an `AvVideoSink`, or a `VideoSink` without PyAV.
+        done, else it is a `VideoSink`.
     memory : int
         Bytes that frames may take, as JPEG, that may yet become part of a clip.
 
@@ -90,8 +89,6 @@ class RecorderSink(Sink):
     ------
     ParameterError
         If a parameter is none of the allowed.
-    DependencyError
-        If the clips are to be merged and PyAV is missing.
     SinkError
         If the folder or a clip cannot be written.
 
@@ -124,17 +121,15 @@ class RecorderSink(Sink):
         self.folder = Path(folder)
         self.clips: list[Clip] = []
         self._rules = rules or ClipRules()
-        if self._rules.merge and not av_container.is_available():
-            raise DependencyError("merging clips needs the package av: pip install 'bgsub[av]'")
         self._feed = feed or EventFeed(ObjectLinker(None if fps is None else float(fps)), follow=False)
         self._view: Callable[[Separation], np.ndarray] = get_view(view)
         self._exact = view == "mask"
         ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
         self._copies = ending is not None
-        self._make_sink = make_sink or (self._copy_sink if self._copies else partial(video_sink, audio_from=audio_from))
+        self._make_sink = make_sink or (self._copy_sink if self._copies else partial(VideoSink, audio_from=audio_from))
         self._names = ClipNames(self.folder, name, source, ending or (".mkv" if self._exact else ".mp4"))
         self.claims = [self._names.claim]
-        self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_RATE
+        self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_FPS
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
         self._held, self._warned = PreRoll(self._exact, memory), False

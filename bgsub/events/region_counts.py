@@ -13,8 +13,7 @@ from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.feed import Step
 from bgsub.events.writers import Writer, csv_row
 from bgsub.separation import FOREGROUND
-from bgsub.video.region_masks import bounding_box
-from bgsub.video.regions import Regions
+from bgsub.video.regions import Regions, bounding_box
 
 COLUMNS = ("region", "events", "entries", "peak_objects", "occupied_frames", "occupied_seconds", "mean_share")
 _ENTRY_GAP = 0.5  # seconds outside after which an object enters again, or one frame if that is longer

@@ -21,8 +21,7 @@ from bgsub.storage import array_file
 from bgsub.storage.durable_io import make_folder, partial_name, sync_folder, unlink
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
-from bgsub.video.sources.part import Part, Selection
-from bgsub.video.timecode import Timecode
+from bgsub.video.timecode import Part, Selection, Timecode
 
 Snapshot = tuple[dict[str, Any], State]
 """The state of a subtractor, see `BackgroundSubtractor.snapshot`."""

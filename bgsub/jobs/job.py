@@ -33,7 +33,7 @@ class Job:
         ``{source}``, ``{date}`` (2026-01-31) and ``{time}`` (235959).
     start, end, duration, every
         The part of the source, see `open_source`.
-    backend : {"auto", "opencv", "pyav", "hardware"}
+    backend : {"auto", "hardware"}
         The decoder of video files, see `open_source`.
     raw : str, optional
         Format of raw frames from a pipe, see `open_source`.

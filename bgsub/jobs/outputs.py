@@ -23,7 +23,7 @@ from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.create import create_sinks, label_of
 from bgsub.video.sources.base import FrameSource
-from bgsub.video.sources.pipe import STANDARD
+from bgsub.video.sources.pipes import STANDARD
 
 Claim = Callable[[Path], None]
 

@@ -17,7 +17,7 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.job import Summary
 from bgsub.numerics.compilation import waited, working_time
 from bgsub.separation import Separation
-from bgsub.video.channel import Channel
+from bgsub.video.concurrency import Channel
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 

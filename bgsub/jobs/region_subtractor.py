@@ -9,8 +9,7 @@ import numpy as np
 from bgsub.errors import ParameterError
 from bgsub.scene.frame_format import check_like
 from bgsub.separation import Separation
-from bgsub.video.region_masks import bounding_box
-from bgsub.video.regions import Regions
+from bgsub.video.regions import Regions, bounding_box
 
 
 class RegionSubtractor:

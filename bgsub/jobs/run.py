@@ -31,7 +31,7 @@ from bgsub.subtractor.subtractor import BackgroundSubtractor
 from bgsub.video.regions import Regions, absolute_region
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
-from bgsub.video.sources.pipe import STANDARD, is_pipe
+from bgsub.video.sources.pipes import STANDARD, is_pipe
 
 _PRIVACY = "\n"  # separates the regions in the note of a model
 

@@ -11,7 +11,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.live.region_store import KINDS, RegionStore, text_of
-from bgsub.video.lettering import add_bar, put_label, text_scale
+from bgsub.video.text_overlay import add_bar, put_label, text_scale
 
 Point = tuple[float, float]
 """A place in the frame, in percent of its width and height."""

@@ -19,10 +19,10 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.jobs.controls import LIVE_VIEWS, SETTINGS, Controls
 from bgsub.separation import FOREGROUND, Separation
 from bgsub.video._quiet import quiet
-from bgsub.video.lettering import LEAST_SIZE, add_bar, add_box, add_label, enlarged, text_scale
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.images import write_image
 from bgsub.video.sources.base import Frame
+from bgsub.video.text_overlay import LEAST_SIZE, add_bar, add_box, add_label, enlarged, text_scale
 from bgsub.video.views import PANEL_TILES, annotated, get_view, to_bgr8
 
 logger = logging.getLogger("bgsub")

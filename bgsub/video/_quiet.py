@@ -1,33 +1,39 @@
-"""Keep OpenCV's and FFmpeg's chatter off the terminal: what goes wrong is reported by bgsub, in one line."""
+"""Silence OpenCV's log: bgsub reports errors itself, in one line."""
 
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from bgsub._opencv import cv2
-from bgsub.video._process_wide import ProcessWide
-
-# FFmpeg's own level can only be set before the process opens its first video; -8 is AV_LOG_QUIET.
-os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 # OpenCV 5 moved the functions.
 _log = cv2 if hasattr(cv2, "setLogLevel") else cv2.utils.logging
 _SILENT = 0
 
-
-def _silence() -> int:
-    previous = _log.getLogLevel()
-    _log.setLogLevel(_SILENT)
-    return previous
+_lock = threading.Lock()
+_blocks = 0
+_level = _SILENT
 
 
-_silenced = ProcessWide(_silence, _log.setLogLevel)
-
-
-def quiet() -> AbstractContextManager[None]:
-    """Silence OpenCV's log inside the block; blocks nest, also across threads.
-
-    An ``OPENCV_LOG_LEVEL`` set by the user wins: nothing is silenced then.
-    """
-    return nullcontext() if "OPENCV_LOG_LEVEL" in os.environ else _silenced.held()
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence OpenCV's log inside the block; blocks nest, also across threads; ``OPENCV_LOG_LEVEL`` switches it off."""
+    global _blocks, _level  # noqa: PLW0603 - the level belongs to the process
+    if "OPENCV_LOG_LEVEL" in os.environ:
+        yield
+        return
+    with _lock:
+        if _blocks == 0:
+            _level = _log.getLogLevel()
+            _log.setLogLevel(_SILENT)
+        _blocks += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _blocks -= 1
+            if _blocks == 0:
+                _log.setLogLevel(_level)

@@ -1,6 +1,6 @@
 """Regions of interest: rectangles, polygons and mask images.
 
-Texts are parsed without NumPy and OpenCV, so that the command line can check them at once.
+NumPy and OpenCV are imported at the first mask, so that the command line starts fast.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ from bgsub.errors import ParameterError, SourceError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["Length", "Region", "Regions", "parse_region"]
-
 SUFFIXES = (".png", ".bmp", ".tif", ".tiff", ".jpg", ".jpeg")
 _FORMS = "[NAME=]x,y,w,h or [NAME=]x1,y1;x2,y2;x3,y3... or [NAME=]MASK.png, in pixels or percent"
+
+
+_JPEG_SEAM = 127  # JPEG leaves a grey seam around black
+Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -72,17 +74,13 @@ class Region:
         ParameterError
             If no pixel of the frame lies inside, or the mask image has another size or cannot be read.
         """
-        from bgsub.video import region_masks  # noqa: PLC0415 - it brings NumPy and OpenCV along
-
         height, width = shape[:2]
         points = [(x.pixels(width), y.pixels(height)) for x, y in self.points]
         try:
             if self.path is not None:
-                inside = region_masks.image(self.path, height, width)
-            elif self.kind == "rectangle":
-                inside = region_masks.rectangle(points, height, width)
+                inside = _image_mask(self.path, height, width)
             else:
-                inside = region_masks.polygon(points, height, width)
+                inside = (_rectangle if self.kind == "rectangle" else _polygon)(points, height, width)
         except (SourceError, ParameterError) as error:
             raise ParameterError(f"region '{self.name}': {error}") from None
         if not inside.any():
@@ -126,6 +124,47 @@ def parse_region(text: str) -> Region:
     if len(corners) >= 3 and all(len(pair) == 2 for pair in corners):
         return Region(name, "polygon", tuple((_length(x, text), _length(y, text)) for x, y in corners))
     raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
+
+
+def _rectangle(points: Sequence[Point], height: int, width: int) -> np.ndarray:
+    """Return the mask, (h, w) bool, of a rectangle given by its corner and size, clipped to the frame."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    (x, y), (w, h) = points
+    inside: np.ndarray = np.zeros((height, width), bool)
+    inside[max(round(y), 0) : max(round(y + h), 0), max(round(x), 0) : max(round(x + w), 0)] = True
+    return inside
+
+
+def _polygon(points: Sequence[Point], height: int, width: int) -> np.ndarray:
+    """Return the mask, (h, w) bool, of a polygon given by its corners, clipped to the frame."""
+    import numpy as np  # noqa: PLC0415 - see above
+
+    from bgsub._opencv import cv2  # noqa: PLC0415 - see above
+
+    canvas: np.ndarray = np.zeros((height, width), np.uint8)
+    cv2.fillPoly(canvas, [np.array([(round(x), round(y)) for x, y in points], np.int32)], 1)
+    return canvas.view(bool)
+
+
+def _image_mask(path: Path, height: int, width: int) -> np.ndarray:
+    """Return the mask, (h, w) bool, in an image file; SourceError or ParameterError where it does not fit."""
+    from bgsub.video.sources.images import read_image  # noqa: PLC0415 - see above
+
+    found = read_image(path)
+    if found.shape[:2] != (height, width):
+        raise ParameterError(
+            f"mask image '{path}' must have the size of the frames, {width}x{height}, "
+            f"got {found.shape[1]}x{found.shape[0]}"
+        )
+    grey = found if found.ndim == 2 else found.max(axis=2)
+    return grey > (_JPEG_SEAM if path.suffix.lower() in (".jpg", ".jpeg") else 0)
+
+
+def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
+    """Return the rows and the columns of the smallest box around the pixels of a mask that is not all False."""
+    rows, columns = inside.any(axis=1).nonzero()[0], inside.any(axis=0).nonzero()[0]
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def absolute_region(text: str) -> str:

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, SourceError
 
 SYNTAX = "a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5)"
 
@@ -100,3 +100,141 @@ def _parse_text(text: str) -> Timecode | None:
 
 def _decimal(digits: str) -> Fraction:
     return Fraction(f"0{digits}" if digits.startswith(".") else digits.rstrip("."))
+
+
+# Times are kept in floating point and, by OpenCV, in milliseconds.
+_TOLERANCE = 1e-6
+
+Place = Timecode | str | int | float
+
+
+@dataclass(frozen=True)
+class Selection:
+    """From where to where, and each how many frames.
+
+    Attributes
+    ----------
+    start, end, duration : Timecode or None
+        From where, inclusive, to where, exclusive; or how much from there on.
+    every : int
+        Of each so many frames the first is taken.
+    """
+
+    start: Timecode | None = None
+    end: Timecode | None = None
+    duration: Timecode | None = None
+    every: int = 1
+
+    @classmethod
+    def parse(cls, start: Place | None, end: Place | None, duration: Place | None, every: int) -> Selection:
+        """Return what places as `Timecode.parse` takes them stand for.
+
+        Raises
+        ------
+        ParameterError
+            If one cannot be understood, `every` is below 1, `end` comes with `duration` or not behind `start`.
+        """
+        if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+            raise ParameterError(f"every must be a whole number of 1 or more, got {every!r}")
+        places = {"start": start, "end": end, "duration": duration}
+        given = {name: Timecode.parse(value, name) for name, value in places.items() if value is not None}
+        selection = cls(**given, every=every)
+        selection._check_order()
+        return selection
+
+    def _check_order(self) -> None:
+        if self.end is not None and self.duration is not None:
+            raise ParameterError("end and duration exclude each other: give one of them")
+        if self.duration is not None and self.duration.amount <= 0:
+            raise ParameterError(f"duration must be more than nothing, got {self.duration}")
+        if self.end is None:
+            return
+        start = self.start or (Timecode(frame=0) if self.end.frame is not None else Timecode(seconds=Fraction(0)))
+        if (start.frame is None) == (self.end.frame is None) and self.end.amount <= start.amount:
+            raise ParameterError(f"end must lie behind start ({start}), got {self.end}")
+
+    def count(self, fps: Fraction | None, length: int | None) -> int | None:
+        """Return how many frames it takes of a source of `length` frames at `fps`; None where it cannot be told."""
+        first = 0 if self.start is None else self.start.in_frames(fps)
+        if first is None:
+            return None
+        ends = [length, self.end.in_frames(fps) if self.end else None]
+        if self.duration is not None:
+            ends.append(self._end_by_duration(self.duration, first, fps))
+        known = [end for end in ends if end is not None]
+        return -(-max(min(known) - first, 0) // self.every) if known else None
+
+    def _end_by_duration(self, duration: Timecode, first: int, fps: Fraction | None) -> int | None:
+        if duration.seconds is not None and self.start is not None and self.start.seconds is not None:
+            return Timecode(seconds=self.start.seconds + duration.seconds).in_frames(fps)
+        count = duration.in_frames(fps)
+        return None if count is None else first + count
+
+
+ALL = Selection()
+
+
+class Part:
+    """Decides about one frame after the other, in order, whether it belongs to a part of the source of that name.
+
+    It begins at `start`; a source may go there by a shorter way.
+    """
+
+    def __init__(self, selection: Selection = ALL, name: str = "the source") -> None:
+        self.start = selection.start
+        self._end, self._duration, self._every = selection.end, selection.duration, selection.every
+        self._name = name
+        self._first: int | None = None
+        self._last: tuple[int, float | None] | None = None
+        self._ended = False
+
+    def wants(self, index: int, time: float | None) -> bool | None:
+        """Whether the frame at `index` and `time` seconds is wanted; None: neither this nor any later one.
+
+        Raises
+        ------
+        ParameterError
+            If seconds are asked for and the frames have no times.
+        """
+        self._last = index, time
+        if self._end is not None and self._reached(self._end, index, time):
+            self._ended = True
+            return None
+        if self._first is None:
+            if self.start is not None and not self._reached(self.start, index, time):
+                return False
+            self._first = index
+            self._end = self._end or self._end_after(index, time)
+            if self._end is not None and self._reached(self._end, index, time):
+                self._first, self._ended = None, True  # a duration shorter than the way to the next frame
+                return None
+        return (index - self._first) % self._every == 0
+
+    def check(self) -> None:
+        """Raise SourceError if frames came, but the part began after the last of them or after its own end."""
+        if self._first is not None or self._last is None:
+            return
+        index, time = self._last
+        place = f"frame {index}" if time is None else f"{time:.3f} s (frame {index})"
+        verb = "is" if self._ended else "ends"
+        between = f"{self.start or 'the start'} and {self._end or 'the end'}"
+        raise SourceError(f"nothing between {between}: {self._name} {verb} at {place}")
+
+    def _end_after(self, index: int, time: float | None) -> Timecode | None:
+        if self._duration is None:
+            return None
+        if self._duration.frame is not None:
+            return Timecode(frame=index + self._duration.frame)
+        if self.start is not None and self.start.seconds is not None:
+            return Timecode(seconds=self.start.seconds + self._duration.amount)
+        return Timecode(seconds=self._duration.amount + Timecode.parse(self._known(time, self._duration)).amount)
+
+    def _reached(self, place: Timecode, index: int, time: float | None) -> bool:
+        if place.frame is not None:
+            return index >= place.frame
+        return self._known(time, place) + _TOLERANCE >= place.amount
+
+    def _known(self, time: float | None, place: Timecode) -> float:
+        if time is None:
+            raise ParameterError(f"{self._name} has no frame rate: {place} takes one, or give a frame number")
+        return time

@@ -9,7 +9,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
 from bgsub.separation import FOREGROUND, SHADOW, Separation
-from bgsub.video.lettering import add_caption
+from bgsub.video.text_overlay import add_caption
 
 # Residuals of interest lie between the noise, about 0.02 of full scale, and 0.25.
 RESIDUAL_GAIN = 4.0

@@ -102,16 +102,15 @@ def files(folder):
         "bmp": alone(_image(folder / "a.bmp")),
         "deep png": alone(_image(folder / "deep.png", deep=True)),
         "deep tiff": alone(_image(folder / "deep.tiff", deep=True)),
-        "avi": alone(_video(folder / "a.avi", "MJPG"), "--backend", "opencv"),
-        "mp4": alone(_video(folder / "a.mp4", "mp4v"), "--backend", "opencv"),
+        "avi": alone(_video(folder / "a.avi", "MJPG")),
+        "mp4": alone(_video(folder / "a.mp4", "mp4v")),
         "raw": alone(_written(folder / "a.raw", frames()[:COUNT].tobytes()), "--raw", "96x64:bgr24@25"),
         "mask": (_image(folder / "mask.png"), [*run, str(images), "--roi", str(folder / "mask.png")]),
         "settings": (_written(folder / "a.toml", CONFIG), ["--config", str(folder / "a.toml"), *run, str(images)]),
     }
     with contextlib.suppress(ImportError):
-        known["mkv"] = alone(_av_video(folder / "a.mkv", "mpeg4"), "--backend", "pyav")
-        known["gif"] = alone(_av_video(folder / "a.gif", "gif", "rgb8"), "--backend", "pyav")
-        known["avi, pyav"] = alone(_video(folder / "b.avi", "MJPG"), "--backend", "pyav")
+        known["mkv"] = alone(_av_video(folder / "a.mkv", "mpeg4"))
+        known["gif"] = alone(_av_video(folder / "a.gif", "gif", "rgb8"))
     sequence = _sequence(folder / "sequence")
     for name in ("groundtruth/gt000002.png", "input/in000002.jpg", "temporalROI.txt", "ROI.bmp"):
         known[name] = (sequence / name, ["evaluate", str(sequence)])

@@ -12,12 +12,9 @@ import pytest
 from hostile_camera import HEAD, JPEGS, MULTIPART, HostileCamera, grey_jpeg, part, peak_memory
 from video_fakes import make_frames, wait_first, write_video
 
-from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.video import CameraSource
 from bgsub.video.sources.opening import open_source
-
-pytestmark = pytest.mark.skipif(not hasattr(cv2, "IStreamReader"), reason="this OpenCV reads no streams of Python")
 
 OK = b"HTTP/1.1 200 OK\r\n"
 GOOD = MULTIPART + b"".join(map(part, JPEGS[:3]))
@@ -188,8 +185,7 @@ def test_a_camera_leads_to_no_other_place(tmp_path, kind, score):
     score(f"camera leads elsewhere: {kind}", len(answers), len(answers) - len(followed))
 
 
-@pytest.mark.parametrize("backend", ["opencv", "pyav"])
-def test_a_file_leads_to_no_other_place(tmp_path, backend, score):
+def test_a_file_leads_to_no_other_place(tmp_path, score):
     write_video(tmp_path / "near.avi", make_frames(8, 48, 64), codec="MJPG")
     followed, count = [], 0
     with HostileCamera(lambda line: line.send(HEAD + SECRET.encode()), lambda _: True) as other:
@@ -199,11 +195,11 @@ def test_a_file_leads_to_no_other_place(tmp_path, backend, score):
                     path = tmp_path / f"stranger{number}.{ending}"
                     path.write_bytes(content)
                     count += 1
-                    with suppress(SourceError), open_source(path, backend=backend) as source:
+                    with suppress(SourceError), open_source(path) as source:
                         followed.append((path.name, place, sum(1 for _ in source)))
         assert other.asked == []
     print(followed)
-    score(f"file leads elsewhere, {backend}", count, count - len(followed))
+    score("file leads elsewhere", count, count - len(followed))
 
 
 def test_whoever_names_a_playlist_has_it_followed(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import shutil
 
 import numpy as np
@@ -12,7 +11,7 @@ from batch_fakes import run as run_fake_batch
 from falling_disk import KINDS, Disk, worst, write
 from video_fakes import content, write_images, write_video
 
-from bgsub.errors import BgsubError, SinkError
+from bgsub.errors import BgsubError
 from bgsub.jobs.decomposition import DecompositionJob, run_decomposition
 from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
@@ -23,8 +22,6 @@ LENGTH = 36
 
 HOW = {"parameters": {"start_frames": 20}, "checkpoint_seconds": 0.0}
 ALL_EVENTS = ("csv", "jsonl", "coco", "html")
-
-needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +50,6 @@ def images(inputs, output):
     return Job(str(inputs / "frames"), output, save=("mask", "overlay"), name="in/{view}", **HOW)
 
 
-def opencv(inputs, output):
-    return Job(str(inputs / "video.avi"), output, save=("mask.avi",), **HOW)
-
-
 def films(inputs, output, source=""):
     fields = {"save": ("mask.npz", "mask.png"), "save_model": output / "model.npz"}
     return Job(source, output, **fields, **HOW)
@@ -74,13 +67,6 @@ def run(make, inputs, folder, resume):
     elif make is films:
         make_job = lambda source, output: films(inputs, output, source)  # noqa: E731
         assert run_fake_batch(inputs / "films", folder, make_job=make_job).complete
-    elif make is opencv and resume:
-        try:
-            run_job(dataclasses.replace(job, resume=True))
-        except SinkError as error:
-            if "can be continued only with the package av" not in str(error):
-                raise
-            run_job(dataclasses.replace(job, overwrite=True))
     else:
         run_job(dataclasses.replace(job, resume=resume))
     return outputs(folder)
@@ -93,8 +79,8 @@ def outputs(folder):
 
 
 # Whether the run that is cut is one with --resume, and how often it is cut.
-JOBS = [pytest.param(video, True, 3, marks=needs_av), (arrays, True, 2), (images, True, 4), (films, False, 4)]
-JOBS += [(make, False, 0) for make in (video, arrays, images, opencv, decomposition)]
+JOBS = [(video, True, 3), (arrays, True, 2), (images, True, 4), (films, False, 4)]
+JOBS += [(make, False, 0) for make in (video, arrays, images, decomposition)]
 
 
 @pytest.fixture
@@ -121,12 +107,10 @@ def wrong(whole, found):
 
 
 @pytest.mark.parametrize(("make", "first", "short"), JOBS)
-def test_going_on_gives_the_whole(inputs, fallen, tmp_path, tries, score, make, first, short, monkeypatch):
+def test_going_on_gives_the_whole(inputs, fallen, tmp_path, tries, score, make, first, short):
     cuts = tries(short, 120)
     if not cuts:
         pytest.skip("with --long")
-    if make is opencv:
-        monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
     whole, survived, count = run(make, inputs, tmp_path / "whole", resume=False), 0, 0
     for name, folder in fallen(make, first, cuts):
         count += 1

@@ -14,7 +14,6 @@ from bgsub.jobs.checkpoints import Checkpoint
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.run import run_job
 
-pytest.importorskip("av", reason="PyAV is not installed")
 needs_kill = pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 
 
@@ -26,7 +25,7 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def segments():
     with pytest.MonkeyPatch.context() as patch:  # back again before other files make their outputs
-        patch.setattr("bgsub.video.sinks.av._SEGMENT", SEGMENT)
+        patch.setattr("bgsub.video.sinks.video._SEGMENT", SEGMENT)
         yield
 
 

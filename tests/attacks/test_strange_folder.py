@@ -108,7 +108,6 @@ def test_a_deep_file_is_no_toml(folder, capsys):
 @pytest.mark.parametrize("resume", [False, True])
 def test_links_where_outputs_grow_lead_nowhere(folder, score, resume):
     """A folder of results may come from a stranger as well."""
-    pytest.importorskip("av")
     save = ("mask.mkv", "panel.mp4", "mask.npz", "background-image")
     source = write_images(folder / "in", np.zeros((12, 32, 48, 3), np.uint8))
     job = Job(str(source), Path("out"), save=save, event_formats=("csv", "jsonl", "coco", "html"), resume=resume)

@@ -21,7 +21,6 @@ BUSY, DONE = "is being written by another run", "exists already"
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory):
     """Two videos as files and as bytes, and what a run alone makes of each."""
-    pytest.importorskip("av")
     folder = tmp_path_factory.mktemp("scenes")
     found = []
     for empty in (12, 30):

@@ -24,7 +24,7 @@ ASKED = {
     "run --event-formats csv,": {"csv,html", "csv,jsonl"},
     "run --shadows m": {"merged"},
     "run --light ": {"true", "false"},
-    "run --backend p": {"pyav"},
+    "run --backend h": {"hardware"},
     "evaluate --against k": {"knn"},
     "config de": {"decompose", "demo"},
     "completion b": {"bash"},

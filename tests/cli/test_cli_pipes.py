@@ -101,7 +101,6 @@ def test_boxes_and_privacy_go_through_a_pipe_too(cli, tmp_path, frames, folder):
 
 @needs_ffmpeg
 def test_between_two_programs(tmp_path, frames):
-    pytest.importorskip("av", reason="PyAV is not installed")
     video = write_video(tmp_path / "in.avi", frames)
     with ffmpeg("-i", video, "-f", "matroska", "-c:v", "ffv1", "-", stdout=subprocess.PIPE) as sender:
         process = start(tmp_path, "run", "-", "-o", "-", "--save", "panel", *QUICK, stdin=sender.stdout)
@@ -130,7 +129,6 @@ def test_boxes_are_drawn_on_what_goes_to_standard_output(tmp_path, folder):
 @needs_ffmpeg
 @pytest.mark.parametrize("container", ["matroska", "mpegts", "mp4"])
 def test_what_ffmpeg_writes_into_a_pipe_is_read(tmp_path, frames, container):
-    pytest.importorskip("av", reason="PyAV is not installed")
     video = write_video(tmp_path / "in.avi", frames)
     options = ("-movflags", "frag_keyframe+empty_moov") if container == "mp4" else ()
     words = ("-i", video, "-c:v", "mpeg4", "-q:v", 2, *options, "-f", container, "-")
@@ -145,8 +143,6 @@ def test_what_ffmpeg_writes_into_a_pipe_is_read(tmp_path, frames, container):
 
 @pytest.mark.parametrize("view", ["background.raw", "panel.mkv"])
 def test_a_reader_that_has_seen_enough_ends_the_run_quietly(tmp_path, written, view):
-    if view == "panel.mkv":
-        pytest.importorskip("av", reason="PyAV is not installed")
     many = make_scene(2000)  # more than a pipe holds
     process = start(tmp_path, "run", written(many.tobytes()), "--raw", RAW, "-o", "-", "--save", view, "-q", *QUICK)
     assert len(process.stdout.read(100)) == 100
@@ -175,7 +171,6 @@ def test_a_video_as_standard_input(tmp_path, video):
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="what a process has open cannot be seen here")
 def test_ctrl_c_ends_the_wait_for_somebody_who_writes(tmp_path):
-    pytest.importorskip("av", reason="PyAV is not installed")
     os.mkfifo(tmp_path / "fifo")
     process = start(tmp_path, "run", "fifo", "-o", "out")
     opened = Path(f"/proc/{process.pid}/fd")

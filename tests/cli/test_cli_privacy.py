@@ -14,7 +14,6 @@ from video_fakes import FakeDisplay, write_video
 from bgsub._opencv import cv2
 from bgsub.live.server import LiveServer
 from bgsub.video import VIEWS
-from bgsub.video.sources.av_container import is_available
 
 QUICK = ("--start-frames", 10)
 HIDDEN = "28%,0,40%,100%"  # columns 13 to 32 of 48; the square walks through
@@ -43,7 +42,7 @@ def everything(cli, tmp_path, kind, *more):
     video, out = tmp_path / "video.avi", tmp_path / f"out-{kind}"
     write_video(video, secret_scene(kind))
     views = [f"{view}{ending}" for view in VIEWS for ending in (".png", ".npz")]
-    views += ["background-image.png", "panel.mp4"] if is_available() else ["background-image.png"]
+    views += ["background-image.png", "panel.mp4"]
     options = ("--save", ",".join(views), "--boxes", "--event-formats", "csv,jsonl,coco,html")
     out.mkdir()
     options += ("--save-model", out / "m.npz", "--snapshots", out / "pictures", "--record", out / "clips")

@@ -8,17 +8,15 @@ import shutil
 import signal
 from pathlib import Path
 
+import av
 import numpy as np
 import pytest
-from video_fakes import read_video
+from av_files import write_av
 
 from bgsub.video import open_source
-from bgsub.video.sinks._av_copy import PacketCopy
+from bgsub.video.sinks.copying import PacketCopy
 from bgsub.video.sinks.create import label_of
 from bgsub.video.sources.camera import CameraSource
-
-av = pytest.importorskip("av", reason="PyAV is not installed")
-from av_files import write_av  # noqa: E402 - which needs it
 
 RATE, GROUP = 10, 20  # frames a second, frames from keyframe to keyframe
 SHAPE = (96, 128, 3)
@@ -69,11 +67,6 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.fixture
-def without_pyav(monkeypatch):
-    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
-
-
 def rows(folder):
     return list(csv.DictReader((Path(folder) / "clips.csv").open()))
 
@@ -109,14 +102,6 @@ def test_clips_of_a_file_are_copied_and_nothing_else_is_written(cli, place, plai
                 np.testing.assert_array_equal(one.image, other.image)
                 assert one.time == pytest.approx(other.time - float(row["start"]), abs=1e-6)
     assert rows("clips")[1]["start_time"] == "00:00:10.000"
-
-
-@pytest.mark.usefixtures("without_pyav")
-def test_without_pyav_clips_are_encoded_and_begin_with_the_frame(cli, place, plain):
-    cli("run", plain, "--record", "clips", *TIGHT, *QUICK).clean()
-    assert spans_of("clips") == near(SPANS)
-    for row, (start, end) in zip(rows("clips"), spans_of("clips"), strict=True):
-        assert len(read_video(Path("clips", row["file"]))) == round((end - start) * RATE) + 1
 
 
 def test_what_is_encoded_keeps_the_sound(cli, place, plain):
@@ -165,13 +150,6 @@ def test_motion_over_the_border_of_two_files_is_one_clip(cli, place, films):
     assert len(frames) >= round((float(first["end"]) - 16) * RATE) + 1
     with open_source(films / "cam-2.mp4") as source:
         np.testing.assert_array_equal(frames[40].image, next(iter(source)).image)
-
-
-@pytest.mark.usefixtures("without_pyav")
-def test_files_in_a_row_without_pyav(cli, place, films):
-    cli("run", films / "cam-*.mp4", "--record", "clips", *TIGHT, *QUICK).clean()
-    assert spans_of("clips") == near(((17, 22), (45, 47)))
-    assert [row["source"] for row in rows("clips")] == ["cam-1.mp4", "cam-3.mp4"]
 
 
 def test_files_that_were_encoded_differently_are_not_copied(cli, place, films):

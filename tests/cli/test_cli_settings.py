@@ -48,7 +48,7 @@ def test_every_command_takes_settings():
 
 def test_a_run_with_everything_from_a_file(cli, place):
     Path("bgsub.toml").write_text(
-        "save = ['mask', 'background']\nquiet = true\n[run]\noutput = 'out'\nbackend = 'opencv'\n"
+        "save = ['mask', 'background']\nquiet = true\n[run]\noutput = 'out'\nbackend = 'auto'\n"
         "[method]\nstart-frames = 5\nstabilise = false\n"
     )
     answer = cli("run", "frames", "--save-model", "m.npz")
@@ -133,9 +133,8 @@ def test_the_file_of_a_variable(cli, place, monkeypatch, shown):
         ("output = ['a', 'b']", "bgsub.toml: 'output' must be a text, got ['a', 'b']"),
         ("save = true", "bgsub.toml: 'save' must be a text, a number or a list of them, got true"),
         (
-            "[run]\nbackend = 'opencw'",
-            "bgsub.toml: 'backend' in [run]: 'opencw' is not one of 'auto', 'opencv', 'pyav', 'hardware'; did you mean "
-            "'opencv'?",
+            "[run]\nbackend = 'hardwere'",
+            "bgsub.toml: 'backend' in [run]: 'hardwere' is not one of 'auto', 'hardware'; did you mean 'hardware'?",
         ),
         ("[run]\nsave_model = 'gone/m'", "takes a file in a folder that exists, got 'gone/m'"),
         ("rank = = 2", "bgsub.toml: this is no TOML: Invalid value (at line 1, column 8)"),

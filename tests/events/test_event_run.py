@@ -14,7 +14,7 @@ from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.separation import Separation
 from bgsub.video.regions import Regions
-from bgsub.video.sources.array import ArraySource
+from bgsub.video.sources.images import ArraySource
 
 
 class Threshold:

@@ -16,15 +16,14 @@ from saying import says
 from video_fakes import ListSink, read_video
 
 from bgsub._opencv import cv2
-from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError
 from bgsub.events import ClipRules, EventFeed, MotionRules, ObjectLinker
 from bgsub.events.clips import Clip, PreRoll, add_to_list
 from bgsub.events.recorder import RecorderSink
 from bgsub.jobs.outputs import take_all
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
-from bgsub.video import Frame, VideoSink, open_source
-from bgsub.video.sinks.videos import video_sink
+from bgsub.video import Frame, open_source
 
 RATE = 10
 SHAPE = (32, 48)
@@ -207,13 +206,8 @@ def test_an_hour_without_frames_ends_a_clip(tmp_path, factory):
     assert [clip.end < 10 for clip in sink.clips] == [True, False]
 
 
-@pytest.mark.parametrize("backend", ["av", "opencv"])
 @pytest.mark.parametrize("view", ["input", "mask", "overlay"])
-def test_real_files(tmp_path, monkeypatch, backend, view):
-    if backend == "av":
-        pytest.importorskip("av")
-    else:
-        monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
+def test_real_files(tmp_path, view):
     rules = {"min_duration": 0.1, "pre_roll": 0.5, "post_roll": 0.4}
     with recorder(tmp_path, rules, view=view, source="cam 0/a:b") as sink:
         for index in range(40):
@@ -236,7 +230,8 @@ def test_real_files(tmp_path, monkeypatch, backend, view):
 
 
 def test_real_times_of_a_camera(tmp_path):
-    av = pytest.importorskip("av")
+    import av  # noqa: PLC0415
+
     times = np.cumsum(np.random.default_rng(3).uniform(0.02, 0.2, 60))
     rules = {"pre_roll": 0.5, "post_roll": 0.5, "min_duration": 0.1}
     with recorder(tmp_path, rules, source="cam") as sink:
@@ -300,11 +295,6 @@ def test_what_is_held_comes_back(lossless, shape):
         if lossless:
             np.testing.assert_array_equal(back, picture)
     assert list(held.take()) == []
-
-
-def test_opencv_when_there_is_no_pyav(tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
-    assert isinstance(video_sink(tmp_path / "a.mp4", "background", None), VideoSink)
 
 
 @pytest.mark.parametrize(
@@ -391,7 +381,6 @@ def test_a_list_of_an_older_form_goes_on(tmp_path):
 
 
 def test_clips_are_merged_into_one_film(tmp_path):
-    pytest.importorskip("av")
     rules = {"min_duration": 0, "pre_roll": 0.2, "post_roll": 0.2, "max_gap": 0, "merge": True}
     for film in ("a-all.mp4", "a-all-2.mp4"):  # that of an earlier run stays
         with recorder(tmp_path, rules, source="a", fps=RATE) as sink:
@@ -407,16 +396,9 @@ def test_clips_are_merged_into_one_film(tmp_path):
 
 
 def test_without_motion_there_is_no_film(tmp_path):
-    pytest.importorskip("av")
     with recorder(tmp_path, {"merge": True}) as sink:
         write(sink, range(5), separation(0))
     assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
-
-
-def test_a_film_needs_pyav(tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
-    with says(DependencyError, "merging clips needs the package av: pip install 'bgsub[av]'"):
-        recorder(tmp_path, {"merge": True})
 
 
 def test_recorders_of_one_source_exclude_each_other_and_those_of_others_share_the_list(tmp_path, factory):

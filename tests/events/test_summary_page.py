@@ -20,8 +20,8 @@ from bgsub.events.summary.highlights import LONGEST, MOST_PICTURES, HeatMap, Hig
 from bgsub.events.summary.page import TimeAxis
 from bgsub.events.summary.timeline import MOST_BARS
 from bgsub.video.regions import Regions
-from bgsub.video.sources.array import ArraySource
 from bgsub.video.sources.base import Frame
+from bgsub.video.sources.images import ArraySource
 
 SHORT = MotionRules(max_gap=0.2)
 EMPTY = {"meta", "img", "br", "link"}

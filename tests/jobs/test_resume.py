@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import importlib.util
 import os
 import shutil
 from datetime import datetime
@@ -21,8 +20,6 @@ from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
 from bgsub.video import StillSink
-
-needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
 EVERY, LENGTH = 40, 300
 PARAMETERS = {"start_frames": 20, "absorb_after": 3.0}
@@ -85,7 +82,7 @@ def expected_outputs(inputs, tmp_path_factory):
     return run
 
 
-KINDS = [pytest.param("video", marks=needs_av), "images"]
+KINDS = ["video", "images"]
 
 
 @pytest.mark.large
@@ -284,7 +281,6 @@ def test_resume_with_a_changed_source(inputs, tmp_path):
         run_job(job)
 
 
-@needs_av
 @pytest.mark.large
 def test_missing_partial_output_starts_anew(inputs, expected_outputs, tmp_path, caplog):
     job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
@@ -295,7 +291,6 @@ def test_missing_partial_output_starts_anew(inputs, expected_outputs, tmp_path, 
     assert content(tmp_path) == expected_outputs("video")[1]
 
 
-@needs_av
 @pytest.mark.large
 def test_kill_while_outputs_are_finished(inputs, expected_outputs, tmp_path, monkeypatch):
     from bgsub.video import ArraySink  # noqa: PLC0415
@@ -368,13 +363,6 @@ def test_stop_before_the_first_checkpoint(inputs, expected_outputs, tmp_path):
         run_job(job, controls=controls)
     run_job(job)
     assert content(tmp_path) == expected_outputs("images")[1]
-
-
-def test_outputs_without_resume_support_fail_early(inputs, tmp_path, monkeypatch):
-    monkeypatch.setattr("bgsub.video.sources.av_container.is_available", lambda: False)
-    with pytest.raises(SinkError, match=r"pip install 'bgsub\[av\]'"):
-        run_job(make_job(inputs, tmp_path, save=("mask.mkv",), resume=True))
-    assert os.listdir(tmp_path) == []
 
 
 def test_one_resumable_run_at_a_time(inputs, tmp_path):

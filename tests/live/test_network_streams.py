@@ -10,15 +10,15 @@ import time
 import numpy as np
 import pytest
 from live_fakes import free_port
-from video_fakes import FakeCapture, make_frames, wait_first
+from video_fakes import wait_first
 
-from bgsub._opencv import cv2
 from bgsub.live.loopback_camera import age, milliseconds, read_stamp, stamp
 from bgsub.video import CameraSource
+from bgsub.video.sources import camera_connection
 
 pytestmark = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the program ffmpeg is missing")
 
-PICTURES = ("-re", "-f", "lavfi", "-i", "testsrc=size=64x48:fps=25", "-g", "5")
+PICTURES = ("-re", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=25", "-g", "5")
 
 
 class Sender:
@@ -93,7 +93,7 @@ def test_mpeg_over_tcp_that_breaks_off(port, monkeypatch):
 
 def test_rtsp(port, monkeypatch):
     # ffmpeg can send to an RTSP server only, so that the source is made one.
-    monkeypatch.setenv("OPENCV_FFMPEG_CAPTURE_OPTIONS", "rtsp_flags;listen|listen_timeout;10")
+    monkeypatch.setattr(camera_connection, "_NETWORK_OPTIONS", {"rtsp_flags": "listen", "listen_timeout": "10"})
     address = f"rtsp://127.0.0.1:{port}/live"
     push = ("-c:v", "mpeg4", "-f", "rtsp", "-rtsp_transport", "tcp", address)
     with Sender(*push), CameraSource(address, read_timeout=3, reconnect=False) as source:
@@ -160,21 +160,3 @@ def test_h264_is_decoded_without_delay(port):
     assert source.dropped
     # The encoder takes a frame of 40 ms and MPEG-TS another one; what the receiver leaves out costs nothing.
     assert np.median(latencies[-10:]) < 0.25
-
-
-def test_a_decoder_without_threads_holds_no_frame_back(monkeypatch):
-    if not hasattr(cv2, "CAP_PROP_N_THREADS"):
-        pytest.skip("this OpenCV cannot be told the number of threads")
-    seen = {}
-
-    def capture(_address, _backend, limits):
-        seen.update(zip(limits[::2], limits[1::2], strict=True))
-        return FakeCapture(make_frames(1))
-
-    monkeypatch.setattr(cv2, "VideoCapture", capture)
-    CameraSource("rtsp://host/1", open_timeout=2, read_timeout=3).close()
-    assert seen == {
-        cv2.CAP_PROP_OPEN_TIMEOUT_MSEC: 2000,
-        cv2.CAP_PROP_READ_TIMEOUT_MSEC: 3000,
-        cv2.CAP_PROP_N_THREADS: 1,
-    }

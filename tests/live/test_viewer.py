@@ -13,7 +13,7 @@ from bgsub.jobs.controls import LIVE_VIEWS, Controls
 from bgsub.live.viewer import LEAST_SIZE, Viewer, make_backdrop, statistics_words
 from bgsub.separation import FOREGROUND
 from bgsub.video import Frame
-from bgsub.video.lettering import add_bar, text_scale
+from bgsub.video.text_overlay import add_bar, text_scale
 from bgsub.video.views import VIEWS, to_bgr8
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from video_fakes import make_frames, separate
 
 from bgsub._opencv import cv2
-from bgsub.video import ArraySink, AvVideoSink, Frame, ImageSequenceSink, StillSink, VideoSink
+from bgsub.video import ArraySink, Frame, ImageSequenceSink, StillSink, VideoSink
 from bgsub.video.sinks.stream import EncodedStreamSink, Outlet, RawStreamSink
 
 
@@ -95,4 +95,4 @@ def make(kind, folder):
         return ImageSequenceSink(path, view)
     if path.suffix == ".npz":
         return ArraySink(path, view)
-    return VideoSink(path, view) if by == "opencv" else AvVideoSink(path, view, 30)
+    return VideoSink(path, view, 30)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bgsub.errors import ParameterError
-from bgsub.video.channel import Channel
+from bgsub.video.concurrency import Channel
 
 
 def in_thread(action):

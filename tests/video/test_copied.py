@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+import av
 import numpy as np
 import pytest
+from av_files import film, write_av
 from saying import says
 from test_sinks_audio import FLASH, listen, look, write_flash
 from video_fakes import separate
 
 from bgsub.errors import SinkError
 from bgsub.video import open_source
-from bgsub.video.sinks._av_copy import PacketCopy
-from bgsub.video.sinks.copied import CopySink, ending_of_copy, join_files
-
-av = pytest.importorskip("av", reason="PyAV is not installed")
-from av_files import film, write_av  # noqa: E402 - which needs it
+from bgsub.video.sinks.copying import CopySink, PacketCopy, ending_of_copy, join_files
 
 COUNT, GROUP = 100, 20
 
@@ -72,7 +70,7 @@ def test_flash_and_beep_stay_together(tmp_path, codec, suffix, delay):
 
 
 def test_a_rotated_video_stays_so(tmp_path):
-    if not hasattr(pytest.importorskip("av").VideoStream, "set_display_rotation"):
+    if not hasattr(av.VideoStream, "set_display_rotation"):
         pytest.skip("this PyAV cannot write a rotation")
     path = write_av(tmp_path / "in.mp4", film(50), rotation=90, g="20")
     frames, start = copy(path, tmp_path / "clip.mp4", 25, 40)

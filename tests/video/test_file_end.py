@@ -2,6 +2,7 @@
 
 import subprocess
 
+import av
 import pytest
 from av_files import film, write_av
 from video_fakes import make_frames, write_video
@@ -11,8 +12,6 @@ from bgsub.errors import BrokenSourceError
 from bgsub.video import open_source
 from bgsub.video.sources.file_end import has_counted_frames, is_cut
 
-av = pytest.importorskip("av", reason="PyAV is not installed")
-BACKENDS = pytest.mark.parametrize("backend", ["opencv", "pyav"])
 KINDS = ["avi", "mkv", "mp4", "gif"]
 
 
@@ -37,37 +36,34 @@ def whole(tmp_path, kind):
     return write_video(path, make_frames(40), codec="MJPG")
 
 
-@BACKENDS
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_file_without_its_end_breaks_off_after_its_last_frame(tmp_path, caplog, kind, backend):
+def test_a_file_without_its_end_breaks_off_after_its_last_frame(tmp_path, caplog, kind):
     path = whole(tmp_path, kind)
     assert not is_cut(path)
-    with open_source(path, backend=backend) as source:
+    with open_source(path) as source:
         assert len(list(source)) == 40
     assert not caplog.messages
     data = path.read_bytes()
     path.write_bytes(data[: int(0.7 * len(data))])
     assert is_cut(path)
     came = []
-    with open_source(path, backend=backend) as source, pytest.raises(OSError, match=r"is cut short|cannot be decoded"):
+    with open_source(path) as source, pytest.raises(OSError, match=r"is cut short|cannot be decoded"):
         came += source
     assert 10 < len(came) < 38
-    with open_source(path, backend=backend, on_error="skip") as source:
+    with open_source(path, on_error="skip") as source:
         assert len(list(source)) >= len(came)
 
 
-@BACKENDS
-def test_a_part_before_the_missing_end_is_whole(tmp_path, backend):
+def test_a_part_before_the_missing_end_is_whole(tmp_path):
     path = whole(tmp_path, "avi")
     data = path.read_bytes()
     path.write_bytes(data[: int(0.7 * len(data))])
-    with open_source(path, backend=backend, end=10) as source:
+    with open_source(path, end=10) as source:
         assert len(list(source)) == 10
 
 
-@BACKENDS
 @pytest.mark.parametrize("kind", ["ts", "mpg", "h264", "pipe.mkv", "sound.mkv"])
-def test_a_length_that_is_an_estimate_is_no_promise(tmp_path, backend, kind):
+def test_a_length_that_is_an_estimate_is_no_promise(tmp_path, kind):
     """Streams of which nobody wrote down the length, and sound that goes on after the pictures."""
     path = tmp_path / f"clip.{kind}"
     ffmpeg = ["ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc=d=2:s=64x48:r=25"]
@@ -81,7 +77,7 @@ def test_a_length_that_is_an_estimate_is_no_promise(tmp_path, backend, kind):
             subprocess.run([*ffmpeg, *coded, "-f", container, *to], stdout=file, check=True)
     except (FileNotFoundError, subprocess.CalledProcessError):
         pytest.skip("no ffmpeg that writes it")
-    with open_source(path, backend=backend) as source:
+    with open_source(path) as source:
         assert 48 <= len(list(source)) <= 50
 
 
@@ -91,7 +87,7 @@ def test_a_header_that_counts_more_frames_than_there_are(tmp_path):
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
     assert (is_cut(path), has_counted_frames(path)) == (False, True)
-    with open_source(path, backend="opencv") as source, pytest.raises(BrokenSourceError, match="is cut short"):
+    with open_source(path) as source, pytest.raises(BrokenSourceError, match="is cut short"):
         list(source)
 
 

@@ -6,7 +6,7 @@ import pytest
 from live_fakes import wait_until
 
 from bgsub.errors import SourceError, StoppedError
-from bgsub.video.in_background import in_background
+from bgsub.video.concurrency import in_background
 
 
 def test_somebody_attends_until_it_is_there():

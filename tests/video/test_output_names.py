@@ -13,7 +13,7 @@ from saying import says
 from sink_kit import feed, files, run
 from video_fakes import COUNT, FakeSource, write_images, write_video
 
-from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError
 from bgsub.video import ArraySource, create_sinks, open_source, output_names
 from bgsub.video.output_names import OutputSpec, check_name, expand_name, parse_output, parse_outputs
 from bgsub.video.views import VIEWS
@@ -214,7 +214,6 @@ def test_folder_without_permission(tmp_path, monkeypatch):
 
 
 def test_every_kind_of_output(tmp_path):
-    pytest.importorskip("av")
     assert len(create_sinks(tmp_path, ["mask", "mask.mkv", "mask"], FakeSource())) == 1
     names = ["mask.mkv", "panel.mp4", "cutout.mov", "cutout.png", "overlay.jpg", "mask.npz", "background-image"]
     run(create_sinks(tmp_path, names, FakeSource()), FakeSource())
@@ -278,23 +277,6 @@ def test_no_images_into_the_folder_that_is_read(tmp_path, frames, name):
     assert files(folder) == before
     with open_source(folder) as source:
         assert len(create_sinks(folder, ["mask.mkv"], source)) == 1
-
-
-@pytest.mark.parametrize("name", ["panel.webm", "cutout.mov", "cutout"])
-def test_what_needs_pyav_says_so(tmp_path, monkeypatch, name):
-    monkeypatch.setitem(sys.modules, "av", None)
-    full = "cutout.mov" if name == "cutout" else name
-    with says(DependencyError, f"{full} needs the package av: pip install 'bgsub[av]'"):
-        create_sinks(tmp_path / "out", [name], FakeSource())
-    assert not (tmp_path / "out").exists()
-
-
-def test_without_pyav_videos_are_written_by_opencv(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "av", None)
-    sinks = create_sinks(tmp_path, ["mask", "panel"], FakeSource())
-    assert [type(sink).__name__ for sink in sinks] == ["VideoSink", "VideoSink"]
-    run(sinks, FakeSource())
-    assert files(tmp_path) == ["mask.mkv", "panel.mp4"]
 
 
 def test_wrong_view_and_name(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from fractions import Fraction
 
@@ -13,11 +12,10 @@ from saying import says
 from sink_kit import feed
 from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, separate, write_video
 
-from bgsub.errors import CutShortError, DependencyError, ParameterError, ReaderGoneError, SinkError, SourceError
+from bgsub.errors import CutShortError, ParameterError, ReaderGoneError, SinkError, SourceError
 from bgsub.video import create_sinks, open_source
-from bgsub.video.raw_format import RawFormat
 from bgsub.video.sinks.stream import EncodedStreamSink, Outlet, RawStreamSink
-from bgsub.video.sources.pipe import Pipe, is_pipe, standard_input_file
+from bgsub.video.sources.pipes import Pipe, RawFormat, is_pipe, standard_input_file
 
 pytestmark = needs_pipes
 RAW = f"{WIDTH}x{HEIGHT}:bgr24@25"
@@ -25,7 +23,8 @@ RAW = f"{WIDTH}x{HEIGHT}:bgr24@25"
 
 def fragmented(path, frames, flags="frag_keyframe+empty_moov"):
     """Return the frames as the bytes of a fragmented MP4, or of one with other flags."""
-    av = pytest.importorskip("av", reason="PyAV is not installed")
+    import av  # noqa: PLC0415
+
     with av.open(str(path), "w", format="mp4", options={"movflags": flags} if flags else {}) as file:
         stream = file.add_stream("mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
@@ -89,8 +88,6 @@ def test_a_video_that_breaks_off_gives_the_whole_ones_first(written, tmp_path, f
     ],
 )
 def test_what_is_no_video(written, sent, raw, message):
-    if raw is None:
-        pytest.importorskip("av", reason="PyAV is not installed")
     with pytest.raises(SourceError, match=rf"^pipe '.*' {message.replace('(', '[(]')}"):
         list(open_source(written(sent), raw=raw))
 
@@ -101,17 +98,6 @@ def test_the_index_of_mp4_must_be_in_front(written, tmp_path, frames):
     noise = np.random.default_rng(0).integers(0, 256, (300, HEIGHT, WIDTH, 3), dtype=np.uint8)  # more than is looked at
     with pytest.raises(SourceError, match="is not a video that can be read from front to back"):
         open_source(written(fragmented(tmp_path / "behind.mp4", noise, "")))
-
-
-def test_without_pyav_only_raw_frames_are_read(written, tmp_path, frames, monkeypatch):
-    monkeypatch.setitem(sys.modules, "av", None)
-    message = (
-        f"a video from pipe '{tmp_path / 'fifo0'}' needs the package av: pip install 'bgsub[av]'; "
-        "raw frames (--raw) do not"
-    )
-    with says(DependencyError, message):
-        open_source(written(b"x"))
-    assert len(list(open_source(written(frames.tobytes()), raw=RAW))) == COUNT
 
 
 def test_a_wait_for_a_silent_writer_can_be_ended(tmp_path, frames):
@@ -224,8 +210,6 @@ def test_what_is_no_raw_format(text, message):
 
 @pytest.mark.parametrize("make", [RawStreamSink, EncodedStreamSink])
 def test_a_reader_that_goes_away_is_told_once(make, frames):
-    if make is EncodedStreamSink:
-        pytest.importorskip("av", reason="PyAV is not installed")
     reader, writer = os.pipe()
     sink = make(Outlet(writer), "mask", Fraction(25))
     os.close(reader)
@@ -238,7 +222,6 @@ def test_a_reader_that_goes_away_is_told_once(make, frames):
 
 @pytest.mark.parametrize("view", ["mask", "panel", "cutout"])
 def test_no_encoded_frame_waits_for_the_next(frames, view):
-    pytest.importorskip("av", reason="PyAV is not installed")
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     with EncodedStreamSink(Outlet(writer), view, Fraction(25)) as sink:

@@ -9,7 +9,7 @@ from video_fakes import HEIGHT, WIDTH, FakeSource
 
 from bgsub.errors import ParameterError
 from bgsub.video import ArraySource, PrivateSource
-from bgsub.video.sources.part import Part, Selection
+from bgsub.video.timecode import Part, Selection
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float16, np.float32])

@@ -25,11 +25,8 @@ def paths(tmp_path):
     return [write_video(tmp_path / f"cam-{n}.avi", part, 10) for n, part in enumerate(images, 9)]
 
 
-@pytest.mark.parametrize("backend", ["pyav", "opencv"])
-def test_frames_and_times_go_on_from_file_to_file(paths, backend):
-    if backend == "pyav":
-        pytest.importorskip("av")
-    with open_source(paths, backend=backend) as source:
+def test_frames_and_times_go_on_from_file_to_file(paths):
+    with open_source(paths) as source:
         assert (source.size, source.fps, source.length, source.is_variable_rate) == ((48, 32), 10, 39, False)
         assert source.duration == pytest.approx(3.9)
         assert source.name == f"3 videos '{paths[0]}' to 'cam-11.avi'"
@@ -91,7 +88,6 @@ def test_a_file_that_does_not_belong_to_the_row(paths, tmp_path):
 
 
 def test_damage_is_told_with_the_file(tmp_path):
-    pytest.importorskip("av")
     from av_files import cut_packets, film, write_av  # noqa: PLC0415 - which needs it
 
     whole = write_av(tmp_path / "a.mp4", film(20))
@@ -123,7 +119,6 @@ def test_a_file_that_cannot_be_opened_is_skipped_where_that_is_asked_for(paths, 
 
 
 def test_what_was_encoded_alike_can_be_copied(tmp_path):
-    pytest.importorskip("av")
     from av_files import film, write_av  # noqa: PLC0415 - which needs it
 
     one, same = (write_av(tmp_path / name, film(20), sound=True) for name in ("a.mp4", "b.mp4"))
@@ -146,7 +141,6 @@ def test_outputs_never_replace_one_of_the_files(paths, tmp_path):
 
 
 def test_several_files_give_no_sound_and_say_so(tmp_path, caplog):
-    pytest.importorskip("av")
     from av_files import film, write_av  # noqa: PLC0415 - which needs it
 
     files = [write_av(tmp_path / name, film(10), sound=True) for name in ("a.mp4", "b.mp4")]

@@ -12,7 +12,7 @@ from saying import says
 from video_fakes import COUNT, FakeSource, make_frames, write_images, write_video
 
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video import ArraySource, VideoFileSource, open_source
+from bgsub.video import ArraySource, open_source
 from bgsub.video.sources import images
 from bgsub.video.sources.base import Frame, number_name
 from bgsub.video.sources.selection import SelectedSource
@@ -182,35 +182,16 @@ def test_a_part_without_options_is_the_source(tmp_path, frames):
 # Video files
 
 
-@pytest.mark.parametrize("backend", ["opencv", "pyav"])
 @pytest.mark.parametrize("options", [{"start": 3, "end": 9}, {"start": "0.2", "every": 3}, {"duration": "0.2"}])
-def test_parts_of_a_video(tmp_path, frames, backend, options):
-    if backend == "pyav":
-        pytest.importorskip("av", reason="PyAV is not installed")
+def test_parts_of_a_video(tmp_path, frames, options):
     path = write_video(tmp_path / "clip.avi", frames)
     chosen = range(COUNT)[3:9] if "end" in options else range(COUNT)[5::3] if "start" in options else range(5)
-    with open_source(path, backend=backend, **options) as source:
+    with open_source(path, **options) as source:
         got = list(source)
         assert source.length == len(chosen)
     assert [frame.index for frame in got] == list(chosen)
     np.testing.assert_array_equal([frame.image for frame in got], frames[chosen])
     np.testing.assert_allclose([frame.time for frame in got], np.array(chosen) / RATE)
-
-
-def test_opencv_converts_only_what_is_wanted(tmp_path, frames):
-    source = VideoFileSource(write_video(tmp_path / "clip.avi", frames))
-    capture, retrieved = source._capture, []
-
-    class Counting:
-        def __getattr__(self, name):
-            if name == "retrieve":
-                retrieved.append(1)
-            return getattr(capture, name)
-
-    source._capture = Counting()
-    with SelectedSource(source, start=4, every=3) as part:
-        assert indices(part) == [4, 7, 10]
-    assert len(retrieved) == 3
 
 
 def same(frame: Frame, other: Frame) -> bool:
@@ -234,14 +215,13 @@ STYLES = {
 @pytest.fixture(scope="module", params=[(style, suffix) for style in STYLES for suffix in ("mp4", "mkv")], ids="-".join)
 def long_video(request, tmp_path_factory):
     """A file of 160 frames, and all its frames."""
-    pytest.importorskip("av", reason="PyAV is not installed")
     from av_files import film, write_av  # noqa: PLC0415
 
     style, suffix = request.param
     uneven = np.cumsum([0, *np.random.default_rng(3).integers(5, 90, 159)]).tolist()
     stamps = uneven if style == "variable" else None
     path = write_av(tmp_path_factory.mktemp("long") / f"clip.{suffix}", film(160), stamps, **STYLES[style])
-    with open_source(path, backend="pyav") as source:
+    with open_source(path) as source:
         return style, path, list(source)
 
 
@@ -249,23 +229,23 @@ def long_video(request, tmp_path_factory):
 def test_the_shorter_way_leads_to_the_same_frames(long_video, start):
     _, path, frames = long_video
     for place in (start, frames[start].time, max(frames[start].time - 0.002, 0.0)):
-        with open_source(path, backend="pyav", start=place) as source:
+        with open_source(path, start=place) as source:
             part = list(source)
         assert len(part) == len(frames) - start
         assert all(same(*pair) for pair in zip(part, frames[start:], strict=True))
 
 
 def test_the_shorter_way_is_taken(long_video):
-    from bgsub.video.sources.av import AvSource  # noqa: PLC0415
-    from bgsub.video.sources.part import Part, Selection  # noqa: PLC0415
+    from bgsub.video.sources.video_file import VideoFileSource  # noqa: PLC0415
+    from bgsub.video.timecode import Part, Selection  # noqa: PLC0415
 
     style, path, frames = long_video
-    with AvSource(path) as source:
+    with VideoFileSource(path) as source:
         shortcut = source._shortcut(Part(Selection(start=Timecode(frame=130))))
         assert (shortcut is None) == (style == "mpeg4")
         if shortcut is not None:
             # A decoder that enters a picture on its way shows nothing until it is whole: not before the target here.
-            first = next(iter(source._by_shortcut(shortcut)), None)
+            first = next(iter(source._from_shortcut(shortcut)), None)
             assert (first is None) == (style == "intra-refresh")
             if first is not None:
                 assert first[0] == 130
@@ -277,27 +257,26 @@ def test_behind_the_end_of_a_video(long_video):
     _, path, frames = long_video
     place = f"{frames[-1].time:.3f} s (frame 159)"
     told = f"nothing between 3600 s and the end: video '{path}' ends at {place}"
-    with open_source(path, backend="pyav", start="1:00:00") as source, says(SourceError, told):
+    with open_source(path, start="1:00:00") as source, says(SourceError, told):
         list(source)
 
 
 def test_a_given_rate_moves_the_part(long_video):
     _, path, frames = long_video
-    with open_source(path, backend="pyav", fps=10, start="13.0", duration="0.2") as source:
+    with open_source(path, fps=10, start="13.0", duration="0.2") as source:
         part = list(source)
     assert [(frame.index, frame.time) for frame in part] == [(130, 13.0), (131, 13.1)]
     np.testing.assert_array_equal([frame.image for frame in part], [frame.image for frame in frames[130:132]])
 
 
 def test_damage_behind_the_shorter_way(tmp_path):
-    pytest.importorskip("av", reason="PyAV is not installed")
     from av_files import cut_packets, film, write_av  # noqa: PLC0415
 
     whole = write_av(tmp_path / "whole.mkv", film(80), codec="mjpeg", pix_fmt="yuvj420p")
     path = cut_packets(whole, tmp_path / "clip.mkv", {10, 60})
-    with open_source(path, backend="pyav", on_error="skip") as source:
+    with open_source(path, on_error="skip") as source:
         frames = list(source)
-    with open_source(path, backend="pyav", on_error="skip", start=50) as source:
+    with open_source(path, on_error="skip", start=50) as source:
         part = list(source)
     assert [frame.index for frame in part] == [index for index in range(50, 80) if index != 60]
     assert all(same(*pair) for pair in zip(part, frames[49:], strict=True))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from fractions import Fraction
 
+import av
 import numpy as np
 import pytest
 from sink_kit import fed, run
 from video_fakes import FakeSource, content, separate, write_images
 
-from bgsub.video import AvVideoSink, Frame, create_sinks, open_source
-
-av = pytest.importorskip("av", reason="PyAV is not installed")
+from bgsub.video import Frame, VideoSink, create_sinks, open_source
 
 RATE, SECONDS, SAMPLES = 25, 4, 48_000
 FLASH = 2.4  # seconds
@@ -107,7 +106,7 @@ def take(source, sink, first=0.0, last=SECONDS):
 @pytest.mark.parametrize(("first", "last"), [(0, SECONDS), (1.6, 3.0)])
 def test_flash_and_beep_stay_together(tmp_path, codec, suffix, target, expected, first, last):
     source = write_flash(tmp_path / f"in.{suffix}", codec)
-    sink = AvVideoSink(tmp_path / f"foreground.{target}", "foreground", RATE, audio_from=source)
+    sink = VideoSink(tmp_path / f"foreground.{target}", "foreground", RATE, audio_from=source)
     take(source, sink, first, last)
     name, begin, end, heard = listen(sink.path)
     flash, seen = look(sink.path)
@@ -124,7 +123,7 @@ def test_sound_that_is_encoded_anew_is_heard_to_its_end(tmp_path, target):
     source = write_flash(tmp_path / "in.avi", "pcm_s16le")
     with av.open(str(source)) as container:
         samples = sum(frame.samples for frame in container.decode(audio=0))
-    sink = AvVideoSink(tmp_path / f"foreground.{target}", "foreground", RATE, audio_from=source)
+    sink = VideoSink(tmp_path / f"foreground.{target}", "foreground", RATE, audio_from=source)
     take(source, sink)
     *_, end = listen(sink.path)
     assert end >= (samples - 1) / SAMPLES - 0.001
@@ -145,7 +144,7 @@ def test_a_sample_rate_that_the_encoder_does_not_know(tmp_path, fps, written):
             sound.sample_rate, sound.pts, sound.time_base = fps, index * (fps // RATE), Fraction(1, fps)
             container.mux(audio.encode(sound))
         container.mux(video.encode(None))
-    sink = AvVideoSink(tmp_path / "foreground.mp4", "foreground", RATE, audio_from=path)
+    sink = VideoSink(tmp_path / "foreground.mp4", "foreground", RATE, audio_from=path)
     take(path, sink)
     with av.open(str(sink.path)) as container:
         assert container.streams.audio[0].codec_context.sample_rate == written
@@ -154,7 +153,7 @@ def test_a_sample_rate_that_the_encoder_does_not_know(tmp_path, fps, written):
 @pytest.mark.parametrize("suffix", ["mkv", "ts", "mp4"])
 def test_a_file_whose_clock_does_not_begin_at_zero(tmp_path, suffix):
     source = write_flash(tmp_path / f"in.{suffix}", delay=2.0)
-    sink = AvVideoSink(tmp_path / "foreground.mkv", "foreground", RATE, audio_from=source)
+    sink = VideoSink(tmp_path / "foreground.mkv", "foreground", RATE, audio_from=source)
     take(source, sink, 2.0)
     flash, _ = look(sink.path)
     _, begin, _, _ = listen(sink.path)
@@ -165,7 +164,7 @@ def test_a_file_whose_clock_does_not_begin_at_zero(tmp_path, suffix):
 def test_a_resumed_video_has_the_same_sound(tmp_path):
     source = write_flash(tmp_path / "in.mp4")
     whole, checked, resumed = (
-        AvVideoSink(tmp_path / name / "foreground.mp4", "foreground", RATE, audio_from=source)
+        VideoSink(tmp_path / name / "foreground.mp4", "foreground", RATE, audio_from=source)
         for name in ("whole", "checked", "checked")
     )
     resumed.resume(checked.checkpoint())
@@ -177,7 +176,7 @@ def test_a_resumed_video_has_the_same_sound(tmp_path):
 
 def test_no_sound_is_no_failure(tmp_path, frames, caplog):
     silent, text = tmp_path / "silent.mkv", tmp_path / "text.mp4"
-    with AvVideoSink(silent) as sink:
+    with VideoSink(silent) as sink:
         sink.write(Frame(0, "a", 0.0, frames[0]), separate(frames[0]))
     text.write_text("no video")
     opus = write_flash(tmp_path / "opus.mkv", "libopus")
@@ -189,7 +188,7 @@ def test_no_sound_is_no_failure(tmp_path, frames, caplog):
     ]
     for source, suffix, reason in reasons:
         caplog.clear()
-        sink = AvVideoSink(tmp_path / f"out.{suffix}", "panel", audio_from=source)
+        sink = VideoSink(tmp_path / f"out.{suffix}", "panel", audio_from=source)
         with caplog.at_level(logging.WARNING, "bgsub"):
             fed(sink, frames)
         assert len(caplog.messages) == 1

@@ -6,6 +6,7 @@ import itertools
 import sys
 from fractions import Fraction
 
+import av
 import numpy as np
 import pytest
 from saying import says
@@ -13,11 +14,9 @@ from sink_kit import fed, feed, feed_and_raise, files, starved
 from video_fakes import read_video, separate
 
 from bgsub.errors import DependencyError, ParameterError, SinkError
-from bgsub.video import AvVideoSink, Frame
-from bgsub.video.sinks.av import _SEGMENT as SEGMENT
+from bgsub.video import Frame, VideoSink
+from bgsub.video.sinks.video import _SEGMENT as SEGMENT
 from bgsub.video.views import VIEWS, to_bgr8
-
-av = pytest.importorskip("av", reason="PyAV is not installed")
 
 ENDINGS = ["mkv", "avi", "mp4", "m4v", "mov", "webm"]
 
@@ -47,7 +46,7 @@ def codec(path):
 @pytest.mark.parametrize("shape", [(32, 48), (33, 47), (1, 1), (2, 300), (90, 130)])
 def test_masks_come_back_exactly(tmp_path, suffix, shape):
     images = (np.random.default_rng(5).random((4, *shape)) * 255).astype(np.uint8)
-    sink = fed(AvVideoSink(tmp_path / f"mask.{suffix}"), images)
+    sink = fed(VideoSink(tmp_path / f"mask.{suffix}"), images)
     assert codec(sink.path) == "ffv1"
     expected = np.stack([separate(image).mask for image in images])
     np.testing.assert_array_equal(np.stack(pixels(sink.path, "gray")), expected)
@@ -58,7 +57,7 @@ def test_masks_come_back_exactly(tmp_path, suffix, shape):
 @pytest.mark.parametrize(("suffix", "colours"), [("mkv", 0), ("mov", 20), ("webm", None)])
 def test_cutouts(tmp_path, suffix, colours, shape):
     images = np.random.default_rng(5).integers(0, 256, (4, *shape), dtype=np.uint8)
-    sink = fed(AvVideoSink(tmp_path / f"cutout.{suffix}", "cutout"), images)
+    sink = fed(VideoSink(tmp_path / f"cutout.{suffix}", "cutout"), images)
     expected = np.stack([VIEWS["cutout"](separate(image)) for image in images]).astype(int)
     found = np.stack(pixels(sink.path, "bgra"))[:, : shape[0], : shape[1]].astype(int)
     assert np.abs(found[..., 3] - expected[..., 3]).max() <= (60 if suffix == "webm" else 0)
@@ -72,7 +71,7 @@ def test_cutouts(tmp_path, suffix, colours, shape):
 def test_all_kinds_of_frames(tmp_path, suffix, view, shape, dtype):
     full = 1 if dtype == np.float32 else np.iinfo(dtype).max
     images = (np.random.default_rng(3).random((3, *shape)) * full).astype(dtype)
-    sink = fed(AvVideoSink(tmp_path / f"out.{suffix}", view), images)
+    sink = fed(VideoSink(tmp_path / f"out.{suffix}", view), images)
     found = pixels(sink.path, "bgr24")
     height, width = VIEWS[view](separate(images[0])).shape[:2]
     assert len(found) == 3
@@ -82,7 +81,7 @@ def test_all_kinds_of_frames(tmp_path, suffix, view, shape, dtype):
 @pytest.mark.parametrize("suffix", ENDINGS)
 def test_colours_come_back_about(tmp_path, suffix):
     image = np.full((32, 48, 3), (40, 120, 250), np.uint8)
-    sink = fed(AvVideoSink(tmp_path / f"foreground.{suffix}", "foreground"), [image] * 3)
+    sink = fed(VideoSink(tmp_path / f"foreground.{suffix}", "foreground"), [image] * 3)
     assert codec(sink.path) == {"avi": "mpeg4", "webm": "vp9"}.get(suffix, "h264")
     for found in (pixels(sink.path, "bgr24")[2], read_video(sink.path)[2]):
         assert np.abs(found.astype(int) - image).max() < 8
@@ -94,9 +93,7 @@ def test_colours_come_back_about(tmp_path, suffix):
 @pytest.mark.parametrize("suffix", ENDINGS)
 @pytest.mark.parametrize("fps", [10, 25, Fraction(30000, 1001), Fraction(24000, 1001), Fraction(1, 2), 12.34])
 def test_constant_rates(tmp_path, frames, suffix, fps):
-    sink = fed(
-        AvVideoSink(tmp_path / f"panel.{suffix}", "panel", fps), frames, fps=Fraction(fps).limit_denominator(2000)
-    )
+    sink = fed(VideoSink(tmp_path / f"panel.{suffix}", "panel", fps), frames, fps=Fraction(fps).limit_denominator(2000))
     exact = [index / Fraction(fps).limit_denominator(2000) for index in range(len(frames))]
     error = max(abs(found - time) for found, time in zip(times(sink.path), exact, strict=True))
     assert error <= (Fraction(1, 2000) if suffix in ("mkv", "webm") else 0)
@@ -117,7 +114,7 @@ UNEVEN = [5.0, 5.04, 5.0401, 5.3, 5.3, 5.2, 6.0, 16.0]
 
 @pytest.mark.parametrize(("suffix", "error"), [("mkv", 2e-3), ("webm", 2e-3), ("mp4", 1e-4), ("mov", 1e-4)])
 def test_variable_rates(tmp_path, frames, suffix, error):
-    sink = timed(AvVideoSink(tmp_path / f"mask.{suffix}", fps=25), frames, enumerate(UNEVEN))
+    sink = timed(VideoSink(tmp_path / f"mask.{suffix}", fps=25), frames, enumerate(UNEVEN))
     found = times(sink.path)
     assert all(before < after for before, after in itertools.pairwise(found))
     assert found[0] == 0
@@ -126,20 +123,20 @@ def test_variable_rates(tmp_path, frames, suffix, error):
 
 
 def test_avi_takes_the_nearest_frame_of_its_rate(tmp_path, frames):
-    sink = timed(AvVideoSink(tmp_path / "mask.avi", fps=10), frames, enumerate([0, 0.1, 0.33, 0.7]))
+    sink = timed(VideoSink(tmp_path / "mask.avi", fps=10), frames, enumerate([0, 0.1, 0.33, 0.7]))
     with av.open(str(sink.path)) as container:
         found = [packet.pts * packet.time_base for packet in container.demux(video=0) if packet.size]
     assert [float(time) for time in found] == pytest.approx([0, 0.1, 0.3, 0.7])
 
 
 def test_frames_without_times_follow_their_index(tmp_path, frames):
-    sink = timed(AvVideoSink(tmp_path / "mask.mp4", fps=20), frames, [(4, None), (5, None), (9, None)])
+    sink = timed(VideoSink(tmp_path / "mask.mp4", fps=20), frames, [(4, None), (5, None), (9, None)])
     assert times(sink.path) == [0, Fraction(1, 20), Fraction(5, 20)]
 
 
 def test_segments_can_be_decoded_alone(tmp_path, frames):
     sink = fed(
-        AvVideoSink(tmp_path / "panel.mp4", "panel", 25), [frames[index % 12] for index in range(SEGMENT + 3)], fps=25
+        VideoSink(tmp_path / "panel.mp4", "panel", 25), [frames[index % 12] for index in range(SEGMENT + 3)], fps=25
     )
     with av.open(str(sink.path)) as container:
         packets = [packet for packet in container.demux(video=0) if packet.size]
@@ -149,7 +146,7 @@ def test_segments_can_be_decoded_alone(tmp_path, frames):
 
 
 def test_mp4_can_start_before_it_is_loaded_whole(tmp_path, frames):
-    sink = fed(AvVideoSink(tmp_path / "panel.mp4", "panel", 25), frames)
+    sink = fed(VideoSink(tmp_path / "panel.mp4", "panel", 25), frames)
     data = sink.path.read_bytes()
     assert 0 < data.index(b"moov") < data.index(b"mdat")
 
@@ -158,7 +155,7 @@ def test_mp4_can_start_before_it_is_loaded_whole(tmp_path, frames):
 
 
 def test_frames_that_change_their_size(tmp_path, frames):
-    sink = AvVideoSink(tmp_path / "mask.mkv")
+    sink = VideoSink(tmp_path / "mask.mkv")
     feed(sink, frames)
     with says(SinkError, f"'{sink.path}' holds images of shape (32, 48), frame in000001 has (20, 48)"):
         feed(sink, [frames[0][:20]])
@@ -168,29 +165,22 @@ def test_frames_that_change_their_size(tmp_path, frames):
 def test_unknown_endings(tmp_path):
     path = tmp_path / "mask.xyz"
     with says(ParameterError, f"a video file must end in .mkv, .avi, .mp4, .m4v, .mov, .webm, got '{path}'"):
-        AvVideoSink(path)
+        VideoSink(path)
     with says(ParameterError, "a video of cutout must end in .mkv, .mov, .webm, got '.mp4' without alpha"):
-        AvVideoSink(tmp_path / "cutout.mp4", "cutout")
-
-
-def test_without_the_package(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "av", None)
-    path = tmp_path / "mask.mkv"
-    with says(DependencyError, f"writing '{path}' by PyAV needs the package av: pip install 'bgsub[av]'"):
-        AvVideoSink(path)
+        VideoSink(tmp_path / "cutout.mp4", "cutout")
 
 
 def test_without_an_encoder(tmp_path, frames, monkeypatch):
-    monkeypatch.setattr("bgsub.video.sinks._av_encoding._has_encoder", lambda name: False)
-    sink = fed(AvVideoSink(tmp_path / "panel.mp4", "panel"), frames)
+    monkeypatch.setattr("bgsub.video.sinks.encoding._has_encoder", lambda name: False)
+    sink = fed(VideoSink(tmp_path / "panel.mp4", "panel"), frames)
     assert codec(sink.path) == "mpeg4"
     with pytest.raises(DependencyError, match=r"^this build of the package av has no VP9 encoder"):
-        AvVideoSink(tmp_path / "panel.webm", "panel")
+        VideoSink(tmp_path / "panel.webm", "panel")
 
 
 @pytest.mark.parametrize("checked", [False, True])
 def test_place_that_is_taken(tmp_path, frames, checked):
-    sink = AvVideoSink(tmp_path / "mask.mkv")
+    sink = VideoSink(tmp_path / "mask.mkv")
     for name in ("mask.partial.mkv", "mask.mkv.partial"):
         (tmp_path / name).mkdir()
     if checked:
@@ -221,7 +211,7 @@ def test_a_failure_is_told_once(tmp_path, monkeypatch, caplog):
         raise OSError(28, "No space left on device")
 
     frames = np.zeros((3, 16, 16), np.uint8)
-    sink = AvVideoSink(tmp_path / "mask.mkv", "mask", 25)
+    sink = VideoSink(tmp_path / "mask.mkv", "mask", 25)
     sink.write(Frame(0, "a", 0.0, frames[0]), separate(frames[0]))
     monkeypatch.setattr(sink, "_store", refuse)
     with pytest.raises(SinkError, match="No space left on device"):
@@ -232,18 +222,18 @@ def test_a_failure_is_told_once(tmp_path, monkeypatch, caplog):
 
 def test_the_library_is_silent(tmp_path, frames, capfd):
     for name in ("mask.mkv", "panel.mp4", "cutout.mov", "panel.webm"):
-        fed(AvVideoSink(tmp_path / name, name.partition(".")[0]), frames)
+        fed(VideoSink(tmp_path / name, name.partition(".")[0]), frames)
     assert capfd.readouterr() == ("", "")
 
 
 def test_name_that_looks_like_an_address(tmp_path, frames, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    fed(AvVideoSink("take1:2.avi"), frames)
+    fed(VideoSink("take1:2.avi"), frames)
     assert files(tmp_path) == ["take1:2.avi"]
 
 
 def test_aborted_video_of_many_segments_can_be_played(tmp_path, frames):
-    sink = AvVideoSink(tmp_path / "mask.mp4", fps=30)
+    sink = VideoSink(tmp_path / "mask.mp4", fps=30)
     with pytest.raises(RuntimeError), sink:
         feed_and_raise(sink, [frames[index % 12] for index in range(SEGMENT + 5)], RuntimeError())
     assert len(read_video(sink.partial_path)) == SEGMENT + 5

@@ -19,14 +19,11 @@ from video_fakes import COUNT, HEIGHT, WIDTH, content, read_video
 from bgsub._opencv import cv2
 from bgsub.errors import SinkError
 
-pytest.importorskip("av", reason="PyAV is not installed")
-
-OPENCV = ["mask.mkv opencv", "mask.avi opencv", "mask.mp4 opencv", "panel.mov opencv"]
 AV = ["mask.mkv", "mask.avi", "panel.mp4", "panel.mkv", "overlay.m4v", "panel.webm", "cutout.mkv", "cutout.mov"]
 OTHERS = ["mask", "cutout", "mask.npz", "panel.npz", "background-image.png", "background-image.tif"]
 SINGLE = ("background-image.png", "background-image.tif")
 STREAMS = ["panel.mkv stream", "mask.mkv stream", "mask.raw stream", "cutout.raw stream"]  # have a name in tests only
-ALL = [*OPENCV, *AV, "cutout.webm", *OTHERS]
+ALL = [*AV, "cutout.webm", *OTHERS]
 
 
 @pytest.fixture(params=ALL)
@@ -124,7 +121,7 @@ def uninterrupted(kind, folder, images):
 
 @pytest.fixture
 def short_segments(monkeypatch):
-    monkeypatch.setattr("bgsub.video.sinks.av._SEGMENT", 20)
+    monkeypatch.setattr("bgsub.video.sinks.video._SEGMENT", 20)
     return 20
 
 
@@ -195,12 +192,6 @@ def test_a_stream_without_frames_is_empty_and_never_resumed(tmp_path, kind):
             sink.checkpoint()
         sink.abort()
     assert (tmp_path / kind.split()[0]).read_bytes() == b""
-
-
-def test_opencv_cannot_resume_videos(tmp_path):
-    path = tmp_path / "mask.mkv"
-    with says(SinkError, f"'{path}' can be continued only with the package av: pip install 'bgsub[av]'"):
-        make("mask.mkv opencv", tmp_path).checkpoint()
 
 
 def test_frames_that_were_kept_and_are_damaged_are_told_in_one_line(tmp_path):

@@ -19,7 +19,6 @@ from bgsub._opencv import cv2
 from bgsub.errors import BrokenSourceError, ParameterError, SourceError
 from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, VideoFileSource, open_source
 from bgsub.video.sources.base import rate_as_fraction
-from bgsub.video.sources.file import FileSource
 from bgsub.video.sources.images import natural_key
 
 
@@ -174,17 +173,14 @@ def test_image_that_vanished(tmp_path, frames):
 # Video files
 
 
-@pytest.mark.parametrize("backend", ["opencv", "pyav"])
-def test_truncated_file_is_reported_and_read_as_far_as_it_goes(tmp_path, caplog, backend):
-    if backend == "pyav":
-        pytest.importorskip("av", reason="PyAV is not installed")
+def test_truncated_file_is_reported_and_read_as_far_as_it_goes(tmp_path, caplog):
     path = write_video(tmp_path / "clip.avi", make_frames(40), codec="MJPG")
     data = path.read_bytes()
     path.write_bytes(data[: len(data) // 2])
     came = []
-    with open_source(path, backend=backend) as source, pytest.raises(BrokenSourceError, match="is cut short: it ends"):
+    with open_source(path) as source, pytest.raises(BrokenSourceError, match="is cut short: it ends"):
         came += source
-    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path, backend=backend, on_error="skip") as source:
+    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path, on_error="skip") as source:
         count = len(list(source))
     assert 10 < count == len(came) < 30
     assert len(caplog.messages) == 1
@@ -199,85 +195,19 @@ def test_whole_file_is_not_reported(tmp_path, caplog):
     assert caplog.messages == []
 
 
-class VideoCapture(FakeCapture):
-    """A file that announces some frames at 10 per second, at given times in seconds."""
-
-    def __init__(self, frames, announced, times=None):
-        super().__init__(frames, 10.0)
-        self.announced, self.times = announced, times or [index / 10 for index in range(len(frames))]
-        self.position = 0.0
-
-    def get(self, key):
-        if key == cv2.CAP_PROP_FRAME_COUNT:
-            return self.announced
-        return 1000 * self.position if key == cv2.CAP_PROP_POS_MSEC else super().get(key)
-
-    def read(self):
-        if self.frames:
-            self.position = self.times.pop(0)
-        return super().read()
-
-
-@pytest.fixture
-def fake_video(tmp_path, monkeypatch):
-    path = tmp_path / "clip.avi"
-    path.write_bytes(b"RIFF")
-
-    def open_fake(*args, on_error="stop", **options):
-        monkeypatch.setattr(cv2, "VideoCapture", VideoCapture(*args, **options))
-        return VideoFileSource(path, on_error=on_error)
-
-    return open_fake
-
-
-def test_an_announced_frame_or_two_too_many_or_a_variable_rate_is_no_damage(fake_video, frames, caplog):
-    times = list(np.linspace(0, 9.9, COUNT))
-    with caplog.at_level(logging.WARNING, "bgsub"):
-        assert len(list(fake_video(frames, COUNT + 2))) == COUNT
-        source = fake_video(frames, 100, times=list(times))
-        assert [frame.time for frame in source] == pytest.approx(times)
-    assert caplog.messages == []
-
-
-def test_times_without_a_clock_follow_the_rate(fake_video, frames):
-    source = fake_video(frames, COUNT, times=[0.0] * COUNT)
-    assert [frame.time for frame in source] == pytest.approx(np.arange(COUNT) / 10)
-
-
-def test_frame_that_cannot_be_decoded(fake_video, frames, caplog):
-    damaged = [*frames[:5], None, None, *frames[5:]]
-    with pytest.raises(SourceError, match=r"^frame 5 of video '.*clip.avi' cannot be decoded$"):
-        list(fake_video(damaged, COUNT + 2))
-    source = fake_video(damaged, COUNT + 2, on_error="skip")
-    with caplog.at_level(logging.WARNING, "bgsub"):
-        indices = [frame.index for frame in source]
-    assert indices == [0, 1, 2, 3, 4, *range(7, COUNT + 2)]
-    assert source.skipped == 2
-    assert len(caplog.messages) == 1
-
-
-@pytest.mark.parametrize("on_error", ["stop", "skip"])
-def test_video_without_any_frame(fake_video, on_error):
-    with pytest.raises(SourceError, match=r"^no frame of video '.*clip.avi' can be decoded$"):
-        list(fake_video([], 10, on_error=on_error))
-
-
 def test_gif_alone_is_a_video_and_in_a_folder_an_image(tmp_path):
     palette, image = "000000ffffff", "2c000000000100010000" + "02024401003b"
     (tmp_path / "a.gif").write_bytes(b"GIF89a" + bytes.fromhex("01000100800000" + palette + image))
     with open_source(tmp_path / "a.gif") as source:
-        assert isinstance(source, FileSource)
+        assert isinstance(source, VideoFileSource)
         assert len(list(source)) == 1
     assert isinstance(open_source(tmp_path), ImageSequenceSource)
 
 
-@pytest.mark.parametrize("backend", ["opencv", "pyav", "auto"])
-def test_a_colon_in_a_name_is_no_protocol(tmp_path, frames, monkeypatch, backend):
-    if backend == "pyav":
-        pytest.importorskip("av", reason="PyAV is not installed")
+def test_a_colon_in_a_name_is_no_protocol(tmp_path, frames, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "plain.avi", frames).rename(tmp_path / "cam:1.avi")
-    assert len(list(open_source("cam:1.avi", backend=backend))) == COUNT
+    assert len(list(open_source("cam:1.avi"))) == COUNT
 
 
 # Cameras

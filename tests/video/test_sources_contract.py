@@ -13,7 +13,7 @@ from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video import Frame, open_source
 
-VIDEOS = ["opencv", "pyav", "part of opencv", "part of pyav"]
+VIDEOS = ["video", "part of video"]
 FILES = [*VIDEOS, "folder", "glob", "printf", "list", "array", "part of array"]
 PIPES = [pytest.param(kind, marks=needs_pipes) for kind in ("pipe", "raw pipe")]
 LIVE = ["camera", "stream"]
@@ -28,14 +28,10 @@ def kind(request):
 def source(kind, tmp_path, frames, monkeypatch, request):
     options = {"reconnect": False}
     if kind in VIDEOS:
-        options["backend"] = kind.removeprefix("part of ")
-        if options["backend"] == "pyav":
-            pytest.importorskip("av", reason="PyAV is not installed")
         longer = [*frames, *frames[:3]] if kind.startswith("part of") else frames
         spec = write_video(tmp_path / "clip.avi", np.array(longer))
     elif kind.endswith("pipe"):
         if kind == "pipe":
-            pytest.importorskip("av", reason="PyAV is not installed")
             sent = write_video(tmp_path / "clip.mkv", frames).read_bytes()
         else:
             sent, options["raw"] = frames.tobytes(), f"{WIDTH}x{HEIGHT}:bgr24@25"
@@ -132,15 +128,14 @@ def test_given_rate_wins(kind, source):
     assert source.fps == {**dict.fromkeys([*VIDEOS, "pipe", "raw pipe"], 25), "camera": 30, "stream": 25}.get(kind)
 
 
-@pytest.mark.parametrize("kind", ["folder", "array", "opencv", "pyav", "camera"])
+@pytest.mark.parametrize("kind", ["folder", "array", "video", "camera"])
 def test_rate_can_be_given(kind, tmp_path, frames, monkeypatch):
     spec = {"array": frames, "camera": 0}.get(kind)
     if spec is None:
         spec = write_images(tmp_path / "input", frames) if kind == "folder" else write_video(tmp_path / "a.avi", frames)
     if kind == "camera":
         monkeypatch.setattr(cv2, "VideoCapture", FakeCapture(frames))
-    backend = kind if kind in VIDEOS else "auto"
-    with open_source(spec, fps=29.97, backend=backend) as source:
+    with open_source(spec, fps=29.97) as source:
         assert source.fps == Fraction(30000, 1001)
         times = [frame.time for frame in source]
     if kind != "camera":

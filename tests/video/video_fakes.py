@@ -255,7 +255,7 @@ class FakeDisplay:
 
 def wait_first(monkeypatch, seconds: float) -> None:
     """Let lost cameras be tried again so soon."""
-    for module in ("camera_grabber", "camera_connection"):
+    for module in ("camera", "camera_connection"):
         monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", seconds)
 
 

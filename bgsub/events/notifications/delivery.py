@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from bgsub.events.notifications.notification import DeliveryCounts, DeliveryError, Destination, Notification
-from bgsub.video.channel import Channel
+from bgsub.video.concurrency import Channel
 
 logger = logging.getLogger("bgsub")
 

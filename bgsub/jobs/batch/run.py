@@ -24,7 +24,7 @@ from bgsub.jobs.run import make_subtractor
 from bgsub.numerics.threads import cores
 from bgsub.video.output_names import check_name, parse_outputs
 from bgsub.video.regions import Regions, absolute_region
-from bgsub.video.sources.part import Selection
+from bgsub.video.timecode import Selection
 
 logger = logging.getLogger("bgsub")
 

@@ -21,9 +21,8 @@ from bgsub.jobs.interrupts import finishing
 from bgsub.storage.durable_io import sync_folder, sync_tree
 from bgsub.storage.file_lock import Claims
 from bgsub.video.sinks.base import prepare_folder
-from bgsub.video.sinks.images import write_image
-from bgsub.video.sinks.taken import TakenNames
-from bgsub.video.sinks.videos import as_separation, video_sink
+from bgsub.video.sinks.images import NameSet, write_image
+from bgsub.video.sinks.video import VideoSink, as_separation
 from bgsub.video.sources.images import is_image
 
 _PARTS = ("low_rank", "sparse")
@@ -103,14 +102,14 @@ def _write_plot(path: Path, samples: Samples, parts: Decomposition) -> None:
 
 
 def _write_video(part: str, sparse_picture: str, path: Path, samples: FrameSamples, parts: Decomposition) -> None:
-    with video_sink(path, "background", samples.fps) as sink:
+    with VideoSink(path, "background", samples.fps) as sink:
         for frame, row in zip(samples.frames, getattr(parts, part), strict=True):
             sink.write(frame, as_separation(samples.image(row, sparse_picture)))
 
 
 def _write_images(part: str, sparse_picture: str, folder: Path, samples: FrameSamples, parts: Decomposition) -> None:
     folder.mkdir()
-    taken = TakenNames()
+    taken = NameSet()
     for frame, row in zip(samples.frames, getattr(parts, part), strict=True):
         # images of the same name may come from several folders
         name = frame.name if frame.name not in taken else f"{frame.name}_{frame.index}"

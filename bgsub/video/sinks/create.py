@@ -9,18 +9,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bgsub.errors import DependencyError, ParameterError, SinkError
+from bgsub.errors import ParameterError, SinkError
 from bgsub.storage.durable_io import partial_name, playable_name
 from bgsub.video.output_names import DEFAULT_NAME, OutputSpec, expand_name, parse_outputs
 from bgsub.video.sinks.arrays import ArraySink
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.images import ImageSequenceSink, default_prefix
-from bgsub.video.sinks.still import StillSink
+from bgsub.video.sinks.images import ImageSequenceSink, StillSink, default_prefix
 from bgsub.video.sinks.stream import standard_output_sink
-from bgsub.video.sinks.videos import video_sink
-from bgsub.video.sources import av_container
+from bgsub.video.sinks.video import VideoSink
 from bgsub.video.sources.base import FrameSource
-from bgsub.video.sources.pipe import STANDARD
+from bgsub.video.sources.pipes import STANDARD
 
 logger = logging.getLogger("bgsub")
 
@@ -64,8 +62,7 @@ def create_sinks(
 ) -> list[Sink]:
     """Create the outputs that are asked for: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``.
 
-    Videos are written by PyAV where it is installed, with the sound of the source except for masks, backgrounds and
-    residuals, and by OpenCV otherwise.
+    Videos have the sound of the source, except for masks, backgrounds and residuals.
 
     Parameters
     ----------
@@ -99,8 +96,6 @@ def create_sinks(
     ------
     ParameterError
         If an output or the name is none of the allowed, or two outputs would get the same name.
-    DependencyError
-        If an output needs PyAV and it is missing.
     SinkError
         If the folder cannot be written, or an output exists and may not be replaced or is the input itself.
 
@@ -128,7 +123,6 @@ def create_sinks(
     named = [_named(spec, folder, name, source, started) for spec in specs]
     _check_distinct(named)
     for output in named:
-        _check_dependency(output.spec)
         _check_input(output, folder, source)
     for output in sorted(named, key=lambda output: output.target):  # two runs meet at the first, and one goes on
         claim(output.target)
@@ -178,12 +172,6 @@ def _check_distinct(outputs: Sequence[_Output]) -> None:
             )
 
 
-def _check_dependency(spec: OutputSpec) -> None:
-    needed = spec.kind == "video" and (spec.view == "cutout" or spec.ending == ".webm")
-    if needed and not av_container.is_available():
-        raise DependencyError(f"{spec} needs the package av: pip install 'bgsub[av]'")
-
-
 def _check_input(output: _Output, folder: Path, source: FrameSource) -> None:
     target = output.target
     for path in source.paths:
@@ -199,15 +187,14 @@ def _check_input(output: _Output, folder: Path, source: FrameSource) -> None:
 
 def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
     for output in named:
-        is_constant = output.spec.ending == ".avi" or not av_container.is_available()
-        if output.spec.kind == "video" and is_constant and source.is_variable_rate:
+        if output.spec.ending == ".avi" and source.is_variable_rate:
             logger.warning("'%s' is at a constant rate, unlike %s", output.target, source.name)
 
 
 def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:
     """Return the file whose sound goes into the outputs; None, with a warning, if it cannot be taken along."""
     wanted = any(output.spec.kind == "video" and output.spec.view in _WITH_SOUND for output in named)
-    if not (wanted and av_container.is_available() and source.has_audio):
+    if not (wanted and source.has_audio):
         return None
     if source.is_retimed:
         logger.warning("no sound of %s in the output: the given frame rate is not that of the file", source.name)
@@ -225,4 +212,4 @@ def _sink(output: _Output, source: FrameSource, overwrite: bool, audio_from: Pat
         return ArraySink(target, spec.view)
     if spec.kind == "still":
         return StillSink(target)
-    return video_sink(target, spec.view, source.fps, audio_from if spec.view in _WITH_SOUND else None)
+    return VideoSink(target, spec.view, source.fps, audio_from=audio_from if spec.view in _WITH_SOUND else None)

@@ -1,9 +1,11 @@
-"""Image sequences as outputs."""
+"""Image files as outputs."""
 
 from __future__ import annotations
 
 import os
 import re
+from bisect import bisect_right
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,9 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import as_sink_error, sync_files, sync_folder, write_whole
-from bgsub.video.output_names import IMAGE_ENDINGS, allowed_endings
+from bgsub.storage.durable_io import as_sink_error, playable_name, remove_partials, sync_files, sync_folder, write_whole
+from bgsub.video.output_names import IMAGE_ENDINGS, STILL_ENDINGS, allowed_endings
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.taken import TakenNames
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view, to_uint8
 
@@ -79,7 +80,7 @@ class ImageSequenceSink(Sink):
             raise ParameterError(f"images of {view} can end in {', '.join(allowed)}, got '{ending}'")
         self._prefix = prefix if prefix is not None else default_prefix(view)
         self._ending, self._clean = ending, clean
-        self._names = TakenNames()
+        self._names = NameSet()
         self._not_synced: list[Path] = []
         prepare_folder(self.folder)
 
@@ -106,7 +107,7 @@ class ImageSequenceSink(Sink):
         return {"names": self._names.ranges()}
 
     def resume(self, state: dict[str, Any]) -> None:
-        self._names = TakenNames(state.get("names", ()))
+        self._names = NameSet(state.get("names", ()))
 
     def _sync(self) -> None:
         paths, self._not_synced = self._not_synced, []
@@ -160,3 +161,130 @@ def encode_image(path: Path, image: np.ndarray) -> bytes:
         kind = {".jpg": "JPEG", ".tif": "TIFF", ".webp": "WebP"}.get(ending, "PNG")
         raise SinkError(f"'{path}' cannot be written: no {kind} can hold shape {image.shape}, {image.dtype}")
     return data.tobytes()
+
+
+_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
+
+
+class NameSet:
+    """A set of names that keeps numbers that follow each other as one run: ``bin000001`` to ``bin002000``.
+
+    `ranges` are what the method of that name returned.
+    """
+
+    def __init__(self, ranges: Iterable[Iterable[Any]] = ()) -> None:
+        self._runs: dict[tuple[str, int], list[list[int]]] = {}
+        self._count = 0
+        for before, digits, first, last in ranges:
+            self._runs.setdefault((before, digits), []).append([first, last])
+            self._count += last - first + 1
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, name: str) -> bool:
+        key, number = _split(name)
+        runs = self._runs.get(key, [])
+        at = bisect_right(runs, number, key=lambda run: run[0])
+        return at > 0 and number <= runs[at - 1][1]
+
+    def add(self, name: str) -> None:
+        """Take a name that is not taken yet."""
+        key, number = _split(name)
+        runs = self._runs.setdefault(key, [])
+        at = bisect_right(runs, number, key=lambda run: run[0])
+        after_last = at > 0 and runs[at - 1][1] == number - 1
+        before_next = at < len(runs) and runs[at][0] == number + 1
+        if after_last and before_next:
+            runs[at - 1][1] = runs.pop(at)[1]
+        elif after_last:
+            runs[at - 1][1] = number
+        elif before_next:
+            runs[at][0] = number
+        else:
+            runs.insert(at, [number, number])
+        self._count += 1
+
+    def ranges(self) -> list[list[Any]]:
+        """Return the runs as (before, digits, first, last), in types that JSON knows."""
+        return [[*key, *run] for key, runs in self._runs.items() for run in runs]
+
+
+def _split(name: str) -> tuple[tuple[str, int], int]:
+    """Return what stands before the number at the end of a name, the digits of that number, and the number."""
+    match = _NUMBERED.fullmatch(name)
+    return ((match[1], len(match[2])), int(match[2])) if match else ((name, 0), 0)
+
+
+class StillSink(Sink):
+    """Writes the background of the newest frame as one image, at the end.
+
+    PNG and TIFF keep 16 bit; floating images become 8 bit, and JPEG has 8 bit always. After `abort` the image
+    is there as ``NAME.partial.EXT``.
+
+    Parameters
+    ----------
+    path : str or path
+        The file, ending in ``.png``, ``.tif`` or ``.jpg``. Missing folders are created.
+
+    Raises
+    ------
+    ParameterError
+        If the ending is none of the allowed.
+    SinkError
+        If the file cannot be written.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import StillSink
+    >>> summary = bgsub.process_video("video.mp4", StillSink("background.png"))
+    >>> bgsub.open_source("background.png").size
+    (64, 48)
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.partial_path = playable_name(self.path)
+        if self.path.suffix.lower() not in STILL_ENDINGS:
+            raise ParameterError(f"a still image must end in {', '.join(STILL_ENDINGS)}, got '{self.path}'")
+        self._newest: np.ndarray | None = None
+        self._saved: bytes | None = None
+        prepare_folder(self.path.parent)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        self._newest, self._saved = separation.background, None
+
+    def close(self) -> None:
+        data = self._data()
+        self._newest = self._saved = None  # what fails now would fail again as `abort` keeps it
+        if data is None:
+            return
+        write_whole(self.path, data)
+        remove_partials(self.path)
+
+    def abort(self) -> None:
+        data = self._data()
+        if data is not None:
+            write_whole(self.partial_path, data)
+        self._newest = self._saved = None
+
+    def checkpoint(self) -> dict[str, Any]:
+        data = self._data()
+        if data is None:
+            return {"bytes": 0}
+        write_whole(self.partial_path, data)
+        return {"bytes": len(data)}
+
+    def resume(self, state: dict[str, Any]) -> None:
+        if not state.get("bytes"):
+            return
+        try:
+            self._saved = self.partial_path.read_bytes()
+        except OSError as error:
+            raise SinkError(
+                f"'{self.path}' cannot be continued: '{self.partial_path}': {error.strerror or error}"
+            ) from None
+
+    def _data(self) -> bytes | None:
+        return self._saved if self._newest is None else encode_image(self.path, self._newest)

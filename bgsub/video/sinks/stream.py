@@ -15,12 +15,10 @@ import numpy as np
 from bgsub.errors import ParameterError, ReaderGoneError, SinkError
 from bgsub.separation import Separation
 from bgsub.video.output_names import RAW_ENDING, STREAM_ENDINGS, OutputSpec, parse_outputs
-from bgsub.video.sinks._av_encoding import SegmentEncoder, choose_encoding
-from bgsub.video.sinks._av_muxer import Muxer
-from bgsub.video.sinks.av import Clock
 from bgsub.video.sinks.base import Sink
-from bgsub.video.sinks.video import DEFAULT_RATE
-from bgsub.video.sources import av_container
+from bgsub.video.sinks.encoding import DEFAULT_FPS, SegmentEncoder, choose_encoding
+from bgsub.video.sinks.muxing import Muxer
+from bgsub.video.sinks.video import Clock
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.views import get_view, to_uint8
 
@@ -66,7 +64,7 @@ class StreamSink(Sink):
     """What goes through a pipe: nothing of it can be taken back, replaced or resumed; subclasses write."""
 
     def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
-        self._outlet, self._view, self._fps = outlet, get_view(view), fps or DEFAULT_RATE
+        self._outlet, self._view, self._fps = outlet, get_view(view), fps or DEFAULT_FPS
         self._shape: tuple[int, ...] = ()
 
     def close(self) -> None:
@@ -188,13 +186,11 @@ def _only(outputs: Sequence[str]) -> OutputSpec:
     specs = parse_outputs(outputs)
     if len(specs) > 1:
         raise ParameterError(f"standard output takes one view, got {', '.join(map(str, specs))}")
-    ending = specs[0].ending or (".mkv" if av_container.is_available() else RAW_ENDING)
+    ending = specs[0].ending or ".mkv"
     if ending not in STREAM_ENDINGS or specs[0].kind == "still":
         allowed = " or ".join(f"{specs[0].view}{ending}" for ending in STREAM_ENDINGS)
         wanted = "a view such as mask or panel" if specs[0].kind == "still" else allowed
         raise ParameterError(f"standard output takes {wanted}, got {specs[0]}")
-    if ending == ".mkv":
-        av_container.import_av()
     return OutputSpec(specs[0].view, ending)
 
 

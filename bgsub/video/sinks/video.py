@@ -1,157 +1,304 @@
-"""Video files as outputs."""
+"""Video files as outputs, by PyAV: true times, transparency, sound, and runs that can be continued."""
 
 from __future__ import annotations
 
+import logging
 import os
-import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import av
 import numpy as np
 
-from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.separation import Separation
-from bgsub.storage.durable_io import as_sink_error, playable_name, rename, unlink
-from bgsub.video._quiet import quiet
+from bgsub.storage.durable_io import playable_name, rename
+from bgsub.storage.growing_file import Journal
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sources.base import Frame
-from bgsub.video.views import get_view, to_bgr8
+from bgsub.video.sinks.encoding import (
+    DEFAULT_FPS,
+    FORMATS,
+    SegmentEncoder,
+    SegmentFrames,
+    choose_encoding,
+    packet_from_bytes,
+    packet_to_bytes,
+)
+from bgsub.video.sinks.muxing import Muxer
+from bgsub.video.sources.base import Frame, rate_as_fraction
+from bgsub.video.views import get_view
 
-DEFAULT_RATE = Fraction(25)
+_ERRORS = (OSError, ValueError, LookupError, av.error.FFmpegError)
 
-_CODECS = {".avi": "MJPG", ".mkv": "MJPG", ".mp4": "mp4v", ".m4v": "mp4v", ".mov": "mp4v"}
-_LOSSLESS = "FFV1"
-_LOSSLESS_SUFFIXES = (".avi", ".mkv")
+logger = logging.getLogger("bgsub")
 
-# OpenCV's writer reports no error of the disk, so that the room on it is watched: every so many frames.
-_ROOM_INTERVAL, _ROOM_BYTES = 32, 1 << 20
+_SEGMENT = 250  # frames after which one can be decoded without those before it
 
 
 class VideoSink(Sink):
-    """Writes one view into a video file.
+    """Writes one view into a video file whose frames are shown at the times of the source.
 
-    Masks go into ``.mkv`` and ``.avi`` without loss (FFV1), so that 0, 127 and 255 come back; everything else
-    is MJPEG there and MPEG-4 in ``.mp4``, ``.m4v`` and ``.mov``. The codecs want an even width and height:
-    the last column or row of an odd frame is repeated once. There is one frame of video for each frame of
-    the source, also where its rate varies.
+    ========================  =====================================================================
+    mask in .mkv, .avi        FFV1, without loss: 0, 127 and 255 come back
+    cutout in .mkv            FFV1 with alpha, without loss
+    cutout in .mov            ProRes 4444, the alpha channel without loss
+    all views in .webm        VP9; the alpha channel of cutouts with a small loss
+    others                    H.264 (MPEG-4 in .avi, and where PyAV has no H.264)
+    ========================  =====================================================================
 
-    The file grows as ``NAME.partial.EXT`` beside its final name, and is renamed when it is complete.
+    H.264, MPEG-4 and VP9 get an even width and height: the last column or row of an odd frame is repeated once.
+    The first frame is at time 0. ``.avi`` knows constant rates only: there a frame goes to the nearest one. ``.mkv``
+    and ``.webm`` round times to milliseconds; elsewhere constant rates are exact. Equal frames give equal bytes.
+
+    The file grows as ``NAME.partial.EXT`` beside its final name, and is renamed when it is complete. With
+    a call of `checkpoint` before the first frame it grows as ``NAME.EXT.partial`` instead, which no player reads, and
+    becomes a video, the same one byte for byte, at the end. Beside it lie up to 250 frames without loss then, unless
+    the encoding is FFV1 or ProRes: what goes on in the middle of a segment encodes them once more.
 
     Parameters
     ----------
     path : str or path
-        The file; its extension chooses the container. Missing folders are created.
+        The file; its ending chooses the container. Missing folders are created.
     view : str
         One of `VIEWS`.
     fps : float or Fraction, optional
-        Frames per second; 25 if unknown.
+        Frames per second, for frames without a time and in the header; 25 if unknown.
+    audio_from : path, optional
+        A file whose sound is taken along, from the first frame to the last; `Frame.time` is its time after the first
+        picture. Where there is none, or none that the container can hold, there is a warning.
 
     Raises
     ------
     ParameterError
-        If the extension or the view is none of the allowed.
+        If the ending or the view is none of the allowed.
     SinkError
-        If the file cannot be written, or turns out incomplete, as on a full disk.
+        If the file cannot be written.
 
     Examples
     --------
     >>> import bgsub
     >>> from bgsub.video import VideoSink
-    >>> summary = bgsub.process_video("video.mp4", VideoSink("overlay.mp4", "overlay", fps=25))
-    >>> bgsub.open_source("overlay.mp4").size
-    (64, 48)
+    >>> summary = bgsub.process_video("video.mp4", VideoSink("panel.mp4", "panel", fps=25))
+    >>> bgsub.open_source("panel.mp4").size  # input, background, foreground and mask
+    (128, 96)
     """
 
-    def __init__(self, path: str | os.PathLike[str], view: str = "mask", fps: float | Fraction | None = None) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        view: str = "mask",
+        fps: float | Fraction | None = None,
+        *,
+        audio_from: str | os.PathLike[str] | None = None,
+    ) -> None:
         self.path = Path(path)
         self.partial_path = playable_name(self.path)
-        suffix = self.path.suffix.lower()
-        if suffix not in _CODECS:
-            raise ParameterError(f"a video file must end in {', '.join(_CODECS)}, got '{self.path}'")
-        lossless = view == "mask" and suffix in _LOSSLESS_SUFFIXES
-        self._codec = _LOSSLESS if lossless else _CODECS[suffix]
+        ending = self.path.suffix.lower()
+        if ending not in FORMATS:
+            raise ParameterError(f"a video file must end in {', '.join(FORMATS)}, got '{self.path}'")
         self._view = get_view(view)
-        self._fps = float(fps or DEFAULT_RATE)
-        self._writer: Any = None
+        self._encoding = choose_encoding(view, ending)
+        self._fps = fps if isinstance(fps, Fraction) else rate_as_fraction(float(fps or 0)) or DEFAULT_FPS
+        self._audio_from = None if audio_from is None else Path(audio_from)
+        self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
         self._shape: tuple[int, ...] = ()
         self._count = 0
+        self._encoder: SegmentEncoder | None = None
+        self._muxer: Muxer | None = None
+        self._journal: Journal | None = None
+        self._kept: SegmentFrames | None = None  # beside the journal, where frames depend on those before
+        self._begin = 0  # bytes of the journal when the segment began
+        self._failed = False
         prepare_folder(self.path.parent)
 
     def write(self, frame: Frame, separation: Separation) -> None:
-        image = self._view(separation)
-        if self._codec != _LOSSLESS:
-            image = to_bgr8(image)
-        if self._writer is None:
-            self._open(image)
+        image = self._encoding.prepare(self._view(separation))
+        if not self._count:
+            self._shape = image.shape
         if image.shape != self._shape:
             raise SinkError(f"'{self.path}' holds images of shape {self._shape}, frame {frame.name} has {image.shape}")
-        if self._count % _ROOM_INTERVAL == 0:
-            self._check_room()
-        with quiet():
-            self._writer.write(padded_to_even(image))
-        self._count += 1
+        ticks = self._clock.ticks_of(frame)
+        with self._failures():
+            self._encoder = self._encoder or self._begin_segment()
+            picture = self._encoder.frame_of(image, ticks)
+            if self._kept is not None:
+                self._kept.add(picture)
+            self._store(self._encoder.encode_frame(picture))
+            self._count += 1
+            if self._count % _SEGMENT == 0:
+                self._end_segment()
 
     def close(self) -> None:
-        if self._writer is None:
+        if not self._count:
             return
-        self.abort()
-        if not self._is_complete():
-            raise SinkError(f"'{self.path}' is incomplete (is the disk full?); see '{self.partial_path}'")
-        with as_sink_error(self.path):
+        with self._failures():
+            self._end_segment()
+            if self._journal is not None:
+                self._muxer = self._muxer_of_journal(self._journal)
+            muxer, self._muxer = self._muxer, None
+            if muxer is not None:
+                muxer.finish(self._clock.end)
             rename(self.partial_path, self.path)
+        for file in self._files:
+            file.remove()
+        self._count = 0
 
     def abort(self) -> None:
-        if self._writer is not None:
-            self._writer.release()
-            self._writer = None
+        if not self._count:
+            return
+        told = self._failed
+        try:
+            with self._failures():
+                if self._journal is None:
+                    self._end_segment()
+        except SinkError as error:
+            if not told:  # what failed before fails again here
+                logger.warning("%s", error)
+        self._encoder, self._count = None, 0
+        for file in self._files:
+            file.close()
+        self._close_muxer()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Raise `SinkError`: OpenCV cannot go on with a file."""
-        raise SinkError(f"'{self.path}' can be continued only with the package av: pip install 'bgsub[av]'")
+        """Make the frames safe; see `Sink.checkpoint`.
 
-    def _open(self, image: np.ndarray) -> None:
-        height, width = padded_to_even(image).shape[:2]
-        unlink(self.partial_path)  # a link of somebody else would lead to another file
-        with quiet():
-            # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
-            writer = cv2.VideoWriter(
-                str(self.partial_path.absolute()),
-                cv2.VideoWriter.fourcc(*self._codec),
-                self._fps,
-                (width, height),
-                image.ndim == 3,
-            )
-        if not writer.isOpened():
-            raise SinkError(
-                f"'{self.path}' cannot be written: OpenCV opens no {self._codec} video of {width}x{height} "
-                f"at {self._fps:g} frames per second there"
-            )
-        self._writer, self._shape = writer, image.shape
+        Raises
+        ------
+        SinkError
+            If the first call is not before the first frame: only then the packets are kept so that they can be resumed.
+        """
+        if self._count and self._journal is None:
+            raise SinkError(f"'{self.path}' can be resumed only with a checkpoint before the first frame")
+        journal = self._journal or self._new_journal()
+        with self._failures():
+            if self._kept is None:
+                self._end_segment()
+            kept = None if self._kept is None else self._kept.checkpoint(self._encoder is not None)
+        size = journal.sync()
+        state = {"frames": self._count, "bytes": size if kept is None else self._begin, "kept": kept}
+        return {**state, "shape": list(self._shape), "clock": self._clock.state}
 
-    def _check_room(self) -> None:
-        with as_sink_error(self.path):
-            room = shutil.disk_usage(self.path.parent).free
-        if room < _ROOM_BYTES:
-            raise SinkError(f"'{self.path}' cannot be written: no space left on the disk")
+    def resume(self, state: dict[str, Any]) -> None:
+        journal = self._journal or self._new_journal()
+        if not state:
+            return
+        journal.cut(state["bytes"])
+        self._count, self._shape = state["frames"], tuple(state["shape"])
+        self._clock.state = state["clock"]
+        if self._kept is not None and state["kept"] is not None:
+            self._kept.resume(state["kept"])
+            self._begin = state["bytes"]
+            with self._failures():
+                self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
+                for picture in self._kept.frames(self._size, self._encoder.time_base):
+                    self._store(self._encoder.encode_frame(picture))
 
-    def _is_complete(self) -> bool:
-        """Whether the end of the finished file can be read: a full disk leaves a header that lies."""
-        # Containers round the rate: the very last frame of a long file may seem to lie behind its end.
-        last = self._count - 1 - self._count // 1000
-        with quiet():
-            capture = cv2.VideoCapture(str(self.partial_path.absolute()))
-            capture.set(cv2.CAP_PROP_POS_FRAMES, last)
-            good = capture.read()[0]
-            reached = capture.get(cv2.CAP_PROP_POS_MSEC) / 1000 * self._fps
-            capture.release()
-        return bool(good and reached >= 0.98 * last - 2)
+    @property
+    def _size(self) -> tuple[int, int]:
+        return self._shape[1], self._shape[0]
+
+    def _new_journal(self) -> Journal:
+        self._journal = Journal(self.path)
+        if not self._encoding.is_intra:
+            self._kept = SegmentFrames(self.path, self._encoding.pixels)
+        return self._journal
+
+    @property
+    def _files(self) -> list[Journal | SegmentFrames]:
+        """What lies beside the output of a run that can be resumed."""
+        return [file for file in (self._journal, self._kept) if file is not None]
+
+    def _new_muxer(self) -> Muxer:
+        return Muxer(
+            self.partial_path, self._encoding, self._size, self._fps, self._audio_from, self._clock.first or 0.0
+        )
+
+    def _begin_segment(self) -> SegmentEncoder:
+        if self._kept is not None and self._journal is not None:
+            self._begin = self._journal.size
+            self._kept.begin()
+        return SegmentEncoder(self._encoding, self._size, self._fps)
+
+    def _end_segment(self) -> None:
+        """Take out of the encoder what is in it; the next frame begins anew."""
+        encoder, self._encoder = self._encoder, None
+        if encoder is not None:
+            self._store(encoder.flush())
+
+    def _store(self, packets: Iterable[Any]) -> None:
+        for packet in packets:
+            if self._journal is not None:
+                self._journal.add(*packet_to_bytes(packet))
+                continue
+            if self._muxer is None:
+                self._muxer = self._new_muxer()
+            self._muxer.write(packet)
+
+    def _muxer_of_journal(self, journal: Journal) -> Muxer:
+        muxer = self._new_muxer()
+        try:
+            for facts, data in journal.records():
+                muxer.write(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
+        except BaseException:
+            with suppress(*_ERRORS):
+                muxer.close()
+            raise
+        return muxer
+
+    def _close_muxer(self) -> None:
+        muxer, self._muxer = self._muxer, None
+        if muxer is not None:
+            # What failed once fails again here, and was told.
+            with suppress(*_ERRORS):
+                muxer.close()
+
+    @contextmanager
+    def _failures(self) -> Iterator[None]:
+        """Tell what PyAV and the disk raise as `SinkError`."""
+        try:
+            yield
+        except SinkError:
+            raise
+        except _ERRORS as error:
+            self._failed = True
+            reason = getattr(error, "strerror", None) or str(error)
+            raise SinkError(f"'{self.path}' cannot be written: {reason}") from None
 
 
-def padded_to_even(image: np.ndarray) -> np.ndarray:
-    """Repeat the last row and column where the height and width are odd."""
-    bottom, right = image.shape[0] % 2, image.shape[1] % 2
-    if not bottom and not right:
-        return image
-    return np.pad(image, ((0, bottom), (0, right), (0, 0))[: image.ndim], mode="edge")
+def as_separation(image: np.ndarray) -> Separation:
+    """Wrap a finished image for a sink; its views ``mask`` and ``background`` are the image."""
+    return Separation(image, image, image, np.empty(0, np.float32), np.empty(0), "tracking")
+
+
+class Clock:
+    """Turns the times of frames into ticks that always increase, from 0 on."""
+
+    def __init__(self, fps: Fraction, ticks: Fraction) -> None:
+        self._fps, self._ticks = fps, ticks
+        self.first: float | None = None
+        self._last = -1
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What a clock that goes on from here needs, as types that JSON knows."""
+        return {"first": self.first, "last": self._last}
+
+    @state.setter
+    def state(self, state: dict[str, Any]) -> None:
+        self.first, self._last = state["first"], state["last"]
+
+    @property
+    def end(self) -> Fraction:
+        """When the last frame ends, in seconds after the first one."""
+        return self._last / self._ticks + 1 / self._fps
+
+    def ticks_of(self, frame: Frame) -> int:
+        """Return the ticks of the next frame."""
+        time = frame.time if frame.time is not None else float(frame.index / self._fps)
+        if self.first is None:
+            self.first = time
+        self._last = max(round((time - self.first) * float(self._ticks)), self._last + 1)
+        return self._last

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bgsub.video.sources.av_container import Container
+from bgsub.video.sources.av_container import open_video
 from bgsub.video.timecode import Timecode
 
 # Time stamps this far from a fixed rate, in units of the time base, in seconds (Matroska rounds to milliseconds, and
@@ -20,7 +20,7 @@ _REORDER = 32
 
 def varies(path: Path, limit: int = 300) -> bool:
     """Whether the time stamps of the first `limit` packets follow no fixed rate."""
-    container = Container(path)
+    container = open_video(path)
     try:
         packets = islice((packet for packet in container.packets() if not packet.is_discard), limit)
         stamps = sorted(stamp for stamp in map(_stamp, packets) if stamp is not None)
@@ -42,7 +42,7 @@ def _stamp(packet: Any) -> int | None:
 
 def signature(path: Path) -> tuple[object, ...]:
     """Return what is equal in files whose packets can follow each other in one file."""
-    container = Container(path)
+    container = open_video(path)
     try:
         video = container.stream.codec_context
         facts: list[object] = [video.name, video.width, video.height, video.pix_fmt, video.extradata]
@@ -78,7 +78,7 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
     are the same as from the start also where keyframes refresh the picture only little by little. Reads, but
     does not decode, the file up to there.
     """
-    container = Container(path)
+    container = open_video(path)
     try:
         if not container.one_frame_per_packet:
             return None

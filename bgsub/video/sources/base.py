@@ -19,7 +19,7 @@ import numpy as np
 from bgsub.errors import ParameterError, SourceError
 
 if TYPE_CHECKING:
-    from bgsub.video.sources.part import Part
+    from bgsub.video.timecode import Part
 
 logger = logging.getLogger("bgsub")
 

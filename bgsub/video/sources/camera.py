@@ -1,17 +1,159 @@
-"""Cameras, by index or network address: the newest frame first."""
+"""Cameras: a thread reads them and keeps the newest frame."""
 
 from __future__ import annotations
 
 import math
+import threading
+import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
+
+import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video.sources.base import Frame, FrameSource, logger, number_name, rate_as_fraction
+from bgsub.video.concurrency import Channel
+from bgsub.video.sources.base import Frame, FrameSource, logger, number_name
 from bgsub.video.sources.camera_address import is_camera, parse_camera, without_password
-from bgsub.video.sources.camera_connection import Camera, Capture, read_image
-from bgsub.video.sources.camera_grabber import Grabber, patience_in_seconds
+from bgsub.video.sources.camera_connection import FIRST_WAIT, Camera, Capture, read_image
+
+# How long `join` waits for a read that is under way: longer than the pause between two frames.
+_STOP_PATIENCE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """One frame of a camera."""
+
+    index: int  # number of the frame, from 0; failed reads count
+    received: float  # time of arrival on the clock `time.monotonic`, in seconds
+    image: np.ndarray  # (h, w, 3), uint8: blue first
+    failures: int  # failed reads so far
+
+
+class Grabber:
+    """Reads a camera in a thread of its own, as fast as it sends, and connects again when it is lost.
+
+    Nothing piles up in the buffers of the driver, of FFmpeg or of the network, however slow the receiver is. `capture`
+    is the first connection, released at the end. A lost camera is tried again for `patience` seconds, infinity for
+    ever, with at most `max_wait` between two attempts.
+
+    Attributes
+    ----------
+    pictures : Channel of Picture
+        Holds the newest one; ends with the camera.
+    reconnections : int
+        How often the camera was lost and came back.
+    count : int
+        Frames so far, unreadable ones included.
+    """
+
+    def __init__(self, camera: Camera, capture: Capture, patience: float, max_wait: float) -> None:
+        self._camera, self._capture = camera, capture
+        self._patience, self._max_wait = patience, max_wait
+        self.pictures: Channel[Picture] = Channel(1, drop_oldest=True)
+        self.reconnections = 0
+        self.count = 0
+        self._failures = 0
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="bgsub-grab", daemon=True)
+        self._last = time.monotonic()
+
+    def start(self) -> None:
+        """Begin to read."""
+        self._last = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the reading, from any thread; a receiver that waits is woken."""
+        self._stopping.set()
+        self.pictures.cancel()
+
+    def join(self) -> None:
+        """Wait for the end of the thread after `stop`, for half a second at most.
+
+        OpenCV cannot be interrupted while it waits for the network: where the camera is silent, the thread ends
+        by itself within the timeouts, and releases the camera then.
+        """
+        self._thread.join(_STOP_PATIENCE)
+
+    def _run(self) -> None:
+        try:
+            while True:
+                reason = self._read_until_lost()
+                self._capture.release()
+                if self._stopping.is_set() or not self._connect_again(reason):
+                    break
+        except BaseException as error:
+            self.pictures.fail(error)
+        else:
+            self.pictures.close()
+        finally:
+            self._capture.release()
+
+    def _read_until_lost(self) -> str:
+        """Pass on the pictures of one connection; return why no more come."""
+        while not self._stopping.is_set() and self._read_one(self._capture):
+            pass
+        silence = time.monotonic() - self._last
+        if self._capture.excess:
+            return f"it sends {self._capture.excess}"
+        if self._camera.local or silence < 0.9 * self._camera.read_timeout:
+            return "it sends no more frames"
+        return f"no frame for {silence:.2g} s" if silence < 9.5 else f"no frame for {silence:.0f} s"
+
+    def _read_one(self, capture: Capture) -> bool:
+        """Pass on one picture; False if none came."""
+        image, failures = read_image(capture, self._stopping.is_set)
+        if image is None:
+            return False
+        self._last = time.monotonic()
+        self._failures += failures
+        self.count += failures + 1
+        self.pictures.put(Picture(self.count - 1, self._last, image, self._failures))
+        return True
+
+    def _connect_again(self, reason: str) -> bool:
+        """Try to reach the lost camera until it sends a frame; False when the patience is at its end."""
+        lost, last_frame, wait = time.monotonic(), self._last, FIRST_WAIT
+        attempt = 0
+        while True:
+            attempt += 1
+            left = lost + self._patience - time.monotonic()
+            if left <= 0:
+                return False
+            wait = min(wait, self._max_wait, left)
+            message = "%s lost: %s; trying again in %s s (attempt %d)"
+            logger.warning(message, self._camera.name, reason, f"{wait:.2g}", attempt)
+            if self._stopping.wait(wait):
+                return False
+            found = self._try_once()
+            if self._stopping.is_set():
+                return False
+            if found:
+                self.reconnections += 1
+                logger.warning("%s is back after %.1f s", self._camera.name, self._last - last_frame)
+                return True
+            reason, wait = "no answer", 2 * wait
+
+    def _try_once(self) -> bool:
+        try:
+            self._capture = self._camera.connect()
+        except SourceError:
+            return False
+        if self._read_one(self._capture):
+            return True
+        self._capture.release()
+        return False
+
+
+def patience_in_seconds(reconnect: bool | float) -> float:
+    """Return for how many seconds a lost camera is tried again: True stands for ever, False for not at all."""
+    if isinstance(reconnect, bool):
+        return math.inf if reconnect else 0.0
+    return float(reconnect)
+
 
 __all__ = ["CameraSource", "is_camera"]
 
@@ -110,7 +252,7 @@ class CameraSource(FrameSource):
         # Unless it was asked for, a wrong address should show at once.
         self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
         self._grabber: Grabber | None = None
-        self._size, self._camera_fps, self._length = _announced(self._capture, local)
+        self._size, self._camera_fps, self._length = self._capture.size, self._capture.fps, self._capture.length
         # A recorded video behind an address waits until it is read, and no frame of it needs to be dropped.
         self.live = self.length is None
 
@@ -195,10 +337,3 @@ class CameraSource(FrameSource):
             index += 1
         if index == 0:
             raise SourceError(f"{self.name} sends no frame")
-
-
-def _announced(capture: Capture, local: bool) -> tuple[tuple[int, int], Fraction | None, int | None]:
-    """Return size, rate and length that an opened camera tells of."""
-    count = capture.get(cv2.CAP_PROP_FRAME_COUNT)
-    length = int(count) if not local and 0 < count < 1e12 and math.isfinite(count) else None
-    return capture.size, rate_as_fraction(capture.get(cv2.CAP_PROP_FPS)), length

@@ -1,87 +1,141 @@
-"""The connection to a camera: opened without holding up Ctrl-C, read until it is lost."""
+"""The connection to a camera, local by OpenCV or on the network by PyAV."""
 
 from __future__ import annotations
 
 import logging
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
+import av
 import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
 from bgsub.video._quiet import quiet
-from bgsub.video.containment import contained
-from bgsub.video.in_background import in_background
+from bgsub.video.concurrency import in_background
+from bgsub.video.sources.av_container import FORMATS, Container, Converter
+from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.sources.http_stream import HttpStream
 
 logger = logging.getLogger("bgsub")
 
-# A webcam loses a frame now and then; a connection that is gone fails at once, each time.
+# A webcam loses single frames; a lost connection fails at once, each time.
 _RETRIES = 5
 
-# Seconds before the first new attempt; each further one waits twice as long.
+# Seconds before the first new attempt; each further wait is twice as long.
 FIRST_WAIT = 0.5
 
+# The highest levels of H.264 and H.265 have 36 million pixels.
+_MAX_PIXELS = 1 << 26
 
-# The largest levels of H.264 and H.265 have 36 million.
-_MOST_PIXELS = 1 << 26
-
-# What FFmpeg takes for a list of files and addresses to be opened, only where its name says so.
+# A playlist leads to other addresses; it is opened only where the address of the camera ends like this.
 _PLAYLISTS = (".m3u8", ".mpd")
+_NETWORK_OPTIONS = {
+    "rtsp_flags": "prefer_tcp",
+    "protocol_whitelist": "crypto,data,http,httpproxy,https,rtmp,rtmps,rtmpt,rtp,rtsp,srt,srtp,tcp,tls,udp",
+}
 
 
-@dataclass(frozen=True)
-class Capture:
-    """An opened camera: OpenCV's, and the stream below it where that is our own."""
+class LocalCapture:
+    """A camera of this computer."""
 
-    opencv: Any
-    stream: HttpStream | None = None
-    read_timeout: float = math.inf
+    excess = ""
+    length = None
 
-    def is_opened(self) -> bool:
-        """Whether there is video."""
-        return bool(self.opencv.isOpened())
+    def __init__(self, device: int) -> None:
+        with quiet():
+            self._capture = cv2.VideoCapture(device)
+        if not self._capture.isOpened():
+            raise OSError("no camera")
+        width, height = (self._capture.get(key) for key in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT))
+        self.size = int(width), int(height)
+        self.fps = rate_as_fraction(self._capture.get(cv2.CAP_PROP_FPS))
 
-    @property
-    def size(self) -> tuple[int, int]:
-        """Width and height that the camera announces."""
-        return int(self.get(cv2.CAP_PROP_FRAME_WIDTH)), int(self.get(cv2.CAP_PROP_FRAME_HEIGHT))
+    def read(self) -> np.ndarray | None:
+        """Return the next frame, (h, w, 3) uint8; None if the camera sends none."""
+        with quiet():
+            good, image = self._capture.read()
+        return image if good else None
 
-    def get(self, property_: int) -> float:
-        """Return what OpenCV knows of the camera, by its CAP_PROP."""
-        return float(self.opencv.get(property_))
+    def release(self) -> None:
+        """End the connection; may be called more than once."""
+        self._capture.release()
+
+
+class NetworkCapture:
+    """A camera, or a video, behind an address.
+
+    OSError, ValueError, FFmpegError or SourceError where it cannot be opened within `open_timeout` seconds.
+    """
+
+    def __init__(self, address: str, open_timeout: float, read_timeout: float, threads: int) -> None:
+        self._read_timeout = read_timeout
+        scheme, _, path = address.partition("?")[0].partition("://")
+        options = dict(_NETWORK_OPTIONS)
+        self._stream = None
+        if not path.lower().endswith(_PLAYLISTS):
+            options["format_whitelist"] = FORMATS
+            if scheme.lower() in ("http", "https"):
+                self._stream = HttpStream(address, open_timeout)
+        try:
+            timeout = (open_timeout, read_timeout)
+            self._container = Container(self._stream or address, threads=False, options=options, timeout=timeout)
+        except BaseException:
+            if self._stream is not None:
+                self._stream.close()
+            raise
+        video = self._container.stream
+        if threads > 1:
+            video.thread_type = "AUTO"
+        video.codec_context.thread_count = threads
+        self.size = video.codec_context.width, video.codec_context.height
+        self.fps = rate_as_fraction(float(video.guessed_rate or 0))
+        self.length = video.frames or _estimated_length(self._container.seconds, self.fps)
+        self._packets = self._container.packets()
+        self._frames: list[Any] = []
+        self._convert = Converter(colour=True)
 
     @property
     def excess(self) -> str:
         """What the camera sent too much of, so that it was cut off; empty if nothing."""
-        return self.stream.excess if self.stream is not None else ""
+        return self._stream.excess if self._stream is not None else ""
 
-    def read(self) -> tuple[bool, np.ndarray]:
-        """Return whether there was a frame in time, and the frame."""
-        if self.stream is not None:
-            self.stream.renew(self.read_timeout)
-        with quiet():
-            good, image = self.opencv.read()
-        return good, image
+    def read(self) -> np.ndarray | None:
+        """Return the next frame, (h, w, 3) uint8; None if none came in time."""
+        if self._stream is not None:
+            self._stream.renew(self._read_timeout)
+        end = time.monotonic() + self._read_timeout
+        while not self._frames:
+            packet = next(self._packets, None)
+            if packet is None or time.monotonic() > end:
+                return None
+            self._frames = [frame for frame in self._container.decode(packet) if frame is not None]
+        return self._convert(self._frames.pop(0))
 
     def release(self) -> None:
         """End the connection; may be called more than once."""
-        self.opencv.release()
-        if self.stream is not None:
-            self.stream.close()
+        self._container.close()
+        if self._stream is not None:
+            self._stream.close()
+
+
+Capture = LocalCapture | NetworkCapture
+
+
+def _estimated_length(seconds: float | None, fps: Fraction | None) -> int | None:
+    return round(seconds * fps) or None if seconds and fps else None
 
 
 @dataclass(frozen=True)
 class Camera:
-    """What is needed to open a camera, again and again."""
+    """The settings to open a camera, again and again."""
 
     device: int | str  # index or network address
-    name: str  # what messages call it; without a password
-    open_timeout: float  # seconds that a network address may take to answer, and to send its next frame
+    name: str  # for messages; without a password
+    open_timeout: float  # seconds for a network address to answer, and for its next frame
     read_timeout: float
     threads: int = 1  # threads that decode a network stream
 
@@ -95,46 +149,30 @@ class Camera:
         begin = time.monotonic()
         try:
             capture = self._open()
-        except (OSError, ValueError):  # the latter for an address that is none
-            capture = None
-        if capture is not None and capture.is_opened():
-            width, height = capture.size
-            if width * height <= _MOST_PIXELS:
-                return capture
+        except (OSError, ValueError, SourceError, av.error.FFmpegError):  # ValueError: no valid address
+            if self.local:
+                raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted") from None
+            if time.monotonic() - begin < 0.9 * self.open_timeout:
+                raise SourceError(f"{self.name} cannot be opened: no answer, no access, or no video") from None
+            raise SourceError(f"{self.name} does not answer within {self.open_timeout:g} s or sends no video") from None
+        width, height = capture.size
+        if width * height > _MAX_PIXELS:
             capture.release()
-            raise SourceError(f"{self.name} sends frames of {width}x{height}: there may be {_MOST_PIXELS} pixels")
-        if self.local:
-            raise SourceError(f"{self.name} cannot be opened: it is not there, in use or not permitted")
-        if time.monotonic() - begin < 0.9 * self.open_timeout:
-            raise SourceError(f"{self.name} cannot be opened: nobody answers there, no access, or no video")
-        raise SourceError(f"{self.name} does not answer within {self.open_timeout:g} s or sends no video")
+            raise SourceError(f"{self.name} sends frames of {width}x{height}: more than {_MAX_PIXELS} pixels")
+        return capture
 
     def _open(self) -> Capture:
         if isinstance(self.device, int):
-            with quiet():
-                return Capture(cv2.VideoCapture(self.device))
-        limits = [
-            *(cv2.CAP_PROP_OPEN_TIMEOUT_MSEC, int(self.open_timeout * 1000)),
-            *(cv2.CAP_PROP_READ_TIMEOUT_MSEC, int(self.read_timeout * 1000)),
-        ]
-        if hasattr(cv2, "CAP_PROP_N_THREADS"):
-            limits += [cv2.CAP_PROP_N_THREADS, self.threads]
-        scheme, _, path = self.device.partition("?")[0].partition("://")
-        if path.lower().endswith(_PLAYLISTS):  # whoever names one wants to be led elsewhere
-            with quiet():
-                return Capture(cv2.VideoCapture(self.device, cv2.CAP_FFMPEG, limits))
-        own = scheme.lower() in ("http", "https") and hasattr(cv2, "IStreamReader")  # from OpenCV 4.11 on
-        stream = HttpStream(self.device, self.open_timeout) if own else None
-        source: Any = self.device if stream is None else stream
-        with quiet(), contained():
-            return Capture(cv2.VideoCapture(source, cv2.CAP_FFMPEG, limits), stream, self.read_timeout)
+            return LocalCapture(self.device)
+        return NetworkCapture(self.device, self.open_timeout, self.read_timeout, self.threads)
 
     def connect_patiently(self, patience: float, max_wait: float) -> Capture:
-        """Return what `connect` does, tried again with growing pauses for so many seconds; Ctrl-C ends it."""
+        """Call `connect` again, with growing pauses, for up to `patience` seconds; Ctrl-C ends it."""
         begin, wait = time.monotonic(), FIRST_WAIT
         while True:
             try:
-                return self.connect_interruptibly()
+                # macOS asks for the permission to use a local camera in the main thread only.
+                return self.connect() if self.local else in_background(self.connect, release_capture)
             except SourceError as error:
                 left = begin + patience - time.monotonic()
                 if left <= 0:
@@ -144,20 +182,20 @@ class Camera:
             time.sleep(wait)
             wait *= 2
 
-    def connect_interruptibly(self) -> Capture:
-        """Return what `connect` does, so that Ctrl-C works while an address on the network is waited for."""
-        # macOS asks for the permission to use a local camera in the main thread only.
-        return self.connect() if self.local else in_background(self.connect, Capture.release)
+
+def release_capture(capture: Capture) -> None:
+    """Release a capture that nobody waits for any more."""
+    capture.release()
 
 
 def read_image(capture: Capture, stopping: Callable[[], bool]) -> tuple[np.ndarray | None, int]:
     """Return the next image, (h, w, 3) uint8, and the failed reads before it; None once no more comes."""
     for failures in range(_RETRIES + 1):
         begin = time.monotonic()
-        good, image = capture.read()
-        if good:
+        image = capture.read()
+        if image is not None:
             return image, failures
-        # A read that fails after a wait has timed out: waiting again would only hold up the end.
+        # A read that fails after a wait has timed out: another wait would only delay the end.
         if stopping() or time.monotonic() - begin > 1:
             break
     return None, 0

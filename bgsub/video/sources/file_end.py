@@ -11,50 +11,56 @@ _EBML, _SEGMENT = b"\x1a\x45\xdf\xa3", b"\x18\x53\x80\x67"
 
 
 def is_cut(path: Path) -> bool:
-    """Return whether bytes are missing at the end of a file; False where its kind does not tell."""
+    """Return whether bytes are missing at the end of a file; False for kinds of files that do not tell."""
     with path.open("rb") as file:
         begin, size = file.read(12), path.stat().st_size
-        if begin[:4] == b"RIFF" and begin[8:] == b"AVI ":
+        if _is_avi(begin):
             return _riff_end(file) > size
         if begin[:4] == _EBML:
             return _segment_end(file) > size
         if begin[:4] == b"GIF8":
-            return not _tail(file, size).rstrip(b"\0").endswith(b";")
+            file.seek(max(size - 64, 0))
+            return not file.read().rstrip(b"\0").endswith(b";")
         return begin[4:8] in _MP4 and _media_end(file, size) > size
 
 
 def has_counted_frames(path: Path) -> bool:
-    """Return whether the header of a file counts its frames, which in other kinds are estimated from durations."""
+    """Return whether the header of a file counts its frames; in other kinds of files they follow from durations."""
     with path.open("rb") as file:
         begin = file.read(12)
-    return begin[4:8] in _MP4 or (begin[:4] == b"RIFF" and begin[8:] == b"AVI ")
+    return begin[4:8] in _MP4 or _is_avi(begin)
+
+
+def _is_avi(begin: bytes) -> bool:
+    return begin[:4] == b"RIFF" and begin[8:] == b"AVI "
 
 
 def _riff_end(file: BinaryIO) -> int:
-    """Return where the first part of an AVI ends; 0 where it was written without knowing."""
+    """Return the end of the first part of an AVI; 0 if the header does not say it."""
     file.seek(4)
     length = int.from_bytes(file.read(4), "little")
     return 0 if length == 0xFFFFFFFF else 8 + length
 
 
 def _segment_end(file: BinaryIO) -> int:
-    """Return where the frames of a Matroska file end; 0 where it was written without knowing."""
+    """Return the end of the frames of a Matroska file; 0 if the header does not say it."""
     file.seek(4)
-    file.seek(_number(file) or 0, os.SEEK_CUR)
-    length = _number(file) if file.read(4) == _SEGMENT else None
+    file.seek(_matroska_number(file) or 0, os.SEEK_CUR)
+    length = _matroska_number(file) if file.read(4) == _SEGMENT else None
     return 0 if length is None else file.tell() + length
 
 
-def _number(file: BinaryIO) -> int | None:
-    """Read a number of Matroska, as long as its leading zero bits say; None for unknown, which is all ones."""
+def _matroska_number(file: BinaryIO) -> int | None:
+    """Read a number whose leading zero bits give its length; None for all ones, which means unknown."""
     first = file.read(1)[0:1] or b"\0"
     more = 8 - first[0].bit_length()
-    value = int.from_bytes(first + file.read(more), "big") & ((1 << 7 * (more + 1)) - 1)
-    return None if value == (1 << 7 * (more + 1)) - 1 else value
+    unknown = (1 << 7 * (more + 1)) - 1
+    value = int.from_bytes(first + file.read(more), "big") & unknown
+    return None if value == unknown else value
 
 
 def _media_end(file: BinaryIO, size: int) -> int:
-    """Return where the box with the frames of an MP4 ends, if that lies behind the end of the file; else 0."""
+    """Return the end of the MP4 box with the frames if it lies after the end of the file, else 0."""
     place = 0
     while place + 8 <= size:
         file.seek(place)
@@ -67,8 +73,3 @@ def _media_end(file: BinaryIO, size: int) -> int:
         if kind == b"mdat" and place > size:
             return place
     return 0
-
-
-def _tail(file: BinaryIO, size: int) -> bytes:
-    file.seek(max(size - 64, 0))
-    return file.read()

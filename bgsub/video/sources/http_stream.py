@@ -89,6 +89,15 @@ class HttpStream(io.BufferedIOBase):
         self._wanted = start + offset
         return self._wanted
 
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._wanted
+
     def close(self) -> None:
         """End the connection."""
         if self._answer is not None:

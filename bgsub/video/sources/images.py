@@ -1,10 +1,11 @@
-"""Image sequences: a folder, a glob, a printf pattern or a list of image files."""
+"""Frames from image files and from arrays."""
 
 from __future__ import annotations
 
 import glob
 import os
 import re
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -13,11 +14,10 @@ import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.numerics.memory import is_lack_of_memory
+from bgsub.numerics.memory import check_memory, is_lack_of_memory
 from bgsub.video._quiet import quiet
-from bgsub.video.sources.base import Frame, FrameSource, without_alpha
-from bgsub.video.sources.image_size import announced_size, check_image_memory
-from bgsub.video.sources.part import Part
+from bgsub.video.sources.base import Frame, FrameSource, number_name, without_alpha
+from bgsub.video.timecode import Part
 
 IMAGE_SUFFIXES = frozenset(
     {".avif", ".bmp", ".dib", ".exr", ".gif", ".hdr", ".jp2", ".jpe", ".jpeg", ".jpg", ".pbm", ".pfm", ".pgm"}
@@ -207,3 +207,87 @@ def _as_paths(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
     if not result:
         raise SourceError("the list of images is empty")
     return result
+
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by the type of colour
+
+
+_HEAD = 26  # bytes, up to the type of colour
+
+
+def announced_size(path: Path) -> tuple[int, int] | None:
+    """Return width and height that the header of a PNG tells; None for other files, and where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            header = _header(file.read(_HEAD))
+    except OSError:
+        return None
+    return header and header[:2]
+
+
+def check_image_memory(data: bytes | memoryview, what: str) -> None:
+    """Raise ParameterError where the pixels of a PNG take more memory than there is.
+
+    A file of a megabyte can stand for gigabytes only where long runs cost nothing; of what is common that is PNG.
+    """
+    header = _header(bytes(data[:_HEAD]))
+    if header is None:
+        return
+    width, height, depth, colour = header
+    decoded = width * height * _CHANNELS.get(colour, 4) * (2 if depth == 16 else 1)
+    check_memory(2 * decoded, f"{what}, {width}x{height},", "a smaller image")
+
+
+def _header(data: bytes) -> tuple[int, int, int, int] | None:
+    if not data.startswith(_PNG) or len(data) < _HEAD or data[12:16] != b"IHDR":
+        return None
+    width, height, depth, colour = struct.unpack(">IIBB", data[16:_HEAD])
+    return width, height, depth, colour
+
+
+class ArraySource(FrameSource):
+    """The frames of an array.
+
+    Parameters
+    ----------
+    array : ndarray, (n, h, w) or (n, h, w, c) with c in {1, 3, 4}, uint8, uint16 or floating
+        The frames; the alpha channel of four is dropped. Frames are views into it, not copies.
+    fps : float or Fraction, optional
+        Frames per second.
+
+    Raises
+    ------
+    ParameterError
+        If the shape or the type of the array is another one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bgsub.video import ArraySource
+    >>> source = ArraySource(np.zeros((10, 48, 64, 3), np.uint8), fps=25)
+    >>> [frame.time for frame in source][:3]
+    [0.0, 0.04, 0.08]
+    """
+
+    def __init__(self, array: np.ndarray, *, fps: float | Fraction | None = None) -> None:
+        super().__init__("array", fps=fps)
+        array = np.asarray(array)
+        layout = array.ndim == 3 or (array.ndim == 4 and array.shape[3] in (1, 3, 4))
+        if not layout or array.size == 0:
+            raise ParameterError(f"array must have shape (n, h, w) or (n, h, w, c) with c 1, 3 or 4, got {array.shape}")
+        if array.dtype not in (np.uint8, np.uint16) and not np.issubdtype(array.dtype, np.floating):
+            raise ParameterError(f"array must be uint8, uint16 or floating, got {array.dtype}")
+        self._array = array
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self._array.shape[2], self._array.shape[1]
+
+    @property
+    def length(self) -> int:
+        return len(self._array)
+
+    def _frames(self) -> Iterator[Frame]:
+        for index, image in enumerate(self._array):
+            yield Frame(index, number_name(index), self._time(index), without_alpha(image))

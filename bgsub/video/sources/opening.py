@@ -12,22 +12,25 @@ from pathlib import Path
 import numpy as np
 
 from bgsub.errors import ParameterError, SourceError
-from bgsub.video.in_background import in_background
-from bgsub.video.raw_format import RawFormat
-from bgsub.video.sources import av_container
-from bgsub.video.sources.array import ArraySource
-from bgsub.video.sources.av import AvSource
-from bgsub.video.sources.av_pipe import AvPipeSource
+from bgsub.video.concurrency import in_background
 from bgsub.video.sources.base import FrameSource
 from bgsub.video.sources.camera import CameraSource, is_camera
-from bgsub.video.sources.file import FileSource
-from bgsub.video.sources.images import ImageSequenceSource, Paths, is_image, is_pattern, matches
-from bgsub.video.sources.part import ALL, BACKENDS, Place, Selection
-from bgsub.video.sources.pipe import STANDARD, Pipe, is_pipe, standard_input_file
-from bgsub.video.sources.raw import RawSource
-from bgsub.video.sources.row import FileRow
+from bgsub.video.sources.file_series import FileSeries
+from bgsub.video.sources.images import ArraySource, ImageSequenceSource, Paths, is_image, is_pattern, matches
+from bgsub.video.sources.pipes import (
+    STANDARD,
+    Pipe,
+    RawFormat,
+    RawSource,
+    VideoPipeSource,
+    is_pipe,
+    standard_input_file,
+)
 from bgsub.video.sources.selection import SelectedSource
-from bgsub.video.sources.video import VideoFileSource
+from bgsub.video.sources.video_file import VideoFileSource
+from bgsub.video.timecode import ALL, Place, Selection
+
+BACKENDS = ("auto", "hardware")
 
 SourceSpec = int | str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | np.ndarray
 
@@ -62,10 +65,8 @@ def open_source(
         default of a camera.
     fps : float or Fraction, optional
         Frames per second, for image sequences and arrays, or where a video is wrong about it.
-    backend : {"auto", "opencv", "pyav", "hardware"}
-        What decodes video files; other sources have no choice. ``"auto"`` is PyAV where it is installed: it
-        gives the same pixels as OpenCV about as fast, and beside that exact times and grey and deep pixels.
-        ``"hardware"`` is PyAV on a hardware decoder, if one works.
+    backend : {"auto", "hardware"}
+        How video files are decoded: in software, or on a hardware decoder if one works.
     start, end, duration : str, int, float or Timecode, optional
         The part to read: an int or digits are a frame number from 0, ``12.5``, ``"12s"`` and ``"1:02:03.5"`` are
         times; a `duration` is a number of frames or seconds, and excludes `end`.
@@ -89,8 +90,6 @@ def open_source(
         If there is nothing to read, in one line that names it.
     ParameterError
         If `spec` or one of the options is none of the allowed.
-    DependencyError
-        If PyAV is asked for and missing.
 
     Examples
     --------
@@ -182,7 +181,7 @@ class _Opening:
             if not _is_video(path):
                 what = "is no video file" if path.exists() else "does not exist"
                 raise SourceError(f"'{path}' {what}: several sources are the video files, or the images, of one camera")
-        return FileRow(paths, self._video, self.on_error) if len(paths) > 1 else self._video(paths[0])
+        return FileSeries(paths, self._video, self.on_error) if len(paths) > 1 else self._video(paths[0])
 
     def _pipe(self, spec: str | os.PathLike[str]) -> FrameSource:
         pipe = Pipe(spec)
@@ -190,7 +189,7 @@ class _Opening:
             if self.raw is not None:
                 return RawSource(pipe, RawFormat.parse(self.raw), fps=self.fps)
             # FFmpeg, which waits for the header, takes no Ctrl-C.
-            opening = partial(AvPipeSource, pipe, on_error=self.on_error, fps=self.fps)
+            opening = partial(VideoPipeSource, pipe, on_error=self.on_error, fps=self.fps)
             return in_background(opening, FrameSource.close)
         except BaseException:
             pipe.cancel()
@@ -199,10 +198,8 @@ class _Opening:
     def _images(self, paths: Paths) -> ImageSequenceSource:
         return ImageSequenceSource(paths, on_error=self.on_error, fps=self.fps)
 
-    def _video(self, path: str | os.PathLike[str]) -> FileSource:
-        if self.backend in ("pyav", "hardware") or (self.backend == "auto" and av_container.is_available()):
-            return AvSource(path, on_error=self.on_error, fps=self.fps, hardware=self.backend == "hardware")
-        return VideoFileSource(path, on_error=self.on_error, fps=self.fps)
+    def _video(self, path: str | os.PathLike[str]) -> VideoFileSource:
+        return VideoFileSource(path, on_error=self.on_error, fps=self.fps, hardware=self.backend == "hardware")
 
 
 def _is_video(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""A part of a source: from here to there, each so many frames."""
+"""A part of a source."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from bgsub.video.sources.base import FilePart, Frame, FrameSource
-from bgsub.video.sources.part import Part, Place, Selection
+from bgsub.video.timecode import Part, Place, Selection
 
 
 class SelectedSource(FrameSource):

@@ -1,17 +1,26 @@
-"""Packets from file to file, without decoding."""
+"""Copy parts of video files without encoding them."""
 
 from __future__ import annotations
 
 import heapq
 import io
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bgsub.video.sinks._av_encoding import FORMATS
-from bgsub.video.sources.av_container import first_video, import_av
+import av
+
+from bgsub.errors import SinkError
+from bgsub.separation import Separation
+from bgsub.storage.durable_io import playable_name, replacing
+from bgsub.video.sinks.base import Sink, prepare_folder
+from bgsub.video.sinks.encoding import FORMATS
+from bgsub.video.sources.av_container import first_video
+from bgsub.video.sources.base import FilePart, Frame
 
 _STEP_BACK = 10  # seconds, where a file has no index and a seek leads behind the keyframe
 _TOLERANCE = Fraction(1, 2000)  # containers round times: sound this little before the picture belongs to it
@@ -33,15 +42,14 @@ class PacketCopy:
     """
 
     def __init__(self, target: Path | io.BytesIO, like: Path, format: str | None = None) -> None:
-        self._av = import_av()
         place: Any = target
         options = {"fflags": "+bitexact"}
         if isinstance(target, Path):
             format, place = FORMATS[target.suffix.lower()], str(target.absolute())
             options |= {"movflags": "+faststart"} if format in ("mp4", "mov") else {}
-        self._container = self._av.open(place, "w", format=format, options=options)
+        self._container = av.open(place, "w", format=format, options=options)
         try:
-            with self._av.open(str(like.absolute())) as source:
+            with av.open(str(like.absolute())) as source:
                 streams = [first_video(source), *source.streams.audio[:1]]
                 self._streams = [self._container.add_stream_from_template(stream) for stream in streams]
                 self._streams[0].codec_context.framerate = streams[0].average_rate  # for the header
@@ -83,7 +91,7 @@ class PacketCopy:
         self._container.mux_one(packet)
 
     def _pictures(self, piece: Piece) -> Iterator[Any]:
-        with self._av.open(str(piece.path.absolute())) as source:
+        with av.open(str(piece.path.absolute())) as source:
             stream = first_video(source)
             key = self._go_to_keyframe(source, stream, piece.begin)
             interval = round(1 / (stream.average_rate or 25) / stream.time_base)
@@ -128,7 +136,7 @@ class PacketCopy:
     def _sounds(self, piece: Piece, start: Fraction) -> Iterator[Any]:
         if len(self._streams) < 2:
             return
-        with self._av.open(str(piece.path.absolute())) as source:
+        with av.open(str(piece.path.absolute())) as source:
             stream = source.streams.audio[0]
             fps = first_video(source).average_rate or 25
             source.seek(max(int((start - 1) / stream.time_base), 0), stream=stream, backward=True)
@@ -147,7 +155,7 @@ class PacketCopy:
                 packet.pts = packet.dts if packet.pts is None else packet.pts
                 if packet.pts is not None and packet.size:
                     yield packet
-        except self._av.error.FFmpegError:
+        except av.error.FFmpegError:
             return
 
 
@@ -158,3 +166,132 @@ def _with_order(packets: list[Any], interval: int) -> list[Any]:
     if packets and packets[-1].dts is None:
         packets[-1].dts = packets[-1].pts
     return packets
+
+
+_CLOSE = 1e-6  # seconds
+
+
+class CopySink(Sink):
+    """From the keyframe before the first frame that is written to the last one, with sound, as they are in the source.
+
+    Nothing is encoded: `close` copies the packets. What lies between two frames that are written is there as well.
+
+    Parameters
+    ----------
+    path : Path
+        The file, with the ending that `ending_of_copy` returns for those of the source.
+    files : sequence of FilePart
+        Those of the source, see `FrameSource.files`; at least one.
+
+    Attributes
+    ----------
+    start : float or None
+        Once it is closed: when the first picture in the file is shown, in seconds of the source.
+
+    Raises
+    ------
+    SinkError
+        If the file cannot be written, or the source cannot be read any more.
+    """
+
+    def __init__(self, path: Path, files: Sequence[FilePart]) -> None:
+        self.path, self._files = path, files
+        self.start: float | None = None
+        self._first: float | None = None
+        self._last = 0.0
+        prepare_folder(path.parent)
+
+    def write(self, frame: Frame, separation: Separation) -> None:
+        assert frame.time is not None
+        self._first = frame.time if self._first is None else self._first
+        self._last = frame.time
+
+    def close(self) -> None:
+        first, self._first = self._first, None
+        if first is not None:
+            self.start = copy_spans(self._files, [(first, self._last)], self.path)
+
+    def abort(self) -> None:
+        self._first = None
+
+
+def copy_spans(files: Sequence[FilePart], spans: Sequence[tuple[float, float]], path: Path) -> float:
+    """Copy spans of a source behind each other into one file, each from the keyframe before it on.
+
+    Parameters
+    ----------
+    files : sequence of FilePart
+        Those of the source.
+    spans : sequence of (float, float)
+        Times of the first and the last frame of each, in seconds of the source.
+    path : Path
+        The file.
+
+    Returns
+    -------
+    float
+        When the first picture is shown, in seconds of the source.
+
+    Raises
+    ------
+    SinkError
+        As `join_files`.
+    """
+    parts = [part for first, last in spans for part in _parts(files, first, last)]
+    start = _join([piece for _, piece in parts], path)
+    return parts[0][0].begin + float(start - parts[0][0].stamp)
+
+
+def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tuple[FilePart, Piece]]:
+    """Yield the files with something of a span, and what of them."""
+    ends = [*(part.begin for part in files[1:]), math.inf]
+    for part, end in zip(files, ends, strict=False):  # the list may grow meanwhile
+        if part.begin <= last + _CLOSE and first < end - _CLOSE:
+            times = (first if first > part.begin + _CLOSE else None, last if last < end - _CLOSE else None)
+            places = (None if time is None else Fraction(time - part.begin) + part.stamp for time in times)
+            yield part, Piece(part.path, *places)
+
+
+def join_files(paths: Sequence[Path], path: Path) -> None:
+    """Copy whole video files, which were encoded alike, behind each other into one file.
+
+    Raises
+    ------
+    SinkError
+        If one cannot be read, or the file not be written; nothing is left of it.
+    """
+    _join([Piece(name) for name in paths], path)
+
+
+def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
+    """Do what `join_files` does; return when the first picture is shown, on the clock of the first file."""
+    errors = (OSError, ValueError, av.error.FFmpegError)
+    reading = pieces[0].path
+    try:
+        with replacing(path, playable_name(path)) as partial:
+            copy = PacketCopy(partial, reading)
+            starts = []
+            try:
+                for piece in pieces:
+                    reading = piece.path
+                    starts.append(copy.append(piece))
+            except BaseException:
+                with suppress(*errors):  # what failed once fails again here
+                    copy.close()
+                raise
+            copy.close()
+            return starts[0]
+    except errors as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise SinkError(f"'{path}' cannot be copied out of '{reading}': {reason}") from None
+
+
+def ending_of_copy(path: Path) -> str | None:
+    """Return the ending of the files that parts of a video file can be copied into; None if there is none."""
+    ending = path.suffix.lower()
+    ending = ending if ending in FORMATS and ending != ".avi" else ".mkv"
+    try:
+        PacketCopy(io.BytesIO(), path, FORMATS[ending]).close()
+    except (OSError, ValueError, av.error.FFmpegError):
+        return None
+    return ending

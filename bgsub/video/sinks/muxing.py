@@ -1,7 +1,8 @@
-"""Sound of the source beside a video that is made of it."""
+"""Write packets of video and sound into a file."""
 
 from __future__ import annotations
 
+import io
 import logging
 import math
 from collections.abc import Iterator
@@ -10,7 +11,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from bgsub.video.sources.av_container import import_av
+import av
+
+from bgsub.storage.durable_io import unlink
+from bgsub.video.sinks.encoding import FORMATS, Encoding
 
 logger = logging.getLogger("bgsub")
 
@@ -38,8 +42,8 @@ class AudioTrack:
     """
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
-        self._av, self._name = import_av(), source
-        self._input = self._av.open(str(source.absolute()))
+        self._name = source
+        self._input = av.open(str(source.absolute()))
         try:
             self._packets = self._open(begin, target, format)
         except BaseException:
@@ -65,7 +69,7 @@ class AudioTrack:
     def _read(self) -> Any:
         try:
             return next(self._packets, None)
-        except self._av.error.FFmpegError as error:
+        except av.error.FFmpegError as error:
             logger.warning("the sound of '%s' ends where it is damaged: %s", self._name, error)
             return None
 
@@ -79,7 +83,7 @@ class AudioTrack:
             raise LookupError(f"the file cannot hold {name}")
         start = Fraction(begin) + _first_picture(self._input)
         if start > 1:
-            self._input.seek(math.floor((start - 1) * self._av.time_base))
+            self._input.seek(math.floor((start - 1) * av.time_base))
         if copied:
             return self._copy(stream, target.add_stream_from_template(stream), start)
         return self._encode(stream, target, _ENCODED[format], start)
@@ -102,12 +106,12 @@ class AudioTrack:
         output.codec_context.options = {"flags": "+bitexact+global_header"}
         format = {"aac": "fltp", "libopus": "flt", "flac": "s16"}[codec]
         output.codec_context.format = format
-        resampler = self._av.AudioResampler(format=format, layout=layout, rate=rate)
+        resampler = av.AudioResampler(format=format, layout=layout, rate=rate)
         return self._encoded(stream, output, resampler, start)
 
     def _encoded(self, stream: Any, output: Any, resampler: Any, start: Fraction) -> Iterator[Any]:
         rate = output.codec_context.sample_rate
-        fifo, position = self._av.AudioFifo(), None
+        fifo, position = av.AudioFifo(), None
         # After the last one comes None: resampler and encoder hold back some of the end.
         for decoded in chain(self._heard(stream, start), (None,)):
             if position is None:
@@ -142,7 +146,7 @@ def open_audio(source: Path | None, begin: float, target: Any, format: str) -> A
         return None
     try:
         return AudioTrack(source, begin, target, format)
-    except (OSError, ValueError, LookupError, import_av().error.FFmpegError) as error:
+    except (OSError, ValueError, LookupError, av.error.FFmpegError) as error:
         logger.warning("no sound of '%s' in the video: %s", source, error)
         return None
 
@@ -151,7 +155,7 @@ def _rate_for(codec: str, rate: int) -> int:
     """Return the samples per second that an encoder takes: those of the source, or the next more, or its most."""
     if codec == "libopus":
         return _OPUS_RATE
-    known = import_av().Codec(codec, "w").audio_rates
+    known = av.Codec(codec, "w").audio_rates
     if not known or rate in known:
         return rate
     return min((other for other in known if other > rate), default=max(known))
@@ -163,3 +167,68 @@ def _first_picture(container: Any) -> Fraction:
     if stream is None or stream.start_time is None:
         return Fraction(0)
     return stream.start_time * stream.time_base
+
+
+class Muxer:
+    """Writes one video stream, and one of sound, into a file; the same packets always give the same bytes.
+
+    What is no path is written to from front to back, as Matroska. The sound is that of the file `audio_from` from
+    `begin` on, the time of the first frame in it in seconds; `fps` stands in the header. Where the file cannot be
+    written, all methods raise FFmpegError or OSError.
+    """
+
+    def __init__(
+        self,
+        target: Path | io.RawIOBase,
+        encoding: Encoding,
+        size: tuple[int, int],
+        fps: Fraction,
+        audio_from: Path | None,
+        begin: float,
+    ) -> None:
+        format = FORMATS[target.suffix.lower()] if isinstance(target, Path) else "matroska"
+        ticks = encoding.ticks(fps)
+        options = {"fflags": "+bitexact"}
+        if format in ("mp4", "mov"):
+            options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
+        # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
+        if not isinstance(target, Path):
+            options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # whoever reads need not wait for the next
+        else:
+            unlink(target)  # a link of somebody else would lead to another file
+        file = str(target.absolute()) if isinstance(target, Path) else target
+        self._container = av.open(file, "w", format=format, options=options)
+        self._audio = None
+        try:
+            self._stream = self._container.add_stream(encoding.codec, rate=fps)
+            encoding.configure(self._stream.codec_context, size, fps)
+            self._stream.time_base = 1 / ticks
+            self._audio = open_audio(audio_from, begin, self._container, format)
+            self._container.start_encoding()
+        except BaseException:
+            self.close()
+            raise
+
+    def write(self, packet: Any) -> None:
+        """Append one packet of video, after the sound before it."""
+        self._write_audio(packet.pts * packet.time_base)
+        packet.stream = self._stream
+        self._container.mux_one(packet)
+
+    def finish(self, end: float | Fraction) -> None:
+        """Complete the file with the sound up to `end`, in seconds."""
+        try:
+            self._write_audio(end)
+        finally:
+            self.close()
+
+    def close(self) -> None:
+        """Complete the file."""
+        if self._audio is not None:
+            self._audio.close()
+        self._container.close()
+
+    def _write_audio(self, end: float | Fraction) -> None:
+        if self._audio is not None:
+            for packet in self._audio.until(end):
+                self._container.mux_one(packet)

@@ -11,12 +11,12 @@ from pathlib import Path
 from bgsub.errors import SourceError
 from bgsub.video.sources.av_packets import signature
 from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name
-from bgsub.video.sources.file import FileSource
+from bgsub.video.sources.video_file import VideoFileSource
 
-Open = Callable[[Path], FileSource]
+Open = Callable[[Path], VideoFileSource]
 
 
-class FileRow(FrameSource):
+class FileSeries(FrameSource):
     """Video files of one camera in a row, such as one for each hour: one source with one model.
 
     Frames are counted on, and a file begins in time where the one before ends. What a file announces is read when the
@@ -93,7 +93,7 @@ class FileRow(FrameSource):
         """Whether all files were encoded alike, so that their packets can follow each other."""
         return all(file.is_copyable for file in self._members) and len({signature(path) for path in self.paths}) == 1
 
-    def _announced(self, paths: Sequence[Path]) -> Iterator[FileSource]:
+    def _announced(self, paths: Sequence[Path]) -> Iterator[VideoFileSource]:
         """Yield the files that can be opened."""
         for path in paths:
             try:

@@ -1,4 +1,4 @@
-"""Video files by PyAV: exact time stamps, grey and deep pixels, hardware decoders."""
+"""Video files."""
 
 from __future__ import annotations
 
@@ -6,54 +6,52 @@ import os
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from bgsub.errors import SourceError
-from bgsub.video.sources.av_container import Container, working_hardware
+from bgsub.errors import CutShortError, SourceError
+from bgsub.video.sources.av_container import Container, Converter, display_size, open_video, working_hardware
 from bgsub.video.sources.av_packets import Shortcut, find_shortcut, varies
-from bgsub.video.sources.av_pixels import Converter, quarter_turns
-from bgsub.video.sources.base import FilePart, Frame, number_name, rate_as_fraction
-from bgsub.video.sources.file import FileSource
-from bgsub.video.sources.part import Part
-from bgsub.video.timecode import Timecode
+from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name, rate_as_fraction
+from bgsub.video.sources.file_end import has_counted_frames, is_cut
+from bgsub.video.timecode import Part, Timecode
 
-# A file without one good frame among its first is looked at no further when it is opened.
+# The number of frames in a header is the duration times the frame rate, rounded, or what an editor left there.
+_SLACK_FRAMES, _SLACK_SHARE = 2, 0.02
+# Frames that are tried for a good one when a file is opened.
 _PROBED = 100
 
 
-class AvSource(FileSource):
-    """The frames of a video file, decoded by PyAV (package `av`).
+class VideoFileSource(FrameSource):
+    """The frames of a video file.
 
-    Times are the time stamps of the file since its first frame, exact also at a variable rate. A rotation that
-    the file asks for is applied. Grey videos stay grey, (h, w) uint8, or uint16 with full scale 65535 for more
-    than 8 bits; all others are (h, w, 3) uint8, blue first, with the values that OpenCV 5 gives. They differ where
-    the file is interlaced, and from OpenCV 4 for ten bits and where the file names a colour space.
+    Times are the time stamps of the file since its first frame, exact also at a variable rate. Frames are rotated as
+    the file says. Grey videos stay grey, (h, w) uint8, or uint16 with full scale 65535 for more than 8 bits; all others
+    are (h, w, 3) uint8, blue first, with the values that OpenCV 5 gives.
 
-    A frame that cannot be decoded while later ones can is unreadable (see `on_error`), and so is the rest of a file
-    that ends well before its announced end, in damage, or lacks bytes; where the end is an estimate, it is logged only.
+    A frame that cannot be decoded while later ones can is unreadable (see `on_error`). So is the rest of a file that
+    lacks bytes or ends well before the end in its header; where that end is an estimate, a warning is logged instead.
 
     Parameters
     ----------
     path : str or path
         The file.
     on_error : {"stop", "skip"}
-        What a frame that cannot be decoded does.
+        Whether to stop at an unreadable frame or to skip it.
     fps : float or Fraction, optional
         Frames per second, if the file is wrong about it; times then follow it too.
     hardware : bool
-        Decode on a hardware decoder, if one works; otherwise a warning is logged.
+        Decode on a hardware decoder; where none works, a warning is logged.
 
     Raises
     ------
     SourceError
         If the file is missing, empty or no video.
-    DependencyError
-        If PyAV is missing.
 
     Examples
     --------
-    >>> from bgsub.video import AvSource
-    >>> with AvSource("video.mp4") as source:
+    >>> from bgsub.video import VideoFileSource
+    >>> with VideoFileSource("video.mp4") as source:
     ...     print(source.size, float(source.fps), source.length, source.has_audio)
     (64, 48) 25.0 60 False
     """
@@ -66,22 +64,39 @@ class AvSource(FileSource):
         fps: float | Fraction | None = None,
         hardware: bool = False,
     ) -> None:
-        super().__init__(path, on_error, fps)
+        super().__init__(f"video '{os.fspath(path)}'", on_error, fps)
+        self.path: Path = Path(path)
+        self._check_file()
         self._container: Container | None = None
         self._first_stamp: int | None = None
-        # A recording that begins within a group of pictures shows nothing for a while, which the header counts.
+        # A recording that begins within a group of pictures shows nothing at first; the header counts that time.
         self._lead = 0.0
         self._read_header()
         self._hardware = working_hardware(self.path, self.name) if hardware else None
 
     @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of the frames in pixels, after the rotation."""
+        return self._size
+
+    @property
+    def fps(self) -> Fraction | None:
+        """Frames per second in the header, which may be wrong at a variable rate; None if unknown."""
+        return self._given_fps or self._file_fps
+
+    @property
+    def length(self) -> int | None:
+        """Number of frames in the header: an estimate."""
+        return self._length
+
+    @property
     def duration(self) -> float | None:
-        """Seconds that the header announces; None if unknown."""
+        """Seconds in the header; None if unknown."""
         return self._seconds if self._given_fps is None else super().duration
 
     @cached_property
     def is_variable_rate(self) -> bool:
-        """Whether the first 300 time stamps, which are read when first asked for, follow no fixed rate."""
+        """Whether the first 300 time stamps follow no fixed rate; they are read at the first use."""
         return self._given_fps is None and self._has_varying_stamps
 
     @cached_property
@@ -90,7 +105,6 @@ class AvSource(FileSource):
 
     @property
     def is_retimed(self) -> bool:
-        """Whether the given rate is not that of the file."""
         return self._given_fps is not None and (self._given_fps != self._file_fps or self._has_varying_stamps)
 
     @property
@@ -110,33 +124,44 @@ class AvSource(FileSource):
         if self._container is not None:
             self._container.close()
 
+    def _check_file(self) -> None:
+        if not self.path.is_file():
+            raise SourceError(f"no such file: '{self.path}'")
+        try:
+            with self.path.open("rb") as file:
+                empty = not file.read(1)
+        except OSError as error:
+            raise SourceError(f"{self.name} cannot be read: {error.strerror or error}") from None
+        if empty:
+            raise SourceError(f"{self.name} is empty")
+
     def _read_header(self) -> None:
-        container = Container(self.path, threads=False)
+        container = open_video(self.path, threads=False)
         try:
             stream = container.stream
             self._time_base: Fraction = stream.time_base
-            self._has_audio, self._has_stamps = container.has_audio, container.has_stamps
+            self._has_audio, self._has_stamps = bool(container.container.streams.audio), container.has_stamps
             self._size = (stream.codec_context.width, stream.codec_context.height)
-            self._file_fps = rate_as_fraction(float(stream.average_rate or stream.guessed_fps or 0))
+            self._file_fps = rate_as_fraction(float(stream.average_rate or stream.guessed_rate or 0))
             self._seconds = container.seconds
             self._length = stream.frames or None
             if self._seconds and self._file_fps:
-                # An edit list may leave out some of the frames that are there.
+                # An edit list may leave out some of the frames in the file.
                 estimate = int(self._seconds * self._file_fps + Fraction(1, 2))
                 self._length = min(self._length or estimate, estimate)
-            self._probe(container)
+            self._read_first_frame(container)
         finally:
             container.close()
 
-    def _probe(self, container: Container) -> None:
-        """Note what only the first frame tells: its time stamp, and by how much it is rotated."""
+    def _read_first_frame(self, container: Container) -> None:
+        """Set what only the first good frame tells: its time stamp and its rotation."""
         for number, frame in zip(range(_PROBED), container.frames(), strict=False):
             if frame is not None:
                 begin = container.stream.start_time
                 self._first_stamp = frame.pts if number == 0 or begin is None else begin
                 if begin is not None and self._first_stamp is not None:
                     self._lead = max(float((self._first_stamp - begin) * self._time_base), 0.0)
-                self._size = (frame.height, frame.width) if quarter_turns(frame) % 2 else (frame.width, frame.height)
+                self._size = display_size(frame)
                 return
 
     def _frames(self) -> Iterator[Frame]:
@@ -168,10 +193,10 @@ class AvSource(FileSource):
         self._check_end(index + 1 - failures, seconds + self._lead, damaged=failures > 0)
 
     def _results(self, shortcut: Shortcut | None) -> Iterator[tuple[int, Any]]:
-        """Yield index and frame, None for a frame that is lost, from the shortcut or from the start."""
+        """Yield index and frame, None for a lost frame, from the shortcut or from the start."""
         following = 0
         if shortcut is not None:
-            for index, frame in self._by_shortcut(shortcut):
+            for index, frame in self._from_shortcut(shortcut):
                 if frame is None:
                     break
                 yield index, frame
@@ -182,7 +207,7 @@ class AvSource(FileSource):
         for threads in (True, False):
             container = self._open(threads)
             for index, frame in enumerate(container.frames()):
-                # Decoded one after the other, damage is where it is and takes as little as possible with it.
+                # Without threads damage costs as few frames as possible, and its place is known.
                 if frame is None and container.threads:
                     break
                 if index >= following:
@@ -191,10 +216,10 @@ class AvSource(FileSource):
             else:
                 return
 
-    def _by_shortcut(self, shortcut: Shortcut) -> Iterator[tuple[int, Any]]:
+    def _from_shortcut(self, shortcut: Shortcut) -> Iterator[tuple[int, Any]]:
         """Yield index and frame from the target of the shortcut on; nothing if it does not lead there."""
         container = self._open(threads=True)
-        container.seek(shortcut.seek)
+        container.container.seek(shortcut.seek, stream=container.stream, backward=True)
         index: int | None = None
         for frame in container.frames():
             if index is not None and index >= shortcut.target:
@@ -219,7 +244,10 @@ class AvSource(FileSource):
     def _open(self, threads: bool) -> Container:
         if self._container is not None:
             self._container.close()
-        self._container = Container(self.path, threads, self._hardware)
+        if self._hardware is not None:
+            self._container = Container(self.path, hardware=self._hardware)
+        else:
+            self._container = open_video(self.path, threads)
         return self._container
 
     def _seconds_at(self, index: int, frame: Any) -> float:
@@ -227,3 +255,27 @@ class AvSource(FileSource):
         if stamp is None or self._first_stamp is None or not self._has_stamps:
             return self._time(index) or 0.0
         return float((stamp - self._first_stamp) * self._time_base)
+
+    def _check_end(self, count: int, seconds: float, damaged: bool) -> None:
+        """Raise or log, as `on_error` says, that a file ended too early after `count` frames, the last at `seconds`.
+
+        Where no bytes are missing and the length in the header may be an estimate, always log.
+        """
+        counted = has_counted_frames(self.path)
+        missing = is_cut(self.path) and not (counted and count >= (self._length or 0))  # of an index, perhaps
+        far = damaged or not self._is_near_end(count, seconds)
+        if not (missing or far):
+            return
+        whole = f" of {(self._length or 0) / float(self._file_fps or 1):.1f} s" if far else ""
+        message = f"{self.name} is cut short: it ends at {seconds:.1f} s{whole}, after {count} frames"
+        if self.on_error == "stop" and (missing or counted):
+            raise CutShortError(f"{message} (--on-error skip takes it as it is)")
+        logger.warning("%s", message)
+
+    def _is_near_end(self, count: int, seconds: float) -> bool:
+        """Whether `count` frames, the last at `seconds`, are about what the header says."""
+        if self._length is None or self._file_fps is None:
+            return True
+        # At a variable rate the count is far too low.
+        reached = max(count, seconds * float(self._file_fps) + 1)
+        return self._length - reached <= max(_SLACK_FRAMES, _SLACK_SHARE * self._length)

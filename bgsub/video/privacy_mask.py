@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.video.region_masks import bounding_box
-from bgsub.video.regions import Region, Regions
+from bgsub.video.regions import Region, Regions, bounding_box
 from bgsub.video.sources.base import Frame, FrameSource
-from bgsub.video.sources.part import Part
 from bgsub.video.sources.selection import SelectedSource
+from bgsub.video.timecode import Part
 
 
 class PrivateSource(SelectedSource):

@@ -1,19 +1,19 @@
-"""How PyAV encodes a view for a container; packets as bytes."""
+"""Encode views by PyAV."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from types import ModuleType
+from pathlib import Path
 from typing import Any, get_args
 
+import av
 import numpy as np
 
 from bgsub.errors import DependencyError, ParameterError
+from bgsub.storage.growing_file import Journal
 from bgsub.video.output_names import ALPHA_VIDEO_ENDINGS
-from bgsub.video.sinks.video import padded_to_even
-from bgsub.video.sources.av_container import import_av
 from bgsub.video.views import to_bgr8
 
 FORMATS = {".mkv": "matroska", ".avi": "avi", ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".webm": "webm"}
@@ -31,11 +31,15 @@ _SLICED_FROM = 64
 # FFmpeg's units in one step of a quantiser.
 _LAMBDA = 118
 
-# How OpenCV and FFmpeg convert where nothing is said; said, so that every player takes it for the same.
+# The conversion of FFmpeg where nothing is said; said, so that every player takes it for the same.
 _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 
 # The transparency of VP9 travels beside the picture.
 _ALPHA_BESIDE = "matroska_block_additional"
+
+
+DEFAULT_FPS = Fraction(25)
+"""Frames per second where a source has no frame rate."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,14 @@ class Encoding:
         context.options = options
 
 
+def padded_to_even(image: np.ndarray) -> np.ndarray:
+    """Repeat the last row and column where the height and width are odd."""
+    bottom, right = image.shape[0] % 2, image.shape[1] % 2
+    if not bottom and not right:
+        return image
+    return np.pad(image, ((0, bottom), (0, right), (0, 0))[: image.ndim], mode="edge")
+
+
 def choose_encoding(view: str, ending: str) -> Encoding:
     """Return how a view is encoded in a file of that ending.
 
@@ -133,7 +145,6 @@ def _vp9(pixels: str, layout: str, clock: int | None) -> Encoding:
 
 
 def _has_encoder(name: str) -> bool:
-    av = import_av()
     try:
         av.Codec(name, "w")
     except (av.error.FFmpegError, ValueError):
@@ -145,9 +156,8 @@ class SegmentEncoder:
     """Encodes frames that can be decoded without those before them; for one segment of the video."""
 
     def __init__(self, encoding: Encoding, size: tuple[int, int], fps: Fraction) -> None:
-        self._av = import_av()
         self._encoding = encoding
-        self._context = self._av.CodecContext.create(encoding.codec, "w")
+        self._context = av.CodecContext.create(encoding.codec, "w")
         encoding.configure(self._context, size, fps)
         self.time_base = 1 / encoding.ticks(fps)
         self._duration = max(1, round(encoding.ticks(fps) / fps))
@@ -158,7 +168,7 @@ class SegmentEncoder:
 
     def frame_of(self, image: np.ndarray, ticks: int) -> Any:
         """Return an image as `encode_frame` takes it."""
-        frame = self._av.VideoFrame.from_ndarray(image, format=self._encoding.layout)
+        frame = av.VideoFrame.from_ndarray(image, format=self._encoding.layout)
         if self._encoding.pixels != self._encoding.layout:
             frame = frame.reformat(format=self._encoding.pixels)
         frame.pts, frame.time_base = ticks, self.time_base
@@ -183,32 +193,104 @@ class SegmentEncoder:
 def packet_to_bytes(packet: Any) -> tuple[dict[str, Any], bytes]:
     """Return what `packet_from_bytes` makes the same packet of."""
     facts = {"pts": packet.pts, "dts": packet.dts, "duration": packet.duration, "key": packet.is_keyframe}
-    beside = b""
-    if hasattr(packet, "iter_sidedata"):
-        beside = b"".join(bytes(side) for side in packet.iter_sidedata() if side.data_type == _ALPHA_BESIDE)
+    beside = b"".join(bytes(side) for side in packet.iter_sidedata() if side.data_type == _ALPHA_BESIDE)
     return {**facts, "beside": len(beside)}, bytes(packet) + beside
 
 
 def packet_from_bytes(facts: dict[str, Any], data: bytes, time_base: Fraction) -> Any:
     """Return a packet of the facts and bytes of `packet_to_bytes`."""
-    av = import_av()
     size = len(data) - facts["beside"]
     packet = av.Packet(data[:size])
     packet.pts, packet.dts, packet.duration = facts["pts"], facts["dts"], facts["duration"]
     packet.is_keyframe, packet.time_base = facts["key"], time_base
     if facts["beside"]:
-        module = av.packet
-        side = module.PacketSideData(_kinds(module).index(_ALPHA_BESIDE), facts["beside"])
+        kind = get_args(av.packet.PktSideDataT).index(_ALPHA_BESIDE)
+        side = av.packet.PacketSideData(kind, facts["beside"])
         side.update(data[size:])
         packet.set_sidedata(side)
     return packet
 
 
-def _kinds(module: ModuleType) -> tuple[str, ...]:
-    return get_args(module.PktSideDataT)
+# Lossless, each frame on its own, and a fifth of the work of x264.
+_CODEC = "ffvhuff"
 
 
-def can_store_packets(encoding: Encoding) -> bool:
-    """Whether a packet can be made again from its bytes; old PyAV cannot do it where alpha is beside the picture."""
-    module = import_av().packet
-    return encoding.pixels != "yuva420p" or (hasattr(module, "PktSideDataT") and hasattr(module, "PacketSideData"))
+class SegmentFrames:
+    """What an encoder was given since the segment began: given again, it makes the same bytes of what follows.
+
+    Two files take turns, as the newest checkpoint may still need that of the segment before.
+
+    Parameters
+    ----------
+    target : Path
+        The output, beside which they lie.
+    pixels : str
+        Pixel format of the frames.
+
+    Raises
+    ------
+    SinkError
+        From all methods but `close` and `remove`, if a file cannot be written, or has not what it should.
+    FFmpegError, ValueError, LookupError
+        From `frames`, if what is there is damaged.
+    """
+
+    def __init__(self, target: Path, pixels: str) -> None:
+        self._pixels = pixels
+        self._files = [Journal(target, target.with_name(f"{target.name}.frames-{turn}.partial")) for turn in (0, 1)]
+        self._turn = 0
+        self._needed: int | None = None  # whose turn it was at the newest checkpoint, if it was one's
+        self._encoder: Any = None
+
+    def begin(self) -> None:
+        """Forget the frames: a segment begins."""
+        self._turn = 1 if self._needed == 0 else 0
+        self._files[self._turn].remove()
+
+    def add(self, frame: Any) -> None:
+        """Keep one more frame of PyAV."""
+        self._encoder = self._encoder or self._new_encoder((frame.width, frame.height), frame.time_base)
+        for packet in self._encoder.encode(frame):
+            self._files[self._turn].add({"pts": frame.pts}, bytes(packet))
+
+    def checkpoint(self, in_segment: bool) -> dict[str, Any] | None:
+        """Make the frames safe; return what `resume` needs, None where there is no unfinished segment."""
+        self._needed = self._turn if in_segment else None
+        return {"turn": self._turn, "bytes": self._files[self._turn].sync()} if in_segment else None
+
+    def resume(self, state: dict[str, Any]) -> None:
+        """Go on where `checkpoint` returned `state`."""
+        self._turn = self._needed = int(state["turn"])
+        self._files[self._turn].cut(state["bytes"])
+
+    def frames(self, size: tuple[int, int], time_base: Fraction) -> Iterator[Any]:
+        """Yield the frames again, which are of that width and height."""
+        encoder, decoder = self._new_encoder(size, time_base), self._codec("r", size)
+        encoder.open()
+        decoder.extradata = encoder.extradata
+        for facts, data in self._files[self._turn].records():
+            for frame in decoder.decode(av.Packet(data)):
+                frame.pict_type = 0  # or else the encoder would take it for the wish for a keyframe
+                frame.pts, frame.time_base = facts["pts"], time_base
+                yield frame
+
+    def close(self) -> None:
+        """Leave the files as they are."""
+        for file in self._files:
+            file.close()
+
+    def remove(self) -> None:
+        """Delete the files."""
+        for file in self._files:
+            file.remove()
+
+    def _new_encoder(self, size: tuple[int, int], time_base: Fraction) -> Any:
+        encoder = self._codec("w", size)
+        encoder.time_base = time_base  # or else PyAV would round the times of the frames that it is given
+        return encoder
+
+    def _codec(self, mode: str, size: tuple[int, int]) -> Any:
+        codec = av.CodecContext.create(_CODEC, mode)
+        codec.width, codec.height = size
+        codec.pix_fmt, codec.thread_count = self._pixels, 1
+        return codec
