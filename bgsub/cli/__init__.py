@@ -1,7 +1,4 @@
-"""The command line: thin, every command usable from Python too.
-
-Nothing heavy is imported before a command runs, so that ``bgsub --help`` answers at once.
-"""
+"""The command line. It imports nothing heavy before a command runs, so that ``bgsub --help`` is fast."""
 
 from __future__ import annotations
 
@@ -16,20 +13,16 @@ from pathlib import Path
 import click
 
 from bgsub.cli.batch import batch
-from bgsub.cli.bench import bench
-from bgsub.cli.camera import camera
-from bgsub.cli.completion import completion
 from bgsub.cli.config import config
 from bgsub.cli.decompose import decompose
-from bgsub.cli.demo import demo
-from bgsub.cli.evaluate import evaluate
-from bgsub.cli.help import HelpContext, write_sections
+from bgsub.cli.demo import camera, demo
+from bgsub.cli.evaluate import bench, evaluate
+from bgsub.cli.exit_status import FAILURE, OK, READER_GONE, exit_status
+from bgsub.cli.help import REPORTING, HelpContext, write_sections
+from bgsub.cli.installation import completion, print_versions, warm_up
 from bgsub.cli.live import live
-from bgsub.cli.logs import Reporting, is_verbose, log_to_screen
+from bgsub.cli.logs import Reporting, is_verbose, log_to_screen, reporting_options
 from bgsub.cli.run import run, track
-from bgsub.cli.verdict import FAILURE, OK, READER_GONE, verdict
-from bgsub.cli.version import print_versions
-from bgsub.cli.warm_up import warm_up
 from bgsub.errors import StoppedError
 from bgsub.jobs.interrupts import interruption, take_signals, terminations
 
@@ -42,7 +35,7 @@ _GROUPS = {
 
 
 class Program(click.Group):
-    """The commands, in groups, before the options."""
+    """The program: its help shows the commands in groups, then the options."""
 
     groups, context_class = _GROUPS, HelpContext
 
@@ -51,7 +44,11 @@ class Program(click.Group):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         self.format_commands(ctx, formatter)
-        click.Command.format_options(self, ctx, formatter)
+        records: dict[str, list[tuple[str, str]]] = {REPORTING: [], "Options": []}
+        for one in self.get_params(ctx):
+            if record := one.get_help_record(ctx):
+                records[getattr(one, "group", "Options")].append(record)
+        write_sections(formatter, records)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         write_sections(
@@ -74,38 +71,37 @@ class Program(click.Group):
     is_eager=True,
     expose_value=False,
     callback=print_versions,
-    help="Show the versions of bgsub and of what it uses.",
+    help="Show the versions of bgsub and of the packages that it uses.",
 )
-@click.option("-v", "--verbose", is_flag=True, help="Log what happens; show the traceback of a failure.")
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
     envvar=["BGSUB_CONFIG"],
     metavar="FILE",
-    help="Settings in TOML; before them come those of the user and bgsub.toml in this folder.",
+    help="Settings in TOML, which override those of the user and of bgsub.toml in this folder.",
 )
-@click.option("--no-config", is_flag=True, envvar=["BGSUB_NO_CONFIG"], help="Read no settings from files.")
+@click.option("--no-config", is_flag=True, envvar=["BGSUB_NO_CONFIG"], help="Read no settings files.")
 @click.pass_context
-def program(context: click.Context, verbose: bool, config: Path | None, no_config: bool) -> None:
-    """Find what moves in front of a fixed camera: masks, clips and lists of it, from files or live.
+def program(context: click.Context, config: Path | None, no_config: bool) -> None:
+    """Detect motion in front of a fixed camera: masks, clips and event lists, from files or live.
 
     \b
-    Begin with:
-      bgsub demo                              a made scene, in bgsub-demo/
+    Start with:
+      bgsub demo                              a synthetic scene, in bgsub-demo/
       bgsub run bgsub-demo/input.mp4 -o out   masks of that video, or of yours
       bgsub live                              the first camera, in a window
 
-    bgsub COMMAND --help shows the options that most people need and examples. Every option can be set in a file
-    bgsub.toml or as a variable BGSUB_OPTION as well; see bgsub config --help.
+    bgsub COMMAND --help shows the common options and examples. Every option can also be set in a file bgsub.toml or
+    by a variable BGSUB_OPTION; see bgsub config --help.
     """
     if no_config and context.get_parameter_source("config") is click.core.ParameterSource.COMMANDLINE:
         raise click.UsageError("--no-config and --config exclude each other")
-    log_to_screen(verbose)
-    Reporting.of(context).verbose = verbose
+    log_to_screen(Reporting.of(context).verbose)
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
 
+program.params += reporting_options()
 for _members in _GROUPS.values():
     for _command in _members:
         program.add_command(_command)
@@ -114,36 +110,36 @@ for _members in _GROUPS.values():
 def invoke(arguments: Sequence[str] | None = None) -> int:
     """Run the command line, by default that of the process, and return its exit code.
 
-    0 done, 1 failure, 2 wrong input, 130 ended by Ctrl-C, 143 by SIGTERM, which is treated like Ctrl-C. Whatever goes
-    wrong is told in one line on standard error; the traceback only with ``--verbose``. It is 141, and nothing is told,
-    when whoever read the frames on standard output has gone.
+    0 done, 1 failure, 2 wrong input, 130 ended by Ctrl-C, 143 by SIGTERM, which is treated like Ctrl-C, 141 when the
+    reader of standard output closed the pipe. An error is one line on standard error, with the traceback only with
+    ``--verbose``; for 141 there is none.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     with terminations() as signals:
         try:
             result = program.main(args=given, prog_name="bgsub", standalone_mode=False)
-        except SystemExit as end:  # how Click answers the shell that completes, and a closed pipe: whoever read is gone
+        except SystemExit as end:  # after a completion, and after a closed pipe
             return OK if end.code == 0 else FAILURE
         except (Exception, KeyboardInterrupt) as error:
             if is_verbose() or {"-v", "--verbose"} & set(given):
                 traceback.print_exc()
-            # In the middle of an import, say, a signal ends as another error.
+            # A signal during an import, for example, ends as another error.
             was_signal = signals is not None and signals.raised and not isinstance(error, (click.Abort, StoppedError))
-            message, code = verdict(interruption(signals.raised) if signals is not None and was_signal else error)
-            if code != READER_GONE:  # which is nothing to tell of
-                with suppress(OSError):  # nobody sees it; the exit code says it
+            message, code = exit_status(interruption(signals.raised) if signals is not None and was_signal else error)
+            if code != READER_GONE:
+                with suppress(OSError):  # standard error may be closed
                     click.echo(f"bgsub: error: {message}", err=True)
             return code
         return result if isinstance(result, int) else OK
 
 
 def _fill_closed() -> None:
-    """Open what is closed of the three standard files, so that no output gets their number, and what is said there."""
+    """Open the closed ones of the three standard files, so that no output file gets their number."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)  # gets the lowest number that is free
+            os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)  # gets the lowest free number
     sys.stderr = sys.stderr or open(2, "w", encoding="utf-8")  # noqa: SIM115
 
 
@@ -151,6 +147,6 @@ def main() -> None:
     """Run the command line and end the process with its exit code."""
     _fill_closed()
     signals = take_signals()
-    atexit.register(signals.leave)  # after all else that is done at the end, as that comes in the opposite order
+    atexit.register(signals.leave)  # runs last: exit handlers run in reverse order
     signals.code = invoke()
     sys.exit(signals.code)

@@ -1,22 +1,22 @@
-"""``bgsub batch``: any number of files, shared out among processes or machines."""
+"""``bgsub batch``: many files in parallel, on one machine or several."""
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from bgsub.cli.blocks import count, one_of_files, option
+from bgsub.cli.exit_status import OK, code_of, stopped_by
 from bgsub.cli.help import METHOD, OUTPUT, RUNNING, Example
-from bgsub.cli.job_options import job_options, make_job
-from bgsub.cli.logs import Reporting, progress_logger, report_options, to_file
-from bgsub.cli.options import MethodCommand, folder_option
+from bgsub.cli.logs import json_option, progress_logger, to_file
+from bgsub.cli.method_options import MethodCommand
+from bgsub.cli.motion_options import MotionActions, record_options
+from bgsub.cli.options import count, folder_option, one_of_files, option
+from bgsub.cli.output_options import job_options, make_job
+from bgsub.cli.pipeline import show_result
 from bgsub.cli.progress import bar, kind_of_progress
-from bgsub.cli.record_options import Clips, record_options
-from bgsub.cli.verdict import OK, code_of, stopped_by
 from bgsub.errors import ParameterError
 from bgsub.jobs import batch as batches
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=MethodCommand,
-    short_help="Separate any number of files, in parallel or on many machines.",
+    short_help="Separate many files in parallel or on several machines.",
     common=(
         *("output", "save", "overwrite", "duration", "fps", "event-formats", "roi", "record"),
         *("threshold", "min-area", "scale", "shadows", "absorb-after", "workers", "scheduler"),
     ),
     examples=(
-        Example('bgsub batch "*.mp4" -o results', "The masks of every video here, by all cores"),
+        Example('bgsub batch "*.mp4" -o results', "The masks of every video here, on all cores"),
         Example("bgsub batch recordings -o results --record clips --save panel.mp4", "Clips of motion of each"),
-        Example("bgsub batch recordings -o results --scheduler tcp://host:8786", "By the machines of a Dask cluster"),
+        Example("bgsub batch recordings -o results --scheduler tcp://host:8786", "On the machines of a Dask cluster"),
     ),
 )
 @click.argument("patterns", nargs=-1, required=True, metavar="PATTERN...", shell_complete=one_of_files())
@@ -46,22 +46,22 @@ if TYPE_CHECKING:
     group=RUNNING,
     type=click.IntRange(1),
     metavar="N",
-    help="Processes on this machine; they share its cores.  [default: one per core, no more than files]",
+    help="Processes on this machine, which share its cores.  [default: one per core, at most one per file]",
 )
 @option(
     "--scheduler",
     group=RUNNING,
     metavar="ADDRESS",
-    help="Use the workers of a running Dask scheduler, such as tcp://host:8786; they must see the same files.",
+    help="Use the workers of a running Dask scheduler, such as tcp://host:8786; they need access to the files.",
 )
 @count(
     "--retries",
     group=RUNNING,
     least=0,
     default=2,
-    text="Further attempts after a failure that may pass: a full disk, a dead worker.",
+    text="Further attempts after a temporary failure: a full disk, a dead worker.",
 )
-@option("--overwrite", group=OUTPUT, is_flag=True, help="Do everything again, also what is done.")
+@option("--overwrite", group=OUTPUT, is_flag=True, help="Process all files again, finished ones included.")
 @job_options
 @record_options
 @option(
@@ -69,9 +69,9 @@ if TYPE_CHECKING:
     "model_name",
     group=METHOD,
     metavar="NAME",
-    help="Write the model of each file at the end, into its folder.",
+    help="Write the model of each file into its folder at the end.",
 )
-@report_options
+@json_option()
 def batch(
     *,
     patterns: tuple[str, ...],
@@ -81,32 +81,31 @@ def batch(
     retries: int,
     overwrite: bool,
     model_name: str | None,
-    clips: Clips,
-    quiet: bool,
+    actions: MotionActions,
     **options: Any,
 ) -> int:
-    """Do what "bgsub run" does with any number of files, but for the notifications to other programs.
+    """Process many files as "bgsub run" does, without notifications.
 
     PATTERN is a video, a folder of images, another folder with videos in it, a pattern such as "data/**/*.mp4" or
-    "data/**" (videos and folders of images at any depth), or @FILE, a text file with one of these per line; what is
-    named twice is done once. Each file has a folder of its own in that of the results, named after it. manifest.csv
-    there tells what became of each.
+    "data/**" (videos and folders of images at any depth), or @FILE, a text file with one of these per line.
+    Duplicates are processed once. The results of each file are in a folder with its name. manifest.csv lists the
+    result of each file.
 
-    The same command again goes on where it was stopped, also inside a file: it leaves out what is done and
-    unchanged, and tries again what failed. A file that fails does not hold up the others; it is named at the end,
-    and the exit code is 1. --save-model and --record take a name here, for a file or a folder in each of the folders.
+    After an interruption the same command continues, also inside a file: it skips finished files that are unchanged
+    and retries failed ones. A file that fails does not stop the others; it is listed at the end, and the exit code
+    is 1. --save-model and --record take a name here, of a file or folder in the folder of each result.
     """
     if scheduler is not None and workers is not None:
         raise ParameterError("--scheduler brings its own workers, so --workers cannot be given")
     if "-" in patterns:
         raise ParameterError("a batch takes files, got '-': bgsub run reads standard input")
-    for flag, kind, path in (("--save-model", "file", model_name), ("--record", "folder", clips.record)):
+    for flag, kind, path in (("--save-model", "file", model_name), ("--record", "folder", actions.record)):
         if path is not None and Path(path).name != str(path):
             raise ParameterError(f"{flag} takes the name of a {kind} without a folder here, got '{path}'")
 
     def job_of(source: str, folder: Path) -> Job:
         model = None if model_name is None else folder / model_name
-        return make_job(source, folder, save_model=model, clips=clips.moved(folder.joinpath), **options)
+        return make_job(source, folder, save_model=model, actions=actions.moved(folder.joinpath), **options)
 
     with _Progress() as progress:
         result = batches.run_batch(
@@ -120,17 +119,17 @@ def batch(
             started=progress.start,
             progress=progress,
         )
-    _tell(result, quiet, progress.tells)
+    _report(result, progress.logs)
     return OK if result.complete else code_of(result.stopped)
 
 
 class _Progress:
-    """A bar over the files, or a line in the log for each, as ``--progress`` wants it."""
+    """A bar over the files or a line in the log for each, as ``--progress`` says."""
 
     def __init__(self) -> None:
         kind = kind_of_progress()
-        self._drawn, self.tells = kind == "bar", kind == "log"  # `tells`: what failed is on the screen already
-        self._say = progress_logger.info if kind == "log" else to_file
+        self._drawn, self.logs = kind == "bar", kind == "log"
+        self._log = progress_logger.info if self.logs else to_file
         self._failed = self._ended = self._total = 0
         self._stack = ExitStack()
 
@@ -145,7 +144,7 @@ class _Progress:
         self._total = todo
         self._bar.reset(todo)
         if skipped:
-            self._say(f"{skipped} of {counted(todo + skipped)} done already")
+            self._log(f"{skipped} of {counted(todo + skipped)} done before")
 
     def __call__(self, entry: Entry) -> None:
         self._ended += 1
@@ -155,27 +154,23 @@ class _Progress:
         self._bar.update()
         done = f"{entry.result.get('frames', 0)} frames in {entry.seconds:.1f} s"
         what = done if entry.state == "done" else f"failed: {entry.error}"
-        self._say(f"[{self._ended}/{self._total}] {entry.source.path}: {what}")
+        self._log(f"[{self._ended}/{self._total}] {entry.source.path}: {what}")
 
 
 def counted(files: int) -> str:
-    """Return a number of files in words."""
+    """Return a number of files with the noun."""
     return f"{files} file{'' if files == 1 else 's'}"
 
 
-def _tell(result: BatchResult, quiet: bool, told: bool) -> None:
-    """Print what failed, each on a line unless the progress has `told` of it, and the summary."""
-    for entry in () if told else result.failed:
+def _report(result: BatchResult, failures_are_shown: bool) -> None:
+    """Print the failures unless the progress log has shown them, and the summary."""
+    for entry in () if failures_are_shown else result.failed:
         click.echo(f"failed: {entry.source.path}: {entry.error}", err=True)
     if result.left:
-        why = "the scheduler went away" if result.stopped == "lost" else stopped_by(result.stopped)
-        click.echo(f"{why}; {counted(result.left)} left: the same command goes on", err=True)
+        why = "the connection to the scheduler is lost" if result.stopped == "lost" else stopped_by(result.stopped)
+        click.echo(f"{why}; {counted(result.left)} left: the same command continues", err=True)
     sentence = (
         f"{len(result.done)} done, {len(result.failed)} failed, {len(result.skipped)} done before, "
         f"{result.left} left in {result.seconds:.1f} s; see {result.folder / 'manifest.csv'}"
     )
-    to_file(sentence)
-    if Reporting.of().json:
-        click.echo(json.dumps(result.as_dict()))
-    elif not quiet:
-        click.echo(sentence)
+    show_result(result.as_dict(), sentence)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,26 +10,24 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from bgsub.cli.blocks import PATH, block, choice, one_of_files, option
 from bgsub.cli.help import INPUT, METHOD, OUTPUT, Example
-from bgsub.cli.logs import Reporting, logger, progress_logger, report_options, to_file
-from bgsub.cli.options import folder_option
-from bgsub.cli.progress import progress_bar
+from bgsub.cli.logs import Reporting, json_option, logger, progress_logger
+from bgsub.cli.options import PATH, choice, combine, folder_option, one_of_files, option
+from bgsub.cli.pipeline import show_result
+from bgsub.cli.progress import show_progress
 from bgsub.cli.settings import Command
 from bgsub.cli.source_options import on_error_option, rate_option, source_options
 from bgsub.errors import ParameterError
 from bgsub.jobs import decomposition
 
-_ESTIMATOR = ("surrogate", "p", "mu_start", "mu_end", "iterations", "quality")
+_ESTIMATOR = ("iterations", "quality")
 _SOURCE = ("start", "end", "duration", "every", "backend", "on_error", "fps")
-_FOR_FRAMES = (*_SOURCE, "factor", "grey", "kind", "sparse_picture")
+_FOR_FRAMES = (*_SOURCE, "factor", "grey", "sparse_picture")
 _FOR_MATRICES = ("key", "columns", "float32")
 _OBSERVED = ("observed", "observed_key")
 _SAME = (*_OBSERVED, "grey", "sparse_picture", "key", "float32", "save_arrays", "plot", "overwrite")
-_POSITIVE = click.FloatRange(0, min_open=True)
 
-
-_estimator_options = block(
+_options = combine(
     option(
         "--rank",
         "dimension",
@@ -40,78 +37,44 @@ _estimator_options = block(
         help="Dimension of the subspace.  [default: 3, fewer for fewer than 12 samples]",
     ),
     option(
-        "--surrogate",
-        "cost",
-        group=METHOD,
-        type=click.Choice(["lp", "log", "atan"]),
-        help="Cost of the sparse part.  [default: log]",
-    ),
-    option(
-        "--p",
-        "exponent",
-        group=METHOD,
-        type=click.FloatRange(0, 1, min_open=True, max_open=True),
-        metavar="P",
-        help="Exponent of lp.  [default: 0.5]",
-    ),
-    option(
-        "--mu-start",
-        group=METHOD,
-        type=_POSITIVE,
-        metavar="MU",
-        help="Smoothing at the beginning, in units of entries squared, for atan of entries; those of frames are in "
-        "units of full scale.  [default: from the data]",
-    ),
-    option(
-        "--mu-end",
-        group=METHOD,
-        type=_POSITIVE,
-        metavar="MU",
-        help="Smoothing at the end.  [default: where noise is left]",
-    ),
-    option(
         "--iterations",
         group=METHOD,
         type=click.IntRange(1),
         metavar="N",
-        help="Largest number of steps; for --quality paper, of alternations.  [default: by --quality]",
+        help="Maximum number of steps; for --quality paper, of alternations.  [default: by --quality]",
     ),
     option(
         "--quality",
         group=METHOD,
         type=click.Choice(["fast", "balanced", "best", "paper"]),
-        help="How much time the result may take; paper is the schedule of the paper.  [default: balanced]",
-    ),
-)
-
-
-_input_options = block(
-    option(
-        "--observed",
-        group=INPUT,
-        type=PATH,
-        metavar="FILE",
-        help="Mask, 0 where an entry is missing: an array like the input, an image, or a folder of images.",
-    ),
-    option(
-        "--observed-key",
-        group=INPUT,
-        metavar="NAME",
-        help="Name of the mask in a file .npz or .mat of several arrays.",
-    ),
-    option("--key", group=INPUT, metavar="NAME", help="Name of the matrix in a file .npz or .mat of several arrays."),
-    choice(
-        "--samples",
-        "columns",
-        group=INPUT,
-        of=["rows", "columns"],
-        text="What are the samples of a matrix; in Python they are rows.",
+        help="Accuracy of the result for the computing time; paper is the schedule of the paper.  [default: balanced]",
     ),
     option(
         "--float32",
         group=METHOD,
         is_flag=True,
         help="Compute a matrix in single precision, in half the memory.",
+    ),
+    option(
+        "--observed",
+        group=INPUT,
+        type=PATH,
+        metavar="FILE",
+        help="Mask, 0 for missing entries: an array like the input, an image, or a folder of images.",
+    ),
+    option(
+        "--observed-key",
+        group=INPUT,
+        metavar="NAME",
+        help="Name of the mask in a file .npz or .mat with several arrays.",
+    ),
+    option("--key", group=INPUT, metavar="NAME", help="Name of the matrix in a file .npz or .mat with several arrays."),
+    choice(
+        "--samples",
+        "columns",
+        group=INPUT,
+        of=["rows", "columns"],
+        text="Whether the samples of a matrix are its rows or its columns; in Python they are rows.",
     ),
     option(
         "--scale",
@@ -123,30 +86,22 @@ _input_options = block(
         metavar="X",
         help="Reduce height and width of frames by this factor.",
     ),
-    option("--grey", group=INPUT, is_flag=True, help="Make grey frames of coloured ones."),
-)
-
-
-_output_options = block(
-    choice(
-        "--format",
-        "kind",
-        group=OUTPUT,
-        of=["auto", "video", "images"],
-        text="Kind of output for frames; auto makes images of images and video of video.",
-    ),
+    option("--grey", "--gray", "grey", group=INPUT, is_flag=True, help="Convert frames to grey."),
+    source_options,
+    on_error_option,
+    rate_option,
     choice(
         "--sparse-as",
         "sparse_picture",
         group=OUTPUT,
         of=["absolute", "offset"],
-        text="How pictures show the sparse part: its absolute value, or half of it above mid-grey, with its sign.",
+        text="Pictures of the sparse part: its absolute value, or half of it around mid-grey, with its sign.",
     ),
     option(
         "--save-arrays",
         group=OUTPUT,
         is_flag=True,
-        help="Write all parts, exact, into decomposition.npz as well.",
+        help="Write all parts without rounding into decomposition.npz, too.",
     ),
     option(
         "--plot",
@@ -155,6 +110,7 @@ _output_options = block(
         help="Draw singular values and some samples into decomposition.png.",
     ),
     option("--overwrite", group=OUTPUT, is_flag=True, help="Replace results that exist."),
+    json_option(),
 )
 
 
@@ -166,33 +122,25 @@ _output_options = block(
         *("samples", "rank", "quality"),
     ),
     examples=(
-        Example("bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5", "Background and what moves in a clip"),
-        Example("bgsub decompose matrix.npy -o parts --plot", "A matrix, samples as rows, NaN where one is missing"),
+        Example("bgsub decompose video.mp4 -o parts --rank 1 --scale 0.5", "Background and moving objects of a clip"),
+        Example("bgsub decompose matrix.npy -o parts --plot", "A matrix, samples as rows, NaN for missing entries"),
     ),
 )
 @click.argument("source", metavar="INPUT", shell_complete=one_of_files())
 @folder_option
-@_estimator_options
-@_input_options
-@source_options
-@on_error_option
-@rate_option
-@_output_options
-@report_options
+@_options
 @click.pass_context
-def decompose(context: click.Context, *, source: str, output: Path, quiet: bool, **options: Any) -> None:
+def decompose(context: click.Context, *, source: str, output: Path, **options: Any) -> None:
     """Split INPUT into a low-rank and a sparse part by robust PCA, all samples at once.
 
-    INPUT is a video, a folder or pattern of images ("frames/in*.jpg"), or a matrix: .npy, .npz or .mat. The frames
-    are the samples of a video; the rows are those of a matrix, and NaN in it means missing. All samples are in
-    memory together.
+    INPUT is a video, a folder or pattern of images ("frames/in*.jpg"), or a matrix: .npy, .npz or .mat. The samples
+    are the frames of a video or the rows of a matrix, in which NaN means missing. All samples are in memory together.
 
     A video becomes low_rank.mp4 and sparse.mp4; images become low_rank/NAME.png and sparse/NAME.png; .npy becomes
     low_rank.npy and sparse.npy; .npz and .mat become one file of the same kind, decomposition, with low_rank, sparse,
-    components, coefficients and singular_values.
+    components, coefficients and singular_values. bgsub.RobustPCA in Python has further parameters.
     """
     _check_use(context, source, options)
-    options["p"], options["surrogate"] = options.pop("exponent"), options.pop("cost")
     job = decomposition.DecompositionJob(
         source,
         output,
@@ -200,17 +148,16 @@ def decompose(context: click.Context, *, source: str, output: Path, quiet: bool,
         parameters={name: options[name] for name in _ESTIMATOR if options[name] is not None},
         open_options={name: options[name] for name in _SOURCE},
         scale=options["factor"],
-        format=options["kind"],
         columns=options["columns"] == "columns",
         **{name: options[name] for name in _SAME},
     )
-    result = decomposition.run_decomposition(job, _watch(quiet), tell=_teller(quiet))
-    _report(result, quiet)
+    result = decomposition.run_decomposition(job, _watch, tell=_report_memory)
+    show_result(result.as_dict(), summarise(result))
 
 
 def _check_use(context: click.Context, source: str, options: dict[str, Any]) -> None:
-    """Refuse options that were typed and mean nothing to this kind of input; settings may hold for other inputs."""
-    from bgsub.jobs.decomposition.matrices import is_matrix  # noqa: PLC0415 - it brings NumPy along
+    """Raise ParameterError for typed options of the other kind of input; settings may be for other inputs."""
+    from bgsub.jobs.decomposition.matrices import is_matrix  # noqa: PLC0415 - it imports NumPy
 
     wrong, kind = (_FOR_FRAMES, "frames") if is_matrix(source) else (_FOR_MATRICES, "matrices")
     for one in context.command.params:
@@ -221,40 +168,24 @@ def _check_use(context: click.Context, source: str, options: dict[str, Any]) -> 
         raise ParameterError("--observed-key names an array in the file of --observed, which is missing")
 
 
-def _watch(quiet: bool) -> Any:
-    """Return what draws the progress of a fit."""
+@contextmanager
+def _watch(name: str, length: int | None) -> Iterator[Callable[[int], None]]:
+    """Show the progress of a fit."""
+    done = 0
+    with show_progress(name, length, unit="steps") as meter:
 
-    @contextmanager
-    def watch(name: str, length: int | None) -> Iterator[Callable[[int], None]]:
-        done = 0
-        with progress_bar(name, length, quiet, unit="steps") as meter:
+        def count_to(iteration: int) -> None:
+            nonlocal done
+            if iteration > done:  # an iteration is reported more than once
+                meter.update(iteration - done)
+                done = iteration
 
-            def told(iteration: int) -> None:
-                """Count up to an iteration; it is told more than once."""
-                nonlocal done
-                if iteration > done:
-                    meter.update(iteration - done)
-                    done = iteration
-
-            yield told
-
-    return watch
+        yield count_to
 
 
-def _teller(quiet: bool) -> Callable[[str], None]:
-    """Return what takes the sentence about the memory: the screen where progress is told, else the log."""
-    silent = quiet or Reporting.of().quiet
-    return logger.info if silent else progress_logger.info
-
-
-def _report(result: decomposition.DecompositionResult, quiet: bool) -> None:
-    """Print what was done: a sentence, or one JSON object."""
-    sentence = summarise(result)
-    to_file(sentence)
-    if Reporting.of().json:
-        click.echo(json.dumps(result.as_dict()))
-    elif not quiet:
-        click.echo(sentence)
+def _report_memory(sentence: str) -> None:
+    """Show the required memory with the progress, or log it."""
+    (logger.info if Reporting.of().quiet else progress_logger.info)(sentence)
 
 
 def summarise(result: decomposition.DecompositionResult) -> str:

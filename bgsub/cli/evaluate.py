@@ -1,4 +1,4 @@
-"""``bgsub evaluate``: scores on sequences in the layout of changedetection.net."""
+"""Commands that measure: ``bgsub evaluate`` scores masks, ``bgsub bench`` times the method."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import click
 
 from bgsub import evaluation
-from bgsub.cli.blocks import FOLDER, PATH, count, list_of, option
 from bgsub.cli.help import INPUT, OUTPUT, Example
-from bgsub.cli.logs import Reporting, json_option, progress_option
-from bgsub.cli.model_options import check_file
-from bgsub.cli.options import MethodCommand, given, make_subtractor, names_from
-from bgsub.cli.progress import progress_bar
-from bgsub.cli.source_options import rate_option
+from bgsub.cli.logs import Reporting, json_option
+from bgsub.cli.method_options import MethodCommand, given, make_subtractor
+from bgsub.cli.options import FOLDER, PATH, check_file, count, list_of, names_from, one_of_files, option
+from bgsub.cli.progress import show_progress
+from bgsub.cli.source_options import duration_option, rate_option
 from bgsub.errors import BgsubError, ParameterError, SinkError
 from bgsub.evaluation.methods import OPENCV_METHODS
+from bgsub.video.timecode import Timecode
 
 
 def _file_option(flag: str, name: str, text: str) -> Any:
@@ -28,7 +28,7 @@ def _file_option(flag: str, name: str, text: str) -> Any:
 
 @click.command(
     cls=MethodCommand,
-    short_help="Score the masks on sequences with known ones.",
+    short_help="Score the masks against ground truth.",
     common=(
         *("fps", "against", "results", "masks", "csv", "sheet", "overwrite", "json"),
         *("threshold", "min-area", "scale", "shadows", "absorb-after"),
@@ -45,7 +45,7 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     group=INPUT,
     shell_complete=list_of(lambda _begun: OPENCV_METHODS),
     default="",
-    callback=names_from(OPENCV_METHODS, optional=True),
+    callback=names_from(OPENCV_METHODS),
     metavar="METHOD,...",
     help=f"OpenCV's subtractors to run on the same frames: {', '.join(OPENCV_METHODS)}. Those after knn need "
     "opencv-contrib-python.",
@@ -78,7 +78,6 @@ def _file_option(flag: str, name: str, text: str) -> Any:
 @option("--overwrite", group=OUTPUT, is_flag=True, help="Replace files and masks that exist.")
 @rate_option
 @json_option("Print counts, metrics, averages, versions and parameters as one JSON object, not the table.")
-@progress_option
 def evaluate(
     directories: tuple[Path, ...],
     peers: list[str],
@@ -119,9 +118,9 @@ def evaluate(
     if sheet is not None:
         sheet.check(len(sequences) * len(parameters) * worst)
     scores = _collect(
-        evaluation.compare(sequences, makers, masks=masks, sheet=sheet, worst=worst, progress=progress_bar)
+        evaluation.compare(sequences, makers, masks=masks, sheet=sheet, worst=worst, progress=show_progress)
         if results is None
-        else evaluation.compare_results(sequences, results, sheet=sheet, worst=worst, progress=progress_bar),
+        else evaluation.compare_results(sequences, results, sheet=sheet, worst=worst, progress=show_progress),
         parameters,
     )
     _print(scores, parameters)  # first, so that a full disk costs the files only
@@ -170,3 +169,28 @@ def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]
         click.echo(evaluation.format_json(scores, parameters))
     elif scores:
         click.echo(evaluation.format_table(scores, evaluation.summarise(scores)))
+
+
+@click.command(
+    cls=MethodCommand,
+    short_help="Time the method beside OpenCV's subtractors.",
+    common=("duration", "rank", "scale", "threads"),
+    examples=(
+        Example("bgsub bench", "On a synthetic street of 320x240"),
+        Example("bgsub bench video.mp4 --duration 200 --scale 0.5", "On a video, at half its size"),
+    ),
+)
+@click.argument("source", required=False, shell_complete=one_of_files())
+@duration_option("300", "Take this much at most")
+def bench(source: str | None, duration: Timecode, **options: Any) -> None:
+    """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
+
+    The methods take turns every 20 frames; the first frames, at most 60, are not counted. The first frame
+    and the longest one (the batch start) are reported apart; compilation is in no figure. --threads holds for
+    OpenCV as well.
+    """
+    from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415 - OpenCV comes along
+
+    pictures = load_frames(source, duration)
+    timings = time_methods(pictures, lambda: make_subtractor(options), options["threads"])
+    click.echo(format_speed(timings))

@@ -1,7 +1,7 @@
-"""What a command says of itself: its options in groups, those that most people need first, and commands that run.
+"""Help of the commands: options in groups, the common ones first, and examples that run.
 
-An option names its group where it is declared. A command with many options names the ones that are common: ``--help``
-shows these, ``--help-all`` all of them. Of a command without such names both show all.
+A command with many options names the common ones: ``--help`` shows these, ``--help-all`` shows all. For a command
+with few options both show all. The options for reporting, which every command has, are in ``bgsub --help``.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ EVENTS, CLIPS, NOTIFICATIONS = "Events and regions", "Clips of motion", "Notific
 METHOD, SCENE, RUNNING = "Method", "Light, shadows, camera and standing objects", "Running"
 SUBSPACE = "Subspace, with the symbols of the paper"
 GROUPS = (INPUT, SCREEN, OUTPUT, EVENTS, CLIPS, NOTIFICATIONS, METHOD, SCENE, SUBSPACE, RUNNING)
-"""The headings, in the order in which they come."""
+"""The headings in order."""
+REPORTING = "Reporting, before or after the command"
 
-_ALL = f"{__name__}.all"  # in the context: whether every option is wanted
-_WIDEST = 28  # what options take at most of a line
+_ALL = f"{__name__}.all"  # key in the context: whether to show every option
+_WIDEST = 28  # columns of the options
 _HYPHEN = "\N{NON-BREAKING HYPHEN}"
-_PARAGRAPHS = 2  # of the description, above the common options
+_PARAGRAPHS = 2  # of the description above the common options
 
 
 @dataclass(frozen=True)
 class Example:
-    """A command line that runs, and what it does."""
+    """A command line that runs, and a short description."""
 
     command: str
     text: str
@@ -40,18 +41,30 @@ class Option(click.Option):
     Attributes
     ----------
     group : str
-        One of `GROUPS`.
+        One of `GROUPS`, or `REPORTING`.
+    of_method : bool
+        Whether it is a parameter of the method, which can be set in ``[method]`` of a settings file.
     common : bool
-        Whether it is among those that most people need; all are, where the command does not say which.
+        Whether ``--help`` shows it.
     """
 
-    def __init__(self, *args: Any, group: str, **more: Any) -> None:
+    def __init__(self, *args: Any, group: str, of_method: bool = False, **more: Any) -> None:
         super().__init__(*args, **more)
-        self.group, self.common = group, True
+        self.group, self.of_method, self.common = group, of_method, True
+
+
+class FileOption(Option):
+    """A parameter that a settings file sets and the command line does not."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, hidden=True, **more)
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Leave the option out of the parser."""
 
 
 class _Formatter(click.HelpFormatter):
-    """Breaks no line at a hyphen: an option stays whole."""
+    """A formatter that breaks no line at a hyphen, so that options stay whole."""
 
     def write_text(self, text: str) -> None:
         super().write_text(text.replace("-", _HYPHEN))
@@ -64,7 +77,7 @@ class _Formatter(click.HelpFormatter):
 
 
 class HelpContext(click.Context):
-    """A context whose help breaks no option in two."""
+    """A context whose help keeps options whole."""
 
     formatter_class = _Formatter
 
@@ -75,7 +88,7 @@ class HelpfulCommand(click.Command):
     Parameters
     ----------
     common : sequence of str
-        The options that most people need by their long names without hyphens; none where all are few.
+        Long names, without hyphens in front, of the options in ``--help``; empty for all.
     examples : sequence of Example
         Command lines that run.
     """
@@ -91,14 +104,13 @@ class HelpfulCommand(click.Command):
         for option in self.params:
             if isinstance(option, Option):
                 option.common = not flags or not flags.isdisjoint(option.opts)
-        self._help_all = Option(
+        self._help_all = click.Option(
             ["--help-all"],
-            group=RUNNING,
             is_flag=True,
             is_eager=True,
             expose_value=False,
             callback=_show_all,
-            hidden=not common,
+            hidden=True,
             help="Show every option and exit.",
         )
 
@@ -117,32 +129,32 @@ class HelpfulCommand(click.Command):
                 for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}# {example.text}\n")
                     formatter.write(f"{'':>{formatter.current_indent}}{example.command}\n")
-        wanted = [one for one in self.get_params(ctx) if self._is_all(ctx) or getattr(one, "common", False)]
-        sections = {
-            group: [_record(option, ctx) for option in options]
-            for group, options in by_group(one for one in wanted if self._is_all(ctx) or one is not self._help_all)
-        }
+        is_all = self._is_all(ctx)
+        shown = [one for one in self.get_params(ctx) if is_all or getattr(one, "common", False)]
+        sections = {group: [_record(option, ctx) for option in options] for group, options in by_group(shown)}
         write_sections(formatter, sections)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        formatter.write_paragraph()
         if not self._is_all(ctx):
             number = sum(len(options) for _, options in by_group(self.get_params(ctx)))
-            formatter.write_paragraph()
             formatter.write(f"All {number} options: {ctx.command_path} --help-all\n")
+        reporting = (f"{max(one.opts, key=len)}" for one in self.params if getattr(one, "group", "") == REPORTING)
+        formatter.write(f"In every command: {', '.join(reporting)}; see {ctx.find_root().command_path} --help\n")
 
     def _is_all(self, ctx: click.Context) -> bool:
         return not self.common or ctx.meta.get(_ALL, False)
 
 
 def by_group(options: Iterable[click.Parameter]) -> list[tuple[str, list[click.Option]]]:
-    """Return the options that are not hidden, each group under its heading, in the order of `GROUPS`."""
+    """Return the options that are not hidden by heading, in the order of `GROUPS`."""
     shown = [option for option in options if isinstance(option, click.Option) and not option.hidden]
     of_groups = ((group, [one for one in shown if getattr(one, "group", RUNNING) == group]) for group in GROUPS)
     return [(group, members) for group, members in of_groups if members]
 
 
 def write_sections(formatter: click.HelpFormatter, sections: dict[str, list[tuple[str, str]]]) -> None:
-    """Write lists of terms and what they mean, each under its heading, all in the same columns."""
+    """Write lists of terms and descriptions under their headings, all in the same columns."""
     widest = max((len(term) for rows in sections.values() for term, _ in rows), default=0)
     width = min(widest, _WIDEST)
     for heading, rows in sections.items():
@@ -152,7 +164,7 @@ def write_sections(formatter: click.HelpFormatter, sections: dict[str, list[tupl
 
 def _record(option: click.Option, ctx: click.Context) -> tuple[str, str]:
     term, text = option.get_help_record(ctx) or ("", "")
-    return term, text.replace("]  [", "; ")  # the default, where the help tells it, and the range
+    return term, text.replace("]  [", "; ")  # the default in the help text and the range that click adds
 
 
 def _show_all(context: click.Context, _option: click.Parameter, value: bool) -> None:

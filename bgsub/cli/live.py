@@ -1,7 +1,8 @@
-"""``bgsub live``: cameras, shown in windows and on a page, written to files, or all of it."""
+"""``bgsub live``: cameras in windows, on a page, in files and in video calls."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -13,18 +14,15 @@ import click
 from click.core import ParameterSource
 
 from bgsub import live as sessions
-from bgsub.cli.blocks import PATH, one_of_files, option
-from bgsub.cli.event_options import boxes_option, event_options
-from bgsub.cli.help import OUTPUT, Example
-from bgsub.cli.job_options import name_option
-from bgsub.cli.live_options import Screen, VirtualCamera, screen_options, virtual_camera_options
-from bgsub.cli.logs import Reporting, logger, report_options
-from bgsub.cli.model_options import model_option, save_model_option
-from bgsub.cli.options import MethodCommand, check_model, check_no_file, given, save_option
-from bgsub.cli.pipeline import Telling, check_whole, run_pipeline
-from bgsub.cli.record_options import Clips, motion_options
-from bgsub.cli.settings_files import FILE_NAME
-from bgsub.cli.settings_writing import store
+from bgsub.cli.exit_status import FAILURE, OK, exit_status
+from bgsub.cli.help import OUTPUT, SCREEN, Example
+from bgsub.cli.logs import Reporting, json_option, logger
+from bgsub.cli.method_options import MethodCommand, check_model, given, model_option, save_model_option
+from bgsub.cli.motion_options import MotionActions, motion_options
+from bgsub.cli.options import PATH, check_no_file, choice, collect, one_of_files, option
+from bgsub.cli.output_options import boxes_option, event_options, name_option, save_option
+from bgsub.cli.pipeline import RunReporter, check_whole, run_pipeline
+from bgsub.cli.setting_sources import FILE_NAME, called
 from bgsub.cli.source_options import (
     BEGINNINGS,
     duration_option,
@@ -33,8 +31,8 @@ from bgsub.cli.source_options import (
     raw_option,
     reconnect_option,
 )
-from bgsub.cli.verdict import FAILURE, OK, verdict
 from bgsub.errors import ParameterError, SinkError
+from bgsub.jobs.controls import LIVE_VIEWS
 from bgsub.jobs.job import Job, JobResult
 from bgsub.video.regions import Regions
 from bgsub.video.sources.camera_address import file_name, without_password
@@ -48,10 +46,80 @@ if TYPE_CHECKING:
     from bgsub.video.sources.base import FrameSource
     from bgsub.video.timecode import Timecode
 
+_PLACE = re.compile(r"(?:(?P<host>\[[0-9a-fA-F:]+\]|[^:\[\]]+):)?(?P<port>\d{1,5})")
+_STANDARD = Path("-")
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The options of window, page and virtual camera; `serve` is host and port of the page."""
+
+    view: str
+    no_window: bool
+    serve: tuple[str, int] | None
+    token: str | None
+    fast: bool
+    virtual_camera: bool
+    backdrop: str | None
+
+
+def parse_host_and_port(context: click.Context, option: click.Parameter, value: str | None) -> tuple[str, int] | None:
+    """Return host and port of ``8765``, ``0.0.0.0:8765`` or ``[::1]:8765``."""
+    if value is None:
+        return None
+    match = _PLACE.fullmatch(value)
+    if match is None or int(match["port"]) > 65535:
+        raise ParameterError(f"{called(context, option)} takes a port up to 65535, or host:port, got '{value}'")
+    return (match["host"] or "127.0.0.1").strip("[]"), int(match["port"])
+
+
+_screen_options = collect(
+    "screen",
+    Screen,
+    choice(
+        "--view",
+        group=SCREEN,
+        of=LIVE_VIEWS,
+        metavar="VIEW",
+        text=f"View at the start; the keys 1 to 9 and 0 change it: {', '.join(LIVE_VIEWS)}.",
+    ),
+    option("--no-window", group=SCREEN, is_flag=True, help="Open no window; needs another output or --serve."),
+    option(
+        "--serve",
+        group=SCREEN,
+        metavar="[HOST:]PORT",
+        callback=parse_host_and_port,
+        help="Show and control the run in a browser, on this machine or, with a token, in the network "
+        "(0.0.0.0:8765); port 0 is any free one.",
+    ),
+    option(
+        "--token",
+        group=SCREEN,
+        metavar="TEXT",
+        hide_input=True,
+        help="Password of the page.  [default: in the network a random one]",
+    ),
+    option("--fast", group=SCREEN, is_flag=True, help="Show a file as fast as possible instead of in real time."),
+    option(
+        "--virtual-camera",
+        group=SCREEN,
+        is_flag=True,
+        help="Send the foreground on another background to a virtual camera, for video calls.",
+    ),
+    option(
+        "--backdrop",
+        group=SCREEN,
+        shell_complete=one_of_files("blur"),
+        metavar="blur|#rrggbb|IMAGE",
+        help="The background of the virtual camera and of the view cutout: blurred, a colour, or an image file.  "
+        "[default: blur]",
+    ),
+)
+
 
 @click.command(
     cls=MethodCommand,
-    short_help="Separate cameras' pictures in windows, a browser, files.",
+    short_help="Separate cameras in windows, a browser, files.",
     common=(
         *("view", "no-window", "serve", "virtual-camera", "backdrop", "output", "save", "event-formats", "roi"),
         *("record", "webhook", "threshold", "min-area", "shadows", "absorb-after"),
@@ -59,11 +127,11 @@ if TYPE_CHECKING:
     examples=(
         Example("bgsub live", "The first camera of this machine, in a window"),
         Example("bgsub live rtsp://camera/stream --no-window --serve 8765", "A network camera, in a browser"),
-        Example("bgsub live 0 --record clips --snapshots pictures", "A clip and a picture of each moment with motion"),
+        Example("bgsub live 0 --record clips --snapshots pictures", "A clip and a picture of each motion"),
     ),
 )
 @click.argument("cameras", nargs=-1, metavar="[CAMERA]...", shell_complete=one_of_files(*BEGINNINGS))
-@screen_options
+@_screen_options
 @option(
     "-o",
     "--output",
@@ -75,15 +143,9 @@ if TYPE_CHECKING:
 @save_option
 @boxes_option
 @name_option
-@option(
-    "--overwrite",
-    group=OUTPUT,
-    is_flag=True,
-    help="Replace recordings, event files and a model that exist.",
-)
+@option("--overwrite", group=OUTPUT, is_flag=True, help="Replace recordings, event files and a model that exist.")
 @event_options
 @motion_options
-@virtual_camera_options
 @duration_option()
 @raw_option
 @rate_option
@@ -91,37 +153,30 @@ if TYPE_CHECKING:
 @on_error_option
 @model_option
 @save_model_option
-@report_options
+@json_option()
 def live(
-    *,
-    cameras: tuple[str, ...],
-    screen: Screen,
-    clips: Clips,
-    virtual: VirtualCamera,
-    duration: Timecode | None,
-    quiet: bool,
-    **options: Any,
+    *, cameras: tuple[str, ...], screen: Screen, actions: MotionActions, duration: Timecode | None, **options: Any
 ) -> int:
-    """Separate cameras' pictures while they come in.
+    """Separate the frames of cameras in real time.
 
     CAMERA is the number of a camera (0, the default, is the first) or an address such as rtsp://... or
-    http://...; a file works as well, a named pipe, and - for standard input. Where frames come too fast, the oldest
-    are dropped and counted. Several cameras have a window each and share the page; their files go into a folder
-    each.
+    http://...; it can also be a file, a named pipe, or - for standard input. If frames come too fast, the oldest
+    are dropped and counted. Several cameras have one window each and share the page; the files of each are in its
+    own folder.
 
-    A camera has no end: q in the window, Ctrl-C and SIGTERM end it well. Before the end of a file, or of --duration,
-    the two signals make the exit code 130 and 143.
+    q in the window, Ctrl-C and SIGTERM end the run of a camera with exit code 0. Before the end of a file, or of
+    --duration, the two signals give the exit codes 130 and 143.
 
     Keys in the window: h shows them all; q quit, space pause, s snapshot, v view, b boxes, e edit the regions,
     r reset the model, f freeze it.
     """
     cameras = cameras or ("0",)
-    from bgsub.storage.file_lock import Claims  # noqa: PLC0415 - it takes a while
+    from bgsub.storage.file_lock import Claims  # noqa: PLC0415 - it is slow to import
 
     context = click.get_current_context()
     claims = context.with_resource(Claims())
-    outputs = _Outputs(clips, virtual, datetime.now(), options, claims)
-    _check(cameras, screen, outputs)
+    outputs = _Outputs(actions, screen, datetime.now(), options, claims)
+    _check(cameras, outputs)
     check_model(options, options["model"])
     described = [
         sessions.LiveCamera(
@@ -134,80 +189,82 @@ def live(
             screen.fast,
             options["roi"],
             options["privacy"],
-            clips.of_job["motion"],
+            actions.of_job["motion"],
         )
         for source, folder in zip(cameras, _folders(cameras), strict=True)
     ]
     page = None if screen.serve is None else {"host": screen.serve[0], "port": screen.serve[1], "token": screen.token}
-    telling = Telling(quiet, duration)
-    runner = partial(_run, context, replace(telling, quiet=quiet or len(cameras) > 1), claims=claims)
+    reporter = RunReporter(len(cameras) > 1, duration)
     start = partial(
         sessions.LiveSession,
         described,
         view=screen.view,
         boxes=options["boxes"],
         page=page,
-        backdrop=virtual.backdrop,
+        backdrop=screen.backdrop,
         regions=_regions(context, options),
-        runner=runner,
+        runner=partial(_run, context, reporter, claims=claims),
     )
-    with _advised(start, not screen.no_window, page is not None) as session:
+    with _start(start, not screen.no_window, page is not None) as session:
         if session.server is not None:
-            click.echo(f"watch at {session.server.address}", err=Reporting.of().json or _is_standard(options["output"]))
+            is_taken = Reporting.of().json or options["output"] == _STANDARD
+            click.echo(f"watch at {session.server.address}", err=is_taken)
         outcomes = session.run()
-        code = _tell_several(outcomes, telling) if len(cameras) > 1 else OK
+        code = _report_all(outcomes, replace(reporter, is_one_of_many=False)) if len(cameras) > 1 else OK
     for outcome in outcomes:
         if outcome.result is not None:
             check_whole(outcome.result, ends=duration is not None)
     return code
 
 
-# Than a settings file.
-_STRONGER = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
+_ABOVE_FILES = (ParameterSource.COMMANDLINE, ParameterSource.ENVIRONMENT)
 
 
 def _regions(context: click.Context, options: dict[str, Any]) -> sessions.RegionStore:
-    """Return the regions of the run, and where those that are drawn go: the named file, or the one in this folder."""
+    """Return the regions of the run, and the function that writes drawn ones into a settings file."""
     file = context.find_root().params.get("config") or Path(FILE_NAME)
 
     def save(texts: Mapping[str, Sequence[str]]) -> str:
+        from bgsub.cli.config import store  # noqa: PLC0415 - few runs store regions
+
         store(file, context.command.name or "", texts)
-        stronger = [kind for kind in texts if context.get_parameter_source(kind) in _STRONGER]
-        return f"{file}, where {' and '.join(f'--{kind}' for kind in stronger)} is stronger" if stronger else str(file)
+        above = [kind for kind in texts if context.get_parameter_source(kind) in _ABOVE_FILES]
+        return f"{file}, which {' and '.join(f'--{kind}' for kind in above)} overrides" if above else str(file)
 
     return sessions.RegionStore({kind: options[kind] for kind in ("roi", "privacy")}, save)
 
 
-def _advised(start: Callable[..., sessions.LiveSession], window: bool, page: bool) -> sessions.LiveSession:
-    """Start a session; where there is no screen the page has to do, and without one the message says how."""
+def _start(start: Callable[..., sessions.LiveSession], window: bool, page: bool) -> sessions.LiveSession:
+    """Start a session; without a screen only with a page, or raise SinkError with advice."""
     from bgsub.live.window import NoWindowError  # noqa: PLC0415 - it imports OpenCV
 
     try:
         return start(window=window)
     except NoWindowError as error:
         if not page:
-            raise SinkError(f"{error}; --serve PORT shows the run in a browser, --no-window does without") from None
-        logger.info("%s; the page has to do", error)
+            advice = "--serve PORT shows the run in a browser, --no-window runs without a window"
+            raise SinkError(f"{error}; {advice}") from None
+        logger.info("%s; the run is shown in the browser only", error)
         return start(window=False)
 
 
 @dataclass(frozen=True)
 class _Outputs:
-    """What the cameras of a run leave beside windows and page; `started` stands in all names of the run."""
+    """The outputs of the cameras in files and in a virtual camera; `started` is in all file names of the run."""
 
-    clips: Clips
-    virtual: VirtualCamera
+    actions: MotionActions
+    screen: Screen
     started: datetime
     options: dict[str, Any]
     claims: Claims
 
     def sinks(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
-        """Return the outputs of a camera, in that folder below those of the options."""
+        """Return the outputs of a camera, in `folder` below the folders of the options."""
         sinks: list[Sink] = []
         try:
-            if self.virtual.virtual_camera:
-                backdrop, device = self.virtual.backdrop or "blur", self.virtual.virtual_device
-                sinks.append(sessions.VirtualCameraSink(backdrop, source.fps, device, source.size))
+            if self.screen.virtual_camera:
+                backdrop = self.screen.backdrop or "blur"
+                sinks.append(sessions.VirtualCameraSink(backdrop, source.fps, size=source.size))
             sinks += self._files(source, feed, folder)
         except BaseException:
             for sink in sinks:
@@ -218,47 +275,38 @@ class _Outputs:
     def _files(self, source: FrameSource, feed: EventFeed | None, folder: str) -> list[Sink]:
         from bgsub.jobs.outputs import make_sinks  # noqa: PLC0415 - it imports OpenCV
 
-        output, clips = self.options["output"], self.clips.moved(lambda place: place / folder)
+        output, actions = self.options["output"], self.actions.moved(lambda place: place / folder)
         job = Job(
             source.name,
             (output or Path()) / folder,
-            save=() if output is None else clips.views(self.options["views"]),
-            name=self.options["name"],
-            boxes=self.options["boxes"],
+            save=() if output is None else actions.views(self.options["views"]),
             event_formats=tuple(self.options["event_formats"]),
-            model=self.options["model"],
-            save_model=self.options["save_model"],
-            **clips.of_job,
+            **{name: self.options[name] for name in ("name", "boxes", "model", "save_model")},
+            **actions.of_job,
         )
         regions = Regions(self.options["roi"]) if self.options["roi"] else None
         return make_sinks(job, source, self.options["overwrite"], self.started, regions, feed, self.claims)
 
 
-def _is_standard(output: Path | None) -> bool:
-    return str(output) == "-"
-
-
-def _check(cameras: tuple[str, ...], screen: Screen, outputs: _Outputs) -> None:
-    """Refuse what does not go together."""
-    folder, virtual = outputs.options["output"], outputs.virtual
-    seen = (folder is not None, outputs.clips.is_wanted, screen.serve is not None, virtual.virtual_camera)
+def _check(cameras: tuple[str, ...], outputs: _Outputs) -> None:
+    """Raise an error for options that exclude or need each other."""
+    folder, screen = outputs.options["output"], outputs.screen
+    seen = (folder is not None, outputs.actions.is_wanted, screen.serve is not None, screen.virtual_camera)
     if screen.no_window and not any(seen):
         others = "--output, --record, --on-event, --webhook, --snapshots, --serve or --virtual-camera"
-        raise click.UsageError(f"--no-window needs {others}, or nothing would be seen of the result")
+        raise click.UsageError(f"--no-window needs {others}, or nothing would show the result")
     if screen.token is not None and screen.serve is None:
         raise ParameterError("--token needs --serve")
     if outputs.options["event_formats"] and folder is None:
         raise ParameterError("--event-formats needs --output")
-    if _is_standard(folder) and len(cameras) > 1:
+    if folder == _STANDARD and len(cameras) > 1:
         raise ParameterError("standard output takes one camera, got several")
-    if virtual.virtual_camera and len(cameras) > 1:
+    if screen.virtual_camera and len(cameras) > 1:
         raise ParameterError("--virtual-camera takes one camera, got several")
-    if virtual.virtual_device is not None and not virtual.virtual_camera:
-        raise ParameterError("--virtual-device needs --virtual-camera")
 
 
 def _folders(cameras: tuple[str, ...]) -> list[str]:
-    """Return the folder of each camera below that of the outputs: none for one, different ones for several."""
+    """Return the folder of each camera: "" for a single one, distinct names for several."""
     if len(cameras) == 1:
         return [""]
     folders: list[str] = []
@@ -271,24 +319,24 @@ def _folders(cameras: tuple[str, ...]) -> list[str]:
 
 def _run(
     context: click.Context,
-    telling: Telling,
+    reporter: RunReporter,
     source: FrameSource,
     subtractor: BackgroundSubtractor,
     sinks: Sequence[Sink],
     **more: Any,
 ) -> JobResult:
-    """Run one opened camera, in whatever thread, by the options of the command."""
+    """Run one opened camera in any thread, with the options of the command."""
     with context.scope(cleanup=False):
-        return run_pipeline(source, subtractor, sinks, telling, **more)
+        return run_pipeline(source, subtractor, sinks, reporter, **more)
 
 
-def _tell_several(outcomes: list[Outcome], telling: Telling) -> int:
-    """Print what became of each camera; return the exit code."""
+def _report_all(outcomes: list[Outcome], reporter: RunReporter) -> int:
+    """Print the result of each camera; return the exit code."""
     failed = [outcome for outcome in outcomes if outcome.error is not None]
     for outcome in outcomes:
-        if outcome.result is not None and not Reporting.of().json:  # in JSON it was told when the camera ended
-            telling.report(outcome.result)
+        if outcome.result is not None and not Reporting.of().json:  # JSON was printed when the camera ended
+            reporter.report(outcome.result)
     for outcome in failed:
         assert outcome.error is not None
-        click.echo(f"bgsub: error: {outcome.name}: {verdict(outcome.error)[0]}", err=True)
+        click.echo(f"bgsub: error: {outcome.name}: {exit_status(outcome.error)[0]}", err=True)
     return FAILURE if failed else OK

@@ -1,189 +1,160 @@
-"""Options shared by the commands; those of the method come from the table of parameters."""
+"""Parts of options: kinds, groups of options, completion and checks of values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
 
-from bgsub.cli.blocks import PATH, choice, list_of, option
-from bgsub.cli.help import INPUT, METHOD, OUTPUT, SCENE, SUBSPACE, Option
-from bgsub.cli.model_options import reconcile
-from bgsub.cli.origins import called
-from bgsub.cli.settings import METHOD_PARAMETERS, Command
+from bgsub.cli.help import INPUT, OUTPUT, Option
+from bgsub.cli.setting_sources import called
 from bgsub.errors import ParameterError, did_you_mean
-from bgsub.parameters import Parameter, SubspaceParameters, table_of
-from bgsub.video.output_names import ENDINGS, STILL, VIEWS, allowed_endings, parse_outputs
+from bgsub.video.output_names import ENDINGS
 
-if TYPE_CHECKING:
-    from bgsub.subtractor.subtractor import BackgroundSubtractor
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+Callback = Callable[[click.Context, click.Parameter, Any], Any]
+Completer = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
-_TRUTH = {"true": True, "false": False}
-_GROUPS = {
-    **dict.fromkeys(table_of(SubspaceParameters), SUBSPACE),
-    **dict.fromkeys(("shadows", "light", "stabilise", "scene_changes", "ghosts", "absorb_after"), SCENE),
-}
-
-
-class MethodCommand(Command):
-    """A command with an option for every parameter of the method."""
-
-    def __init__(self, *args: Any, params: Sequence[click.Parameter] | None = None, **options: Any) -> None:
-        super().__init__(*args, params=[*(params or ()), *_method_options()], **options)
-
-    def prepare(self, ctx: click.Context) -> None:
-        """Leave the parameters that a saved model has already to it."""
-        reconcile(ctx)
+PATH = click.Path(path_type=Path)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+option = partial(click.option, cls=Option)
+"""As `click.option`, with the `group` of the option in the help."""
 
 
-class MethodParameter(click.ParamType):
-    """A value of the table of parameters, checked by the table."""
-
-    name = "parameter"
-
-    def __init__(self, parameter: Parameter) -> None:
-        self.parameter = parameter
-
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        words = self.parameter.choices or (tuple(_TRUTH) if self.parameter.kind is bool else ())
-        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the value in the parameter's own type, or raise ParameterError naming the option."""
-        with suppress(ValueError):  # the check below says what is allowed
-            truth = self.parameter.kind is bool or self.parameter.of_bool
-            value = _TRUTH.get(value, value) if truth else self.parameter.kind(value)
-        assert param is not None
-        try:
-            return self.parameter.check(called(ctx, param), value)
-        except ParameterError as error:
-            # None stands for an option that is not given, and cannot be typed.
-            message = str(error).replace(" or None, got", ", got")
-            raise ParameterError(message + did_you_mean(str(value), self.parameter.choices)) from None
+def count(*names: str, group: str, least: int, default: int, text: str, most: int | None = None) -> Decorator:
+    """Return an option that takes an integer; `text` is its help."""
+    kind = click.IntRange(least, most)
+    return option(*names, group=group, type=kind, default=default, show_default=True, metavar="N", help=text)
 
 
-def _method_options() -> Iterator[Option]:
-    """Yield an option for every parameter of the method, in the order of the table."""
-    for name, parameter in METHOD_PARAMETERS.items():
-        flag = f"--{name.replace('_', '-')}"
-        kind = MethodParameter(parameter)
-        group = _GROUPS.get(name, METHOD)
-        yield Option([flag, name], group=group, type=kind, metavar=_metavar(parameter), help=_help(parameter))
+def choice(*names: str, group: str, of: Sequence[str], text: str, **more: Any) -> Decorator:
+    """Return an option that takes one of several words, by default the first; `text` is its help."""
+    kind = click.Choice(of)
+    return option(*names, group=group, type=kind, default=of[0], show_default=True, help=text, **more)
 
 
-def _metavar(parameter: Parameter) -> str:
-    return "|".join(parameter.choices) or {int: "N", float: "X", bool: "true|false"}[parameter.kind]
+def combine(*options: Decorator) -> Decorator:
+    """Return a decorator that adds several options in this order."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
-def _help(parameter: Parameter) -> str:
-    notes = [f"{parameter.symbol} in the paper"] if parameter.symbol else []
-    if not parameter.choices:  # they are listed already, as what may follow the option
-        notes.append(parameter.allowed.removesuffix(" or None"))
-    if parameter.default is not None:
-        default = parameter.default
-        notes.append(f"default: {str(default).lower() if parameter.kind is bool else default}")
-    return f"{parameter.help[0].upper()}{parameter.help[1:]}.  [{'; '.join(notes)}]"
+def collect(name: str, kind: type[Any], *options: Decorator) -> Decorator:
+    """Return a decorator that adds options and passes their values to the command as one dataclass `name`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+
+        @wraps(command)
+        def call(*arguments: Any, **given: Any) -> Any:
+            own = {field.name: given.pop(field.name) for field in dataclasses.fields(kind) if field.name in given}
+            return command(*arguments, **given, **{name: kind(**own)})
+
+        return combine(*options)(call)
+
+    return add
 
 
-def given(options: dict[str, Any]) -> dict[str, Any]:
-    """Return the method parameters among `options` that were given on the command line."""
-    return {name: value for name, value in options.items() if name in METHOD_PARAMETERS and value is not None}
+def one_of_files(*words: str) -> Completer:
+    """Return a completer of file names and of some words."""
+
+    def complete(_context: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
+        named = [CompletionItem(word) for word in words if begun and word.startswith(begun)]
+        return named or [CompletionItem(begun, type="file")]
+
+    return complete
 
 
-def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
-    """Return a new subtractor as the options ask for; ParameterError for a bad combination of parameters."""
-    from bgsub.jobs.run import make_subtractor as make  # noqa: PLC0415 - with it comes the pipeline
+def list_of(words: Callable[[str], Iterable[str]]) -> Completer:
+    """Return a completer of the last word of ``mask,panel``; `words` gets the beginning of that word."""
 
-    return make(given(options))
+    def complete(_context: click.Context, _option: click.Parameter, begun: str) -> list[CompletionItem]:
+        before, comma, last = begun.rpartition(",")
+        left = (word for word in words(last) if word.startswith(last) and word not in before.split(","))
+        return [CompletionItem(f"{before}{comma}{word}") for word in left]
 
-
-def check_model(options: dict[str, Any], model: Path | None) -> None:
-    """Refuse parameters of the method beside a saved model, naming the option."""
-    parameters = given(options)
-    if model is not None and parameters:
-        flag = next(iter(parameters)).replace("_", "-")
-        raise ParameterError(f"--model brings its own parameters, so --{flag} cannot be given")
+    return complete
 
 
-def passed_through(convert: Callable[[Any], Any]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a callback that gives an option what `convert` makes of its value; errors name the option."""
+def converted(convert: Callable[[Any], Any]) -> Callback:
+    """Return a callback that converts the value of an option; errors name the option."""
 
     def callback(context: click.Context, option: click.Parameter, value: Any) -> Any:
         try:
-            return value if context.resilient_parsing else convert(value)  # nothing heavy while words are completed
+            return value if context.resilient_parsing else convert(value)  # import nothing heavy for a completion
         except ParameterError as error:
             raise ParameterError(f"{called(context, option)}: {error}") from None
 
     return callback
 
 
-def names_from(
-    allowed: Sequence[str], optional: bool = False
-) -> Callable[[click.Context, click.Parameter, str | Sequence[str]], list[str]]:
-    """Return a callback that makes a list of ``mask,panel``, each once; it raises ParameterError."""
+def checked(check: Callable[[Any], Any]) -> Callback:
+    """Return a callback that checks the value of an option if there is one; errors name the option."""
+
+    def pass_on(value: Any) -> Any:
+        if value not in (None, ()):
+            check(value)
+        return value
+
+    return converted(pass_on)
+
+
+def names_from(allowed: Sequence[str]) -> Callback:
+    """Return a callback that splits ``mask,panel`` into a list without duplicates; it raises ParameterError."""
 
     def split(context: click.Context, option: click.Parameter, value: str | Sequence[str]) -> list[str]:
         names = split_at_commas(value)
-        wrong = [name for name in names if name not in allowed]
-        if wrong or not (names or optional):
-            came = f"{wrong[0]!r}{did_you_mean(wrong[0], allowed)}" if wrong else "nothing"
-            raise ParameterError(f"{called(context, option)} takes {', '.join(allowed)}, got {came}")
+        for name in names:
+            if name not in allowed:
+                came = f"{name!r}{did_you_mean(name, allowed)}"
+                raise ParameterError(f"{called(context, option)} takes {', '.join(allowed)}, got {came}")
         return names
 
     return split
 
 
 def split_at_commas(value: str | Sequence[str]) -> list[str]:
-    """Return the words of ``mask,panel``, or of several such texts, each word once."""
+    """Return the words of ``mask,panel``, or of several such texts, without duplicates."""
     texts = [value] if isinstance(value, str) else value
     words = (word.strip() for text in texts for word in text.split(","))
     return list(dict.fromkeys(word for word in words if word))
 
 
-def _outputs(value: Sequence[str]) -> list[str] | None:
-    return [str(spec) for spec in parse_outputs(split_at_commas(value))] if value else None
-
-
-def _views(begun: str) -> list[str]:
-    """Return what may stand where that has begun: the views, with endings once there is a dot."""
-    view, dot, _ = begun.partition(".")
-    return [f"{view}{ending}" for ending in allowed_endings(view)] if dot else [*VIEWS, STILL]
-
-
-save_option = option(
-    "--save",
-    "views",
-    group=OUTPUT,
-    multiple=True,
-    callback=passed_through(_outputs),
-    shell_complete=list_of(_views),
-    metavar="VIEW,...",
-    help=f"What to write, as panel.mp4 or mask.png: {', '.join(VIEWS)}, {STILL}.  [default: mask]",
-)
-"""``--save`` (`views`: list of str such as "mask" and "panel.mp4", or None where it was not given)."""
-
-
 def check_folder(context: click.Context, option: click.Parameter, value: Path) -> Path | None:
-    """Return the path; ParameterError if it stands for standard output."""
+    """Return the path of a folder; ParameterError for standard output and for the name of a file."""
     if str(value) == "-":
         raise ParameterError(f"{called(context, option)} takes a folder here; bgsub run writes to standard output")
     return check_no_file(context, option, value)
 
 
 def check_no_file(context: click.Context, option: click.Parameter, value: Path | None) -> Path | None:
-    """Return the path; ParameterError if it has the name of a file, as with programs that write a single one."""
+    """Return the path of a folder; ParameterError for the name of a file."""
     if value is not None and value.suffix.lower() in ENDINGS and not value.is_dir():
         raise ParameterError(f"{called(context, option)} takes a folder, got the name of a file, '{value}'")
     return value
+
+
+def check_file(context: click.Context, option: click.Parameter, path: Path | None) -> Path | None:
+    """Return the path of a file; ParameterError for a folder and for a file in a folder that is missing."""
+    if path is not None and path.is_dir():
+        raise ParameterError(f"{called(context, option)} takes a file, got the folder '{path}'")
+    if path is not None and not path.parent.is_dir():
+        raise ParameterError(f"{called(context, option)} takes a file in a folder that exists, got '{path}'")
+    return path
 
 
 folder_option = option(
     "-o", "--output", group=OUTPUT, required=True, type=PATH, callback=check_folder, help="Folder for the results."
 )
 scene_option = choice(
-    "--scene", group=INPUT, of=["lobby", "street"], text="A room whose lamps switch, or a road under passing clouds."
+    "--scene", group=INPUT, of=["lobby", "street"], text="A room with switching lamps, or a road under moving clouds."
 )

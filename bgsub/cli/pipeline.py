@@ -1,7 +1,8 @@
-"""One run of the pipeline from the command line: progress, summary, what became of it."""
+"""One run of the pipeline from the command line: progress, time limit and summary."""
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -9,11 +10,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
+
+import click
 
 from bgsub import jobs
-from bgsub.cli.progress import progress_bar
-from bgsub.cli.report import report
+from bgsub.cli.exit_status import stopped_by
+from bgsub.cli.logs import Reporting, to_file
+from bgsub.cli.progress import show_progress
 from bgsub.errors import BrokenSourceError, StoppedError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.interrupts import INTERRUPTED
@@ -21,6 +25,7 @@ from bgsub.jobs.job import Job, JobResult
 from bgsub.video.timecode import Timecode
 
 if TYPE_CHECKING:
+    from bgsub.evaluation.online_scorer import OnlineScorer
     from bgsub.jobs.run import Watch
     from bgsub.separation import Separation
     from bgsub.storage.file_lock import Claims
@@ -32,30 +37,21 @@ if TYPE_CHECKING:
 _TOLERANCE = 1e-6  # seconds
 
 
-class Observer(Protocol):
-    """Looks at every frame and its separation, after the outputs."""
-
-    def __call__(self, frame: Frame, separation: Separation) -> None: ...
-
-    def scores(self) -> dict[str, Any]:
-        """Return what it found, for the summary in JSON."""
-
-
 @dataclass(frozen=True)
-class Telling:
-    """What is told of a run, or of several at once, and how long they take."""
+class RunReporter:
+    """Reports progress and summary of one or several runs and ends them after a duration."""
 
-    quiet: bool = False  # no progress and no sentence at the end
-    duration: Timecode | None = None  # after which the run is over
-    observer: Observer | None = None  # sees every frame
-    _limited: set[str] = field(default_factory=set)  # names of the sources that were stopped by the duration
+    is_one_of_many: bool = False  # then without progress and summary
+    duration: Timecode | None = None
+    observer: OnlineScorer | None = None  # gets every frame after the outputs
+    _limited: set[str] = field(default_factory=set)  # names of the sources that the duration ended
 
     def watch(self, controls: Controls) -> Watch:
-        """Return what draws the bar, calls the observer and ends the run after the duration."""
+        """Return a context manager of a source that yields the function to call after each frame."""
 
         @contextmanager
         def watch(source: FrameSource) -> Iterator[Callable[[Frame, Separation], None]]:
-            with progress_bar(source.name, source.length, self.quiet, source.live) as meter:
+            with show_progress(source.name, source.length, self.is_one_of_many, source.live) as meter:
                 frames, begin, step = 0, None, 1 / float(source.fps or math.inf)
 
                 def after(frame: Frame, separation: Separation) -> None:
@@ -80,62 +76,124 @@ class Telling:
         return (frames if self.duration.frame is not None else seconds) >= self.duration.amount
 
     def report(self, result: JobResult) -> None:
-        details = None if self.observer is None else self.observer.scores()
-        report(result, quiet=self.quiet, limited=result.name in self._limited, details=details)
+        """Print the summary of a run."""
+        scores = {} if self.observer is None else self.observer.scores()
+        sentence = summarise(result, result.name in self._limited)
+        show_result({**result.as_dict(), **scores}, sentence, is_silent=self.is_one_of_many)
+
+
+def show_result(values: dict[str, Any], sentence: str, is_silent: bool = False) -> None:
+    """Print values with ``--json``, else a sentence unless `is_silent`; log the sentence to the file."""
+    to_file(sentence)
+    if Reporting.of().json:
+        click.echo(json.dumps(values))
+    elif not (is_silent or Reporting.of().quiet):
+        click.echo(sentence)
 
 
 def run_pipeline(
     source: FrameSource,
     subtractor: BackgroundSubtractor,
     sinks: Sequence[Sink],
-    telling: Telling,
+    reporter: RunReporter,
     *,
     controls: Controls | None = None,
     save_model: Path | None = None,
     claims: Claims | None = None,
 ) -> JobResult:
-    """Run an opened source to its end, the wanted duration or a signal, save the model and print the summary.
+    """Run an opened source to its end, the duration or a signal, save the model and print the summary.
 
-    Errors are those of `execute`. A source that breaks off, and a signal, leave finished outputs.
+    Errors are those of `execute`. Outputs are finished after an interruption of the source and after a signal.
     """
-    from bgsub.jobs.run import execute  # noqa: PLC0415 - with it comes the pipeline
+    from bgsub.jobs.run import execute  # noqa: PLC0415 - it imports the pipeline
 
     controls = controls or Controls()
     run = partial(execute, source, subtractor, sinks, save_model=save_model, claims=claims)
-    return _told(partial(run, watch=telling.watch(controls), controls=controls), telling)
+    return _reported(partial(run, watch=reporter.watch(controls), controls=controls), reporter)
 
 
-def run_and_tell(job: Job, telling: Telling) -> None:
-    """Do a job with a progress bar, and print the summary; StoppedError as `check_whole` raises it."""
-    controls = Controls()
-    result = _told(partial(jobs.run_job, job, watch=telling.watch(controls), controls=controls), telling)
-    from bgsub.video.sources.pipes import is_pipe  # noqa: PLC0415 - it brings NumPy along
+def run_job(job: Job) -> None:
+    """Do a job with a progress bar and print the summary; StoppedError as `check_whole`."""
+    controls, reporter = Controls(), RunReporter()
+    result = _reported(partial(jobs.run_job, job, watch=reporter.watch(controls), controls=controls), reporter)
+    from bgsub.video.sources.pipes import is_pipe  # noqa: PLC0415 - it imports NumPy
 
-    comes_again = not (result.live or job.record or is_pipe(job.source))
-    further = "" if not comes_again else "; with --resume it begins anew, with checkpoints to go on from"
-    check_whole(result, ends=job.end is not None or job.duration is not None, further=further)
+    can_repeat = not (result.live or job.record or is_pipe(job.source))
+    advice = "; with --resume it starts again and writes checkpoints" if can_repeat else ""
+    check_whole(result, ends=job.end is not None or job.duration is not None, advice=advice)
 
 
-def _told(run: Callable[[], JobResult], telling: Telling) -> JobResult:
-    """Do a run and print its summary, also where an error has one."""
+def _reported(run: Callable[[], JobResult], reporter: RunReporter) -> JobResult:
+    """Run and print the summary, also that of an error."""
     try:
         result = run()
     except (BrokenSourceError, StoppedError) as error:
         if isinstance(error.result, JobResult):
-            telling.report(error.result)
+            reporter.report(error.result)
         raise
-    telling.report(result)
+    reporter.report(result)
     return result
 
 
-def check_whole(result: JobResult, *, ends: bool, further: str = "") -> None:
-    """Raise StoppedError where a signal came before the end of a run that has one.
+def check_whole(result: JobResult, *, ends: bool, advice: str = "") -> None:
+    """Raise StoppedError if a signal came before the end of a run over a file, or over a camera with an end (`ends`).
 
-    That is a run over a file, and one over a camera for which an end was asked for (`ends`). Any other run over a
-    camera is ended by a signal, there being no other way: its outputs are whole. `further` says how to go on.
+    Only a signal ends other runs over a camera, so their outputs are whole. `advice` is how to continue.
     """
     summary = result.summary
     if (ends or not result.live) and summary.stopped in INTERRUPTED:
         ending = "; the outputs end there" if result.outputs else ""
-        what = f"{result.name}: stopped after {summary.frames} frames{ending}{further}"
+        what = f"{result.name}: stopped after {summary.frames} frames{ending}{advice}"
         raise StoppedError(what, summary.stopped)
+
+
+def summarise(result: JobResult, limited: bool = False) -> str:
+    """Return the summary in words; `limited` if the duration ended the run."""
+    summary = result.summary
+    if result.already_done:
+        return f"{result.name}: done already, {', '.join(map(str, result.outputs))}"
+    words = [_frames(result), *_remarks(result)]
+    if summary.stopped not in ("end", "broken") and not limited:
+        words.append(stopped_by(summary.stopped))
+    if summary.stopped == "end" and result.live:
+        words.append("the camera stopped sending")
+    if result.outputs:
+        words.append(f"wrote {', '.join(map(str, result.outputs))}")
+    return "; ".join(words)
+
+
+def _frames(result: JobResult) -> str:
+    summary, statistics = result.summary, result.statistics
+    if summary.frames == 0:
+        return f"{result.name}: no frame was processed"
+    width, height = statistics.size
+    kernels = f", {summary.waited:.1f} of them for kernels" if summary.waited >= 0.05 else ""
+    return (
+        f"{result.name}: {_counted(summary.frames, 'frame')} of {width}x{height} "
+        f"in {summary.seconds:.1f} s{kernels} ({summary.frames_per_second:.0f} frames/s); "
+        f"foreground {100 * statistics.share:.1f} %"
+    )
+
+
+def _remarks(result: JobResult) -> Iterator[str]:
+    summary, statistics = result.summary, result.statistics
+    if summary.resumed:
+        yield f"resumed after {summary.resumed} frames"
+    if statistics.frames and not statistics.tracked:
+        yield "video shorter than the start phase, all masks are provisional"
+    for event, number in statistics.events.items():
+        yield _counted(number, "covered frame" if event == "covered" else event.replace("-", " "))
+    if result.clips is not None:
+        yield _counted(result.clips, "clip") if result.clips else "no motion, no clip"
+    if summary.dropped:
+        yield f"{_counted(summary.dropped, 'frame')} dropped"
+    if result.notifications.delivered:
+        yield f"{_counted(result.notifications.delivered, 'notification')} delivered"
+    if result.notifications.lost:
+        yield f"{_counted(result.notifications.lost, 'notification')} lost"
+    if summary.skipped:
+        yield f"{_counted(summary.skipped, 'frame')} skipped as unreadable"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

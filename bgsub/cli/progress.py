@@ -26,7 +26,7 @@ class Meter(Protocol):
         """Count `n` more frames."""
 
 
-class Lines:
+class ProgressLines:
     """Tells the progress of `name`, of that length if it is known, in a line every `interval` seconds."""
 
     def __init__(
@@ -87,7 +87,7 @@ def kind_of_progress(quiet: bool = False) -> str:
 
 
 @contextmanager
-def progress_bar(
+def show_progress(
     name: str, length: int | None, quiet: bool = False, live: bool = False, unit: str = "frames"
 ) -> Iterator[Meter]:
     """Tell the progress of `name` on standard error, as ``--progress`` wants it; warnings appear above the bar.
@@ -102,9 +102,9 @@ def progress_bar(
             label = name if len(name) <= _LABEL else f"...{name[3 - _LABEL :]}"
             meters.append(_Bar(stack.enter_context(bar(total=length, desc=label, unit=f" {unit}"))))
         if kind == "log":
-            meters.append(Lines(name, length, interval, progress_logger.info, unit))
+            meters.append(ProgressLines(name, length, interval, progress_logger.info, unit))
         elif Reporting.of().log is not None:
-            meters.append(Lines(name, length, interval, to_file, unit))
+            meters.append(ProgressLines(name, length, interval, to_file, unit))
         yield _Both(meters)
 
 
@@ -118,7 +118,7 @@ def bar(**options: Any) -> Iterator[Any]:
 
 
 @contextmanager
-def compilation_told() -> Iterator[None]:
+def show_compilation() -> Iterator[None]:
     """Tell of kernels that are compiled inside the block, as ``--progress`` wants it, and in the file of the log."""
     kind = kind_of_progress()
     kernel_logger.setLevel(logging.INFO)

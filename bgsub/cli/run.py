@@ -7,14 +7,13 @@ from typing import Any
 
 import click
 
-from bgsub.cli.blocks import PATH, Decorator, block, one_of_files, option
 from bgsub.cli.help import OUTPUT, RUNNING, Example
-from bgsub.cli.job_options import common_options, job_options, make_job
-from bgsub.cli.logs import report_options
-from bgsub.cli.model_options import save_model_option
-from bgsub.cli.options import MethodCommand, check_no_file
-from bgsub.cli.pipeline import Telling, run_and_tell
-from bgsub.cli.record_options import Clips, motion_options
+from bgsub.cli.logs import json_option
+from bgsub.cli.method_options import MethodCommand, save_model_option
+from bgsub.cli.motion_options import MotionActions, motion_options
+from bgsub.cli.options import PATH, Decorator, check_no_file, combine, one_of_files, option
+from bgsub.cli.output_options import common_options, job_options, make_job
+from bgsub.cli.pipeline import run_job
 from bgsub.cli.source_options import BEGINNINGS, raw_option, reconnect_option
 from bgsub.video.output_names import EVENT_FORMATS
 
@@ -26,8 +25,8 @@ _completed = one_of_files(*BEGINNINGS)
 
 
 def _options_of_one(options: Decorator, place: str = "Folder for the results") -> Decorator:
-    """Return what adds source and `place` of the results, `options`, and those that make sense for one source only."""
-    return block(
+    """Return a decorator that adds source, output, `options`, and the options for a single source."""
+    return combine(
         click.argument("sources", nargs=-1, required=True, metavar="SOURCE...", shell_complete=_completed),
         option(
             "-o",
@@ -35,7 +34,7 @@ def _options_of_one(options: Decorator, place: str = "Folder for the results") -
             group=OUTPUT,
             type=PATH,
             callback=check_no_file,
-            help=f"{place}; --record, --webhook and the like alone need none.",
+            help=f"{place}; not needed for --record, --snapshots, --on-event and --webhook alone.",
         ),
         options,
         motion_options,
@@ -46,29 +45,29 @@ def _options_of_one(options: Decorator, place: str = "Folder for the results") -
             "--resume",
             group=RUNNING,
             is_flag=True,
-            help="Keep checkpoints; after an interruption the same command goes on from the last.",
+            help="Write checkpoints; after an interruption the same command continues from the last one.",
         ),
         option(
             "--overwrite",
             group=OUTPUT,
             is_flag=True,
-            help="Replace results that exist; with --resume, begin anew.",
+            help="Replace results that exist; with --resume, start again.",
         ),
         option("--checkpoint-seconds", group=RUNNING, type=click.FloatRange(min=0), default=15.0, hidden=True),
-        report_options,
+        json_option(),
     )
 
 
-def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: Clips, **options: Any) -> None:
+def _run(sources: tuple[str, ...], output: Path | None, *, actions: MotionActions, **options: Any) -> None:
     source = sources[0] if len(sources) == 1 else sources
-    if output is None and clips.is_wanted:
-        options["views"] = options["views"] or ()  # the masks, which are written otherwise, need a folder
-    job = make_job(source, output or Path(), clips=clips, **options)
-    if output is None and (not clips.is_wanted or job.save or job.event_formats):
+    if output is None and actions.is_wanted:
+        options["views"] = options["views"] or ()  # the default, masks, needs a folder
+    job = make_job(source, output or Path(), actions=actions, **options)
+    if output is None and (not actions.is_wanted or job.save or job.event_formats):
         context = click.get_current_context()
         option = next(option for option in context.command.params if option.name == "output")
         raise click.MissingParameter(ctx=context, param=option)
-    run_and_tell(job, Telling(quiet))
+    run_job(job)
 
 
 @click.command(
@@ -77,7 +76,7 @@ def _run(sources: tuple[str, ...], output: Path | None, *, quiet: bool, clips: C
     common=("save", *_COMMON),
     examples=(
         Example("bgsub run video.mp4 -o out --save mask,panel", "Masks, and a video to look at"),
-        Example("bgsub run frames -o results --fps 25 --event-formats csv,html", "Images; what happens, as a list"),
+        Example("bgsub run frames -o results --fps 25 --event-formats csv,html", "Images; a list of events"),
         Example(
             "bgsub run cam-*.mp4 --record clips --motion-threshold 0.01", "Clips of motion from the files of one camera"
         ),
@@ -88,28 +87,28 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
     """Separate SOURCE into background and foreground and write the results to a folder.
 
     SOURCE is a video file, a folder or pattern of images ("frames/in*.jpg"), the address of a network camera,
-    or the number of a camera. Several video files are taken for one that goes on from file to file, as cameras record
-    them. Images keep their numbers: in000123.jpg gives mask/bin000123.png. Videos become mask.mkv (without loss),
-    panel.mp4 and so on. Frames count from 0. Masks are 0 background, 127 shadow, 255 foreground.
+    or the number of a camera. Several video files are read as one recording. Images keep their numbers: in000123.jpg
+    gives mask/bin000123.png. Videos become mask.mkv (lossless), panel.mp4 and so on. Frames count from 0. Masks are 0
+    background, 127 shadow, 255 foreground.
 
     SOURCE may be a named pipe, or - for standard input. With -o - the frames of one view go to standard output: as a
-    Matroska stream, or as bytes alone with --save mask.raw.
+    Matroska stream, or as raw bytes with --save mask.raw.
 
-    --event-formats writes events.csv, events.jsonl, objects.json and summary.html; beside --roi, csv means regions.csv
-    as well. What of a region sticks out of the frame is cut off.
+    --event-formats writes events.csv, events.jsonl, objects.json and summary.html; with --roi, csv adds regions.csv.
+    Regions are clipped to the frame.
 
-    Ctrl-C finishes the outputs as they are; the exit code is 130 then, and 143 after SIGTERM, but 0 where a camera
-    without --end or --duration was ended so. An input that breaks off leaves finished outputs, too, and exit code 1.
+    After Ctrl-C the outputs are finished and the exit code is 130, after SIGTERM 143, but 0 for a camera without
+    --end or --duration. After an interruption of the input the outputs are finished and the exit code is 1.
     """
     _run(sources, output, **options)
 
 
 @click.command(
     cls=MethodCommand,
-    short_help="Write what happens in a video: objects that come and go, as lists.",
+    short_help="List the objects and events of a video.",
     common=_COMMON,
     examples=(
-        Example("bgsub track video.mp4 -o events", "When and where something moved, and a page of it all"),
+        Example("bgsub track video.mp4 -o events", "When and where something moved, and a summary page"),
         Example(
             'bgsub track video.mp4 -o door --event-formats csv --roi "door=0,0,40%,100%"', "In one region, by name"
         ),
@@ -117,11 +116,11 @@ def run(*, sources: tuple[str, ...], output: Path | None, **options: Any) -> Non
 )
 @_options_of_one(common_options)
 def track(*, sources: tuple[str, ...], output: Path | None, event_formats: list[str], **options: Any) -> None:
-    """Follow the objects in SOURCE and write events.csv, events.jsonl, objects.json and summary.html.
+    """Track the objects in SOURCE and write events.csv, events.jsonl, objects.json and summary.html.
 
-    Connected pieces of foreground are linked from frame to frame. This is no tracker of identities: people who
-    touch are one object, and somebody who comes back is a new one. What flickers in place, such as leaves, is no
-    object, nor is what rests while the model starts. Frames count from 0; objects.json calls an image by its file,
-    and frame 123 of a video clip.mp4#123. --event-formats chooses among the files.
+    Connected foreground regions are linked from frame to frame. Identities are not tracked: people who touch are one
+    object, and a returning object gets a new ID. Flicker in place, such as leaves, and objects that rest during the
+    start phase are ignored. Frames count from 0; objects.json has the file of an image, and clip.mp4#123 for frame
+    123 of a video. --event-formats selects the files.
     """
     _run(sources, output, views=[], event_formats=event_formats or list(EVENT_FORMATS), **options)

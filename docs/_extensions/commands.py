@@ -12,8 +12,8 @@ from sphinx.util import rst
 
 from bgsub.cli import program
 from bgsub.cli.help import by_group
-from bgsub.cli.settings import METHOD_PARAMETERS, long_names
-from bgsub.cli.settings_files import METHOD
+from bgsub.cli.setting_sources import METHOD
+from bgsub.cli.settings import long_names
 
 _PLACE = re.compile(r"^<!-- commands -->$", re.MULTILINE)
 _EVERYWHERE = {"--help", "--help-all"}  # need no word in each command
@@ -90,7 +90,7 @@ def _setting(option, command):
     if not getattr(command, "takes_settings", False):
         return [f"``{variable}``" for variable in variables]
     (key,) = (key for key, one in long_names(command).items() if one is option)
-    is_method = option.name in METHOD_PARAMETERS and getattr(option.type, "parameter", None) is not None
+    is_method = getattr(option, "of_method", False)
     table, variable = (METHOD, variables[-1]) if is_method else (command.name, variables[0])
     return [f"``{key}`` in ``[{table}]``", f"``{variable}``"]
 

@@ -84,7 +84,7 @@ def test_a_frame_that_does_not_fit_ends_in_a_line(tmp_path, score, tries):
             check=False,
             timeout=120,
         )
-        told = process.stderr.startswith("bgsub: error: the memory does not suffice")
+        told = process.stderr.startswith("bgsub: error: out of memory")
         survived += (process.returncode, process.stderr.count("\n"), told) == (1, 1, True)
         if not told:
             print(words, process.returncode, process.stderr)

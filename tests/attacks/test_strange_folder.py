@@ -23,7 +23,6 @@ HOSTILE = {
     "webhook": ["'http://127.0.0.1:9/'", "['http://127.0.0.1:9/']"],
     "scheduler": ["'tcp://127.0.0.1:9'"],
     "overwrite": ["true"],
-    "virtual-device": ["'/dev/null'"],
     "backdrop": ["'/etc/hostname'"],
     "roi": ["'{away}/x.png'", "'door= ../away/x.png'", "['1,2,3,4', 'door=link/x.png']"],
     "privacy": ["'../away/x=y.png'", "['{away}/x.png']"],

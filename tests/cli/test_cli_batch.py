@@ -24,9 +24,9 @@ def test_good_and_bad_files(cli, tmp_path, video, folder, serial):
         assert {path.name for path in (out / name).iterdir()} == {"m.npz", "result.json", *made}
     again = cli("batch", video, folder, bad, *words)
     assert again.code == 1
-    assert again.err.startswith("bgsub: 2 of 3 files done already\nbgsub: [1/1] ")
+    assert again.err.startswith("bgsub: 2 of 3 files done before\nbgsub: [1/1] ")
     good = cli("batch", video, *words)
-    assert (good.code, good.err) == (0, "bgsub: 1 of 1 file done already\n")
+    assert (good.code, good.err) == (0, "bgsub: 1 of 1 file done before\n")
 
 
 def test_json_and_quiet(cli, tmp_path, video, serial):

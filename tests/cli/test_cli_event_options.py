@@ -4,7 +4,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bgsub.cli.event_options import event_options
+from bgsub.cli.output_options import event_options
 from bgsub.errors import ParameterError
 
 

@@ -14,7 +14,7 @@ import bgsub
 from bgsub.jobs.interrupts import afterwards, terminations
 
 WHO = {signal.SIGINT: "the user", signal.SIGTERM: "SIGTERM"}
-FURTHER = "; with --resume it begins anew, with checkpoints to go on from"
+FURTHER = "; with --resume it starts again and writes checkpoints"
 
 
 @pytest.mark.parametrize("number", WHO)

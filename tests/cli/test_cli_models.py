@@ -8,7 +8,7 @@ import bgsub
 from bgsub.errors import SinkError
 
 QUICK = ("--start-frames", 10)
-SHORT = "too short to leave the start phase"
+SHORT = "shorter than the start phase"
 FOUND = "bgsub: settings from bgsub.toml in this folder: "
 
 

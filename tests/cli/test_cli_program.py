@@ -8,8 +8,8 @@ import pytest
 
 from bgsub import __version__
 from bgsub.cli import program
-from bgsub.cli.settings import METHOD_PARAMETERS
-from bgsub.parameters import SUBTRACTOR
+from bgsub.cli.help import FileOption
+from bgsub.cli.method_options import FILE_ONLY, METHOD_PARAMETERS
 
 WITH_PARAMETERS = ("run", "track", "batch", "live", "evaluate", "bench")
 
@@ -32,17 +32,18 @@ def test_without_a_command_comes_the_help(cli):
 
 
 @pytest.mark.parametrize("command", WITH_PARAMETERS)
-@pytest.mark.parametrize("name", METHOD_PARAMETERS)
-def test_every_parameter_is_an_option_with_its_symbol(command, name):
-    parameter = SUBTRACTOR[name]
-    (option,) = (option for option in program.commands[command].params if option.name == name)
-    assert option.opts == [f"--{name.replace('_', '-')}"]
-    assert parameter.help[1:] in option.help
-    assert (f"{parameter.symbol} in the paper" in option.help) == bool(parameter.symbol)
-    if parameter.default is not None:
-        default = str(parameter.default).lower() if parameter.kind is bool else parameter.default
-        assert f"default: {default}]" in option.help
-    assert "None" not in option.help
+def test_every_parameter_is_an_option_with_its_symbol(command):
+    options = {option.name: option for option in program.commands[command].params}
+    for name, parameter in METHOD_PARAMETERS.items():
+        option = options[name]
+        assert option.opts[0] == f"--{name.replace('_', '-')}"
+        assert isinstance(option, FileOption) == (name in FILE_ONLY)
+        assert parameter.help[1:] in option.help
+        assert (f"{parameter.symbol} in the paper" in option.help) == bool(parameter.symbol)
+        if parameter.default is not None:
+            default = str(parameter.default).lower() if parameter.kind is bool else parameter.default
+            assert f"default: {default}]" in option.help
+        assert "None" not in option.help
 
 
 def test_nothing_heavy_is_imported_before_a_command_runs():

@@ -12,8 +12,8 @@ import pytest
 
 from bgsub.cli import progress
 from bgsub.cli.logs import log_to_screen
-from bgsub.cli.progress import Lines
-from bgsub.cli.report import summarise
+from bgsub.cli.pipeline import summarise
+from bgsub.cli.progress import ProgressLines as Lines
 from bgsub.errors import SourceError
 from bgsub.jobs.job import JobResult, Statistics, Summary
 from bgsub.numerics import compilation
@@ -137,7 +137,7 @@ def test_verbose_shows_the_traceback_wherever_it_comes_from(cli, words, monkeypa
     monkeypatch.setattr("bgsub.jobs.run_job", lambda *_, **__: 1 / 0)
     lines = lines_of(cli(*words()))
     assert lines[:2] == ["bgsub: settings from BGSUB_VERBOSE", "Traceback (most recent call last):"]
-    assert lines[-1] == "bgsub: error: ZeroDivisionError: division by zero (bgsub --verbose shows where)"
+    assert lines[-1] == "bgsub: error: ZeroDivisionError: division by zero (bgsub --verbose shows the traceback)"
 
 
 def test_the_summary_as_json(cli, words, folder, tmp_path):

@@ -176,25 +176,9 @@ def test_length_gap_and_longest_clip(cli, place, plain):
     assert all(end - start <= 1 + GROUP / RATE for start, end in split)
 
 
-def test_one_film_of_all_clips(cli, place):
-    path = write(place / "in.mp4", SPANS, bf="0", sound=20)
-    words = ("--max-clip-length", 1.5, "--merge-clips", "--event-gap", 1, "--pre-roll", 0.5, "--post-roll", 0.5)
-    cli("run", path, "--record", "clips", *words, *QUICK).clean()
-    clips = [range(round(start * RATE), round(end * RATE) + 1) for start, end in spans_of("clips")]
-    # What two clips share, as both begin at a keyframe, is in the film once.
-    wanted = sorted({index for clip in clips for index in clip})
-    assert len(wanted) < sum(map(len, clips))
-    with open_source(path) as source, open_source(Path("clips", "in-all.mp4")) as film:
-        frames, got = list(source), list(film)
-        assert film.has_audio
-    assert [one.time for one in got] == pytest.approx([index / RATE for index in range(len(wanted))], abs=1e-6)
-    for one, index in zip(got, wanted, strict=True):
-        np.testing.assert_array_equal(one.image, frames[index].image)
-
-
 def test_nothing_moves(cli, place):
     path = write(place / "still.mp4", (), count=60)
-    answer = cli("run", path, "--record", "clips", "--merge-clips", *QUICK).clean()
+    answer = cli("run", path, "--record", "clips", *QUICK).clean()
     assert answer.out.endswith("; no motion, no clip; wrote clips\n")
     assert names("clips") == ["clips.csv"]
     assert rows("clips") == []
@@ -281,7 +265,6 @@ def test_files_of_different_sizes(cli, place, plain):
         (("--pre-roll", "1"), "--pre-roll needs --record"),
         (("--motion-threshold", "0.1"), "--motion-threshold needs --record, --on-event, --webhook or --snapshots"),
         (("--event-gap", "1"), "--event-gap needs --record, --on-event, --webhook or --snapshots"),
-        (("--merge-clips",), "--merge-clips needs --record"),
         (("--record", "c", "--resume"), "clips of motion cannot be resumed: use either record or resume"),
     ],
 )

@@ -74,7 +74,7 @@ def test_after_a_kill_every_byte_is_that_of_an_uninterrupted_run(cli, sources, t
     assert 120 <= safe < LENGTH
     answer = cli("run", *words, "--resume").clean()
     assert f"{LENGTH} frames of 48x32" in answer.out
-    assert f"went on after {safe} frames" in answer.out
+    assert f"resumed after {safe} frames" in answer.out
     assert content(killed) == content(whole)
     assert (tmp_path / "killed.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
 

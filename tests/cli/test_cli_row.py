@@ -63,7 +63,7 @@ def test_a_run_over_a_row_goes_on(cli, place, signal_after):
     assert (place / "out/mask.npz").read_bytes() == (place / "straight/mask.npz").read_bytes()
     signal_after(530, signal.SIGINT)
     cli(*resumed, "--overwrite")
-    assert re.search("went on after 5[3-9][0-9] frames", cli(*resumed).clean().out)
+    assert re.search("resumed after 5[3-9][0-9] frames", cli(*resumed).clean().out)
     assert (place / "out/mask.npz").read_bytes() == (place / "straight/mask.npz").read_bytes()
 
 

@@ -13,7 +13,7 @@ from bgsub.parameters import SUBTRACTOR
 from bgsub.video import VIEWS
 
 QUICK = ("--start-frames", 10)
-SHORT = "too short to leave the start phase, masks by the provisional model"
+SHORT = "video shorter than the start phase, all masks are provisional"
 
 
 def expected_masks(frames, **parameters):
@@ -205,7 +205,7 @@ def test_an_output_that_fails_midway_is_a_failure(cli, tmp_path, folder, monkeyp
     ("error", "told"),
     [
         (DependencyError("no such library"), "no such library"),
-        (RuntimeError("it\nbroke"), "RuntimeError: it broke (bgsub --verbose shows where)"),
+        (RuntimeError("it\nbroke"), "RuntimeError: it broke (bgsub --verbose shows the traceback)"),
     ],
 )
 def test_any_other_failure_is_told_in_one_line(cli, tmp_path, folder, monkeypatch, error, told):

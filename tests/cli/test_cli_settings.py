@@ -1,17 +1,23 @@
-"""Options from files and from the environment, through the whole program."""
+"""Settings in files and variables: their order, errors about wrong ones, and writing them."""
 
 import json
+import os
+import sys
 import tomllib
 from pathlib import Path
 
 import click
 import pytest
 from cli_inputs import make_scene
+from saying import says
 from video_fakes import write_images
 
 import bgsub
 from bgsub.cli import program
+from bgsub.cli.config import store
+from bgsub.cli.setting_sources import Setting, find_files, read_file, read_settings, user_file
 from bgsub.cli.settings import Command
+from bgsub.errors import ParameterError, SinkError, SourceError, did_you_mean, nearest
 
 
 @pytest.fixture
@@ -77,19 +83,19 @@ def test_the_order_of_precedence(cli, place, monkeypatch, shown):
     own = place / "config" / "bgsub" / "config.toml"
     assert shown(key="rank") == (3, "default")
     own.parent.mkdir(parents=True)
-    own.write_text("rank = 4\nmedian = 7")
+    own.write_text("rank = 4\nneighbours = 2")
     Path("named.toml").write_text("rank = 6")
     assert shown(key="rank") == (4, str(own))
     assert shown("rank = 5", key="rank") == (5, "bgsub.toml")
     assert shown("rank = 5", "--config", "named.toml", key="rank") == (6, "named.toml")
-    assert shown("rank = 5", "--config", "named.toml", key="median") == (7, str(own))
+    assert shown("rank = 5", "--config", "named.toml", key="neighbours") == (2, str(own))
     monkeypatch.setenv("BGSUB_RANK", "7")
-    monkeypatch.setenv("BGSUB_MEDIAN", "")
+    monkeypatch.setenv("BGSUB_NEIGHBOURS", "")
     assert shown("rank = 5", "--config", "named.toml", key="rank") == (7, "BGSUB_RANK")
-    assert shown("rank = 5", key="median") == (7, str(own))
+    assert shown("rank = 5", key="neighbours") == (2, str(own))
     monkeypatch.setenv("BGSUB_RUN_RANK", "8")
     assert shown("rank = 5", "--config", "named.toml", key="rank") == (8, "BGSUB_RUN_RANK")
-    assert shown("rank = 5", "--no-config", key="median") == (5, "default")
+    assert shown("rank = 5", "--no-config", key="neighbours") == (1, "default")
     words = ["run", "frames", "--save-model", "m.npz", "--overwrite", "--quiet", "--start-frames", 9]
     for given, rank in (([], 8), (["--rank", 2], 2)):
         assert cli(*words, "-o", f"out{rank}", *given).code == 0
@@ -148,10 +154,10 @@ def test_a_wrong_file_is_refused_with_its_name(cli, place, text, message):
 
 
 def test_the_log_tells_where_settings_come_from(cli, place, monkeypatch):
-    Path("bgsub.toml").write_text("rank = 2\nmedian = 3\nseed = 1")
+    Path("bgsub.toml").write_text("rank = 2\nneighbours = 0\nseed = 1")
     monkeypatch.setenv("BGSUB_OUTPUT", "out")
     assert "bgsub: settings from BGSUB_OUTPUT, bgsub.toml\n" in cli("-v", "run", "frames").err
-    assert "settings from" not in cli("-v", "run", "frames", "-o", "out2", "--rank", 1, "--median", 1).err
+    assert "settings from" not in cli("-v", "run", "frames", "-o", "out2", "--rank", 1, "--neighbors", 1).err
 
 
 def test_what_is_typed_is_blamed_on_nobody_else(cli, place):
@@ -251,6 +257,40 @@ def test_config_of_one_command(cli, place):
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "parameters"),
+    [
+        ("[method]\nmetric = 'canonical'\nmu = 0.5\nsubset = 100", {"metric": "canonical", "mu": 0.5, "subset": 100}),
+        ("neighbors = 2\n[method]\nstabilize = false", {"neighbours": 2, "stabilise": False}),
+    ],
+)
+def test_parameters_without_an_option_and_american_spelling(cli, place, text, parameters):
+    Path("bgsub.toml").write_text(text)
+    cli("run", "frames", "-o", "out", "--save-model", "m.npz", "--quiet").ok()
+    own = bgsub.BackgroundSubtractor.load("m.npz").get_params()
+    assert {name: own[name] for name in parameters} == parameters
+    shown = json.loads(cli("config", "run", "--json").out)["settings"]["method"]
+    assert {name: shown[name]["value"] for name in parameters} == parameters
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[method]\nmetric = 'cubic'", "'metric' in [method] must be one of scaled, canonical, got 'cubic'"),
+        ("metric = 'scaled'", "unknown key 'metric'; it belongs to [method]"),
+        ("[run]\nmetric = 'scaled'", "unknown key 'metric' in [run]; it belongs to [method]"),
+        ("[method]\nmu = 0", "'mu' in [method] must be a number in [1e-12, 1e+12], got 0.0"),
+    ],
+)
+def test_wrong_parameters_without_an_option(cli, place, text, message):
+    Path("bgsub.toml").write_text(text)
+    cli("run", "frames", "-o", "out").refused(f"bgsub.toml: {message}")
+
+
+def test_a_typed_parameter_without_an_option_is_refused_with_advice(cli, place):
+    cli("run", "frames", "--metric", "scaled").refused_with("No such option '--metric'; set it in [method]")
+
+
 def test_a_template_is_written_once(cli, place):
     answer = cli("config", "--init")
     assert (answer.code, answer.out) == (0, "wrote bgsub.toml\n")
@@ -275,3 +315,190 @@ def test_a_token_is_not_shown(cli, place, monkeypatch):
     answer = cli("config", "live")
     assert 'token = "***"  # BGSUB_TOKEN' in answer.out
     assert "correct-horse" not in answer.out + cli("config", "live", "--json").out
+
+
+OPTIONS = {
+    "method": ["rank", "start-frames"],
+    "run": ["save", "start-frames", "rank", "frames"],
+    "live": ["save", "start-frames", "rank", "view"],
+    "demo": ["frames"],
+    "decompose": ["plot"],
+}
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """A function that writes TOML into a file of the working folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def put(text: str, name: str = "bgsub.toml") -> Path:
+        Path(name).write_text(text)
+        return Path(name)
+
+    return put
+
+
+def values(resolved):
+    return {command: {key: setting.value for key, setting in found.items()} for command, found in resolved.items()}
+
+
+def test_a_key_at_the_top_holds_wherever_there_is_the_option(write):
+    found = read_settings(OPTIONS, ("run", "live"), [write("save = ['mask']\nframes = 3\nrank = 2")])
+    assert values(found) == {
+        "method": {"rank": 2},
+        "run": {"save": ["mask"], "frames": 3, "rank": 2},
+        "live": {"save": ["mask"], "rank": 2},
+        "demo": {"frames": 3},
+        "decompose": {},
+    }
+    assert found["run"]["rank"] == Setting(2, "bgsub.toml", "rank", "")
+
+
+def test_the_table_of_a_command_wins_over_that_of_the_method_and_over_the_top(write):
+    path = write("[run]\nrank = 3\n[method]\nrank = 2\nstart_frames = 8\n")
+    path.write_text("rank = 1\n" + path.read_text())
+    found = read_settings(OPTIONS, ("run", "live"), [path])
+    assert values(found)["run"] == {"rank": 3, "start-frames": 8}
+    assert values(found)["live"] == values(found)["method"] == {"rank": 2, "start-frames": 8}
+    assert found["run"]["rank"].name == "bgsub.toml: 'rank' in [run]"
+    assert found["live"]["start-frames"].name == "bgsub.toml: 'start_frames' in [method]"
+
+
+def test_later_files_win(write):
+    files = [write("[run]\nrank = 1\nframes = 1", "one.toml"), write("rank = 2", "two.toml")]
+    assert values(read_settings(OPTIONS, ("run", "live"), files))["run"] == {"rank": 2, "frames": 1}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("ranc = 1", "bgsub.toml: unknown key 'ranc'; did you mean 'rank'?"),
+        ("[run]\nranc = 1", "bgsub.toml: unknown key 'ranc' in [run]; did you mean 'rank'?"),
+        ("start_frame = 1", "bgsub.toml: unknown key 'start_frame'; did you mean 'start_frames'?"),
+        ("start-frame = 1", "bgsub.toml: unknown key 'start-frame'; did you mean 'start-frames'?"),
+        ("[method]\nRank = 1", "bgsub.toml: unknown key 'Rank' in [method]; did you mean 'rank'?"),
+        ("zzz = 1", "bgsub.toml: unknown key 'zzz'"),
+        ("[demo]\nsave = 1", "bgsub.toml: unknown key 'save' in [demo]; it belongs to [run] or [live]"),
+        ("[rum]\nrank = 1", "bgsub.toml: unknown table [rum]; did you mean 'run'?"),
+        ("run = 1", "bgsub.toml: 'run' must be a table, [run], got 1"),
+        ("start-frames = 1\nstart_frames = 2", "bgsub.toml: 'start-frames' and 'start_frames' are the same"),
+        ("[run]\nrank = ", "bgsub.toml: this is no TOML: Invalid value (at the end of line 2)"),
+        ("rank = = 1", "bgsub.toml: this is no TOML: Invalid value (at line 1, column 8)"),
+        (f"rank = {'9' * 5000}", "bgsub.toml: this is no TOML: it has a number of thousands of digits"),
+        (f"[run]\nrank = 0x{'f' * 5000}", "bgsub.toml: this is no TOML: it has a number of thousands of digits"),
+    ],
+)
+def test_a_wrong_file_is_refused_in_a_line(write, text, message):
+    with says(ParameterError, message):
+        read_settings(OPTIONS, ("run", "live"), [write(text)])
+
+
+@pytest.mark.parametrize("text", ["[run]\non-event = 'rm x'", "on_event = ['rm x']"])
+def test_a_file_that_merely_lies_here_runs_no_programs(write, text):
+    options = {"method": [], "run": ["on-event"]}
+    path = write(text)
+    with pytest.raises(ParameterError, match=r"bgsub.toml: 'on.event'.* runs programs: .* such as --config bgsub.toml"):
+        read_settings(options, (), find_files())
+    assert values(read_settings(options, (), find_files(path), path))["run"]["on-event"]
+    other = write(text, "mine.toml")
+    with pytest.raises(ParameterError, match=r"bgsub.toml: .* runs programs"):
+        read_settings(options, (), find_files(other), other)
+
+
+def test_a_file_that_cannot_be_read(write, tmp_path):
+    with says(SourceError, "there is no settings file 'gone.toml'"):
+        read_file(Path("gone.toml"))
+    with says(SourceError, f"the settings file '{tmp_path}' cannot be read: Is a directory"):
+        read_file(tmp_path)
+    Path("latin.toml").write_bytes("a = 'ü'".encode("latin-1"))
+    with says(ParameterError, "latin.toml: this is no TOML: the text is not in UTF-8"):
+        read_file(Path("latin.toml"))
+
+
+def test_the_files_in_their_order(write, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    assert find_files() == []
+    own = tmp_path / "xdg" / "bgsub" / "config.toml"
+    own.parent.mkdir(parents=True)
+    own.write_text("rank = 1")
+    write("rank = 2")
+    assert find_files() == [own, Path("bgsub.toml")]
+    assert find_files(Path("named.toml"))[-1] == Path("named.toml")
+
+
+def test_a_home_that_may_not_be_entered_has_no_settings(monkeypatch):
+    def refuse(*_arguments, **_options):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "stat", refuse)
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/home/other/.config")
+    assert find_files() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have other places")
+def test_the_place_of_the_users_file(monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/etc/me")
+    assert user_file() == Path("/etc/me/bgsub/config.toml")
+    for ignored in ("relative", ""):
+        monkeypatch.setenv("XDG_CONFIG_HOME", ignored)
+        assert user_file() == Path("/home/me/.config/bgsub/config.toml")
+
+
+def test_the_nearest_name():
+    assert nearest("Treshold", ["threshold", "rank"]) == "threshold"
+    assert nearest("zzz", ["threshold", "rank"]) is None
+    assert did_you_mean("ranks", ["rank"]) == "; did you mean 'rank'?"
+    assert did_you_mean("zzz", ["rank"]) == ""
+
+
+ROI = ["door=1%,2%;3%,4%;5%,6%"]
+TABLE = "[live]\nfast = true\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("", {"roi": ROI}),
+        ("# mine\n", {"roi": ROI}),
+        (f"rank = 3  # why\n\n{TABLE}", {"rank": 3, "roi": ROI, "live": {"fast": True}}),
+        ("'roi' = '''\na=0,0,1,1'''\nrank = 3", {"rank": 3, "roi": ROI}),
+        ("roi = [  # all\n  'a=0,0,1,1',\n]\n# end\n", {"roi": ROI}),
+        ("[run]\nroi = '0,0,1,1'\n", {"roi": ROI, "run": {"roi": "0,0,1,1"}}),
+        ("roi = '0,0,1,1'\n[live]\nroi = '0,0,2,2'\n", {"roi": "0,0,1,1", "live": {"roi": ROI}}),
+        ("text = '''\nroi = 5\n[live]\n'''\n", {"text": "roi = 5\n[live]\n", "roi": ROI}),
+        ("a = 1\r\n[live]\r\n", {"a": 1, "roi": ROI, "live": {}}),
+        ("name = 'T\u00fcre'\n", {"name": "T\u00fcre", "roi": ROI}),
+        ("live = {roi = '1,2,3,4'}\n", {"live": {"roi": ROI}}),
+    ],
+)
+def test_one_key_is_replaced_and_the_rest_stays(tmp_path, before, after):
+    path = tmp_path / "bgsub.toml"
+    path.write_bytes(before.encode())
+    for _ in range(2):
+        store(path, "live", {"roi": ROI, "privacy": []})
+        text = path.read_bytes().decode()
+        assert tomllib.loads(text) == after
+        assert all(comment in text for comment in ("# mine", "# why", "# end") if comment in before)
+
+
+def test_a_new_file_with_several_regions_and_empty_again(tmp_path):
+    path = tmp_path / "bgsub.toml"
+    both = {"roi": ['a "b"=0,0,1,1', "c\\d=0,0,1,1"], "privacy": ["0,0,5%,5%"]}
+    store(path, "live", both)
+    assert tomllib.loads(path.read_text()) == both
+    store(path, "live", {"roi": [], "privacy": ["x=0,0,1,1"]})
+    assert path.read_text() == 'roi = []\nprivacy = ["x=0,0,1,1"]\n'
+    assert [entry.name for entry in tmp_path.iterdir()] == ["bgsub.toml"]
+
+
+def test_a_file_that_cannot_be_changed_stays_as_it_is(tmp_path):
+    path = tmp_path / "bgsub.toml"
+    path.write_text("roi = [\n")
+    with pytest.raises(ParameterError, match="this is no TOML"):
+        store(path, "live", {"roi": ROI})
+    assert path.read_text() == "roi = [\n"
+    with pytest.raises(SinkError):
+        store(tmp_path / "none" / "bgsub.toml", "live", {"roi": ROI})
+    with pytest.raises(SourceError, match="cannot be read: Is a directory"):
+        store(tmp_path, "live", {"roi": ROI})

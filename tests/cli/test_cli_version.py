@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, version
 from readme import ROOT
 
 from bgsub import __version__
-from bgsub.cli import version as versions
+from bgsub.cli import installation as versions
 
 
 def test_the_versions_of_what_matters(cli):

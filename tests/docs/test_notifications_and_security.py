@@ -11,7 +11,7 @@ from receiver import receiving
 from video_fakes import write_video
 
 from bgsub._opencv import cv2
-from bgsub.cli import invoke, settings_limits
+from bgsub.cli import invoke, setting_sources
 from bgsub.errors import ParameterError
 from bgsub.events.notifications.notification import PLACEHOLDERS, Notification
 from bgsub.live.access import Access
@@ -148,4 +148,4 @@ def test_token_length_and_settings_limits():
     assert len(access.token) * 6 >= 128
     with pytest.raises(ParameterError, match="at least 8"):
         Access("0.0.0.0", "1234567")
-    assert {"serve", "token", "on-event", "webhook", "scheduler", "overwrite", "output"} <= set(settings_limits._LIMITS)
+    assert {"serve", "token", "on-event", "webhook", "scheduler", "overwrite", "output"} <= set(setting_sources._LIMITS)

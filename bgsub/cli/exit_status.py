@@ -1,4 +1,4 @@
-"""What is said of whatever ended a command, in one line, and the exit code."""
+"""The message, in one line, and the exit code of an error that ends a command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import signal
 
 import click
 
-from bgsub.cli.origins import setting_of
+from bgsub.cli.help import FileOption
+from bgsub.cli.setting_sources import METHOD, setting_of
 from bgsub.errors import (
     BgsubError,
     BrokenSourceError,
@@ -21,24 +22,24 @@ from bgsub.numerics.memory import is_lack_of_memory
 from bgsub.storage.durable_io import DISK_FAILURES
 
 OK, FAILURE, WRONG_INPUT = 0, 1, 2
-READER_GONE = 141  # what a shell says of a program that SIGPIPE ended
+READER_GONE = 141  # as a shell reports a program that SIGPIPE ended
 
 _FAILURES = (BrokenSourceError, DependencyError, OutputError)
 
 
-def verdict(error: BaseException) -> tuple[str, int]:
-    """Return the message, one line, and the exit code: 1 failure, 2 wrong input, 141 a closed pipe, or a signal's."""
-    cause = error.__cause__ if isinstance(error, click.Abort) else error  # Click's word for Ctrl-C
+def exit_status(error: BaseException) -> tuple[str, int]:
+    """Return the message in one line and the exit code, of a signal 128 and its number."""
+    cause = error.__cause__ if isinstance(error, click.Abort) else error  # click's error for Ctrl-C
     if isinstance(error, StoppedError):
         message, code = str(error), code_of(error.by)
     elif isinstance(cause, KeyboardInterrupt):
         message, code = stopped_by(name_of(cause)), code_of(name_of(cause))
     else:
-        message, code = _verdict(error)
+        message, code = _of_error(error)
     return " ".join(line.strip() for line in message.splitlines()), code
 
 
-def _verdict(error: BaseException) -> tuple[str, int]:
+def _of_error(error: BaseException) -> tuple[str, int]:
     if isinstance(error, click.BadParameter) and error.ctx is not None and error.param is not None:
         setting = setting_of(error.ctx, error.param)
         if setting is not None:
@@ -51,25 +52,25 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     if isinstance(error, BgsubError):
         code = FAILURE if isinstance(error, _FAILURES) else WRONG_INPUT
         return str(error), READER_GONE if isinstance(error, ReaderGoneError) else code
-    return _surprise(error), FAILURE
+    return _unexpected(error), FAILURE
 
 
-def _surprise(error: BaseException) -> str:
+def _unexpected(error: BaseException) -> str:
     if isinstance(error, OSError) and error.errno in DISK_FAILURES and error.filename is None:
-        # Outputs are told by their names; what is left is printed.
+        # An error of an output names its file.
         return f"standard output cannot be written: {error.strerror}"
     if is_lack_of_memory(error):
-        return f"the memory does not suffice ({' '.join(str(error).split()) or 'nothing is left'})"
-    return f"{type(error).__name__}: {error} (bgsub --verbose shows where)"
+        return f"out of memory ({' '.join(str(error).split()) or 'no memory left'})"
+    return f"{type(error).__name__}: {error} (bgsub --verbose shows the traceback)"
 
 
 def code_of(stopped: str) -> int:
-    """Return the exit code of what was stopped before its end: 130 for Ctrl-C, 143 for SIGTERM, 1 for anything else."""
+    """Return the exit code of a run that was stopped: 130 by Ctrl-C, 143 by SIGTERM, 1 otherwise."""
     return 128 + signal.Signals[stopped] if stopped in INTERRUPTED else FAILURE
 
 
 def _usage(error: click.UsageError) -> str:
-    """Return the message about a wrong command line, with the nearest right word."""
+    """Return the message about a wrong command line, with the nearest correct word."""
     context = error.ctx
     assert context is not None
     if isinstance(error, click.NoSuchOption):
@@ -83,16 +84,18 @@ def _usage(error: click.UsageError) -> str:
 
 
 def _option_hint(name: str, context: click.Context) -> str:
-    flags = [flag for option in context.command.get_params(context) for flag in (*option.opts, *option.secondary_opts)]
-    nearest = did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
+    options = context.command.get_params(context)
+    if any(isinstance(option, FileOption) and name in option.opts for option in options):
+        return f"; set it in [{METHOD}] of a settings file"
     program = context.find_root()
     if context is not program and any(name in option.opts for option in program.command.params):
-        return f"; it stands before the command: {program.command_path} {name}"
-    return nearest
+        return f"; put it before the command: {program.command_path} {name}"
+    flags = (flag for option in options if not isinstance(option, FileOption) for flag in option.opts)
+    return did_you_mean(name, (flag for flag in flags if flag.startswith("--"))) if len(name) > 2 else ""
 
 
 def choice_hint(message: str, option: click.Parameter) -> str:
-    """Return the nearest choice for the end of the message about a wrong one, which begins with it in quotes."""
+    """Return the nearest choice for the end of a message that begins with a wrong one in quotes."""
     if not isinstance(option.type, click.Choice):
         return ""
     came = message.partition("'")[2].partition("'")[0]

@@ -1,0 +1,179 @@
+"""Options for the parameters of the method and for saved models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from bgsub.cli.help import METHOD, SCENE, SUBSPACE, FileOption, Option
+from bgsub.cli.logs import logger
+from bgsub.cli.options import PATH, check_file, option
+from bgsub.cli.setting_sources import called, setting_of
+from bgsub.cli.settings import Command
+from bgsub.errors import ParameterError, did_you_mean
+from bgsub.parameters import SPELLINGS, SUBTRACTOR, Parameter, SubspaceParameters, table_of
+
+if TYPE_CHECKING:
+    from bgsub.subtractor import BackgroundSubtractor
+
+METHOD_PARAMETERS = {name: parameter for name, parameter in SUBTRACTOR.items() if name not in ("fps", "on_change")}
+"""The parameters that commands have.
+
+The option ``--fps`` is the frame rate of the source. The frames of a source have one size and type, so `on_change`
+is for Python.
+"""
+
+FILE_ONLY = (
+    *("median", "scene_changes", "max_value"),
+    *("surrogate", "mu", "p", "metric", "line_search", "gradient_carry", "subset", "random_state"),
+)
+"""The parameters that are set in ``[method]`` of a settings file and not on the command line."""
+
+_TRUTH = {"true": True, "false": False}
+_GROUPS = {
+    **dict.fromkeys(table_of(SubspaceParameters), SUBSPACE),
+    **dict.fromkeys(("shadows", "light", "stabilise", "ghosts", "absorb_after"), SCENE),
+}
+
+
+class MethodCommand(Command):
+    """A command with the parameters of the method as options."""
+
+    def __init__(self, *args: Any, params: Sequence[click.Parameter] | None = None, **options: Any) -> None:
+        super().__init__(*args, params=[*(params or ()), *_method_options()], **options)
+
+    def prepare(self, ctx: click.Context) -> None:
+        """Drop the parameters that a saved model brings itself."""
+        reconcile(ctx)
+
+
+class MethodParameter(click.ParamType):
+    """A value that is converted and checked by the table of parameters."""
+
+    name = "parameter"
+
+    def __init__(self, parameter: Parameter) -> None:
+        self.parameter = parameter
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        words = self.parameter.choices or (tuple(_TRUTH) if self.parameter.kind is bool else ())
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the value in the parameter's own type, or raise ParameterError naming the option."""
+        with suppress(ValueError):  # the check below says what is allowed
+            truth = self.parameter.kind is bool or self.parameter.of_bool
+            value = _TRUTH.get(value, value) if truth else self.parameter.kind(value)
+        assert param is not None
+        try:
+            return self.parameter.check(called(ctx, param), value)
+        except ParameterError as error:
+            # None means an option that is not given, and cannot be typed.
+            message = str(error).replace(" or None, got", ", got")
+            raise ParameterError(message + did_you_mean(str(value), self.parameter.choices)) from None
+
+
+def _method_options() -> Iterator[Option]:
+    """Yield an option for every parameter in the order of the table."""
+    american = {british: name for name, british in SPELLINGS.items()}
+    for name, parameter in METHOD_PARAMETERS.items():
+        flags = [f"--{one.replace('_', '-')}" for one in (name, american.get(name)) if one]
+        yield (FileOption if name in FILE_ONLY else Option)(
+            [*flags, name],
+            group=_GROUPS.get(name, METHOD),
+            of_method=True,
+            type=MethodParameter(parameter),
+            metavar="|".join(parameter.choices) or {int: "N", float: "X", bool: "true|false"}[parameter.kind],
+            help=_help(parameter),
+        )
+
+
+def _help(parameter: Parameter) -> str:
+    notes = [f"{parameter.symbol} in the paper"] if parameter.symbol else []
+    if not parameter.choices:  # the metavar lists them
+        notes.append(parameter.allowed.removesuffix(" or None"))
+    if parameter.default is not None:
+        default = parameter.default
+        notes.append(f"default: {str(default).lower() if parameter.kind is bool else default}")
+    return f"{parameter.help[0].upper()}{parameter.help[1:]}.  [{'; '.join(notes)}]"
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameters of the method among `options` that were set."""
+    return {name: value for name, value in options.items() if name in METHOD_PARAMETERS and value is not None}
+
+
+def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
+    """Return a new subtractor with the parameters among `options`; ParameterError for a bad combination."""
+    from bgsub.jobs.run import make_subtractor as make  # noqa: PLC0415 - it imports the pipeline
+
+    return make(given(options))
+
+
+def check_model(options: dict[str, Any], model: Path | None) -> None:
+    """Raise ParameterError for parameters of the method next to a saved model."""
+    parameters = given(options)
+    if model is not None and parameters:
+        flag = next(iter(parameters)).replace("_", "-")
+        raise ParameterError(f"--model brings its own parameters, so --{flag} cannot be given")
+
+
+def reconcile(context: click.Context) -> None:
+    """Drop a model that does not exist yet, and parameters that the model brings itself.
+
+    A model that is saved into the file it is read from exists from the second run on. Parameters that are typed with
+    it must be those of the model. Parameters from files and variables are for new models; a warning names those that
+    differ.
+
+    Raises
+    ------
+    ParameterError
+        If a typed parameter differs from that of the model.
+    SourceError
+        If the model cannot be read.
+    """
+    model: Path | None = context.params.get("model")
+    saved: Path | None = context.params.get("save_model")
+    kept = model is not None and saved is not None and model.resolve() == saved.resolve()
+    if model is not None and kept and not model.exists():
+        context.params["model"] = model = None
+    set_options = [one for one in context.command.params if one.name in given(context.params)]
+    others = {one.name or "": setting for one in set_options if (setting := setting_of(context, one)) or kept}
+    fps = context.params.get("fps")
+    if model is None or not (others or fps):
+        return
+    from bgsub.storage.array_file import read_model_parameters  # noqa: PLC0415 - it imports NumPy
+
+    stored = read_model_parameters(model)
+    own_fps = stored.get("fps", fps) * context.params.get("every", 1)
+    if fps and not math.isclose(fps, own_fps):
+        note = "times of the method keep its %g frames per second; --fps %g applies to times and outputs only"
+        logger.warning(f"the model %s: {note}", model, own_fps, fps)
+    for name, setting in others.items():
+        value, own = context.params[name], stored.get(name, SUBTRACTOR[name].default)
+        if value != own and setting is None:
+            flag = f"--{name.replace('_', '-')}"
+            raise ParameterError(f"the model {model} was made with {flag} {own}, so {flag} {value} cannot be given")
+        if value != own and setting is not None:
+            logger.warning("the model %s keeps its %s = %s; %s is ignored", model, name, own, setting.name)
+        context.params[name] = None
+
+
+model_option = option(
+    "--model", group=METHOD, type=PATH, metavar="FILE", help="Continue with a model that --save-model wrote."
+)
+save_model_option = option(
+    "--save-model",
+    group=METHOD,
+    type=PATH,
+    callback=check_file,
+    metavar="FILE",
+    help="Write the model at the end, also after Ctrl-C. With the same file as --model, which may be missing the first "
+    "time, every run continues with the model of the run before.",
+)
