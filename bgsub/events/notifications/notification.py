@@ -7,9 +7,11 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from bgsub.events.event import ObjectInFrame
+if TYPE_CHECKING:
+    from bgsub.events.event import ObjectInFrame
+
 
 NotificationType = Literal["start", "end", "snapshot", "clip"]
 TYPES: tuple[NotificationType, ...] = get_args(NotificationType)
@@ -88,6 +90,8 @@ PLACEHOLDERS = tuple(field.name for field in fields(Notification) if field.name 
 
 def _plain(value: Any) -> Any:
     """Return a value in types that JSON knows."""
+    from bgsub.events.event import ObjectInFrame  # noqa: PLC0415 - it imports NumPy
+
     if isinstance(value, ObjectInFrame):
         return {"id": value.id, "box": list(value.box), "area": value.area, "regions": list(value.regions)}
     if isinstance(value, tuple):
