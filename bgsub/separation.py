@@ -1,4 +1,4 @@
-"""The result of separating one frame, shared by the subtractor, the sinks and the scores."""
+"""The result of background subtraction for one frame."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _ABOVE_HALF = np.nextafter(_HALF, np.float32(1))
 
 
 Phase = Literal["start", "tracking"]
-"""Which model serves: what the first frames showed most, or the tracked subspace."""
+"""Model of the background: the most frequent colours of the first frames, or the tracked subspace."""
 
 
 class FrameEvent(StrEnum):
-    """Something that happened to the whole frame.
+    """An event of the whole frame, which is a string as well.
 
-    It is a text as well: ``"light-change"``, the light of much of the picture changed at once; ``"covered"``, there is
-    nothing to be seen, and the model learns nothing; ``"scene-change"``, a cut or a broken frame, with which a new
-    model begins; ``"scene-return"``, the scene before is back, and so is its model.
+    ``"light-change"``: the light of much of the picture changed at once. ``"covered"``: the camera is covered, and the
+    model learns nothing. ``"scene-change"``: a cut or a broken frame, at which a new model begins. ``"scene-return"``:
+    the scene before is back, and so is its model.
 
     Examples
     --------
@@ -44,12 +44,12 @@ class FrameEvent(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """One frame, split into background and foreground.
+    """The separation of a frame into background and foreground.
 
     Attributes
     ----------
     frame : ndarray, (h, w) or (h, w, c), uint8, uint16 or floating
-        The frame as it was given; of `BackgroundSubtractor.process` a copy, which belongs to the separation.
+        The frame; `BackgroundSubtractor.process` copies it.
     mask : ndarray, (h, w), uint8
         0 background, 127 shadow, 255 foreground.
     background : ndarray, shape and dtype of `frame`
@@ -57,17 +57,16 @@ class Separation:
     residual : ndarray, (h, w), float32
         Joint colour residual ``|x - l|`` of each pixel; 1 is full scale.
     coefficients : ndarray, (k,), float64
-        The coefficients ``y`` of the background in the subspace; empty before the batch start.
+        The coefficients ``y`` of the background in the subspace; empty in the start phase.
     phase : {"start", "tracking"}
-        Which model made the mask.
+        Model that made the mask.
     event : FrameEvent or None
-        Something that happened to the whole frame.
+        Event of the whole frame.
     soft_vote : callable or None
-        Makes what `probability` is made of, (h, w) float32 in [0, 1]; not called unless somebody asks for that.
+        Returns the votes for `probability`, (h, w) float32 in [0, 1]; called only by that property.
     annotate : callable or None
-        Writes what was found in the frame onto a picture of it, where somebody follows that; called with the picture,
-        (h, w, 3) uint8 at any scale, and how many of them lie side by side and above each other. See
-        `bgsub.events.AnnotatingSink`.
+        Draws the detected objects onto a picture of the frame; called with the picture, (h, w, 3) uint8 at any scale,
+        and the number of tiles per row and column. See `bgsub.events.AnnotatingSink`.
 
     Examples
     --------
@@ -98,12 +97,12 @@ class Separation:
 
     @cached_property
     def probability(self) -> NDArray[np.float32]:
-        """How sure each pixel is to be foreground, (h, w) float32 in [0, 1]: for a threshold of one's own.
+        """Foreground score of each pixel, (h, w) float32 in [0, 1], for custom thresholds.
 
-        The mean over the square of the vote of how far residuals reach beyond their pixel's limit (none 0, at the
-        limit 0.5, far beyond 1; see `bgsub.scene.frame_result`). The mask decides the side: above 0.5 where it says
-        foreground and nowhere else, whatever vote, shadows and least areas made of the residuals. It ranks pixels and
-        is not calibrated. Made at the first access; without a `soft_vote`, 1 on the foreground and 0 elsewhere.
+        The mean over a square of how far the residuals exceed the limits of their pixels (0 far below, 0.5 at the
+        limit, 1 far beyond). It is above 0.5 on the foreground of the mask and nowhere else. The score ranks pixels
+        and is not a calibrated probability. It is computed at the first access; without `soft_vote` it is 1 on the
+        foreground and 0 elsewhere.
         """
         foreground = self.mask == FOREGROUND
         if self.soft_vote is None:

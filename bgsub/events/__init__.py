@@ -1,4 +1,4 @@
-"""Events: objects followed through the video, regions that are watched, and files and pictures of both."""
+"""Events: tracked objects, motion, regions, and their files, clips, pages and notifications."""
 
 from bgsub._lazy_exports import lazy_exports
 

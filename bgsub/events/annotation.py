@@ -1,4 +1,4 @@
-"""What was found in a frame, written onto pictures of it: boxes and identities, regions, time code, names of events."""
+"""Drawing of detected objects, regions, time and events onto pictures of a frame."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from bgsub.video.sources.base import Frame
 from bgsub.video.text_overlay import enlarged, label_size, put_label, text_scale
 from bgsub.video.timecode import clock_text
 
-# Those of Okabe and Ito, which people with any colour vision tell apart; blue first.
+# Colours of Okabe and Ito, distinguishable with colour vision deficiency; BGR.
 COLOURS = (
     (0, 159, 230), (233, 180, 86), (115, 158, 0), (66, 228, 240), (178, 114, 0), (0, 94, 213), (167, 121, 204),
 )  # fmt: skip
 _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
-_SHARE_OF_WIDTH = 0.75  # a picture that is narrower than that, by its height, has smaller letters
+_SHARE_OF_WIDTH = 0.75  # pictures that are narrower, relative to their height, have smaller text
 
 _Place = tuple[int, int, int, int]  # left, top, width, height
 
 
 class Outline(NamedTuple):
-    """A region in pixels of the frame: its name and its borders, each (n, 2) float32."""
+    """Name and borders of a region, each (n, 2) float32 in pixels of the frame."""
 
     name: str
     borders: list[np.ndarray]
 
 
 def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> list[Outline]:
-    """Return the outlines of regions in frames of a shape; ParameterError as `Regions.masks`."""
+    """Return the outlines of regions in frames of `shape`; errors as `Regions.masks`."""
     found = []
     for name, inside in (regions.masks(shape) if regions is not None else {}).items():
         borders, _ = cv2.findContours(inside.view(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
@@ -46,27 +46,10 @@ def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> list[Outline
 
 
 def annotate(step: Step, outlines: Sequence[Outline], picture: np.ndarray, tiles: int = 1) -> np.ndarray:
-    """Return a picture of a frame with what was found in the frame.
+    """Return a new picture with boxes and IDs of objects, outlines and names of regions, time and events.
 
-    Objects have a coloured box with their identity, once they are known to be objects; regions an outline of black
-    between white with their name; time and names of events stand in the upper right corner.
-
-    Parameters
-    ----------
-    step : Step
-        What was found.
-    outlines : sequence of Outline
-        The regions.
-    picture : ndarray, (h, w, 3), uint8
-        The frame at any scale, `tiles` times side by side and above each other. A small one is enlarged by a whole
-        number, so that letters have room.
-    tiles : int
-        See `picture`.
-
-    Returns
-    -------
-    ndarray, (h', w', 3), uint8
-        A new array.
+    `picture`, (h, w, 3) uint8, shows the frame at any scale in `tiles` rows and columns; a small one is enlarged by an
+    integer factor, so that the text fits.
     """
     picture = enlarged(picture).copy()
     height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
@@ -87,24 +70,24 @@ def _scale(picture: np.ndarray) -> float:
 
 
 def _head_size(picture: np.ndarray, text: str) -> tuple[float, tuple[int, int]]:
-    """Return scale and size of a line that is no wider than the picture."""
+    """Return scale and size of a line of text that fits the picture."""
     scale = _scale(picture)
     scale *= min(1, picture.shape[1] / label_size(text, scale)[0])
     return scale, label_size(text, scale)
 
 
 class _Tile:
-    """A picture of a frame with room for labels but where others are `taken`."""
+    """A picture of a frame on which labels avoid the places that are `taken`."""
 
     def __init__(self, picture: np.ndarray, shape: tuple[int, ...], taken: list[_Place]) -> None:
         self._picture, self._taken = picture, taken
         self._zoom = np.array([picture.shape[1] / shape[1], picture.shape[0] / shape[0]])
         self._scale = _scale(picture)
         self._line = max(1, round(3.5 * self._scale))
-        self._edge = max(1, round(self._line / 3))  # of another colour, to either side of a line
+        self._edge = max(1, round(self._line / 3))  # border of a line
 
     def draw(self, objects: Sequence[ObjectInFrame], outlines: Sequence[Outline]) -> None:
-        """Draw regions and boxes, those that are nearer over the others, and their labels over all."""
+        """Draw regions, then boxes from far to near, then labels."""
         regions = [self._outlined(outline) for outline in outlines]
         nearer_last = sorted(objects, key=lambda one: one.box[1] + one.box[3])
         boxes = [(self._boxed(one), one) for one in nearer_last]
@@ -114,7 +97,7 @@ class _Tile:
             self._put_label(outline.name, place, _WHITE)
 
     def _outlined(self, outline: Outline) -> _Place:
-        """Draw a region; return where its topmost point is."""
+        """Draw a region; return the place of its topmost point."""
         borders = [np.rint((border + 0.5) * self._zoom - 0.5).astype(np.int32) for border in outline.borders]
         cv2.polylines(self._picture, borders, True, _WHITE, 3 * self._edge)
         cv2.polylines(self._picture, borders, True, _BLACK, self._edge)
@@ -122,7 +105,7 @@ class _Tile:
         return left, top, 0, 0
 
     def _boxed(self, one: ObjectInFrame) -> _Place:
-        """Draw the box of an object; return where it is."""
+        """Draw the box of an object; return its place."""
         corner = np.array(one.box[:2])
         left, top = np.rint(corner * self._zoom).astype(int).tolist()
         right, bottom = (np.rint((corner + one.box[2:]) * self._zoom).astype(int) - 1).tolist()
@@ -132,7 +115,7 @@ class _Tile:
         return left, top, right - left + 1, bottom - top + 1
 
     def _put_label(self, text: str, box: _Place, ground: tuple[int, int, int]) -> None:
-        """Write a line above a box, or below or in it where there is more room."""
+        """Draw a label above a box, or below or inside it if that place is free."""
         left, top, _, height = box
         size = label_size(text, self._scale)
         rows, columns = self._picture.shape[:2]
@@ -156,23 +139,23 @@ def _overlap(one: _Place, other: _Place) -> bool:
 
 
 class AnnotatingSink(Sink):
-    """Gives a sink separations whose pictures show boxes and identities, regions, time and names of events.
+    """Adds drawings of objects, regions, time and events to the frames of another sink.
 
     The views ``boxes``, ``panel``, ``overlay`` and ``contours`` show them.
 
     Parameters
     ----------
     sink : Sink
-        Takes them.
+        The other sink.
     feed : EventFeed
-        Shared with the other outputs of the run.
+        Shared with the other sinks of the run.
     regions : Regions, optional
-        What is outlined.
+        Regions to draw.
 
     Attributes
     ----------
     path, folder : Path or None
-        What the sink inside makes.
+        Outputs of the other sink.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Clips: their rules, names, list, and the frames kept before one begins."""
+"""Clips of motion events: rules, names, list, and the frames before the event."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ from bgsub.video.timecode import clock_text
 
 @dataclass(frozen=True)
 class ClipRules:
-    """How much around the moments with motion is recorded, and into how many files.
+    """Rules of recording: time around motion events, and files.
 
     Attributes
     ----------
     pre_roll, post_roll : float
-        Seconds recorded before and after the motion. Moments whose clips would overlap share one.
+        Seconds recorded before and after an event. Events whose clips would overlap share one clip.
     max_duration : float, optional
-        Seconds after which a clip ends and the next one begins; by default never.
+        Longest clip in seconds, after which the next one begins; by default unlimited.
     merge : bool
-        Whether all clips are joined into one more file at the end.
+        Whether all clips are also joined into one file at the end.
 
     Raises
     ------
     ParameterError
-        If one of them is out of range.
+        If a value is out of range.
 
     Examples
     --------
@@ -62,7 +62,7 @@ class ClipRules:
 
 
 LIST_NAME = "clips.csv"
-_PATIENCE = 30.0  # seconds for another run that adds its clip
+_PATIENCE = 30.0  # seconds to wait for another run that adds a clip
 _COLUMNS = (
     "file",
     "start",
@@ -79,25 +79,25 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Clip:
-    """One recording."""
+    """A recorded clip."""
 
-    path: Path  # the file
+    path: Path
     start: float  # times of its first and last frame in the source, in seconds
     end: float
     peak_share: float  # largest share of the frame in motion, in [0, 1]
-    began: datetime | None  # date and time of the first frame, of a camera
-    source: str = ""  # what it was taken from; of files in a row, the one in which it begins
-    source_start: float = 0.0  # time of its first frame in there
-    thumbnail: Path | None = None  # a small picture of its peak
-    moments: tuple[int, ...] = ()  # identities of the moments with motion in it
+    began: datetime | None  # date and time of the first frame of a camera
+    source: str = ""  # the source, or the file in which the clip begins
+    source_start: float = 0.0  # time of the first frame in it
+    thumbnail: Path | None = None  # picture of the peak
+    events: tuple[int, ...] = ()  # numbers of its motion events
 
 
 class ClipNames:
-    """Gives each clip a file name, with `ending`, that is not taken yet in the folder.
+    """Generates file names that do not exist in a folder.
 
-    The template has ``{source}``, ``{date}``, ``{time}``, ``{start}`` (whole seconds) and ``{number}``, which is
-    appended where it is missing; ParameterError where it has other fields or leads out of the folder. Without a
-    template, date and time are part of the name for cameras.
+    The template has the fields ``{source}``, ``{date}``, ``{time}``, ``{start}`` (whole seconds) and ``{number}``,
+    which is appended if it is missing. ParameterError for other fields or a name with a folder. By default the names
+    of a camera's clips have date and time.
     """
 
     def __init__(self, folder: Path, template: str | None, source: str, ending: str) -> None:
@@ -108,7 +108,7 @@ class ClipNames:
             self._fill(template, 0.0, datetime(2000, 1, 1))
 
     def next(self, start: float, began: datetime | None) -> Path:
-        """Return the path of a clip that begins at `start` seconds, and at date and time `began`."""
+        """Return the path of a clip from its start in seconds and its date and time."""
         template = self._template or ("{source}-{date}-{time}-{number}" if began else "{source}-{number}")
         while True:
             self._number += 1
@@ -118,11 +118,11 @@ class ClipNames:
 
     @property
     def claim(self) -> Path:
-        """What stands for all of them, as two runs that gave the same names would find the same ones free."""
+        """Path to lock, because two runs with the same template would choose the same names."""
         return self._folder / safe_name(self._template or self._source)
 
     def film(self) -> Path:
-        """Return the path of the film of all clips."""
+        """Return the path of the file of all clips."""
         names = (f"{self._source}-all{number}{self._ending}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))
         return next(path for name in names if not (path := self._folder / name).exists())
 
@@ -147,12 +147,9 @@ class ClipNames:
 
 
 def add_to_list(folder: Path, clip: Clip | None = None) -> None:
-    """Add a clip to the list of the folder, which is made where it is missing and replaced as a whole.
-
-    Other runs may do the same for their clips at the same time. SinkError where it fails.
-    """
+    """Add a clip to the list of the folder, or create the list; safe with several runs. SinkError if it fails."""
     path = folder / LIST_NAME
-    with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is held by another program", _PATIENCE):
+    with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
         _add(path, clip)
 
 
@@ -183,73 +180,45 @@ def _row(clip: Clip) -> dict[str, str]:
     }
 
 
-_JPEG_QUALITY = 95
+_JPEG = [cv2.IMWRITE_JPEG_QUALITY, 95]
 _NOTHING = np.empty((0, 0), np.uint8)
 
 
-@dataclass(frozen=True)
-class _Kept:
-    frame: Frame
-    time: float
-    data: bytes
-
-
 class PreRoll:
-    """A ring of pictures as JPEG (quality 95), or as PNG where nothing may be lost.
+    """Stores the frames before an event as JPEG (quality 95), or as PNG if `lossless`; `memory` is in bytes.
 
-    A second of 1920x1080 at 25 frames per second takes some 15 MB so, instead of 155 MB.
-
-    Parameters
-    ----------
-    lossless : bool
-        Whether nothing may be lost.
-    memory : int
-        Bytes of pictures from which on the ring is full.
+    A second of 1920x1080 at 25 frames per second takes about 15 MB instead of 155 MB.
     """
 
     def __init__(self, lossless: bool, memory: int) -> None:
-        self._lossless, self._memory = lossless, memory
-        self._kept: deque[_Kept] = deque()
+        self._ending, self._options = (".png", [cv2.IMWRITE_PNG_COMPRESSION, 1]) if lossless else (".jpg", _JPEG)
+        self._memory = memory
+        self._stored: deque[tuple[Frame, float, bytes]] = deque()
         self._bytes = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether the oldest picture has to go."""
+        """Whether the pictures take more than `memory`."""
         return self._bytes > self._memory
 
     def put(self, frame: Frame, time: float, picture: np.ndarray | None) -> None:
-        """Append a frame and its picture, (h, w) or (h, w, 3) uint8, or no picture where none is wanted."""
-        data = b"" if picture is None else self._encode(picture)
-        self._kept.append(_Kept(replace(frame, image=_NOTHING), time, data))
+        """Append a frame and its picture, (h, w) or (h, w, 3) uint8, or None if clips are copied."""
+        data = b"" if picture is None else cv2.imencode(self._ending, picture, self._options)[1].tobytes()
+        self._stored.append((replace(frame, image=_NOTHING), time, data))
         self._bytes += len(data)
 
     def forget_before(self, time: float) -> None:
-        """Forget what is older."""
-        while self._kept and self._kept[0].time < time:
-            self._pop()
+        """Remove older frames."""
+        while self._stored and self._stored[0][1] < time:
+            self._bytes -= len(self._stored.popleft()[2])
 
     def pop(self) -> tuple[Frame, float, np.ndarray | None]:
-        """Return the oldest frame (without its image), its time and its picture, and forget them."""
-        kept = self._pop()
-        return kept.frame, kept.time, _decode(kept.data) if kept.data else None
+        """Remove the oldest frame; return it without its image, its time and its picture."""
+        frame, time, data = self._stored.popleft()
+        self._bytes -= len(data)
+        return frame, time, cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
 
     def take(self) -> Iterator[tuple[Frame, float, np.ndarray | None]]:
-        """Yield what `pop` returns until nothing is left."""
-        while self._kept:
+        """Yield the results of `pop` until no frame is left."""
+        while self._stored:
             yield self.pop()
-
-    def _pop(self) -> _Kept:
-        kept = self._kept.popleft()
-        self._bytes -= len(kept.data)
-        return kept
-
-    def _encode(self, picture: np.ndarray) -> bytes:
-        if self._lossless:
-            return cv2.imencode(".png", picture, [cv2.IMWRITE_PNG_COMPRESSION, 1])[1].tobytes()
-        return cv2.imencode(".jpg", picture, [cv2.IMWRITE_JPEG_QUALITY, _JPEG_QUALITY])[1].tobytes()
-
-
-def _decode(data: bytes) -> np.ndarray:
-    picture = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
-    assert picture is not None
-    return picture

@@ -1,4 +1,4 @@
-"""The objects of one frame: connected parts of its foreground, for linking and in the form of detectors."""
+"""The objects of one frame: connected parts of its foreground."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bgsub.events.event import Box
 from bgsub.separation import FOREGROUND, Separation
 
 MOST_OBJECTS = 200
-"""Objects of a frame that are linked; the largest, where there are more."""
+"""Most objects of a frame that are tracked: the largest ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,13 +24,13 @@ class Detections:
     Attributes
     ----------
     xyxy : ndarray, (n, 4), float32
-        Boxes: left, top, right, bottom in pixels; right and bottom are just outside.
+        Boxes: left, top, right, bottom in pixels; right and bottom are exclusive.
     centroids : ndarray, (n, 2), float32
         Centres of mass x, y in pixels.
     area : ndarray, (n,), int64
         Pixels of each object.
     confidence : ndarray, (n,), float32
-        Mean `Separation.probability` of each object's pixels, above 0.5: how far beyond its own noise it is.
+        Mean `Separation.probability` of each object's pixels, above 0.5.
     labels : ndarray, (h, w), int32
         0 background, i + 1 for the pixels of object i.
     """
@@ -46,12 +46,12 @@ class Detections:
 
     @property
     def mask(self) -> np.ndarray:
-        """One mask for each object, (n, h, w) bool; made anew at each call."""
+        """One mask for each object, (n, h, w) bool; computed at each access."""
         numbers = np.arange(1, len(self) + 1, dtype=self.labels.dtype)
         return self.labels[np.newaxis] == numbers[:, np.newaxis, np.newaxis]
 
     def to_supervision(self) -> Any:
-        """Return the objects as ``supervision.Detections`` with masks, class 0; `DependencyError` without it."""
+        """Return ``supervision.Detections`` with masks, class 0; raise `DependencyError` without that package."""
         message = "to_supervision needs the package supervision: pip install supervision"
         return import_optional("supervision", message).Detections(
             xyxy=self.xyxy, mask=self.mask, confidence=self.confidence, class_id=np.zeros(len(self), int)
@@ -59,7 +59,7 @@ class Detections:
 
 
 def find_objects(separation: Separation, min_area: int = 1) -> Detections:
-    """Return the 8-connected regions of the foreground; shadows are none.
+    """Return the 8-connected regions of the foreground, without shadows.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
     Returns
     -------
     Detections
-        The objects, largest first; none where nothing moves.
+        The objects, largest first.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def find_objects(separation: Separation, min_area: int = 1) -> Detections:
 
 @dataclass(frozen=True, eq=False)
 class Detection:
-    """A connected part of the foreground as linking takes it; attributes as of `ObjectInFrame`."""
+    """A connected part of the foreground; attributes as of `ObjectInFrame`."""
 
     box: Box
     centroid: tuple[float, float]
@@ -130,16 +130,16 @@ def detect(mask: np.ndarray, min_area: int, join: int = 0) -> list[Detection]:
     Parameters
     ----------
     mask : ndarray, (h, w), uint8
-        Foreground where it is 255; shadows (127) do not count. Pixels that touch at a corner are connected.
+        Foreground at 255; pixels that touch at a corner are connected.
     min_area : int
         Least number of pixels.
     join : int
-        Parts with at most `2 * join` pixels of background between them are one object.
+        Parts at most `2 * join` pixels apart are one object.
     """
     foreground = _foreground(mask)
     size = 2 * join + 1
     near = cv2.dilate(foreground, np.ones((size, size), np.uint8)) if join else foreground
-    # Boxes from the outlines: OpenCV takes ten times as long for statistics of the labels.
+    # Boxes come from the outlines, because statistics of the labels take ten times as long.
     labels = cv2.connectedComponents(near, connectivity=8, ltype=cv2.CV_32S)[1]
     outlines, tree = cv2.findContours(near, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_SIMPLE)
     boxes = {}
@@ -174,7 +174,7 @@ def _detection(label: int, labels: np.ndarray, box: Box, foreground: np.ndarray)
 
 
 def intersection(first: Detection, second: Detection, shift: tuple[int, int] = (0, 0)) -> int:
-    """Return how many pixels two objects share when the first one is moved by `shift` = (x, y) pixels."""
+    """Return the number of common pixels after moving the first object by `shift` = (x, y) pixels."""
     (x, y, w, h), (u, v, m, n) = first.box, second.box
     x, y = x + shift[0], y + shift[1]
     left, right, top, bottom = max(x, u), min(x + w, u + m), max(y, v), min(y + h, v + n)

@@ -1,4 +1,4 @@
-"""What the events of a run are: an object in one frame, and something that has begun and ended."""
+"""Events of a run: objects in single frames, and events that have ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Box = tuple[int, int, int, int]
 
 
 class EventKind(StrEnum):
-    """What an event can be: the way of an object, a moment with motion, or one of the whole frame."""
+    """Kinds of events: objects, motion, and the events of the whole frame."""
 
     OBJECT = "object"
     MOTION = "motion"
@@ -30,11 +30,11 @@ class ObjectInFrame:
     Attributes
     ----------
     id : int
-        Identity, from 1; the same in all frames of the object. 0 while it is not known to be an object.
+        ID from 1, the same in all frames of the object; 0 before its confirmation.
     frame : int
         Index of the frame.
     time : float or None
-        Its time in seconds, where it is known.
+        Seconds, if known.
     box : (int, int, int, int)
         Left, top, width, height in pixels.
     centroid : (float, float)
@@ -42,9 +42,9 @@ class ObjectInFrame:
     area : int
         Number of pixels.
     mask : ndarray, (height, width) of the box, bool
-        Its pixels.
+        Pixels of the object.
     regions : tuple of str
-        Regions it is in.
+        Regions that contain it.
     """
 
     id: int
@@ -59,27 +59,27 @@ class ObjectInFrame:
 
 @dataclass
 class Event:
-    """Something that has begun and ended: an object's way, a moment with motion, or what befell the whole frame.
+    """An event with start and end: an object, motion, or an event of the whole frame.
 
     Attributes
     ----------
     kind : str
-        "object", "motion", one of `bgsub.FrameEvent`, or what else a subtractor calls its events; those of the whole
-        frame have only frames and times, moments with motion their peak as well, without a box.
+        "object", "motion", or an event of the whole frame such as `bgsub.FrameEvent`. Events of the whole frame have
+        only frames and times; motion events also have the peak area and frame.
     id : int
-        Identity of an object, or number of a moment with motion, from 1; 0 otherwise.
+        ID of an object or number of a motion event, from 1; 0 otherwise.
     start_frame, end_frame : int
         Index of the first and the last frame.
     start_time, end_time : float or None
-        Their times in seconds, where they are known.
+        Their times in seconds, if known.
     frames : int
-        Number of frames in which it was seen.
+        Number of frames with the event.
     peak_area, peak_frame : int
-        Largest area in pixels (of a moment: all foreground), and the first frame with it.
+        Largest area in pixels (of motion: all foreground), and the first frame with it.
     peak_box : (int, int, int, int)
-        Left, top, width, height there.
+        Left, top, width, height in this frame.
     step : int
-        A point of the track stands for so many frames in which the object was seen; see `ObjectLinker`.
+        Number of frames per point of the track; see `ObjectLinker`.
     boxes : list of (int, int, int, int, int)
         Track: frame, left, top, width, height.
     centroids : list of (float, float)
@@ -89,12 +89,12 @@ class Event:
     regions : list of str
         Regions visited, in the order of the first visit.
     clip : str or None
-        Path of the clip that a moment with motion is in, set once the file is complete, which is up to the post-roll
-        after its end; the first one of several. None where nothing is recorded.
+        Path of the clip of a motion event, set when the file is complete; the first one of several. None without
+        a recorder.
 
     See Also
     --------
-    ObjectLinker.take_finished, EventFeed.step : What gives them.
+    ObjectLinker.take_finished, EventFeed.step : Return events.
     """
 
     kind: str

@@ -1,4 +1,4 @@
-"""Clips of the moments with motion."""
+"""The sink that records clips of motion events."""
 
 from __future__ import annotations
 
@@ -39,56 +39,54 @@ _NO_PICTURE = np.empty((0, 0), np.uint8)
 
 
 class RecorderSink(Sink):
-    """Records a clip of each moment with motion, from a little before it to a little after it.
+    """Records a clip of each motion event, with some time before and after it.
 
-    What is motion, and how long a moment lasts, the feed of events says. Clips of files are copied out of them where
-    that can be done: nothing is encoded then, sound comes along, and a clip begins at the keyframe before. Otherwise
-    they have the times of the source. They appear
-    when they are complete, each with a picture of its peak as ``NAME.jpg``. ``clips.csv`` in the folder lists
-    them: file, start and end in seconds of the source and as HH:MM:SS, peak share, date and time of a camera's clips,
-    source file and the time in it, thumbnail. Clips that exist are never replaced: their numbers go on. `Event.clip`
-    of the moments is set when the clip with them is complete.
+    The feed decides what a motion event is. If possible, clips are copied from the source files without encoding, with
+    sound and from the keyframe before. Otherwise they are encoded with the times of the source. A complete clip
+    appears with a picture of its peak, ``NAME.jpg``, and a line in ``clips.csv``: file, start and end in seconds and as
+    HH:MM:SS, peak share, date and time (cameras), source file and time in it, thumbnail. Existing clips are never
+    replaced. `Event.clip` is set when the clip is complete.
 
     Parameters
     ----------
     folder : str or path
         Created if missing.
     rules : ClipRules, optional
-        How much around the motion is recorded.
+        Time around motion events, and files.
     feed : EventFeed, optional
-        Shared with other sinks; by default one of its own.
+        Shared with other sinks; by default the sink creates one.
     view : str
-        One of `VIEWS`; ``cutout`` without its transparency.
+        One of `VIEWS`; ``cutout`` without transparency.
     name : str, optional
-        Template of the names of the clips, without ending, with the fields ``{source}``, ``{date}``, ``{time}``,
-        ``{start}`` (whole seconds) and ``{number}``, which is appended where it is missing.
+        Template of the file names without ending, with the fields ``{source}``, ``{date}``, ``{time}``, ``{start}``
+        (whole seconds) and ``{number}``, which is appended if missing.
     source : str
-        Name of the source in it.
+        Name of the source in the template.
     fps : float or Fraction, optional
-        Frames per second, where the frames have no times; 25 if unknown.
+        Frames per second for frames without time; 25 if unknown.
     files : sequence of FilePart
-        What the source reads, see `FrameSource.files`.
+        Files of the source, see `FrameSource.files`.
     copy : bool
-        Whether clips can be copied out of them, see `FrameSource.is_copyable`.
+        Whether clips can be copied from them, see `FrameSource.is_copyable`.
     audio_from : path, optional
-        A file whose sound goes into clips that are encoded; `Frame.time` is its time after the first picture.
+        File with the sound of encoded clips; `Frame.time` is its time after the first picture.
     make_sink : callable, optional
-        Called with path, view and rate for each clip; by default packets are copied where that can be
-        done, else it is a `VideoSink`.
+        Called with path, view and frame rate of each clip; by default packets are copied if possible, or a
+        `VideoSink` is used.
     memory : int
-        Bytes that frames may take, as JPEG, that may yet become part of a clip.
+        Most bytes of compressed frames that may become part of a clip.
 
     Attributes
     ----------
     clips : list of Clip
-        What was recorded; a clip is appended when it is complete.
+        The complete clips.
     claims : list of Path
-        What no other run may write meanwhile: other clips may go into the same folder.
+        Paths that no other run may write; other clips may be written into the same folder.
 
     Raises
     ------
     ParameterError
-        If a parameter is none of the allowed.
+        If a parameter is invalid.
     SinkError
         If the folder or a clip cannot be written.
 
@@ -133,10 +131,10 @@ class RecorderSink(Sink):
         self._source, self._files = source, files
         self._max_duration = self._rules.max_duration or math.inf
         self._held, self._warned = PreRoll(self._exact, memory), False
-        self._until = -math.inf  # the end of what is recorded after the newest moment
-        self._lasting: list[Event] = []  # the moment that lasts
+        self._until = -math.inf  # end of the recording after the newest event
+        self._lasting: list[Event] = []  # the event that lasts
         self._clip: _GrowingClip | None = None
-        self._most = 0.0  # largest share of a frame that was too small for motion
+        self._most = 0.0  # largest share that was too small for motion
         self._done = False
         prepare_folder(self.folder)
 
@@ -167,7 +165,9 @@ class RecorderSink(Sink):
         self._done = True
         add_to_list(self.folder)
         if not self.clips and self._most:
-            logger.warning("no clip: what moves covers %.2g %% of a frame, less than motion takes", 100 * self._most)
+            logger.warning(
+                "no clip: at most %.2g %% of a frame was foreground, less than the motion threshold", 100 * self._most
+            )
         if self._rules.merge and self.clips:
             self._merge(self._names.film())
 
@@ -177,7 +177,7 @@ class RecorderSink(Sink):
             clip.sink.abort()
 
     def checkpoint(self) -> dict[str, Any]:
-        raise SinkError("recordings of motion cannot be continued")
+        raise SinkError("recordings of motion cannot be resumed")
 
     def _copy_sink(self, path: Path, _view: str, _fps: Fraction) -> CopySink:
         return CopySink(path, self._files)
@@ -187,7 +187,7 @@ class RecorderSink(Sink):
         return image if image.ndim == 2 else to_bgr8(image)
 
     def _hold(self, frame: Frame, now: float, picture: np.ndarray | None, keep_from: float) -> None:
-        """Keep a frame that may become part of a clip: of the next one, or of the one at hand, if it goes on."""
+        """Store a frame that may become part of the next clip, or of the current one."""
         self._held.put(frame, now, picture)
         if self._clip is None:
             self._held.forget_before(keep_from)
@@ -197,7 +197,7 @@ class RecorderSink(Sink):
                 self._record(*oldest)
             elif not self._warned:
                 self._warned = True
-                logger.warning("what precedes motion takes more memory than it may: clips begin later")
+                logger.warning("the frames before events exceed the memory limit: clips begin later")
 
     def _record(self, frame: Frame, now: float, picture: np.ndarray | None) -> _GrowingClip:
         if self._clip is not None and now - self._clip.start >= self._max_duration - CLOSE:
@@ -224,13 +224,13 @@ class RecorderSink(Sink):
         if clip.thumbnail is not None:
             write_whole(clip.thumbnail, growing.thumbnail)
         add_to_list(self.folder, clip)
-        for moment in growing.moments.values():
-            moment.clip = moment.clip or str(clip.path)
+        for event in growing.events.values():
+            event.clip = event.clip or str(clip.path)
         self.clips.append(clip)
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
 
     def _merge(self, film: Path) -> None:
-        """Join all clips; copies overlap, as they begin at a keyframe, and what they share is there once."""
+        """Join all clips; copies, which begin at keyframes, may overlap and are joined without repetition."""
         if not self._copies:
             join_files([clip.path for clip in self.clips], film)
             return
@@ -241,8 +241,8 @@ class RecorderSink(Sink):
         copy_spans(self._files, spans, film)
 
     def _listed(self, growing: _GrowingClip) -> Clip:
-        """Return what is known of a clip whose file is complete."""
-        start = getattr(growing.sink, "start", None)  # of a copy: its keyframe
+        """Return the description of a complete clip."""
+        start = getattr(growing.sink, "start", None)  # the keyframe of a copy
         start = growing.start if start is None else start
         source, begin = self._source, 0.0
         for part in self._files:
@@ -258,7 +258,7 @@ class RecorderSink(Sink):
             source,
             start - begin,
             thumbnail,
-            tuple(growing.moments),
+            tuple(growing.events),
         )
 
 
@@ -268,15 +268,15 @@ class _GrowingClip:
     def __init__(self, path: Path, sink: Sink, start: float, began: datetime | None) -> None:
         self.path, self.sink, self.start, self.end, self.began = path, sink, start, start, began
         self.peak = 0.0  # largest share of the frame in motion
-        self.thumbnail, self._shown = b"", 0.0  # the picture of the largest share, and that share
-        self.moments: dict[int, Event] = {}
+        self.thumbnail, self._shown = b"", 0.0  # picture of the largest share, and the share
+        self.events: dict[int, Event] = {}
 
     def see(self, separation: Separation, motion: Motion, lasting: list[Event]) -> None:
-        """Note the moment that lasts, and what the clip shows at its best."""
-        self.moments.update({moment.id: moment for moment in lasting})
+        """Add the event that lasts; keep the frame with the most motion as thumbnail."""
+        self.events.update({event.id: event for event in lasting})
         share = motion.share if motion.moving else 0.0
-        # Frames before a moment was certain count, though their pictures are gone.
-        areas = [moment.peak_area for moment in motion.begun]
+        # Earlier frames of an event that has become certain count as well.
+        areas = [event.peak_area for event in motion.begun]
         self.peak = max(self.peak, share, *(area / separation.mask.size for area in areas))
         if share > self._shown or not self.thumbnail:
             self._shown, self.thumbnail = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))

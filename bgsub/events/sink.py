@@ -1,4 +1,4 @@
-"""Files of events."""
+"""The sink that writes files of events."""
 
 from __future__ import annotations
 
@@ -25,34 +25,33 @@ FORMATS = (*_WRITERS, "coco")
 
 
 class EventSink(Sink):
-    """Writes what happens in a video: objects that come and go, and events of the whole frame.
+    """Writes files of objects and events of the whole frame.
 
-    ``csv`` makes ``events.csv``, and ``regions.csv`` where there are regions; ``jsonl`` makes ``events.jsonl``
-    with the tracks; ``coco`` makes ``objects.json`` with every object in every frame. The files grow as
-    ``NAME.partial`` and get their names at the end; `abort` leaves the partial ones. A run without frames gives
-    files without events.
+    ``csv`` writes ``events.csv``, and ``regions.csv`` if there are regions; ``jsonl`` writes ``events.jsonl`` with the
+    tracks; ``coco`` writes ``objects.json`` with every object in every frame. The files are called ``NAME.partial``
+    until the end; `abort` leaves them.
 
     Parameters
     ----------
     folder : str or path
-        Where to; created if missing.
+        Output folder, created if missing.
     formats : sequence of {"csv", "jsonl", "coco"}
         At least one.
     source : str
-        What COCO calls the video.
+        Name of the video in COCO.
     fps : float, optional
-        Frames per second where frames have no time.
+        Frames per second for frames without time.
     regions : Regions, optional
-        Where to count.
+        Regions in which objects are counted.
     feed : EventFeed, optional
-        Shared with other sinks; by default one of its own, with an `ObjectLinker` of defaults.
+        Shared with other sinks; by default the sink creates one.
     locate : callable, optional
-        Returns the path of the file that is called ``events.csv`` and so on; by default it lies in `folder`.
+        Returns the path of a file from its name, such as ``events.csv``; by default in `folder`.
 
     Raises
     ------
     ParameterError
-        If a format is none of these or there is none.
+        If a format is unknown or there is none.
     SinkError
         If a file cannot be written.
 
@@ -97,7 +96,7 @@ class EventSink(Sink):
 
     @property
     def paths(self) -> list[Path]:
-        """The files, by their final names."""
+        """The final paths of the files."""
         return [writer.path for writer in self._writers.values()]
 
     def write(self, frame: Frame, separation: Separation) -> None:
@@ -126,26 +125,26 @@ class EventSink(Sink):
         }
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`, with the same formats and regions.
+        """Restore what `checkpoint` returned, with the same formats and regions.
 
         Raises
         ------
         ParameterError
-            If the formats are others.
+            If the formats differ.
         SinkError
             If a partial file is missing or too short.
         """
         if not state:
             return
         if set(state["files"]) != set(self._writers):
-            raise ParameterError(f"events go on as {', '.join(state['files'])}, got {', '.join(self._writers)}")
+            raise ParameterError(f"event formats must be {', '.join(state['files'])}, got {', '.join(self._writers)}")
         self._feed.resume(state["feed"])
         for name, writer in self._writers.items():
             writer.resume(state["files"][name])
 
 
 def make_feed(source: FrameSource, rules: MotionRules | None = None, regions: Regions | None = None) -> EventFeed:
-    """Return the one feed of events for all outputs of a source, at its rate."""
+    """Return the event feed for all sinks of a source."""
     return EventFeed(ObjectLinker(None if source.fps is None else float(source.fps), regions=regions), rules)
 
 
@@ -157,22 +156,22 @@ def create_event_sinks(
     regions: Regions | None = None,
     locate: Callable[[str], Path] | None = None,
 ) -> list[Sink]:
-    """Create the files of events.
+    """Return the sinks of event files.
 
     Parameters
     ----------
     output_folder : str or path
         Created if missing.
     formats : sequence of {"csv", "jsonl", "coco", "html"}
-        Lists, and the page of `SummarySink`; may be empty.
+        Formats of `EventSink`, and the page of `SummarySink`; may be empty.
     source : FrameSource
-        What the results come from: it gives the title.
+        Gives the title.
     feed : EventFeed
-        Shared with the other outputs of the run, see `make_feed`.
+        Shared with the other sinks of the run, see `make_feed`.
     regions : Regions, optional
-        Where to count.
+        Regions in which objects are counted.
     locate : callable, optional
-        Returns the path of the file that is called ``events.csv`` and so on; by default it lies in `output_folder`.
+        Returns the path of a file from its name, such as ``events.csv``; by default in `output_folder`.
 
     Returns
     -------
@@ -181,7 +180,7 @@ def create_event_sinks(
     Raises
     ------
     ParameterError
-        If a format is none of the allowed.
+        If a format is unknown.
     SinkError
         If the folder cannot be written.
     """

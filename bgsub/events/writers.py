@@ -1,4 +1,4 @@
-"""Events and objects as files that others read: CSV, JSON lines and COCO."""
+"""Files of events and objects: CSV, JSON Lines and COCO."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def seconds(time: float | None) -> float | None:
 
 
 def csv_row(values: Iterable[Any]) -> str:
-    """Return a line of CSV; None is empty, floating point has three decimals."""
+    """Return a CSV line; None is empty, floats have three decimals."""
     text = io.StringIO()
     words = ["" if value is None else f"{value:.3f}" if isinstance(value, float) else value for value in values]
     csv.writer(text, lineterminator="\n").writerow(words)
@@ -38,7 +38,7 @@ def csv_row(values: Iterable[Any]) -> str:
 
 
 class Writer(ABC):
-    """Writes one file, or a set that belongs together, in step with the frames."""
+    """Writes a file frame by frame."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -47,32 +47,31 @@ class Writer(ABC):
 
     @abstractmethod
     def step(self, step: Step) -> None:
-        """Take what a frame brought."""
+        """Write the events of a frame."""
 
     @abstractmethod
     def finish(self, last: list[Event]) -> None:
-        """Take the last events and give the files their names."""
+        """Write the last events and rename the file to its final name."""
 
     def checkpoint(self) -> dict[str, Any]:
-        """Bring everything to the disk; return what `resume` needs, as JSON can hold it."""
+        """Sync the files; return the state as types that JSON knows."""
         return {"sizes": [file.sync() for file in self.files]}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`."""
+        """Restore what `checkpoint` returned."""
         for file, size in zip(self.files, state["sizes"], strict=True):
             file.cut(size)
 
     def abort(self) -> None:
-        """Leave the files under their partial names."""
+        """Close the files under their partial names."""
         for file in self.files:
             file.close()
 
 
 class CsvWriter(Writer):
-    """One line per event, in the order in which they end; columns are `COLUMNS`.
+    """One line per event, in the order of the ends; columns are `COLUMNS`.
 
-    ``type`` is ``object``, or the event of the whole frame, which has neither identity nor size. Frames count
-    from 0 as in `Frame.index`, times are in seconds and empty where they are not known.
+    ``type`` is ``object`` or the event of the whole frame, which has no ID and size. Times are in seconds, or empty.
     """
 
     _empty = True
@@ -110,7 +109,7 @@ def _columns(event: Event) -> list[Any]:
 
 
 class JsonLinesWriter(Writer):
-    """One JSON object per event and line, with the track: frames, boxes, centroids and areas of its points."""
+    """One JSON object per event and line, with frames, boxes, centroids and areas of the track."""
 
     def step(self, step: Step) -> None:
         self._write(step.finished)
@@ -125,7 +124,7 @@ class JsonLinesWriter(Writer):
 
 
 def event_record(event: Event) -> dict[str, Any]:
-    """Return an event as types that JSON knows, times rounded to milliseconds and places to 0.01 pixels."""
+    """Return an event as types that JSON knows; times in milliseconds, positions to 0.01 pixels."""
     record: dict[str, Any] = {
         "type": event.kind,
         "start_frame": event.start_frame,
@@ -153,19 +152,12 @@ def event_record(event: Event) -> dict[str, Any]:
 
 
 class CocoWriter(Writer):
-    """Every frame as an image and every object in it as an annotation, in the layout of COCO.
+    """COCO: one image per frame and one annotation per object in it.
 
-    As in data sets of video, there is one of ``videos``, and an image has ``video_id`` and ``frame_id``, the index of
-    the frame, which is its ``id``, too. Its ``file_name`` is that of the image file, or ``clip.mp4#123`` for frame 123
-    of a video, which has no file. Annotations have exact masks, as run lengths without compression, and the object's
-    identity as ``track_id``. The two lists grow in files of their own until the end.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    source : str
-        Name of the video.
+    As in video data sets, the file has one entry in ``videos``, and images have ``video_id`` and ``frame_id``, the
+    index of the frame, which is also the ``id``. ``file_name`` is the image file, or ``clip.mp4#123`` for frame 123 of
+    a video. Annotations have masks as uncompressed run lengths, and the ID of the object as ``track_id``. Images and
+    annotations are written to two temporary files until the end.
     """
 
     def __init__(self, path: Path, source: str = "video") -> None:
@@ -217,7 +209,7 @@ def _item(item: dict[str, Any]) -> str:
 
 
 def annotation(number: int, one: ObjectInFrame, shape: tuple[int, ...]) -> dict[str, Any]:
-    """Return an object in a frame of that shape as a COCO annotation; number is its id."""
+    """Return an object in a frame of `shape` as a COCO annotation with ID `number`."""
     return {
         "id": number,
         "image_id": one.frame,
@@ -231,7 +223,7 @@ def annotation(number: int, one: ObjectInFrame, shape: tuple[int, ...]) -> dict[
 
 
 def run_lengths(one: ObjectInFrame, shape: tuple[int, ...]) -> list[int]:
-    """Return the lengths of the runs of 0 and 1 in turn, down the columns of a frame of that shape; 0 comes first."""
+    """Return the lengths of alternating runs of 0 and 1 down the columns of a frame of `shape`, 0 first."""
     x, y, _, _ = one.box
     columns, rows = np.nonzero(one.mask.T)
     places = (columns + x) * shape[0] + rows + y

@@ -255,7 +255,7 @@ class LiveSession:
             shared = feed if screens else None
             sinks = list(camera.make_sinks(source, shared) if camera.make_sinks is not None else ())
             controls.on_snapshot = next(
-                (sink.tell_picture for sink in sinks if isinstance(sink, NotificationSink)), None
+                (sink.notify_snapshot for sink in sinks if isinstance(sink, NotificationSink)), None
             )
             sinks += [AnnotatingSink(screen, feed, regions) for screen in screens]
             within: Any = RegionSubtractor(subtractor, regions) if regions is not None else subtractor

@@ -209,7 +209,7 @@ def test_partial_files_that_are_gone_are_named(tmp_path):
         path.unlink()
     with pytest.raises(SinkError, match=r"images.partial' must have at least \d+ bytes, got 0"):
         EventSink(tmp_path, ["coco"]).resume(state)
-    with pytest.raises(ParameterError, match="go on as coco, got csv"):
+    with pytest.raises(ParameterError, match="formats must be coco, got csv"):
         EventSink(tmp_path, ["csv"]).resume(state)
 
 

@@ -134,7 +134,7 @@ def test_the_end_does_not_wait_for_a_server_that_hangs(caplog):
     assert [delivery.counts for delivery in deliveries] == [DeliveryCounts(0, 10, 0)] * 3
     assert (
         caplog.messages
-        == [f"webhook {server.address}: the end of the run came before an answer; a notification is lost"] * 3
+        == [f"webhook {server.address}: no answer before the end of the run; a notification is lost"] * 3
     )
 
 

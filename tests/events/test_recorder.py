@@ -128,7 +128,7 @@ def test_overlapping_clips_are_one(tmp_path, factory, moving, clips):
     assert factory.indices() == [list(clip) for clip in clips]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(
     st.lists(st.tuples(st.integers(0, 99), st.integers(1, 12)), max_size=8),
     st.integers(0, 12),
@@ -152,17 +152,17 @@ def test_clips_are_what_the_definition_says(tmp_path_factory, runs, before, afte
 
 
 def expected(moving, before, after, least, gap):
-    """The frames of all clips, by the definition: moments, and something before and after each."""
-    moments, run = [], []
+    """The frames of all clips, by the definition: events, and something before and after each."""
+    events, run = [], []
     for index in range(100):
-        if moments and index <= moments[-1][1] + max(gap, index in moving):
-            moments[-1][1] = index if index in moving else moments[-1][1]
+        if events and index <= events[-1][1] + max(gap, index in moving):
+            events[-1][1] = index if index in moving else events[-1][1]
             run = []
             continue
         run = [*run, index] if index in moving else []
         if run and len(run) > least:
-            moments.append([run[0], index])
-    return {i for start, end in moments for i in range(max(start - before, 0), min(end + after, 99) + 1)}
+            events.append([run[0], index])
+    return {i for start, end in events for i in range(max(start - before, 0), min(end + after, 99) + 1)}
 
 
 def test_long_clips_are_split(tmp_path, factory):
@@ -315,7 +315,7 @@ def test_wrong_parameters(tmp_path, options, name, message):
 
 
 def test_recordings_cannot_be_continued(tmp_path):
-    with pytest.raises(SinkError, match=r"^recordings of motion cannot be continued$"):
+    with pytest.raises(SinkError, match=r"^recordings of motion cannot be resumed$"):
         RecorderSink(tmp_path).checkpoint()
 
 
@@ -347,7 +347,7 @@ def test_moments_know_their_clip_once_it_is_complete(tmp_path, factory):
             known |= {moment.id: index for moment in ended if moment.clip and moment.id not in known}
     # The second one is in the clip of the first one, which ends 1.5 s after frame 20.
     assert [moment.clip for moment in ended] == [str(tmp_path / f"a-000{n}.mp4") for n in (1, 1, 2)]
-    assert [clip.moments for clip in sink.clips] == [(1, 2), (3,)]
+    assert [clip.events for clip in sink.clips] == [(1, 2), (3,)]
     assert known == {1: 37, 2: 37, 3: 77}
     assert [clip.path for clip in sink.clips] == [tmp_path / "a-0001.mp4", tmp_path / "a-0002.mp4"]
 

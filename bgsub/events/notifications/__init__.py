@@ -1,1 +1,1 @@
-"""Notifications to other programs of what begins and ends: commands that are run, web addresses that are called."""
+"""Notifications of events to other programs, by commands and webhooks."""

@@ -1,4 +1,4 @@
-"""Notifications as commands that are run."""
+"""Notifications by commands."""
 
 from __future__ import annotations
 
@@ -18,39 +18,38 @@ from bgsub.errors import ParameterError, did_you_mean
 from bgsub.events.notifications.notification import PLACEHOLDERS, TYPES, DeliveryError, Destination, Notification
 
 LIMIT = 30.0
-"""Seconds after which a command is killed."""
+"""Time limit of a command in seconds."""
 
 _TYPE = re.compile(rf"\s*({'|'.join(TYPES)}):")
-_PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")  # {"state": "on"} is none
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_]+)\}")  # does not match {"state": "on"}
 _FOLDERS = {"snapshot": "--snapshots", "clip": "--record"}
 _OF_SHELLS = {"|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1", "&>"}
-_READ = 2000  # bytes at the end of what a command says
-_MOST = 1 << 20  # bytes of it that are kept
+_READ = 2000  # bytes at the end of the standard error, in which the last line is looked for
+_MOST = 1 << 20  # bytes of the standard error that are stored
 _TICK = 0.1  # seconds
 
 
 class CommandNotifier(Destination):
-    """Runs a command for each notification: the JSON on its standard input, placeholders replaced in its words.
+    """Runs a command for each notification, with the JSON on standard input and placeholders in the arguments.
 
-    There is no shell in between: the words are split as a shell does it, and what replaces a placeholder stays within
-    its word. A command fails where its exit code is not 0, or after `timeout` seconds, when it is killed with what it
-    started.
+    The command runs without a shell: its words are split as a shell does, and the value of a placeholder stays within
+    its word. A command fails if its exit code is not 0. After `timeout` seconds it is killed with its children.
 
     Parameters
     ----------
     command : str
-        Program and arguments, with the fields of `Notification` as placeholders: ``notify-send {event} {source}``.
-        ``start:``, ``end:``, ``snapshot:`` or ``clip:`` before it restrict it to these notifications.
+        Program and arguments, with fields of `Notification` as placeholders: ``notify-send {event} {source}``. The
+        prefix ``start:``, ``end:``, ``snapshot:`` or ``clip:`` restricts the command to this type.
     missing : collection of {"snapshot", "clip"}
-        The files that there will be none of.
+        Files that are not stored in this run.
     timeout : float
-        Seconds it may take.
+        Time limit in seconds.
 
     Raises
     ------
     ParameterError
-        For a command that is empty or cannot be split, a program that is not there, an unknown placeholder, what only a
-        shell understands, and files that are missing.
+        If the command is empty or cannot be split, or has an unknown program, an unknown placeholder, shell syntax,
+        or a placeholder of a missing file.
 
     Examples
     --------
@@ -78,11 +77,11 @@ class CommandNotifier(Destination):
 
     def send(self, notification: Notification) -> None:
         words = [_PLACEHOLDER.sub(lambda found: notification.word(found[1]), word) for word in self._words]
-        with TemporaryFile() as given, TemporaryFile() as said:  # unlike pipes, they never make anybody wait
+        with TemporaryFile() as given, TemporaryFile() as said:  # unlike pipes, files never block
             given.write(notification.to_json())
             given.seek(0)
             try:
-                # A session of its own: Ctrl-C is not for it, and all that it starts can be killed with it.
+                # A separate session does not receive Ctrl-C and can be killed with all its children.
                 self._process = subprocess.Popen(
                     words, stdin=given, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True
                 )
@@ -103,20 +102,20 @@ class CommandNotifier(Destination):
             _kill(self._process)
 
     def _wait(self, process: subprocess.Popen[bytes], said: IO[bytes]) -> int | None:
-        """Return the exit code, None where the time is over and it was killed; forget most of what it says."""
+        """Return the exit code, or None if the command was killed after the time limit."""
         end = time.monotonic() + self._timeout
         while time.monotonic() < end:
             with suppress(subprocess.TimeoutExpired):
                 return process.wait(min(_TICK, self._timeout))
             if os.fstat(said.fileno()).st_size > _MOST:
-                said.truncate(0)  # the command goes on behind the hole that this leaves
+                said.truncate(0)  # the command continues after the gap
         _kill(process)
         process.wait()
         return None
 
 
 def _split(text: str, command: str) -> list[str]:
-    """Return the words of a command, of which messages show all."""
+    """Return the words of a command; `command` is shown in messages."""
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -143,7 +142,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _last_line(said: IO[bytes]) -> str:
-    """Return the last line of the standard error of a command, for the end of a message."""
+    """Return the last line of the standard error, with a colon before it."""
     said.seek(max(said.seek(0, os.SEEK_END) - _READ, 0))
     lines = said.read().replace(b"\0", b"").decode("utf-8", "replace").split("\n")
     return next((f": {line.strip()}" for line in reversed(lines) if line.strip()), "")

@@ -1,4 +1,4 @@
-"""What other programs are told: one notification, as JSON and as words in a command."""
+"""A notification, the places it can be sent to, and the counts of deliveries."""
 
 from __future__ import annotations
 
@@ -16,49 +16,47 @@ if TYPE_CHECKING:
 NotificationType = Literal["start", "end", "snapshot", "clip"]
 TYPES: tuple[NotificationType, ...] = get_args(NotificationType)
 REQUEST = "request"
-"""The event of a picture that somebody has asked for, by a key or on the page."""
+"""Event of a snapshot that was requested by a key or on the page."""
 VERSION = 1
-"""Of the form of the JSON: another one where a field goes or means something else; new fields may come any time."""
+"""Version of the JSON; it changes if a field is removed or changes its meaning, not if one is added."""
 
 
 @dataclass(frozen=True)
 class Notification:
-    """Something has begun or ended, or a picture or a clip of it was stored.
+    """The start or end of an event, or its stored snapshot or clip.
 
-    As JSON it has these fields under these names, and ``version``; what is not known is null. The fields but `objects`
-    are placeholders of commands, too, where null is empty and the regions are joined by commas.
+    The JSON has these fields and ``version``; unknown values are null. All fields except `objects` are placeholders in
+    commands, in which unknown values are empty and regions are joined by commas.
 
     Attributes
     ----------
     type : {"start", "end", "snapshot", "clip"}
-        What this is about: the first frame, the last one, that of the picture, or again the last one, when the
-        recording is complete.
+        Type; the frame is the first, the last, that of the snapshot, or the last again (the clip is complete).
     event : str
-        "motion", or what befalls the whole frame: "light-change", "covered", "scene-change", "scene-return"; "request"
-        for a snapshot that somebody has asked for, by a key or on the page.
+        "motion", "light-change", "covered", "scene-change", "scene-return", or "request" for a snapshot requested by
+        a key or on the page.
     number : int
         Number of the event, the same in all its notifications. Motion, requests and other events are counted
         separately, from 1 in each run.
     source : str
         Name of the camera or the file.
     time : datetime or None
-        Date and time of the frame, where the source is live; in JSON ISO 8601 with the zone.
+        Date and time of the frame of a live source; in JSON ISO 8601 with the zone.
     seconds : float or None
-        Time of the frame in the source, where it is known.
+        Time of the frame in the source, if known.
     frame : int
-        Its index in the source, from 0.
+        Index of the frame in the source, from 0.
     duration : float or None
         Seconds from the first frame of the event to this one.
     regions : tuple of str
-        Regions in which objects were seen from the start to this notification, in the order of the first visit.
+        Regions in which objects were seen so far, in the order of the first visit.
     snapshot : Path or None
-        File of the picture, once there is one.
+        File of the snapshot, once it is stored.
     clip : Path or None
-        File of the recording, once it is complete; the first one, where there are several.
+        File of the clip, once it is complete; the first one of several.
     objects : tuple of ObjectInFrame
-        Those in the picture: at the start what is in view, of a snapshot what it shows, at the end what the frame
-        with the most foreground showed. In JSON each has ``id``, ``box`` (left, top, width, height in pixels), ``area``
-        (pixels) and ``regions``.
+        Objects in the first frame ("start") or in the frame with the most foreground. In JSON each has ``id``,
+        ``box`` (left, top, width, height in pixels), ``area`` (pixels) and ``regions``.
     """
 
     type: NotificationType
@@ -80,7 +78,7 @@ class Notification:
         return json.dumps({"version": VERSION, **values}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
 
     def word(self, placeholder: str) -> str:
-        """Return what stands for a placeholder in a command."""
+        """Return the text of a placeholder in a command."""
         value = _plain(getattr(self, placeholder))
         return "" if value is None else ",".join(value) if isinstance(value, list) else str(value)
 
@@ -89,7 +87,7 @@ PLACEHOLDERS = tuple(field.name for field in fields(Notification) if field.name 
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in types that JSON knows."""
+    """Return a value as types that JSON knows."""
     from bgsub.events.event import ObjectInFrame  # noqa: PLC0415 - it imports NumPy
 
     if isinstance(value, ObjectInFrame):
@@ -109,9 +107,9 @@ class DeliveryError(Exception):
     Parameters
     ----------
     message : str
-        Why, in one line.
+        Reason, in one line.
     final : bool
-        Whether the same notification would fail again; an attribute as well.
+        Whether sending the notification again would fail as well; an attribute too.
     """
 
     def __init__(self, message: str, final: bool = False) -> None:
@@ -120,12 +118,12 @@ class DeliveryError(Exception):
 
 
 class Destination(ABC):
-    """Takes notifications, one at a time, in a thread that may wait for it.
+    """Receives notifications, one at a time, in a separate thread.
 
     Attributes
     ----------
     name : str
-        What messages call it; without anything secret.
+        Name in messages, without secrets.
 
     Examples
     --------
@@ -146,28 +144,28 @@ class Destination(ABC):
     name: str
 
     def wants(self, notification: Notification) -> bool:
-        """Whether a notification is for it."""
+        """Whether this destination receives a notification."""
         return True
 
     @abstractmethod
     def send(self, notification: Notification) -> None:
-        """Bring a notification there, in a limited time; DeliveryError where it did not arrive."""
+        """Send a notification in limited time; raise DeliveryError if it did not arrive."""
 
     @abstractmethod
     def cancel(self) -> None:
-        """End a `send` that is under way in another thread."""
+        """End a `send` that is running in another thread."""
 
 
 @dataclass(frozen=True)
 class DeliveryCounts:
-    """What became of the notifications of a run; each counts once for each destination.
+    """Numbers of notifications of a run; each counts once for each destination.
 
     Attributes
     ----------
     delivered, lost : int
-        How many arrived, and how many did not.
+        Notifications that arrived and that did not.
     retried : int
-        How often one was tried again.
+        Further attempts.
     """
 
     delivered: int = 0

@@ -1,4 +1,4 @@
-"""What happens in a video, told to other programs while it happens."""
+"""The sink that sends notifications."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from bgsub.video.sources.base import Frame
 logger = logging.getLogger("bgsub")
 
 SNAPSHOT_AFTER = 2.0
-"""Seconds of motion of which the frame with the most foreground is the snapshot."""
+"""Seconds of a motion event from which the snapshot is taken: the frame with the most foreground."""
 
 
 @dataclass
 class _Lasting:
-    """An event that lasts, and what is told of it."""
+    """An event that lasts, and the values of its notifications."""
 
     event: Event
     number: int
-    begun: float  # on the clock of the steps, when it was certain
+    begun: float  # `Step.clock` at which it was certain
     objects: tuple[ObjectInFrame, ...]  # in the frame with the most foreground so far
-    picture: tuple[int, float | None, np.ndarray] | None  # index, time and image of that frame, until it is stored
-    regions: dict[str, None] = field(default_factory=dict)  # as a set that keeps its order
+    picture: tuple[int, float | None, np.ndarray] | None  # index, time, image of that frame, not yet stored
+    regions: dict[str, None] = field(default_factory=dict)  # an ordered set
     snapshot: Path | None = None
 
     def see(self, step: Step, objects: tuple[ObjectInFrame, ...], image: np.ndarray) -> None:
-        """Take a frame into account."""
+        """Add a frame."""
         self.regions |= dict.fromkeys(name for one in objects for name in one.regions)
         if self.event.kind == EventKind.MOTION and self.event.peak_frame == step.frame:
             self.objects = objects
@@ -58,31 +58,31 @@ class _Lasting:
 
 
 class NotificationSink(Sink):
-    """Tells other programs when motion begins and ends, and when something befalls the whole frame.
+    """Notifies other programs of motion events and events of the whole frame.
 
-    Notifications go out at the start and at the end, once the snapshot of a motion is stored, the frame with the most
-    foreground of its first two seconds, and once its clip is complete. What still lasts at the end of the run ends
-    with it. A snapshot that cannot be stored is logged. A thread for each destination sends the notifications, tries
-    again for a minute, and drops the oldest if more than 64 wait. After `resume`, notifications since the checkpoint
-    are sent again.
+    There is a notification at the start and at the end of each event; for motion also when its snapshot (the frame
+    with the most foreground of its first two seconds) is stored and when its clip is complete. Events end with the
+    run. A snapshot that cannot be stored is logged. A thread for each destination sends the notifications, tries again
+    for a minute, and drops the oldest if more than 64 wait. After `resume`, notifications since the checkpoint are sent
+    again.
 
     Parameters
     ----------
     feed : EventFeed
-        Shared with the other outputs of the run; a recorder among them must come first, so that its clips are known.
+        Shared with the other sinks of the run; a recorder must come before this sink.
     destinations : sequence of Destination
-        Where notifications go, such as a `CommandNotifier` or a `WebhookNotifier`.
+        Receivers, such as `CommandNotifier` and `WebhookNotifier`.
     source : str
         Name of the source.
     snapshots : Path, optional
-        Folder of the snapshots, created if missing; without it there are none.
+        Folder of the snapshots, created if missing; by default none are stored.
     clips : bool
-        Whether motion is recorded.
+        Whether a recorder writes clips.
 
     Raises
     ------
     SinkError
-        If that folder cannot be written.
+        If the folder cannot be written.
 
     Examples
     --------
@@ -107,15 +107,15 @@ class NotificationSink(Sink):
         if snapshots is not None:
             prepare_folder(snapshots)
         self._lasting: list[_Lasting] = []
-        self._records, self._recorded = clips, list[_Lasting]()  # those that have ended, and whose clip is awaited
-        self._count = self._requests = 0  # of what befell the whole frame, and of pictures that were asked for
-        self._newest: tuple[float | None, datetime | None] = (None, None)  # its time in the source, and in the world
+        self._records, self._recorded = clips, list[_Lasting]()  # ended events whose clips are not complete
+        self._count = self._requests = 0  # events of the whole frame, requested snapshots
+        self._newest: tuple[float | None, datetime | None] = (None, None)  # time in the source, date and time
         self._deliveries = [Delivery(destination) for destination in destinations]
         self._done = False
 
     @property
     def counts(self) -> DeliveryCounts:
-        """What became of the notifications."""
+        """Numbers of delivered, lost and retried notifications."""
         return sum((delivery.counts for delivery in self._deliveries), DeliveryCounts())
 
     def write(self, frame: Frame, separation: Separation) -> None:
@@ -124,7 +124,7 @@ class NotificationSink(Sink):
         objects = tuple(one for one in step.objects if one.frame == step.frame)
         for event in (*step.finished, *step.motion.ended):
             self._end(event)
-        self._tell_clips()
+        self._notify_clips()
         for event in (*step.begun, *step.motion.begun):
             self._begin(event, step, objects, separation.frame)
         for lasting in self._lasting:
@@ -138,11 +138,11 @@ class NotificationSink(Sink):
         self._done = True
         for event in (*self._feed.finish(), *self._feed.finish_motion()):
             self._end(event)
-        self._tell_clips()
+        self._notify_clips()
         finish_all(self._deliveries)
 
-    def tell_picture(self, frame: Frame, path: Path) -> None:
-        """Tell of a picture that somebody has asked for; from any thread."""
+    def notify_snapshot(self, frame: Frame, path: Path) -> None:
+        """Send a notification of a requested snapshot, from any thread."""
         self._requests += 1
         place = (self._source, frame.arrived, frame.time, frame.index)
         self._send(Notification("snapshot", REQUEST, self._requests, *place, None, snapshot=path))
@@ -151,7 +151,7 @@ class NotificationSink(Sink):
         return {"feed": self._feed.checkpoint(self), "count": self._count}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`: of what lasted then only the end is told."""
+        """Restore what `checkpoint` returned; events that lasted then have only an end notification."""
         if state:
             self._feed.resume(state["feed"])
             self._count = state["count"]
@@ -163,30 +163,30 @@ class NotificationSink(Sink):
         lasting = _Lasting(event, event.id or self._count, step.clock, objects, picture)
         lasting.see(step, objects, image)
         self._lasting.append(lasting)
-        self._tell("start", lasting, event.start_frame, event.start_time, objects)
+        self._notify("start", lasting, event.start_frame, event.start_time)
 
     def _end(self, event: Event) -> None:
-        """Tell the end of an event; the way of an object is none here."""
+        """Notify of the end of an event, unless it is an object."""
         if event.kind == EventKind.OBJECT:
             return
         begun = [one for one in self._lasting if one.event is event]
-        # After `resume` nothing is known of the start.
+        # After `resume` the start is unknown.
         lasting = begun[0] if begun else _Lasting(event, event.id or self._count, 0.0, (), None)
         self._store(lasting)
-        self._tell("end", lasting, event.end_frame, event.end_time, lasting.objects)
+        self._notify("end", lasting, event.end_frame, event.end_time)
         self._lasting = [one for one in self._lasting if one is not lasting]
         if self._records and event.kind == EventKind.MOTION:
             self._recorded.append(lasting)
 
-    def _tell_clips(self) -> None:
-        """Tell of the recordings that are complete by now."""
+    def _notify_clips(self) -> None:
+        """Notify of clips that are complete."""
         done = [one for one in self._recorded if one.event.clip is not None]
         self._recorded = [one for one in self._recorded if one.event.clip is None]
         for lasting in done:
-            self._tell("clip", lasting, lasting.event.end_frame, lasting.event.end_time, lasting.objects)
+            self._notify("clip", lasting, lasting.event.end_frame, lasting.event.end_time)
 
     def _store(self, lasting: _Lasting) -> None:
-        """Store the snapshot of an event if that is still to be done."""
+        """Store the snapshot of an event unless it was stored."""
         if lasting.picture is None or self._names is None:
             return
         (frame, seconds, image), lasting.picture = lasting.picture, None
@@ -197,16 +197,9 @@ class NotificationSink(Sink):
             logger.warning("no snapshot: %s", error)
             return
         lasting.snapshot = path
-        self._tell("snapshot", lasting, frame, seconds, lasting.objects)
+        self._notify("snapshot", lasting, frame, seconds)
 
-    def _tell(
-        self,
-        kind: NotificationType,
-        lasting: _Lasting,
-        frame: int,
-        seconds: float | None,
-        objects: tuple[ObjectInFrame, ...],
-    ) -> None:
+    def _notify(self, kind: NotificationType, lasting: _Lasting, frame: int, seconds: float | None) -> None:
         event = lasting.event
         duration = None if seconds is None or event.start_time is None else seconds - event.start_time
         notification = Notification(
@@ -221,7 +214,7 @@ class NotificationSink(Sink):
             tuple(lasting.regions),
             lasting.snapshot,
             None if event.clip is None else Path(event.clip),
-            objects,
+            lasting.objects,
         )
         self._send(notification)
 
@@ -230,7 +223,7 @@ class NotificationSink(Sink):
             delivery.put(notification)
 
     def _date(self, seconds: float | None) -> datetime | None:
-        """Return the date and time of a frame of the source by its seconds, where the source is live."""
+        """Return date and time of a frame of a live source by its seconds."""
         newest, date = self._newest
         if seconds is None or newest is None or date is None:
             return date
@@ -245,10 +238,7 @@ def make_notifications(
     source: str,
     clips: Path | None = None,
 ) -> NotificationSink:
-    """Return what tells the events of a feed to commands and web addresses; errors are those of the three classes.
-
-    `snapshots` and `clips` are the folders of what is recorded.
-    """
+    """Return a sink that notifies commands and webhooks; `snapshots` and `clips` are folders."""
     missing = [name for name, folder in (("snapshot", snapshots), ("clip", clips)) if folder is None]
     destinations = [
         *(CommandNotifier(command, missing=missing) for command in commands),

@@ -1,4 +1,4 @@
-"""Notifications as calls of a web address."""
+"""Notifications by webhooks."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from bgsub.events.notifications.notification import DeliveryError, Destination, 
 from bgsub.video.sources.camera_address import without_password
 
 LIMIT = 10.0
-"""Seconds in which a server must answer."""
+"""Time limit of an answer in seconds."""
 
-_PASSING = {408, 425, 429}  # of the answers from 400 to 499: they ask for patience
+_TEMPORARY = {408, 425, 429}  # errors from 400 to 499 after which a further attempt makes sense
 
 
 class WebhookNotifier(Destination):
-    """Sends each notification to a web address: POST with the JSON as ``application/json``.
+    """Sends each notification as a POST request with JSON (``application/json``).
 
-    Any answer from 200 to 299 is a success. Redirects are not followed, because the notification and the password in
+    A status from 200 to 299 is a success. Redirects are not followed, because the notification and the password in
     the address are for this address only. Certificates are checked against those of the system.
 
     Parameters
@@ -32,12 +32,12 @@ class WebhookNotifier(Destination):
     address : str
         ``http://`` or ``https://``; user name and password in it are sent as basic authentication.
     timeout : float
-        Seconds in which the answer must be there.
+        Time limit of the answer in seconds.
 
     Raises
     ------
     ParameterError
-        If it is no such address.
+        If the address is not of this form.
 
     Examples
     --------
@@ -65,13 +65,13 @@ class WebhookNotifier(Destination):
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
             self._headers["Authorization"] = f"Basic {b64encode(login).decode('ascii')}"
         self._connection: HTTPConnection | None = None
-        # The path of a webhook is its password as often as not.
+        # The path of a webhook is often a secret.
         self.name = f"webhook {parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
     def send(self, notification: Notification) -> None:
         connection = self._connection = self._kind(self._host, self._port, timeout=self._timeout)
         end = time.monotonic() + self._timeout
-        # The limit of the connection is that of each step; a server that sends byte by byte has many.
+        # The time limit of a connection applies to each read; a slow server could take many of them.
         timer = threading.Timer(self._timeout, self.cancel)
         timer.name = "bgsub-webhook-limit"
         timer.start()
@@ -79,7 +79,7 @@ class WebhookNotifier(Destination):
             connection.request("POST", self._path, notification.to_json(), self._headers)
             answer = connection.getresponse()
             status, reason = answer.status, answer.reason
-            if time.monotonic() >= end:  # the rest of it was cut off
+            if time.monotonic() >= end:  # the connection was closed by the timer
                 raise TimeoutError
         except (OSError, HTTPException) as error:
             raise DeliveryError(self._what(error, late=time.monotonic() >= end)) from None
@@ -90,7 +90,7 @@ class WebhookNotifier(Destination):
         if 300 <= status <= 399:
             raise DeliveryError(f"answers {status}: it is at another address, which must be given instead", final=True)
         if not 200 <= status <= 299:
-            raise DeliveryError(f"answers {status} {reason}", final=status < 500 and status not in _PASSING)
+            raise DeliveryError(f"answers {status} {reason}", final=status < 500 and status not in _TEMPORARY)
 
     def cancel(self) -> None:
         socket = None if self._connection is None else self._connection.sock
