@@ -15,7 +15,12 @@ F = np.float32
 SURROGATES = [Surrogate("atan", 0.05), Surrogate("log", 0.0025), Surrogate("lp", 0.00125)]
 EVERYTHING = np.empty(0, F)
 
-sizes = settings(max_examples=20, deadline=None)
+sizes = settings(max_examples=15, deadline=None)
+each_case = pytest.mark.parametrize(
+    ("surrogate", "complete", "scaled"),
+    list(zip([*SURROGATES, SURROGATES[0]], [True, False, True, False], [True, True, False, False], strict=True)),
+    ids=["atan", "log", "lp", "atan-plain"],
+)
 
 
 def arguments(surrogate):
@@ -38,12 +43,10 @@ def planted(m, k, seed, outliers=0.2):
     return U, y, x, (rng.random(m) < 0.8).astype(float)
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-@pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("scaled", [True, False])
+@each_case
 @given(m=st.integers(1, 5000), k=st.integers(1, 9), r=st.integers(0, 3), seed=st.integers(0, 99))
 @sizes
-def test_residual_sweep_is_its_twin(surrogate, complete, scaled, m, k, r, seed):
+def test_residual_sweep_matches_its_twin(surrogate, complete, scaled, m, k, r, seed):
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((k + r + 1, m)) / np.sqrt(m)
     y, x = rng.standard_normal(k) * 0.3 * np.sqrt(m), rng.random(m)
@@ -62,23 +65,15 @@ def test_residual_sweep_is_its_twin(surrogate, complete, scaled, m, k, r, seed):
     assert cost == pytest.approx(h, rel=1e-3, abs=1e-7)
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-@pytest.mark.parametrize("scaled", [True, False])
+@pytest.mark.parametrize(("surrogate", "scaled"), list(zip(SURROGATES, [True, False, True], strict=True)))
 @given(m=st.integers(1, 5000), n=st.integers(1, 10), seed=st.integers(0, 99))
 @sizes
-def test_trial_cost_is_its_twin(surrogate, scaled, m, n, seed):
+def test_trial_cost_matches_its_twin(surrogate, scaled, m, n, seed):
     rng = np.random.default_rng(seed)
     rows, c, x = rng.standard_normal((n, m)) / np.sqrt(m), rng.standard_normal(n), rng.random(m)
     s = scales(m, scaled, seed)
-    cost = _kernels.trial_cost(
-        rows.astype(F),
-        c.astype(F),
-        x.astype(F),
-        EVERYTHING,
-        s,
-        *arguments(surrogate),
-        np.empty((2, _kernels.BLOCK), F),
-    )
+    vectors = (values.astype(F) for values in (rows, c, x))
+    cost = _kernels.trial_cost(*vectors, EVERYTHING, s, *arguments(surrogate), np.empty((2, _kernels.BLOCK), F))
     _, _, h = reference.separate(rows.T, c, x, 1.0, surrogate, s if scaled else 1.0)
     assert cost == pytest.approx(h, rel=1e-4, abs=1e-7)
 
@@ -95,28 +90,17 @@ def test_transform_rows_is_a_matrix_product(m, n, seed, data):
     np.testing.assert_array_equal(stack[n_new:], rows[n_new:].astype(F))
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-@pytest.mark.parametrize("complete", [True, False])
-@pytest.mark.parametrize("scaled", [True, False])
-@given(m=st.integers(40, 3000), k=st.integers(1, 6), seed=st.integers(0, 99))
+@each_case
+@given(m=st.integers(40, 400), k=st.integers(1, 6), seed=st.integers(0, 99))
 @sizes
-def test_subset_coefficients_are_their_twin(surrogate, complete, scaled, m, k, seed):
+def test_subset_coefficients_match_their_twin(surrogate, complete, scaled, m, k, seed):
     U, truth, x, a = planted(m, k, seed)
     start, s = truth + 0.01, scales(m, scaled, seed) if scaled else np.ones(m, F)
     own = s.astype(float) if scaled else 1.0
     y = start.copy()
     work = (np.empty((3, m), F), np.empty(k, F), np.empty((k, k)), np.empty(k))
-    cost = _kernels.subset_coefficients(
-        U.T.astype(F).copy(),
-        x.astype(F),
-        EVERYTHING if complete else a.astype(F),
-        s,
-        *arguments(surrogate),
-        4,
-        0.0,
-        y,
-        *work,
-    )
+    vector = x.astype(F), EVERYTHING if complete else a.astype(F), s
+    cost = _kernels.subset_coefficients(U.T.astype(F).copy(), *vector, *arguments(surrogate), 4, 0.0, y, *work)
     observed = np.ones(m) if complete else a
     expected = reference.robust_coefficients(U, x, observed, start, surrogate, 4, own)
     np.testing.assert_allclose(y, expected, atol=2e-3 * np.abs(expected).max())
@@ -124,10 +108,9 @@ def test_subset_coefficients_are_their_twin(surrogate, complete, scaled, m, k, s
     assert cost == pytest.approx(h / m, rel=2e-2, abs=1e-6)
 
 
-@pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-@given(n=st.integers(16, 30), m=st.integers(1, 600), k=st.integers(1, 4), seed=st.integers(0, 99))
-@settings(max_examples=10, deadline=None)
+@pytest.mark.parametrize(("surrogate", "dtype"), list(zip(SURROGATES, [np.uint8, np.uint16, np.float32], strict=True)))
+@given(n=st.integers(16, 30), m=st.integers(1, 200), k=st.integers(1, 4), seed=st.integers(0, 99))
+@settings(max_examples=6, deadline=None)
 def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, seed):
     rng = np.random.default_rng(seed)
     top = {np.uint8: 255.0, np.uint16: 65535.0, np.float32: 1.0}[dtype]
@@ -142,7 +125,7 @@ def test_fit_rows_is_one_robust_regression_per_pixel(surrogate, dtype, n, m, k, 
     np.testing.assert_allclose(U, expected, atol=5e-3)
 
 
-@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("channels", [1, 3])
 def test_joint_residual_is_the_distance_of_colours(channels):
     rng = np.random.default_rng(channels)
     frame, background = rng.random((2, 7, 5, channels))
@@ -152,7 +135,7 @@ def test_joint_residual_is_the_distance_of_colours(channels):
     np.testing.assert_allclose(d.reshape(7, 5), reference.joint_residual(frame, background), atol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "top"), [(np.uint8, 255), (np.uint16, 65535), (np.uint16, 4095)])
+@pytest.mark.parametrize(("dtype", "top"), [(np.uint8, 255), (np.uint16, 4095)])
 def test_to_picture_rounds_and_clips(dtype, top):
     x = np.array([-1, 0, 0.4 / top, 0.6 / top, 0.5, 1, 7], F)
     out = np.empty(x.size, dtype)

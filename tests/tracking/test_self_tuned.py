@@ -1,4 +1,4 @@
-"""The tracker that tunes itself, and its kernels, against their dense twins; laws of every step."""
+"""The self-tuned tracker and its kernels against their dense twins; laws of every step."""
 
 import numpy as np
 import pytest
@@ -15,11 +15,13 @@ from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 F = np.float32
 SURROGATES = [Surrogate.flattening_at(4.0, name) for name in ("atan", "log", "lp")]
 LIMITS = self_tuned._FIT
-LARGEST = 60 if config.DISABLE_JIT else 3000
+LARGEST = 60 if config.DISABLE_JIT else 2500
 STEPS = 8 if config.DISABLE_JIT else 40
-sizes = settings(max_examples=4 if config.DISABLE_JIT else 20, deadline=None)
+sizes = settings(max_examples=4 if config.DISABLE_JIT else 12, deadline=None)
 each_surrogate = pytest.mark.parametrize("surrogate", SURROGATES, ids=lambda s: s.name)
-each_observed = pytest.mark.parametrize("observed", [1.0, 0.7], ids=["complete", "incomplete"])
+each_case = pytest.mark.parametrize(
+    ("surrogate", "observed"), list(zip(SURROGATES, [1.0, 0.7, 0.7], strict=True)), ids=["atan", "log", "lp"]
+)
 
 
 def arguments(surrogate):
@@ -27,7 +29,7 @@ def arguments(surrogate):
 
 
 def mask(observed, m, rng):
-    """Observed entries as 0/1, and as the kernels take them: empty when all are."""
+    """Observed entries as 0/1, and as arguments of the kernels: empty for all."""
     a = np.ones(m) if observed == 1 else (rng.random(m) < observed).astype(float)
     return a, np.empty(0, F) if observed == 1 else a.astype(F)
 
@@ -53,7 +55,7 @@ def vector(U, rng, outliers=0.1, noise=0.02):
 
 @given(m=st.integers(4, 200), k=st.integers(1, 4), momentum=st.floats(0, 1), seed=st.integers(0, 99))
 @sizes
-def test_predict_is_its_twin_and_makes_the_velocity_tangent(m, k, momentum, seed):
+def test_predict_matches_its_twin_and_makes_the_velocity_tangent(m, k, momentum, seed):
     U, V, C = rows_of(m, k, np.random.default_rng(seed))
     both = np.hstack([U, V]).T
     P, Q, moment = np.empty((k, 2 * k)), np.empty((k, 2 * k)), C.copy()
@@ -69,7 +71,7 @@ def test_predict_is_its_twin_and_makes_the_velocity_tangent(m, k, momentum, seed
 @pytest.mark.parametrize("kind", ["taken", "refused", "inside the span"])
 @given(m=st.integers(9, 200), k=st.integers(1, 4), w=st.floats(1e-3, 0.5), seed=st.integers(0, 99))
 @sizes
-def test_a_step_is_its_twin(kind, m, k, w, seed):
+def test_a_step_matches_its_twin(kind, m, k, w, seed):
     rng = np.random.default_rng(seed)
     U, V, C = rows_of(m, k, rng)
     P, V, C = reference.predict(U, V, 0.5, C)
@@ -96,7 +98,7 @@ def test_a_step_is_its_twin(kind, m, k, w, seed):
 
 @given(n=st.integers(5, LARGEST), k=st.integers(1, 5), w=st.sampled_from([0.0, 0.05]), seed=st.integers(0, 99))
 @sizes
-def test_sense_is_its_twin(n, k, w, seed):
+def test_sense_matches_its_twin(n, k, w, seed):
     rng = np.random.default_rng(seed)
     Z, P = rng.standard_normal((2, k, n)) / np.sqrt(n)
     (y, z, inside), e, omega = rng.standard_normal((3, k)), rng.standard_normal(n), rng.random(n)
@@ -107,11 +109,10 @@ def test_sense_is_its_twin(n, k, w, seed):
     np.testing.assert_allclose(carried, sensitivity.T, atol=1e-5)
 
 
-@each_surrogate
-@each_observed
+@each_case
 @given(m=st.integers(3, LARGEST), k=st.integers(1, 4), seed=st.integers(0, 99))
 @sizes
-def test_the_sweep_is_its_twin(surrogate, observed, m, k, seed):
+def test_the_sweep_matches_its_twin(surrogate, observed, m, k, seed):
     rng = np.random.default_rng(seed)
     rows, c, x = rng.standard_normal((2 * k, m)) / np.sqrt(m), rng.standard_normal(2 * k), rng.standard_normal(m)
     a, given_a = mask(observed, m, rng)
@@ -131,11 +132,10 @@ def test_the_sweep_is_its_twin(surrogate, observed, m, k, seed):
     np.testing.assert_allclose(scale[clear], reference.followed(s, r, a, follow)[clear], rtol=1e-5)
 
 
-@each_surrogate
-@each_observed
-@given(n=st.integers(40, 100 if config.DISABLE_JIT else 2500), k=st.integers(1, 4), seed=st.integers(0, 99))
+@each_case
+@given(n=st.integers(40, 100 if config.DISABLE_JIT else 300), k=st.integers(1, 4), seed=st.integers(0, 99))
 @sizes
-def test_coefficients_are_their_twin(surrogate, observed, n, k, seed):
+def test_coefficients_match_their_twin(surrogate, observed, n, k, seed):
     rng = np.random.default_rng(seed)
     U = np.linalg.qr(rng.standard_normal((n, k)))[0].astype(F)
     a, given_a = mask(observed, n, rng)
@@ -154,9 +154,8 @@ def test_coefficients_are_their_twin(surrogate, observed, n, k, seed):
 
 
 @each_surrogate
-def test_coefficients_of_which_few_entries_decide_do_not_run_away(surrogate):
-    """Scales of 1e-7 beside outliers of 5: weights differ by 1e20, sums in float32 are singular but for rounding."""
-    for seed in range(20 if config.DISABLE_JIT else 1000):
+def test_coefficients_stay_bounded_for_extreme_weights(surrogate):
+    for seed in range(20 if config.DISABLE_JIT else 300):
         rng = np.random.default_rng(seed)
         k = int(rng.integers(1, 6))
         n = int(rng.integers(3 * k, 60))
@@ -182,10 +181,17 @@ def twins(surrogate, rng, m, k, subset=4000, **parameters):
     return tracker, reference.SelfTuned(U.astype(float), tracker.subset_of(m), tracker.surrogate_, forgetting, own)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"subset": 40}, {"mu": 0.1}, {"forgetting": 0.05}], ids=str)
-@pytest.mark.parametrize("name", ["atan", "log", "lp"])
-@each_observed
-def test_the_tracker_is_its_dense_twin(name, observed, parameters):
+@pytest.mark.parametrize(
+    ("name", "observed", "parameters"),
+    [
+        ("atan", 1.0, {}),
+        ("log", 0.7, {}),
+        ("lp", 0.7, {"subset": 40}),
+        ("log", 1.0, {"mu": 0.1}),
+        ("atan", 0.7, {"forgetting": 0.05}),
+    ],
+)
+def test_the_tracker_matches_its_dense_twin(name, observed, parameters):
     rng, m, k = np.random.default_rng(0), 60, 2
     tracker, twin = twins(name, rng, m, k, **parameters)
     turn = np.linalg.qr(rng.standard_normal((m, 2 * k)))[0]
@@ -205,8 +211,7 @@ def test_the_tracker_is_its_dense_twin(name, observed, parameters):
         assert tracker.step_length_ == twin.taken
 
 
-@each_observed
-@each_surrogate
+@each_case
 def test_laws_of_every_step(surrogate, observed):
     rng, m, k = np.random.default_rng(1), 80, 3
     tracker, twin = twins(surrogate.name, rng, m, k)
@@ -240,7 +245,7 @@ def test_laws_of_every_step(surrogate, observed):
 @given(
     m=st.integers(1, 40), k=st.integers(1, 6), observed=st.floats(0, 1), seed=st.integers(0, 999), auto=st.booleans()
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_size_stays_orthonormal(m, k, observed, seed, auto):
     rng, k = np.random.default_rng(seed), min(m, k)
     tracker = SubspaceTracker("auto" if auto else k, max_rank=k)

@@ -1,11 +1,10 @@
-"""The tracker that tunes itself: its parameters and states, and vectors of all kinds."""
+"""The self-tuned tracker: parameters, states, and vectors of all kinds."""
 
 import copy
 
 import numpy as np
 import pytest
 from numba import config
-from saying import says
 
 from bgsub import ParameterError, SubspaceTracker
 from bgsub.tracking.self_tuned import SelfTunedSubspace
@@ -57,18 +56,18 @@ def test_the_order_of_the_entries_does_not_matter():
     np.testing.assert_allclose(one.scale_[order], other.scale_, rtol=1e-4)
 
 
-def test_what_is_not_observed_is_not_read():
+def test_missing_entries_are_not_read():
     X, observed = vectors(), np.arange(40) % 3 > 0
     one = fed(SubspaceTracker(2), X, observed)
     other = fed(SubspaceTracker(2), np.where(observed, X, np.nan), observed)
     np.testing.assert_array_equal(one.components_, other.components_)
-    assert len(np.unique(one.scale_[~observed])) == 1  # none of its own was learned, all have followed together
-    with says(ParameterError, "x must be finite where it is observed and within 1e+12, got NaN or more"):
+    assert len(np.unique(one.scale_[~observed])) == 1
+    with pytest.raises(ParameterError, match="x must be finite where it is observed"):
         one.partial_fit(np.full(40, np.nan), observed)
 
 
 @pytest.mark.parametrize("seen", [0, 1])
-def test_fewer_entries_than_directions_teach_nothing(seen):
+def test_fewer_entries_than_directions_change_nothing(seen):
     tracker = fed(SubspaceTracker(2), vectors())
     before = tracker.state()
     tracker.partial_fit(vectors()[0], np.arange(40) < seen)
@@ -103,59 +102,36 @@ STREAMS = {
 }
 
 
-@both_ranks
-@pytest.mark.parametrize("name", STREAMS)
-def test_the_subspace_stays_sound(rank, name):
-    assert_sound(fed(SubspaceTracker(rank), STREAMS[name]))
+@pytest.mark.parametrize("number", range(len(STREAMS)))
+def test_the_subspace_stays_sound(number):
+    assert_sound(fed(SubspaceTracker([2, "auto"][number % 2]), list(STREAMS.values())[number]))
 
 
 @both_ranks
-def test_vectors_of_no_size_to_speak_of_are_refused(rank):
-    with pytest.raises(
-        ParameterError, match="must be zero or of a size of at least 1e-09, got 2e-31: take another unit"
-    ):
+def test_tiny_vectors_are_refused(rank):
+    with pytest.raises(ParameterError, match="must be zero or of a size of at least"):
         fed(SubspaceTracker(rank), 1e-30 * X)
 
 
-@both_ranks
 @pytest.mark.parametrize(
     "start", [np.zeros((5, 40)), np.zeros((5, 40), np.uint8), np.ones((5, 40)), X[:8], 1e-8 * X[:8], X[:8] > 0, X[:2]]
 )
-def test_any_batch_is_a_start(rank, start):
-    tracker = SubspaceTracker(rank, max_rank=4).fit(start)
+def test_any_batch_is_a_start(start):
+    tracker = SubspaceTracker("auto" if len(start) > 5 else 2, max_rank=4).fit(start)
     assert_sound(tracker)
     assert (tracker.scale_ > 0).all()
     assert_sound(fed(tracker, X))
 
 
-@pytest.mark.large
-def test_bytes_are_what_they_are_as_numbers():
-    X = np.clip(20 * vectors() + 128, 0, 255).astype(np.uint8)
-    bytes_, numbers = (SubspaceTracker(2).fit(batch) for batch in (X, X.astype(np.float32)))
-    np.testing.assert_allclose(bytes_.components_, numbers.components_, atol=1e-6)
-    np.testing.assert_allclose(bytes_.scale_, numbers.scale_, rtol=1e-4)
-
-
-@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 1), (2, 2), (5, 5), (5, "auto"), (1, "auto")])
+@pytest.mark.parametrize(("m", "k"), [(1, 1), (2, 2), (5, 5), (5, "auto"), (1, "auto")])
 def test_few_entries(m, k):
     tracker = fed(SubspaceTracker(k), np.random.default_rng(0).standard_normal((FEW, m)))
     assert_sound(tracker)
     assert tracker.rank_ <= m
 
 
-@pytest.mark.large
-def test_more_entries_than_the_subset():
-    rng, m = np.random.default_rng(0), 5000
-    U = np.linalg.qr(rng.standard_normal((m, 2)))[0]
-    tracker = SubspaceTracker(2)
-    for _ in range(200):
-        tracker.partial_fit(U @ rng.standard_normal(2) * np.sqrt(m) + 0.01 * rng.standard_normal(m))
-    assert_sound(tracker)
-    assert np.linalg.norm(U.T - (U.T @ tracker.components_.T) @ tracker.components_, 2) < 0.005  # 0.0015 measured
-
-
-@pytest.mark.parametrize("closeness", [1e-2, 1e-8, 0.0])
-def test_a_start_that_the_vectors_are_orthogonal_to(closeness):
+@pytest.mark.parametrize("closeness", [1e-8, 0.0])
+def test_a_start_orthogonal_to_the_vectors(closeness):
     tracker = SubspaceTracker(3).initialise(np.eye(3, 40), np.zeros((0, 3)))
     assert_sound(fed(tracker, X * np.where(np.arange(40) < 3, closeness, 1)))
 
@@ -176,7 +152,7 @@ def test_a_start_that_the_vectors_are_orthogonal_to(closeness):
     ],
     ids=str,
 )
-def test_what_is_given_is_not_tuned(parameters, tunes, adapts):
+def test_given_parameters_are_not_tuned(parameters, tunes, adapts):
     tracker = fed(SubspaceTracker(2, **parameters), vectors())
     assert isinstance(tracker._model, SelfTunedSubspace) == tunes
     assert (tracker.forgetting_ != 0.05) == adapts
@@ -184,14 +160,14 @@ def test_what_is_given_is_not_tuned(parameters, tunes, adapts):
     if tunes and "mu" not in parameters:
         assert np.ptp(tracker.scale_) > 0
     else:
-        with says(ParameterError, "scale_ needs mu not to be given"):
+        with pytest.raises(ParameterError, match="scale_ needs mu not to be given"):
             _ = tracker.scale_
     if tunes:
-        with says(ParameterError, "subspace_ needs mu and forgetting to be given as numbers"):
+        with pytest.raises(ParameterError, match="subspace_ needs mu and forgetting to be given as numbers"):
             _ = tracker.subspace_
 
 
-def test_a_forgetting_factor_that_is_set_stays():
+def test_a_fixed_weight_stays():
     tracker = fed(SubspaceTracker(2), vectors())
     tracker.set_forgetting(0.02)
     fed(tracker, vectors())
@@ -208,23 +184,17 @@ def test_a_forgetting_factor_that_is_set_stays():
 @pytest.mark.parametrize(
     "parameters", [{"rank": 2}, {"rank": "auto"}, {"rank": 2, "mu": 0.5}, {"rank": 2, "forgetting": 0.05}], ids=str
 )
-def test_a_state_goes_on_bit_for_bit(parameters):
+def test_a_restored_state_continues_bit_for_bit_and_is_a_copy(parameters):
     tracker = fed(SubspaceTracker(**parameters), vectors())
-    other = SubspaceTracker(**parameters).set_state(copy.deepcopy(tracker.state()))
+    state = tracker.state()
+    before = copy.deepcopy(state)
+    other = SubspaceTracker(**parameters).set_state(state)
     for x in vectors(seed=1):
         one, two = (t.partial_fit(x) for t in (tracker, other))
         np.testing.assert_array_equal(one.components_, two.components_)
         np.testing.assert_array_equal(one.coefficients_, two.coefficients_)
         assert (one.forgetting_, one.momentum_, one.objective_) == (two.forgetting_, two.momentum_, two.objective_)
     assert one.rank_ == two.rank_
-
-
-def test_a_state_is_a_copy():
-    tracker = fed(SubspaceTracker(2), vectors())
-    state = tracker.state()
-    before = copy.deepcopy(state)
-    fed(tracker, vectors(seed=1))
-    fed(SubspaceTracker(2).set_state(state), vectors(seed=2))
     np.testing.assert_equal(state, before)
 
 
@@ -243,7 +213,7 @@ DAMAGES = {
 
 @both_ranks
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_state_is_refused_in_one_line(rank, damage):
+def test_a_damaged_state_is_refused(rank, damage):
     state = fed(SubspaceTracker(rank), vectors()).state()
     for *above, name in list(names_of(state)):
         broken = copy.deepcopy(state)
@@ -256,31 +226,23 @@ def test_a_damaged_state_is_refused_in_one_line(rank, damage):
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        ("scale", -1.0, "scale must hold positive numbers, or zeros before the first vector"),
-        ("scale", 0.0, "scale must hold positive numbers, or zeros before the first vector"),
-        ("C", -1.0, "C must be a matrix of moments, with no negative eigenvalue"),
-        ("gram", 7.0, "gram must be the Gram matrix of the saved basis"),
-    ],
-)
-def test_a_state_that_cannot_be_is_refused(name, value, message):
+@pytest.mark.parametrize(("name", "value"), [("scale", -1.0), ("scale", 0.0), ("C", -1.0), ("gram", 7.0)])
+def test_an_impossible_state_is_refused(name, value):
     state = fed(SubspaceTracker(2), vectors()).state()
     state[name].flat[0] = value
-    with says(ParameterError, message):
+    with pytest.raises(ParameterError, match=f"{name} must"):
         SubspaceTracker(2).set_state(state)
 
 
-@pytest.mark.parametrize("pace", [(0.0, 0.0), (1.0, 0.0), (0.1, 1.5)])
-def test_a_pace_that_cannot_be_is_refused(pace):
+@pytest.mark.parametrize("weight", [(0.0, 0.0), (1.0, 0.0), (0.1, 1.5)])
+def test_an_impossible_weight_is_refused(weight):
     state = fed(SubspaceTracker(2), vectors()).state()
-    state["pace"]["pace"] = np.array(pace)
+    state["pace"]["pace"] = np.array(weight)
     with pytest.raises(ParameterError, match="pace must hold a weight in"):
         SubspaceTracker(2).set_state(state)
 
 
-def test_another_subspaces_state_is_refused():
+def test_the_state_of_another_model_is_refused():
     state = fed(SubspaceTracker(2), vectors()).state()
     for parameters in ({"rank": 3}, {"rank": 2, "mu": 0.5, "forgetting": 0.05}, {"rank": "auto"}):
         with pytest.raises(ParameterError):

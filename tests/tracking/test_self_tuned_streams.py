@@ -1,11 +1,11 @@
-"""What the tracker that tunes itself reaches on small streams; bounds are some times the worst of eight seeds."""
+"""Accuracy of the self-tuned tracker on small streams; bounds are a few times the worst of eight seeds."""
 
 import numpy as np
 import pytest
 
 from bgsub import SubspaceTracker
 
-pytestmark = pytest.mark.large
+pytestmark = [pytest.mark.large, pytest.mark.slow]
 FIXED = {"mu": 0.3, "forgetting": 0.05}  # the fixed setting, in proportion to these outliers
 K = 3
 
@@ -39,21 +39,18 @@ def distance(tracker, U):
     return float(np.linalg.norm(U - components.T @ (components @ U), 2))
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(
     ("m", "n", "options", "bound"),
-    [  # measured: 2.6e-7, 2.3e-7, 6.8e-6, 2.6e-7, and with noise 1.4e-3 and 1.5e-3
-        (500, 3000, {}, 1e-6),
+    [  # measured: 2.6e-7, 2.3e-7, 6.8e-6, and with noise 1.5e-3
+        (500, 2000, {}, 1e-6),
         (150, 1500, {"outliers": 0.3}, 1e-6),
         (200, 2000, {"observed": 0.25}, 2e-5),
-        (150, 1500, {"outliers": 0.0}, 1e-6),
-        (150, 600, {"noise": 0.01}, 3e-3),
         (150, 600, {"noise": 0.01, "outliers": 0.3}, 3e-3),
     ],
 )
-def test_a_still_subspace_is_found(seed, m, n, options, bound):
-    U = bases(m, 1, seed)[0]
-    assert follow(SubspaceTracker(K), [U] * n, seed, **options) < bound
+def test_a_still_subspace_is_found(m, n, options, bound):
+    U = bases(m, 1, 0)[0]
+    assert follow(SubspaceTracker(K), [U] * n, 0, **options) < bound
 
 
 @pytest.mark.parametrize("surrogate", ["log", "lp"])
@@ -61,40 +58,37 @@ def test_every_cost_finds_a_still_subspace(surrogate):
     assert follow(SubspaceTracker(K, surrogate), [bases(150, 1, 0)[0]] * 1500, 0) < 1e-6  # 3.0e-7 measured
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("speed", "observed"), [(1e-3, 1.0), (5e-3, 0.5)])
-def test_a_turning_subspace_is_followed_without_a_lag(seed, speed, observed):
-    """Measured: 3.8e-4 beside 2.5e-2, and 1.2e-3 beside 0.6 and more, where the fixed setting has lost it."""
-    U, W = bases(150, 2, seed)
+def test_a_turning_subspace_is_followed_without_a_lag(speed, observed):
+    """Measured, self-tuned and fixed: 3.8e-4 and 2.5e-2; 1.2e-3 and 0.6."""
+    U, W = bases(150, 2, 0)
     tuned, fixed = (
-        follow(SubspaceTracker(K, **given), turning(U, W, speed, 600), seed, noise=1e-3, observed=observed)
+        follow(SubspaceTracker(K, **given), turning(U, W, speed, 600), 0, noise=1e-3, observed=observed)
         for given in ({}, FIXED)
     )
     assert tuned < fixed / 20
     assert tuned < 3e-3
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("still", [600, 5000])
+@pytest.mark.parametrize("still", [600, 3000])
 @pytest.mark.parametrize(("noise", "bound"), [(0.0, 1e-4), (0.01, 5e-3)])
-def test_another_subspace_is_followed_at_once(seed, still, noise, bound):
+def test_a_change_of_the_subspace_is_followed(still, noise, bound):
     """Measured after 300 vectors: 1.7e-5, with noise 2.6e-3."""
-    U, W = bases(100, 2, seed)
+    U, W = bases(100, 2, 0)
     tracker = SubspaceTracker(K)
-    assert follow(tracker, [U] * still, seed, noise) < 3e-3
-    assert follow(tracker, [W] * 300, seed + 9, noise) < bound
+    assert follow(tracker, [U] * still, 0, noise) < 3e-3
+    assert follow(tracker, [W] * 300, 9, noise) < bound
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_what_vanished_is_found_again(seed):
-    U, tracker = bases(100, 1, seed)[0], SubspaceTracker(K)
-    follow(tracker, [U] * 300, seed, 0.01)
-    follow(tracker, [U[:, :2]] * 1000, seed + 9, 0.01)
-    assert follow(tracker, [U] * 300, seed + 99, 0.01) < 3e-3  # 1.5e-3 measured
+def test_a_returning_direction_is_found_again():
+    U, tracker = bases(100, 1, 0)[0], SubspaceTracker(K)
+    follow(tracker, [U] * 300, 0, 0.01)
+    follow(tracker, [U[:, :2]] * 1000, 9, 0.01)
+    assert follow(tracker, [U] * 300, 99, 0.01) < 3e-3  # 1.5e-3 measured
 
 
 @pytest.mark.parametrize("factor", [1e2, 1e9])
-def test_a_corrupted_vector_does_no_harm(factor):
+def test_a_corrupted_vector_changes_little(factor):
     U, tracker = bases(100, 1, 0)[0], SubspaceTracker(K)
     before = follow(tracker, [U] * 500, 0, 0.01)
     tracker.partial_fit(factor * np.random.default_rng(1).standard_normal(100))
@@ -102,11 +96,10 @@ def test_a_corrupted_vector_does_no_harm(factor):
     assert follow(tracker, [U] * 300, 9, 0.01) < 2.5 * before  # 1.19 and 1.81 measured
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("size", "dwell"), [(20, 1), (20, 3), (10, 6)])
-def test_an_object_that_moves_is_not_learned(seed, size, dwell):
+def test_an_object_that_moves_is_not_learned(size, dwell):
     """A dense block covers each entry for 20 to 60 vectors on end. Measured: 1.9e-3."""
-    U, rng = bases(100, 1, seed)[0], np.random.default_rng(seed)
+    U, rng = bases(100, 1, 0)[0], np.random.default_rng(0)
     tracker = SubspaceTracker(K)
     for i in range(1000):
         x = U @ rng.standard_normal(K) * np.sqrt(100 / K) + 0.01 * rng.standard_normal(100)
@@ -117,7 +110,7 @@ def test_an_object_that_moves_is_not_learned(seed, size, dwell):
 
 
 @pytest.mark.parametrize("bad", [1, 5])
-def test_entries_that_are_always_wrong_do_no_harm(bad):
+def test_permanently_wrong_entries_change_little(bad):
     """Measured, on the others: 4.1e-3 and 2.0e-3."""
     U, rng = bases(100, 1, 0)[0], np.random.default_rng(0)
     tracker = SubspaceTracker(K)
@@ -130,7 +123,7 @@ def test_entries_that_are_always_wrong_do_no_harm(bad):
 
 
 @pytest.mark.parametrize("factor", [1e-6, 1e6])
-def test_another_unit_is_followed(factor):
+def test_a_change_of_the_unit_is_followed(factor):
     U, tracker = bases(100, 1, 0)[0], SubspaceTracker(K)
     before = follow(tracker, [U] * 500, 0, 0.01)
     for x in np.random.default_rng(1).standard_normal((300, K)) @ U.T:
@@ -138,35 +131,33 @@ def test_another_unit_is_followed(factor):
         assert distance(tracker, U) < 1.5 * before  # 1.11 measured
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("noise", "bound"), [(0.0, 1e-6), (0.01, 4e-3), (0.1, 4e-2)])
-def test_the_rank_is_found(seed, noise, bound):
+def test_the_rank_is_found(noise, bound):
     """Measured: 2.1e-7, 1.7e-3, 1.6e-2."""
-    Q = np.linalg.qr(np.random.default_rng(seed).standard_normal((100, 9)))[0]
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((100, 9)))[0]
     tracker = SubspaceTracker("auto")
     for U in (Q[:, :5], Q[:, :2], Q[:, 1:5]):
-        assert follow(tracker, [U] * 800, seed, noise) < bound
+        assert follow(tracker, [U] * 800, 0, noise) < bound
         assert tracker.rank_ == U.shape[1]
 
 
-def test_no_more_directions_than_allowed():
+def test_the_rank_stays_below_its_limit():
     tracker = SubspaceTracker("auto", max_rank=2)
     follow(tracker, [bases(100, 1, 0)[0]] * 600, 0, 0.01)
     assert tracker.rank_ == 2
 
 
 @pytest.mark.parametrize("speed", [0.0, 1e-3])
-def test_orthonormal_after_20000_updates(speed):
+def test_orthonormal_after_5000_updates(speed):
     U, W = bases(64, 2, 0)
     tracker = SubspaceTracker(K)
-    for i in range(400):
+    for i in range(100):
         follow(tracker, turning(U, W, speed, 50), i, 0.01)
         gram = tracker.components_.astype(float) @ tracker.components_.T
         assert np.abs(gram - np.eye(K)).max() < 1e-5  # 2.6e-6 measured
 
 
-@pytest.mark.large
-def test_an_object_over_a_quarter_is_an_outlier_from_the_first_vector_on():
+def test_a_large_object_is_an_outlier_from_the_start():
     """Measured over 5 seeds: at most 1.4e-3 of 1.57 rad; such an object has more energy than any direction."""
     m, k, rng = 300, 3, np.random.default_rng(0)
     U, pattern = np.linalg.qr(rng.standard_normal((m, k)))[0], rng.uniform(1, 3, m // 4)

@@ -1,11 +1,9 @@
-"""The tracker: laws of every step, drift, planted subspaces, all variants, tuning itself and with fixed parameters."""
+"""The tracker, self-tuned and fixed: laws of every step, drift, planted subspaces, all variants, wrong input."""
 
 import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numba import config
 
 from bgsub import ParameterError, SubspaceTracker
@@ -24,7 +22,7 @@ FIXED_RANK = (
 )
 VARIANTS[VARIANTS.index(dict(zip(VARIANTS[0], USUAL, strict=True)))] |= FIXED  # without them it tunes itself
 both = pytest.mark.parametrize("fixed", [{}, FIXED], ids=["tuned", "fixed"])
-UPDATES, STEPS = (60, 8) if config.DISABLE_JIT else (5000, 60)
+UPDATES, STEPS = (60, 8) if config.DISABLE_JIT else (1500, 40)
 
 
 def stream(m, k, n, seed, outliers=0.1, noise=0.005, turn=0.0):
@@ -50,9 +48,9 @@ def orthonormality(tracker):
     return float(np.abs(rows @ rows.T - np.eye(len(rows))).max())
 
 
-@pytest.mark.parametrize("variant", [*VARIANTS, {}], ids=lambda v: "-".join(map(str, v.values())) or "tuned")
-@pytest.mark.parametrize("surrogate", ["atan", "log", "lp"])
-def test_every_step_keeps_the_laws(variant, surrogate):
+@pytest.mark.parametrize("number", range(len(VARIANTS) + 1))
+def test_every_step_keeps_the_laws(number):
+    variant, surrogate = [{}, *VARIANTS][number], ["atan", "log", "lp"][number % 3]
     tracker = SubspaceTracker(3, surrogate, **variant)
     for x, _ in stream(200, 3, STEPS, seed=1):
         tracker.partial_fit(x)
@@ -64,6 +62,7 @@ def test_every_step_keeps_the_laws(variant, surrogate):
     assert tracker.n_samples_seen_ == STEPS
 
 
+@pytest.mark.slow
 def test_orthonormal_after_thousands_of_float32_updates():
     for parameters in ({}, FIXED, {"metric": "canonical"}):
         tracker = SubspaceTracker(4, **parameters)
@@ -85,11 +84,11 @@ def test_full_steps_are_nearly_always_accepted_and_leave_no_gradient():
 
 @pytest.mark.large
 @pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.05}], ids=["tuned", "fixed"])
-@given(k=st.integers(1, 5), seed=st.integers(0, 999))
-@settings(max_examples=8, deadline=None)
-def test_a_static_subspace_is_found_from_nothing(fixed, k, seed):
+@pytest.mark.parametrize("k", [1, 5])
+def test_a_static_subspace_is_found_from_a_cold_start_with_a_zero_vector(fixed, k):
     tracker = SubspaceTracker(k, **fixed)
-    for x, U in stream(250, k, 600, seed=seed):  # noqa: B007
+    tracker.partial_fit(np.zeros(250))
+    for x, U in stream(250, k, 600, seed=k):  # noqa: B007
         tracker.partial_fit(x)
     assert angle(tracker.components_, U) < 0.05
 
@@ -112,17 +111,6 @@ def test_incomplete_vectors_suffice(fixed):
         observed = rng.random(400) < 0.25
         tracker.partial_fit(np.where(observed, x, np.nan), observed)
     assert angle(tracker.components_, U) < 0.1
-
-
-@both
-def test_missing_entries_have_no_influence(fixed):
-    samples = [x for x, _ in stream(100, 2, 20, seed=6)]
-    observed = np.arange(100) % 3 > 0
-    one, other = SubspaceTracker(2, **fixed), SubspaceTracker(2, **fixed)
-    for x in samples:
-        one.partial_fit(x, observed)
-        other.partial_fit(np.where(observed, x, 7.0), observed)
-    np.testing.assert_array_equal(one.components_, other.components_)
 
 
 @pytest.mark.large
@@ -158,8 +146,7 @@ def test_low_rank_is_the_basis_times_the_coefficients(fixed):
     np.testing.assert_allclose(tracker.low_rank_, tracker.components_.T @ tracker.coefficients_, atol=1e-5)
 
 
-@pytest.mark.large
-def test_a_step_in_light_is_followed_by_the_coefficients_at_once():
+def test_coefficients_follow_a_change_of_the_light_at_once():
     rng = np.random.default_rng(10)
     image = 0.2 + 0.6 * rng.random(5000)
     tracker = SubspaceTracker(1, **FIXED).fit(np.array([image * g for g in rng.uniform(0.95, 1.05, 20)]))
@@ -168,7 +155,7 @@ def test_a_step_in_light_is_followed_by_the_coefficients_at_once():
 
 
 @pytest.mark.parametrize("parameters", [{}, FIXED, {"metric": "canonical"}], ids=["tuned", "fixed", "canonical"])
-def test_state_goes_on_where_it_stood(parameters):
+def test_a_restored_state_gives_the_same_results(parameters):
     samples = [x for x, _ in stream(120, 2, 40, seed=11)]
     whole = SubspaceTracker(2, **parameters)
     for x in samples[:20]:
@@ -196,13 +183,10 @@ def test_constant_vectors_do_no_harm(fixed, value):
     ("parameters", "message"),
     [
         ({"rank": 0}, "rank must be an integer >= 1 or auto, got 0"),
-        ({"rank": 2.5}, "rank must be an integer >= 1 or auto, got 2.5"),
         ({"forgetting": 0.0}, "forgetting must be a number in (0, 1) or auto, got 0.0"),
-        ({"forgetting": 1}, "forgetting must be a number in (0, 1) or auto, got 1"),
         ({"forgetting": float("nan")}, "forgetting must be a number in (0, 1) or auto, got nan"),
         ({"surrogate": "l1"}, "surrogate must be one of lp, log, atan, got 'l1'"),
         ({"mu": -1}, "mu must be a number in [1e-12, 1e+12] or None, got -1"),
-        ({"metric": "flat"}, "metric must be one of scaled, canonical, got 'flat'"),
         ({"max_rank": 0}, "max_rank must be an integer >= 1, got 0"),
         ({"rank": "auto", "mu": 0.2, "forgetting": 0.05}, FIXED_RANK),
         ({"rank": "auto", "line_search": "sample"}, FIXED_RANK),
@@ -254,14 +238,14 @@ def test_bad_vectors_are_named(fixed):
         SubspaceTracker(2, **fixed).initialise(np.ones((2, 10)), np.zeros((0, 2)))
     with pytest.raises(ParameterError, match="components must be orthonormal and coefficients finite"):
         SubspaceTracker(2, **fixed).initialise(np.eye(2, 10), np.full((1, 2), np.nan))
-    with pytest.raises(ParameterError, match="the batch must hold real numbers"):
-        SubspaceTracker(2, **fixed).fit(np.full((5, 10), "1"))
-    with pytest.raises(ParameterError, match=r"the batch must be finite and within 1e\+12, got NaN or more"):
-        SubspaceTracker(2, **fixed).fit(np.full((5, 10), np.nan))
-    with pytest.raises(ParameterError, match="the batch must hold real numbers, got type object"):
-        SubspaceTracker(2, **fixed).fit([[1.0], [1.0, 2.0]])
-    with pytest.raises(ParameterError, match=r"n and m at least the rank 2, got \(1, 10\)"):
-        SubspaceTracker(2, **fixed).fit(np.zeros((1, 10)))
+    for batch, words in [
+        (np.full((5, 10), "1"), "must hold real numbers"),
+        ([[1.0], [1.0, 2.0]], "must hold real numbers, got type object"),
+        (np.full((5, 10), np.nan), "finite and within"),
+        (np.zeros((1, 10)), r"n and m at least the rank 2, got \(1, 10\)"),
+    ]:
+        with pytest.raises(ParameterError, match=words):
+            SubspaceTracker(2, **fixed).fit(batch)
 
 
 def test_a_batch_of_long_integers_is_a_start():
@@ -272,12 +256,12 @@ def test_a_batch_of_long_integers_is_a_start():
         SubspaceTracker(2).fit(X - 10**13)
 
 
-def test_only_what_tunes_itself_adapts_again():
+def test_a_fixed_tracker_cannot_adapt_the_weight():
     with pytest.raises(ParameterError, match=r"forgetting must be a number in \(0, 1\) where the tracker does not"):
         SubspaceTracker(2, mu=0.2, forgetting=0.05).set_forgetting("auto")
 
 
-def test_only_the_newest_influence_is_learned_and_only_once():
+def test_only_the_newest_pass_can_be_learned_and_only_once():
     tracker = SubspaceTracker(2, **FIXED)
     for x, _ in stream(60, 2, 10, seed=13):
         tracker.partial_fit(x)
@@ -299,13 +283,3 @@ def test_only_the_newest_influence_is_learned_and_only_once():
     subspace.retarget(0.9 * x)
     with pytest.raises(ParameterError, match="update needs the influence of the newest pass"):
         subspace.update(late, 0.1)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("fixed", [{}, {"mu": 0.2, "forgetting": 0.05}], ids=["tuned", "fixed"])
-def test_a_first_vector_of_zeros_does_not_spoil_a_cold_start(fixed):
-    tracker = SubspaceTracker(2, **fixed)
-    tracker.partial_fit(np.zeros(250))
-    for x, U in stream(250, 2, 600, seed=12):  # noqa: B007
-        tracker.partial_fit(x)
-    assert angle(tracker.components_, U) < 0.05
