@@ -1,4 +1,4 @@
-"""The page of a live run over HTTP: pictures, numbers, commands, and who is refused."""
+"""The page of a live run over HTTP: pictures, statistics, commands, and access control."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import socket
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ from bgsub.errors import ParameterError, SinkError
 from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
 from bgsub.events.annotation import COLOURS
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
-from bgsub.live.access import Access, is_loopback
+from bgsub.live.access import Access, Connections, is_loopback
 from bgsub.live.region_store import RegionStore
 from bgsub.live.server import LiveServer
 from bgsub.video import Frame
@@ -50,7 +50,7 @@ class Client:
         return status, json.loads(answer)
 
     def refusal(self, path, **headers):
-        """Status and the error, which is all that is told."""
+        """Status and error message."""
         status, _, body = self.ask(path, **headers)
         content = json.loads(body)
         assert list(content) == ["error"]
@@ -61,7 +61,7 @@ class Client:
 
     @contextmanager
     def watch(self, path):
-        """A function that returns the next picture of a stream."""
+        """Yield a function that returns the next picture of a stream."""
         with socket.create_connection(("127.0.0.1", self.port), 10) as connection:
             connection.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
             stream = connection.makefile("rb")
@@ -75,7 +75,7 @@ class Client:
                     assert line, "the stream has ended"
                     name, _, value = line.partition(b":")
                     length = int(value) if name.lower() == b"content-length" else length
-                return cv2.imdecode(np.frombuffer(stream.read(length), np.uint8), cv2.IMREAD_COLOR)
+                return decode(stream.read(length))
 
             try:
                 yield picture
@@ -99,6 +99,10 @@ def client(server):
     return Client(server)
 
 
+def decode(data):
+    return cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_COLOR)
+
+
 def put(server, camera=0, index=0):
     image = make_frames(index + 1)[index]
     frame, separation = Frame(index, f"{index + 1:06d}", None, image), separate(image)
@@ -107,30 +111,24 @@ def put(server, camera=0, index=0):
     return separation
 
 
-def test_page_and_its_parts(client):
+def test_page_is_self_contained(client):
     status, headers, body = client.ask("/")
-    assert status == 200
-    assert headers["Content-Type"] == "text/html; charset=utf-8"
+    assert (status, headers["Content-Type"]) == (200, "text/html; charset=utf-8")
     assert b"<title>bgsub live</title>" in body
     assert "default-src 'self'" in headers["Content-Security-Policy"]
-    assert headers["X-Content-Type-Options"] == "nosniff"
-    assert b"http" not in body.replace(b"http-equiv", b"")  # nothing from elsewhere
+    assert b"http" not in body.replace(b"http-equiv", b"")
     for name in ("style.css", "script.js"):
-        assert name.encode() in body
         status, _, part = client.ask(f"/{name}")
+        assert name.encode() in body
         assert status == 200
-        assert len(part) > 1000
         assert b"https:" not in part
-
-
-@pytest.mark.parametrize(
-    "path", ["/nothing", "/../server.py", "/page/../../server.py", "/%2e%2e/server.py", "//etc/passwd", "/control"]
-)
-def test_nothing_else_is_there(client, path):
-    assert client.refusal(path) == (404, "no such page")
+    for path in ("/nothing", "/../server.py", "/page/../../server.py", "/%2e%2e/server.py", "//etc/passwd", "/control"):
+        assert client.refusal(path)[0] == 404
 
 
 def test_stream_shows_the_view_of_each_newest_frame(server, client):
+    with client.watch("/stream") as picture:  # before the first frame
+        assert picture().shape == (360, 640, 3)
     separation = put(server)
     with client.watch("/stream?view=mask") as picture:
         np.testing.assert_allclose(picture()[..., 0], separation.mask, atol=40)
@@ -141,7 +139,7 @@ def test_stream_shows_the_view_of_each_newest_frame(server, client):
     wait_until(lambda: not server._server.connections)
 
 
-def test_boxes_by_view_or_switch_also_in_a_pause(server, client, controls):
+def test_boxes_by_view_or_switch(server, client, controls):
     put(server)
     sink = AnnotatingSink(server.sink(), EventFeed(ObjectLinker(25.0)))
     for index, image in enumerate(make_frames(12)):
@@ -158,40 +156,32 @@ def test_boxes_by_view_or_switch_also_in_a_pause(server, client, controls):
         assert boxed(plain()) > 60
         assert client.command({"boxes": False})[0] == 200
         assert boxed(plain()) < 10
-    image = cv2.imdecode(np.frombuffer(client.ask("/snapshot.png?view=boxes")[2], np.uint8), 1)
+    image = decode(client.ask("/snapshot.png?view=boxes")[2])
     assert (image == colour).all(axis=2).sum() > 150
 
 
-def test_stream_before_the_first_frame_says_so(client):
-    with client.watch("/stream") as picture:
-        assert picture().shape == (360, 640, 3)
-
-
-def test_one_picture_of_the_stream(server, client):
+def test_one_picture_and_snapshot_in_full_size(server, client):
     separation = put(server)
     status, headers, body = client.ask("/picture.jpg?view=mask")
     assert (status, headers["Content-Type"]) == (200, "image/jpeg")
-    picture = cv2.imdecode(np.frombuffer(body, np.uint8), cv2.IMREAD_COLOR)
-    np.testing.assert_allclose(picture[..., 0], separation.mask, atol=40)
-    assert client.ask("/picture.jpg?view=nothing")[0] == 400
-
-
-def test_large_frames_are_sent_small(server, client):
+    np.testing.assert_allclose(decode(body)[..., 0], separation.mask, atol=40)
     image = np.zeros((1500, 2000, 3), np.uint8)
     server.sink().write(Frame(0, "1", None, image), separate(image))
     with client.watch("/stream?view=panel") as picture:
         assert picture().shape == (960, 1280, 3)
-    assert cv2.imdecode(np.frombuffer(client.ask("/snapshot.png?view=input")[2], np.uint8), 1).shape == image.shape
+    status, headers, body = client.ask("/snapshot.png?view=input")
+    assert headers["Content-Disposition"] == 'attachment; filename="snapshot-input.png"'
+    assert decode(body).shape == image.shape
 
 
-def test_nothing_is_encoded_while_nobody_watches(server, client):
+def test_pictures_are_encoded_once_and_only_for_watchers(server, client):
     for index in range(5):
         put(server, index=index)
     broadcast = server.broadcasts[0]
     assert broadcast.encoded == 0
     with client.watch("/stream?view=mask") as first, client.watch("/stream?view=mask") as second:
         first(), second()
-        assert broadcast.encoded == 1  # once for both
+        assert broadcast.encoded == 1
         put(server, index=6)
         first(), second()
         assert broadcast.encoded == 2
@@ -200,28 +190,42 @@ def test_nothing_is_encoded_while_nobody_watches(server, client):
     assert broadcast.encoded == 2
 
 
-def test_slow_client_holds_up_nobody(server, client):
-    noise = np.random.default_rng(0).integers(0, 255, (480, 640, 3), dtype=np.uint8)
-    separation = separate(noise)
+def test_slow_client_does_not_delay_others(server, client):
+    noise = np.random.default_rng(0).integers(0, 255, (240, 320, 3), dtype=np.uint8)
+    separation, longest = separate(noise), 0.0
     server.sink().write(Frame(0, "0", None, noise), separation)
-    with client.watch("/stream?view=input"), client.watch("/stream?view=input") as picture:  # the first one never reads
-        longest = 0.0
-        for index in range(60):
+    with client.watch("/stream?view=input"), client.watch("/stream?view=input") as picture:  # the first never reads
+        for index in range(40):
             begin = time.perf_counter()
             server.sink().write(Frame(index, str(index), None, noise), separation)
             longest = max(longest, time.perf_counter() - begin)
             assert picture().shape == noise.shape
-        assert longest < 1
+    assert longest < 1
+
+
+def test_failed_view_is_logged_and_does_not_end_the_stream(server, client, monkeypatch, caplog):
+    broadcast = server.broadcasts[0]
+    view = broadcast._jpeg.viewer.view
+    monkeypatch.setattr(broadcast._jpeg.viewer, "view", lambda *_: 1 / 0)
+    with client.watch("/stream?view=mask") as picture:
+        assert picture().shape == (360, 640, 3)
+        put(server)
+        wait_until(lambda: "the view mask cannot be shown" in caplog.text)
+        monkeypatch.setattr(broadcast._jpeg.viewer, "view", view)
+        put(server)
+        assert picture().shape == (32, 48, 3)
 
 
 def test_statistics(server, client, controls):
     put(server)
-    (camera,) = client.statistics()["cameras"]
+    content = client.statistics()
+    assert content["views"] == list(LIVE_VIEWS)
+    assert {setting["name"] for setting in content["settings"]} == {"threshold", "noise_factor", "min_area"}
+    (camera,) = content["cameras"]
     mask = separate(make_frames(1)[0]).mask
     assert camera["foreground"] == pytest.approx((mask == 255).mean(), abs=1e-5)
     assert (camera["frames"], camera["dropped"], camera["width"], camera["height"]) == (1, 3, 48, 32)
     assert (camera["name"], camera["view"], camera["paused"], camera["frozen"]) == ("camera", "panel", False, False)
-    assert camera["parameters"]["threshold"] == 0.08
     controls.tune(absorb_after=float("inf"))
     assert client.statistics()["cameras"][0]["parameters"]["absorb_after"] == "inf"
 
@@ -239,7 +243,7 @@ def test_commands(client, controls):
     assert controls.take_snapshot_request()
 
 
-def test_regions_are_told_and_stored(controls):
+def test_regions_are_stored(controls):
     saved = []
     store = RegionStore({"roi": ["0,0,24,16"]}, lambda texts: saved.append(texts) or "my.toml")
     with LiveServer(controls, port=0, regions=store, token=TOKEN) as server:
@@ -248,50 +252,36 @@ def test_regions_are_told_and_stored(controls):
         command = {"regions": {"roi": ["new=10%,10%;20%,10%;15%,20%"], "privacy": []}}
         for wrong in ({}, {"Authorization": "Bearer wrong"}, {**key, "Sec-Fetch-Site": "cross-site"}):
             assert client.command(command, **wrong)[0] == 403
-        assert client.command(command, **key, Origin="http://elsewhere")[0] == 403
-        assert client.command(json.dumps(command).encode(), **key, Content_Type="text/plain")[0] == 403
-        together = {**command, "paused": True}
-        for wrong in (together, {"camera": 0, **command}, {"regions": {"roi": ["x=/etc/passwd"], "privacy": []}}):
+        for wrong in ({**command, "paused": True}, {"camera": 0, **command}):
             assert client.command(wrong, **key)[0] == 400
-        assert client.command(json.dumps({"regions": "x" * (1 << 16)}).encode(), **key)[0] == 413
+        assert client.command({"regions": {"roi": ["x=/etc/passwd"], "privacy": []}}, **key)[0] == 400
         assert (saved, controls.paused, controls.notice) == ([], False, "")
-
         (region,) = json.loads(client.ask("/statistics", **key)[2])["cameras"][0]["regions"]
         assert region["points"] == [[0, 0], [50, 0], [50, 50], [0, 50]]
         status, answer = client.command(command, **key)
         assert status == 200
         assert answer["cameras"][0]["regions"][0]["points"] == [[10, 10], [20, 10], [15, 20]]
         assert saved == [{"roi": ("new=10%,10%;20%,10%;15%,20%",), "privacy": ()}]
-        assert controls.notice == "regions saved in my.toml; used from the next start"
+        assert "my.toml" in controls.notice
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
+def test_wrong_commands_are_refused_as_a_whole(client, controls):
+    for body in (
         *(b"", b"[1]", b"{", b"\xff", b"[" * 3000),
-        {"paused": 1},
-        {"paused": True, "explode": True},
-        {"view": "nothing"},
-        {"view": ["mask"]},
-        {"reset": False},
-        {"parameters": {"rank": 2}},
-        {"parameters": {"threshold": "high"}},
+        *({"paused": 1}, {"paused": True, "explode": True}, {"view": "nothing"}, {"view": ["mask"]}, {"reset": False}),
+        *({"parameters": {"rank": 2}}, {"parameters": {"threshold": "high"}}),
         {"parameters": {"threshold": -1}, "paused": True},
-        {"camera": 1, "paused": True},
-        {"camera": True, "paused": True},
-        {"regions": {"roi": [], "privacy": []}},  # this server has no place for them
-    ],
-)
-def test_wrong_commands_do_nothing(client, controls, body):
-    status, answer = client.command(body)
-    assert status == 400
-    assert list(answer) == ["error"]
-    assert "\n" not in answer["error"]
+        *({"camera": 1, "paused": True}, {"camera": True, "paused": True}),
+        {"regions": {"roi": [], "privacy": []}},  # this server cannot store them
+    ):
+        status, answer = client.command(body)
+        assert (status, list(answer)) == (400, ["error"])
+        assert "\n" not in answer["error"]
     assert not controls.paused
     assert controls.parameters == Controls().parameters
 
 
-def test_limits_of_a_command(client, controls):
+def test_limits_of_a_command(client):
     assert client.command(b" " * 70_000)[0] == 413
     assert client.ask("/control", "POST", None, Content_Type="application/json", Content_Length="x")[0] == 411
     assert client.ask("/control", "POST", b"{}")[0] == 403
@@ -299,38 +289,29 @@ def test_limits_of_a_command(client, controls):
     assert client.ask("/control", "PUT", b"{}")[0] == 501
 
 
-@pytest.mark.parametrize(
-    "headers", [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}]
-)
-def test_commands_of_other_pages_are_refused(client, controls, headers):
-    assert client.command({"paused": True}, **headers)[0] == 403
+def test_commands_of_other_sites_are_refused(client, controls):
+    for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec_Fetch_Site": "cross-site"}):
+        assert client.command({"paused": True}, **headers)[0] == 403
     assert not controls.paused
     assert client.command({"paused": True}, Origin=f"http://127.0.0.1:{client.port}")[0] == 200
 
 
-@pytest.mark.parametrize(
-    ("status", "hosts"),
-    [
-        (403, ["evil.example", "evil.example:8765", "127.0.0.1.evil.example", ""]),
-        (200, ["localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:5"]),
-    ],
-)
-def test_own_names_of_this_machine_are_known_and_others_refused(client, status, hosts):
-    assert [client.ask("/statistics", Host=host)[0] for host in hosts] == [status] * 4
-
-
-def test_half_addresses(client):
+def test_only_local_host_names_are_accepted(client):
+    for host in ("evil.example", "evil.example:8765", "127.0.0.1.evil.example", ""):
+        assert client.ask("/statistics", Host=host)[0] == 403
+    for host in ("localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:5"):
+        assert client.ask("/statistics", Host=host)[0] == 200
     for path, host in (("/statistics", "[::1"), ("http://[/", "localhost")):
-        assert client.refusal(path, Host=host) == (400, "invalid address")
+        assert client.refusal(path, Host=host)[0] == 400
     assert client.command({"paused": True}, Origin="http://[::1")[0] == 403
 
 
 def test_wrong_queries(client):
     for query in ("view=nothing", "camera=1", "camera=-1", "camera=x", "camera=" + "9" * 5000):
         for path in ("/stream", "/snapshot.png"):
-            status, told = client.refusal(f"{path}?{query}")
+            status, message = client.refusal(f"{path}?{query}")
             assert status == 400
-            assert "must be" in told
+            assert "must be" in message
 
 
 def test_token(controls, caplog):
@@ -351,7 +332,7 @@ def test_token(controls, caplog):
         assert client.command({"paused": True}, Cookie=cookie)[0] == 200
         assert client.ask("/", Cookie=cookie[:-1])[0] == 403
     with LiveServer(controls, port=0) as server:
-        status, headers, _ = Client(server).ask("/?token=anything")  # nobody needs it
+        status, headers, _ = Client(server).ask("/?token=anything")  # not needed
         assert (status, headers["Set-Cookie"]) == (200, None)
     assert any("/statistics 200" in message for message in caplog.messages)
     assert not any(TOKEN in message for message in caplog.messages)
@@ -364,16 +345,10 @@ def test_other_hosts_always_have_a_token():
         assert min(map(len, tokens)) >= 20
         assert first.page.access.token in first.address
         assert Client(first).ask("/statistics")[0] == 403
-
-
-@pytest.mark.parametrize(
-    ("loopback", "hosts"),
-    [(True, ["127.0.0.1", "127.8.8.8", "::1", "localhost"]), (False, ["0.0.0.0", "example.org", ""])],
-)
-def test_is_loopback(loopback, hosts):
-    for host in hosts:
-        assert is_loopback(host) is loopback
-        assert (Access(host).token is None) is loopback
+    for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost", "0.0.0.0", "example.org", ""):
+        local = host not in ("0.0.0.0", "example.org", "")
+        assert is_loopback(host) is local
+        assert (Access(host).token is None) is local
 
 
 @pytest.mark.parametrize("token", ["", "short", "with a blank", "with&other=1", "ümläutümläut"])
@@ -387,8 +362,8 @@ def test_several_cameras():
     with LiveServer({"door": first, "yard": second}, port=0) as server:
         client = Client(server)
         put(server, camera=1)
-        assert [camera["name"] for camera in client.statistics()["cameras"]] == ["door", "yard"]
-        assert [camera["frames"] for camera in client.statistics()["cameras"]] == [0, 1]
+        cameras = [(camera["name"], camera["frames"]) for camera in client.statistics()["cameras"]]
+        assert cameras == [("door", 0), ("yard", 1)]
         with client.watch("/stream?camera=1&view=input") as picture:
             assert picture().shape == (32, 48, 3)
         assert client.command({"camera": 1, "paused": True})[0] == 200
@@ -398,34 +373,24 @@ def test_several_cameras():
         assert second.frozen
 
 
-def test_streams_are_bounded(server, client, monkeypatch):
+def test_streams_and_connections_are_limited(server, client, monkeypatch):
     server.page.streams = threading.Semaphore(2)
     put(server)
     with client.watch("/stream") as first, client.watch("/stream") as second:
         first(), second()
-        assert client.refusal("/stream") == (503, "too many streams")
+        assert client.refusal("/stream")[0] == 503
         assert client.ask("/statistics")[0] == 200
-
-
-def test_strangers_are_bounded_and_the_oldest_goes(server, client, monkeypatch):
+        monkeypatch.setattr("bgsub.live.access._MAX_AUTHENTICATED", 2)
+        assert client.refusal("/statistics")[0] == 503
+    wait_until(lambda: not server._server.connections)
     monkeypatch.setattr("bgsub.live.access._MAX_PENDING", 1)
     with socket.create_connection(("127.0.0.1", client.port), 10) as idle:
         wait_until(lambda: server._server.connections)
         assert client.ask("/statistics")[0] == 200
         assert idle.recv(1) == b""
-    wait_until(lambda: not server._server.connections)
 
 
-def test_the_welcome_are_bounded(server, client, monkeypatch):
-    monkeypatch.setattr("bgsub.live.access._MAX_AUTHENTICATED", 1)
-    with client.watch("/stream") as picture:
-        picture()
-        assert client.refusal("/statistics") == (503, "too many connections")
-    wait_until(lambda: not server._server.connections)
-    assert client.ask("/statistics")[0] == 200
-
-
-def test_nothing_is_left_after_close(controls):
+def test_close_leaves_no_thread(controls):
     before = set(threading.enumerate())
     server = LiveServer(controls, port=0)
     client = Client(server)
@@ -439,28 +404,56 @@ def test_nothing_is_left_after_close(controls):
         socket.create_connection(("127.0.0.1", client.port), 1)
 
 
-def test_a_client_that_sends_nonsense(server, client):
-    for request in (b"nonsense\r\n\r\n", b"GET\r\n\r\n", b"\x16\x03\x01\x00", b"GET /\xff HTTP/1.1\r\n\r\n"):
-        with socket.create_connection(("127.0.0.1", client.port), 10) as connection:
-            connection.sendall(request)
-            connection.shutdown(socket.SHUT_WR)
-            connection.recv(100)
-    assert client.ask("/statistics")[0] == 200
-
-
-def test_port_in_use(server, client):
+def test_address_errors(client):
     with says(SinkError, f"the page cannot be served at 127.0.0.1:{client.port}: the port is in use"):
         LiveServer(Controls(), port=client.port)
-
-
-def test_no_such_host():
     with pytest.raises(SinkError, match=r"the page cannot be served at 192\.0\.2\.1:0: "):
         LiveServer(Controls(), "192.0.2.1", 0)
     with pytest.raises(ParameterError, match="port must be an integer"):
         LiveServer(Controls(), port=70000)
 
 
-def test_views_of_the_page(client):
-    content = client.statistics()
-    assert content["views"] == list(LIVE_VIEWS)
-    assert {setting["name"] for setting in content["settings"]} == {"threshold", "noise_factor", "min_area"}
+class Pair:
+    """A connection of `Connections` and its client."""
+
+    def __init__(self, stack, connections, address):
+        self.server, self.client = (stack.enter_context(end) for end in socket.socketpair())
+        connections.add(self.server, address)
+
+    @property
+    def closed(self):
+        self.client.setblocking(False)
+        try:
+            return self.client.recv(1) == b""
+        except BlockingIOError:
+            return False
+
+
+@pytest.mark.parametrize(
+    ("addresses", "closed"),
+    [
+        (("owner", "crowd", "crowd", "other", "crowd", "crowd"), [1, 2]),  # the address with the most
+        ("abcdef", [0, 1]),  # the oldest
+    ],
+)
+def test_too_many_pending_connections(monkeypatch, addresses, closed):
+    monkeypatch.setattr("bgsub.live.access._MAX_PENDING", 4)
+    with ExitStack() as stack:
+        connections = Connections(10)
+        pairs = [Pair(stack, connections, address) for address in addresses]
+        assert [i for i, pair in enumerate(pairs) if pair.closed] == closed
+        assert len(connections) == 4
+
+
+def test_authenticated_connections_do_not_expire(monkeypatch):
+    monkeypatch.setattr("bgsub.live.access._MAX_AUTHENTICATED", 2)
+    with ExitStack() as stack:
+        connections = Connections(0)
+        pairs = [Pair(stack, connections, "a") for _ in range(4)]
+        assert [connections.authenticate(pair.server) for pair in pairs[:3]] == [True, True, False]
+        connections.close_expired()
+        assert [pair.closed for pair in pairs] == [False, False, True, True]
+        assert not connections.authenticate(pairs[3].server)
+        for pair in pairs:
+            connections.remove(pair.server)
+        assert len(connections) == 0
