@@ -104,8 +104,7 @@ class Checkpoints:
     start : Checkpoint
         The checkpoint to continue; that of frame 0 for a new run.
     seconds : float
-        Least time between two checkpoints; 0 makes one after each frame. Otherwise slow checkpoints are made less
-        often.
+        Least time between two checkpoints; 0 makes one after each frame. Slow checkpoints are made less often.
     """
 
     def __init__(self, path: Path, start: Checkpoint, *, seconds: float = 15.0) -> None:
@@ -138,26 +137,10 @@ class Checkpoints:
             sync_folder(self.path.parent.parent)
 
     def resume(self, sinks: Sequence[Sink], is_finished: Callable[[Sink], bool] = lambda _sink: False) -> list[Sink]:
-        """Make the sinks continue at the start, before the first frame.
+        """Make the sinks continue at the start; return them, with idle ones in place of finished ones.
 
-        Parameters
-        ----------
-        sinks : sequence of Sink
-            New ones, in the order of the run before.
-        is_finished : callable
-            Returns whether the output of a sink that cannot continue is there already, whole and of this run.
-
-        Returns
-        -------
-        list of Sink
-            The sinks, with idle ones in place of finished ones.
-
-        Raises
-        ------
-        SinkError
-            If a sink does not support this, or its unfinished output is gone.
-        SourceError
-            If the state of a sink is damaged.
+        `is_finished` says of a sink that cannot continue whether its output is there already, whole and of this run.
+        SinkError if a sink does not support this, or its unfinished output is gone; SourceError for a damaged state.
         """
         if not self.start.frames:
             for sink in sinks:
@@ -227,13 +210,7 @@ class Checkpoints:
         return time.monotonic() - self._time >= interval
 
     def store(self, model: Snapshot, frame: Frame, count: int, sinks: Sequence[Sink]) -> None:
-        """Write the state after a frame, the `count`-th one, that all sinks have, in the writing thread.
-
-        Raises
-        ------
-        SinkError
-            When a sink cannot sync its output, or the file cannot be written.
-        """
+        """Write the state after the `count`-th frame, which all sinks have, in the writing thread, or SinkError."""
         begin = time.monotonic()
         states = [sink.checkpoint() for sink in sinks]
         progress = None if self._statistics is None else self._statistics.state()

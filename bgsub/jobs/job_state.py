@@ -50,13 +50,7 @@ class InputState:
 
     @classmethod
     def of(cls, path: Path, name: str | os.PathLike[str] | None = None) -> InputState:
-        """Return the state of a file or a folder of images, which was opened by a `name` such as ``frames/in*.png``.
-
-        Raises
-        ------
-        SourceError
-            If it cannot be found, or the folder cannot be read.
-        """
+        """Return the state of a file or a folder of images, opened by a `name` such as ``in*.png``, or SourceError."""
         try:
             files = sorted(images_in(path)) if path.is_dir() else [path]
         except OSError as error:
@@ -99,9 +93,10 @@ class JobIdentity:
     def of(cls, job: Job, source: InputState) -> JobIdentity:
         """Return the identity of a job with a source in that state."""
         options = {
-            field.name: _with_absolute_path(getattr(job, field.name), job.output)
+            field.name: relative_name(value, job.output) if isinstance(value, Path) else value
             for field in fields(job)
             if field.name not in _OTHER_FIELDS
+            for value in [getattr(job, field.name)]
         }
         regions = {"roi": job.roi, "privacy": job.privacy}
         options |= {name: [absolute_region(text) for text in texts] for name, texts in regions.items()}
@@ -145,12 +140,6 @@ class JobIdentity:
         contents = [name for name in self.files if earlier.files.get(name) != self.files[name]]
         changes = changes or [f"another content of the file of --{name}" for name in contents]
         return f"by other options ({'; '.join(changes)})" if changes else ""
-
-
-def _with_absolute_path(value: Any, output: Path) -> Any:
-    if not isinstance(value, Path):
-        return value
-    return relative_name(value, output)
 
 
 def _file_state(path: Path) -> list[int] | None:
@@ -246,18 +235,9 @@ Resumption = tuple[BackgroundSubtractor, list[Sink], Checkpoints | None]
 
 
 def prepare(job: Job, source: FrameSource, subtractor: BackgroundSubtractor, make_sinks: MakeSinks) -> Resumption:
-    """Return where a job with `resume` begins or continues.
+    """Return where a job with `resume` begins or continues; the source is opened and the subtractor new.
 
-    Parameters
-    ----------
-    job : Job
-        The job.
-    source : FrameSource
-        Its source, opened.
-    subtractor : BackgroundSubtractor
-        A new one. A wrapper between it and the pipeline must not remember frames.
-    make_sinks : callable
-        Makes the sinks; called with whether outputs may be replaced and with the start of the (first) run.
+    `make_sinks` is called with whether outputs may be replaced and with the start of the (first) run.
 
     Raises
     ------

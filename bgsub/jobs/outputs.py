@@ -37,29 +37,11 @@ def make_sinks(
     feed: EventFeed | None = None,
     claims: Claims | None = None,
 ) -> list[Sink]:
-    """Return the sinks of a job.
+    """Return the sinks of a job; if one cannot be made, all are aborted.
 
-    Parameters
-    ----------
-    job : Job
-        The job.
-    source : FrameSource
-        Its opened source.
-    overwrite : bool
-        Whether outputs that exist may be replaced.
-    started : datetime
-        Start of the run, for the names of outputs.
-    regions : Regions, optional
-        Regions in which events are counted.
-    feed : EventFeed, optional
-        One that others share; by default a new one.
-    claims : Claims, optional
-        Gets the outputs, before their existence is checked.
-
-    Raises
-    ------
-    ParameterError, DependencyError, SinkError
-        As `create_sinks` and `create_event_sinks`; no sink is left open then.
+    `overwrite` says whether outputs that exist may be replaced; `started` is the start of the run, for their names.
+    Events are counted in `regions`, by a `feed` that others may share. `claims` gets the outputs, before their
+    existence is checked.
     """
     if os.fspath(job.output) == STANDARD and (job.event_formats or not job.save):
         raise ParameterError("standard output takes the frames of one view (--save), no event files")

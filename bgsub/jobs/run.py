@@ -142,16 +142,8 @@ def execute(
 ) -> JobResult:
     """Run the pipeline over an opened source and save the model.
 
-    Raises
-    ------
-    SinkError
-        When another run writes one of the outputs.
-    OutputError
-        When an open output cannot be written any more.
-    SourceError, ParameterError
-        Of the source and the subtractor.
-    BrokenSourceError, StoppedError
-        As `run_job`.
+    Raises the errors of the source and the subtractor, and those of `run_job`; SinkError if another run writes one of
+    the outputs, OutputError if an open output cannot be written any more.
     """
     statistics = Statistics()
     if checkpoints is not None:

@@ -26,20 +26,10 @@ _FILES = 40  # open at a time; measured, with some more than that
 
 
 class DaskWorkers:
-    """The workers of a running scheduler, through Dask's executor; a context manager that frees them.
+    """The workers of the scheduler at an address, through Dask's executor; a context manager that frees them.
 
-    Parameters
-    ----------
-    address : str
-        Address of the scheduler such as ``"tcp://127.0.0.1:8786"``. Its ``allowed-failures`` say how often Dask moves
-        a task whose worker died.
-
-    Raises
-    ------
-    DependencyError
-        If a worker has another version of bgsub.
-    ParameterError
-        If no scheduler answers at the address, it has no workers, or the limit of open files is too low.
+    The ``allowed-failures`` of the scheduler say how often Dask moves a task whose worker died. DependencyError if a
+    worker has another version of bgsub; ParameterError if no scheduler answers, or it has no workers.
     """
 
     def __init__(self, address: str) -> None:

@@ -79,41 +79,12 @@ class BatchResult:
         return {"folder": str(self.folder), **lists, **numbers}
 
 
-@dataclass(frozen=True)
-class Planned:
-    """A task with the manifest entry that it is to become."""
-
-    task: Task
-    entry: Entry
-
-    @property
-    def target(self) -> Path:
-        """Final folder."""
-        return self.task.job.output
-
-
 class Dispatch:
-    """The loop over the tasks of a batch.
-
-    Parameters
-    ----------
-    plans : sequence of Planned
-        One for each source.
-    workers : Workers
-        Run the tasks.
-    manifest : Manifest
-        Gets an entry for each source that ends.
-    result : BatchResult
-        Filled in.
-    retries : int
-        Further attempts after a failure that may pass.
-    progress : callable
-        Called with each entry.
-    """
+    """The loop over the tasks of a batch; fills in the manifest and the result."""
 
     def __init__(
         self,
-        plans: Sequence[Planned],
+        tasks: Sequence[Task],
         workers: Workers,
         manifest: Manifest,
         result: BatchResult,
@@ -121,8 +92,8 @@ class Dispatch:
         retries: int,
         progress: Progress,
     ) -> None:
-        self._waiting = deque(plans)
-        self._running: dict[Future[Outcome], Planned] = {}
+        self._waiting = deque(tasks)
+        self._running: dict[Future[Outcome], Task] = {}
         self._attempts: Counter[Path] = Counter()  # by final folder, like the next one
         self._deaths: Counter[Path] = Counter()  # attempts whose process died
         self._workers, self._manifest, self._result = workers, manifest, result
@@ -153,47 +124,48 @@ class Dispatch:
         room = self._workers.slots() - len(self._running)
         for _ in range(min(room, len(self._waiting))):
             with afterwards():
-                plan = self._waiting[0]
-                self._running[self._workers.submit(plan.task)] = plan
+                task = self._waiting[0]
+                self._running[self._workers.submit(task)] = task
                 self._waiting.popleft()
-                self._attempts[plan.target] += 1
+                self._attempts[task.job.output] += 1
 
     def _take(self, future: Future[Outcome]) -> None:
-        plan = self._running[future]
-        outcome = self._outcome(future, plan)
+        task = self._running[future]
+        outcome = self._outcome(future, task)
         for warning in outcome.warnings:
             if warning != outcome.error:
-                logger.warning("%s: %s", plan.entry.source.path, warning)
+                logger.warning("%s: %s", task.entry.source.path, warning)
         if not outcome.error:
-            outcome = _published(plan, outcome)
-        if outcome.error and outcome.retryable and self._attempts[plan.target] <= self._retries:
-            logger.info("%s: %s; trying again", plan.entry.source.path, outcome.error)
+            outcome = _published(task, outcome)
+        if outcome.error and outcome.retryable and self._attempts[task.job.output] <= self._retries:
+            logger.info("%s: %s; trying again", task.entry.source.path, outcome.error)
             del self._running[future]
-            self._waiting.append(plan)
+            self._waiting.append(task)
             return
-        entry = self._entry(plan, outcome)
+        entry = self._entry(task, outcome)
         self._manifest.append(entry)
         del self._running[future]
         (self._result.failed if entry.error else self._result.done).append(entry)
         self._progress(entry)
 
-    def _outcome(self, future: Future[Outcome], plan: Planned) -> Outcome:
+    def _outcome(self, future: Future[Outcome], task: Task) -> Outcome:
         try:
             return future.result()
         except BrokenExecutor:
-            self._deaths[plan.target] += 1
-            return Outcome(error=f"its worker died each of {self._deaths[plan.target]} times", retryable=True)
+            self._deaths[task.job.output] += 1
+            return Outcome(error=f"its worker died each of {self._deaths[task.job.output]} times", retryable=True)
         except CancelledError:
             raise WorkersLost("the scheduler went away") from None
         except Exception as error:  # such as KilledWorker of Dask
             return Outcome(error=as_one_line(error))
 
-    def _entry(self, plan: Planned, outcome: Outcome) -> Entry:
-        dead = remove_leftovers([plan.target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
+    def _entry(self, task: Task, outcome: Outcome) -> Entry:
+        target = task.job.output
+        dead = remove_leftovers([target]) + bool(outcome.result.get("resumed"))  # of Dask, or an earlier batch
         return replace(
-            plan.entry,
+            task.entry,
             state="failed" if outcome.error else "done",
-            attempts=self._attempts[plan.target] + (0 if self._deaths[plan.target] else dead),
+            attempts=self._attempts[target] + (0 if self._deaths[target] else dead),
             seconds=outcome.seconds,
             worker=outcome.worker,
             result=outcome.result if not outcome.error else {},
@@ -201,16 +173,16 @@ class Dispatch:
         )
 
 
-def _published(plan: Planned, outcome: Outcome) -> Outcome:
+def _published(task: Task, outcome: Outcome) -> Outcome:
     """Give the results their final name; return the outcome, with an error if that fails."""
-    target, source = plan.target, Path(str(plan.task.job.source))
+    target, source = task.job.output, Path(str(task.job.source))
     attempt = target.with_name(outcome.attempt)
     try:
-        if InputState.of(source) != plan.entry.source:
+        if InputState.of(source) != task.entry.source:
             return replace(outcome, error=f"'{source}' changed while it was read")
         if not attempt.is_dir():
-            blind = f"the results of worker {outcome.worker} are not visible here; workers must see the same paths"
-            return replace(outcome, error=blind, retryable=True)
+            hidden = f"the results of worker {outcome.worker} are not visible here; workers must see the same paths"
+            return replace(outcome, error=hidden, retryable=True)
         publish(attempt, target)
     except BgsubError as error:
         return replace(outcome, error=str(error))

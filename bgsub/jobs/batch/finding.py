@@ -34,24 +34,11 @@ class Input:
 
 
 def find_inputs(patterns: Sequence[str | os.PathLike[str]]) -> list[Input]:
-    """Return the sources of some patterns in natural order, each once.
+    """Return the sources of some patterns in natural order, each once; SourceError for one without a readable match.
 
-    Parameters
-    ----------
-    patterns : sequence of str or path
-        A video file; a folder of images, which is one source; another folder, for the videos in it, but not in
-        its subfolders; a glob, in which ``**`` stands for any folders, for videos and folders of images; or
-        ``@FILE``, a text file with one of these per line. An existing name is never read as a glob.
-
-    Returns
-    -------
-    list of Input
-        At least one.
-
-    Raises
-    ------
-    SourceError
-        For a pattern without a readable match.
+    A pattern is a video file; a folder of images, which is one source; another folder, for the videos in it, but not
+    in its subfolders; a glob, in which ``**`` stands for any folders, for videos and folders of images; or ``@FILE``, a
+    text file with one of these per line. An existing name is never read as a glob.
     """
     paths = {Path(os.path.abspath(path)) for pattern in patterns for path in _expand(os.fspath(pattern))}
     inputs: dict[object, Input] = {}

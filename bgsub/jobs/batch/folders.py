@@ -24,21 +24,10 @@ _LEFTOVER = re.compile(r"\.(.+)\.(attempt|old)-[0-9a-f]{32}")
 
 
 def assign_targets(inputs: Sequence[Input], known: Mapping[str, str]) -> dict[str, str]:
-    """Choose an output folder for each source; no folder is shared or inside another.
+    """Return an output folder for each source, by the path of its state; no folder is shared or inside another.
 
-    Parameters
-    ----------
-    inputs : sequence of Input
-        The sources.
-    known : mapping of str to str
-        Folders of sources from an earlier run, which they keep.
-
-    Returns
-    -------
-    dict of str to str
-        From the path of the state to a folder relative to that of the batch, with "/": the path under the
-        folder that all sources share, without ending; with the ending where two would clash, numbered where
-        that is not enough.
+    A folder is named after the path of the source under the folder that all share, without the ending, or with it or a
+    number where two would clash. Sources of an earlier run keep their `known` folders. All are relative, with "/".
     """
     wishes = _preferred_names(inputs)
     stems = Counter(_key(stem) for stem, _name in wishes.values())
@@ -123,15 +112,7 @@ def _leftovers(folder: Path, names: set[str]) -> Iterator[tuple[Path, str]]:
 
 
 def publish(attempt: Path, target: Path) -> None:
-    """Give the folder of an attempt its final name, in place of an earlier result.
-
-    Raises
-    ------
-    SinkError
-        If the target is no result of a batch.
-    OSError
-        If the folder cannot be renamed.
-    """
+    """Give the folder of an attempt its final name, in place of an earlier result; SinkError for any other folder."""
     check_own(target)
     old = target.with_name(f".{target.name}.old-{uuid.uuid4().hex}")
     with suppress(FileNotFoundError):

@@ -81,19 +81,9 @@ class Entry:
 
 
 class Manifest:
-    """The last entry of each source by its path; ``manifest.jsonl`` on disk.
+    """The last entry of each source by its path; ``manifest.jsonl`` in the folder of the batch, created if missing.
 
     A line is on the disk when `append` returns. The rest of a line that a kill tore is cut off.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the batch; created if missing.
-
-    Raises
-    ------
-    SinkError
-        If the file cannot be read or written.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -145,18 +135,10 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Ticket:
-    """Proof for workers that the batch goes on.
+    """Proof for workers that the batch goes on."""
 
-    Attributes
-    ----------
-    path : Path
-        The file that names the process of the batch.
-    token : str
-        In the file while the batch goes on.
-    """
-
-    path: Path
-    token: str
+    path: Path  # the file that names the process of the batch
+    token: str  # in the file while the batch goes on
 
     @property
     def valid(self) -> bool:
@@ -169,15 +151,10 @@ class Ticket:
 
 @contextmanager
 def hold_folder(folder: Path) -> Iterator[Ticket]:
-    """Hold the folder of a batch, created if missing, so that no other batch works in it.
+    """Hold the folder of a batch, created if missing; SinkError if another batch works in it.
 
     The operating system releases the lock of a dead process. A file names the process for other hosts, where the lock
     may not be visible.
-
-    Raises
-    ------
-    SinkError
-        If another batch works in the folder, or it cannot be written.
     """
     ticket = Ticket(folder / _HOLDER, uuid.uuid4().hex)
 

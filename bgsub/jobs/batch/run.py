@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError, import_optional
-from bgsub.jobs.batch.dispatch import BatchResult, Dispatch, Planned, Progress, Workers
+from bgsub.jobs.batch.dispatch import BatchResult, Dispatch, Progress, Workers
 from bgsub.jobs.batch.finding import RECORD, Input, find_inputs
 from bgsub.jobs.batch.folders import assign_targets, check_own, read_record, remove_leftovers
 from bgsub.jobs.batch.manifest import Entry, Manifest, Ticket, hold_folder
@@ -113,17 +113,17 @@ def run_batch(
     with ExitStack() as stack:
         ticket = stack.enter_context(hold_folder(folder))
         manifest = stack.enter_context(Manifest(folder))
-        plans = _plan(inputs, ticket, manifest, make_job)
         todo = []
-        for plan in plans:
-            entry = None if overwrite else _finished_entry(plan, manifest)
+        for task in _plan(inputs, ticket, manifest, make_job):
+            entry = None if overwrite else _finished_entry(task, manifest)
             if entry is None:
-                check_own(plan.target)
-                todo.append(plan)
+                check_own(task.job.output)
+                todo.append(task)
             else:
                 result.skipped.append(entry)
-                remove_leftovers([plan.target])
-        remove_leftovers((plan.target for plan in todo), keep=not overwrite)
+                remove_leftovers([task.job.output])
+        targets = [task.job.output for task in todo]
+        remove_leftovers(targets, keep=not overwrite)
         started(len(todo), len(result.skipped))
         try:
             if todo:
@@ -133,7 +133,7 @@ def run_batch(
             result.stopped = name_of(interrupt)
             result.left = len(todo) - len(result.done) - len(result.failed)
         finally:
-            remove_leftovers((plan.target for plan in todo), keep=True)
+            remove_leftovers(targets, keep=True)
             manifest.write_csv()
     return result
 
@@ -162,16 +162,16 @@ def _check_job(make_job: MakeJob, first: Input, folder: Path) -> None:
         raise ParameterError(f"save_model must have another name than '{RECORD}', which a batch needs for itself")
 
 
-def _plan(inputs: Sequence[Input], ticket: Ticket, manifest: Manifest, make_job: MakeJob) -> list[Planned]:
+def _plan(inputs: Sequence[Input], ticket: Ticket, manifest: Manifest, make_job: MakeJob) -> list[Task]:
     targets = assign_targets(inputs, {path: entry.output for path, entry in manifest.entries.items()})
-    plans = []
+    tasks = []
     for source in inputs:
         name = targets[source.state.path]
         job = _absolute(make_job(str(source.path), ticket.path.parent / name))
         identity = JobIdentity.of(job, source.state)
         entry = Entry(source.state, identity.fingerprint, name, state="planned")
-        plans.append(Planned(Task(job, identity, ticket), entry))
-    return plans
+        tasks.append(Task(job, identity, ticket, entry))
+    return tasks
 
 
 def _absolute(job: Job) -> Job:
@@ -184,15 +184,16 @@ def _absolute(job: Job) -> Job:
     return replace(job, roi=roi, privacy=privacy, **paths)
 
 
-def _finished_entry(plan: Planned, manifest: Manifest) -> Entry | None:
+def _finished_entry(task: Task, manifest: Manifest) -> Entry | None:
     """Return the entry of a source whose results are there, made by the same job and unchanged; else None.
 
     The manifest gets its line if a kill came before.
     """
-    planned, record = plan.entry, read_record(plan.target)
+    planned, target = task.entry, task.job.output
+    record = read_record(target)
     try:
-        difference = plan.task.identity.difference(JobIdentity.from_dict(record))
-        change = "" if difference else change_since(record.get("sizes", {}), plan.target)
+        difference = task.identity.difference(JobIdentity.from_dict(record))
+        change = "" if difference else change_since(record.get("sizes", {}), target)
     except (TypeError, KeyError, ValueError, AttributeError):
         return None
     if difference or change:
@@ -200,7 +201,7 @@ def _finished_entry(plan: Planned, manifest: Manifest) -> Entry | None:
         logger.info("%s: %s; starting anew", planned.source.path, reason)
         return None
     outcome = record.get("result", {})
-    if not all((plan.target / name).exists() for name in outcome.get("outputs", [])):
+    if not all((target / name).exists() for name in outcome.get("outputs", [])):
         return None
     entry = manifest.entries.get(planned.source.path)
     if entry is None or entry.state != "done" or (entry.source, entry.options) != (planned.source, planned.options):

@@ -25,7 +25,7 @@ from bgsub._version import __version__
 from bgsub.errors import BgsubError, DependencyError, OutputError, ParameterError, SinkError, SourceError
 from bgsub.jobs.batch.finding import RECORD
 from bgsub.jobs.batch.folders import as_published, new_attempt, unfinished
-from bgsub.jobs.batch.manifest import Ticket
+from bgsub.jobs.batch.manifest import Entry, Ticket
 from bgsub.jobs.checkpoints import FOLDER, START_ANEW, saved_frames
 from bgsub.jobs.job import Job, JobResult
 from bgsub.jobs.job_state import JobIdentity, sizes_of
@@ -46,55 +46,26 @@ IsCancelled = Callable[[], bool]
 
 @dataclass(frozen=True)
 class Task:
-    """One source to process.
+    """One source to process."""
 
-    Attributes
-    ----------
-    job : Job
-        With absolute paths; its output is the final folder.
-    identity : JobIdentity
-        For `RECORD`.
-    ticket : Ticket
-        Of the batch.
-    version : str
-        Of bgsub in the process of the batch.
-    """
-
-    job: Job
-    identity: JobIdentity
-    ticket: Ticket
-    version: str = __version__
+    job: Job  # with absolute paths; its output is the final folder
+    identity: JobIdentity  # for `RECORD`
+    ticket: Ticket  # of the batch
+    entry: Entry  # of the manifest, not yet filled in
+    version: str = __version__  # of bgsub in the process of the batch
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one attempt ended.
+    """How one attempt ended."""
 
-    Attributes
-    ----------
-    attempt : str
-        Folder with the results, beside the final one; empty when failed.
-    result : dict
-        `JobResult.as_dict`; outputs are relative to the folder.
-    error : str
-        One line, when failed.
-    retryable : bool
-        Whether another attempt may succeed.
-    worker : str
-        Host and process.
-    seconds : float
-        Duration.
-    warnings : tuple of str
-        The first warnings in the log.
-    """
-
-    attempt: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
-    error: str = ""
-    retryable: bool = False
-    worker: str = ""
+    attempt: str = ""  # folder with the results, beside the final one; empty when failed
+    result: dict[str, Any] = field(default_factory=dict)  # `JobResult.as_dict`; outputs are relative to the folder
+    error: str = ""  # one line, when failed
+    retryable: bool = False  # whether another attempt may succeed
+    worker: str = ""  # host and process
     seconds: float = 0.0
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # the first ones in the log
 
 
 class Cancelled(Exception):
@@ -110,18 +81,10 @@ class _CannotContinue(Exception):
 
 
 def do_task(task: Task, jobs: int = 1, is_cancelled: IsCancelled = lambda: False) -> Outcome:
-    """Make one attempt; the outcome has the error of a failure.
+    """Make one attempt, with the share of one of so many `jobs` on this machine; the outcome has any error.
 
-    A failed attempt removes its folder, a cancelled one keeps its checkpoint for the next.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-    jobs : int
-        Jobs at a time on this machine, which share its cores.
-    is_cancelled : callable
-        Called about once a second.
+    A failed attempt removes its folder, a cancelled one keeps its checkpoint for the next. `is_cancelled` is called
+    about once a second.
     """
     begin = time.monotonic()
     target = task.job.output

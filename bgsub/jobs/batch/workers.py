@@ -23,16 +23,7 @@ class LocalWorkers:
     """Processes of this machine; a context manager that ends them.
 
     Each process has a pool of its own: all tasks of a shared `ProcessPoolExecutor` fail when one process dies.
-
-    Parameters
-    ----------
-    count : int
-        Number of processes.
-
-    Raises
-    ------
-    ParameterError
-        If the processes do not start, or if the limit of open files is too low.
+    ParameterError if the processes do not start, or if the limit of open files is too low.
     """
 
     def __init__(self, count: int) -> None:
