@@ -1,4 +1,4 @@
-"""Files of events: they can be read back, appear whole, and are the same after a kill."""
+"""Files of events."""
 
 import csv
 import json
@@ -34,7 +34,7 @@ def decoded(counts, size):
     return flat.reshape(size[1], size[0]).T.astype(bool)
 
 
-def test_events_come_back_from_csv(tmp_path):
+def test_csv(tmp_path):
     run(tmp_path, together(walk((0, 10), (3, 0), 20)), events={6: "light-change", 7: "light-change", 9: "covered"})
     rows = table(tmp_path / "events.csv")
     assert [(row["type"], row["id"], row["start_frame"], row["end_frame"]) for row in rows] == [
@@ -47,7 +47,7 @@ def test_events_come_back_from_csv(tmp_path):
     assert rows[0]["peak_area"] == ""
 
 
-def test_tracks_come_back_from_json_lines(tmp_path):
+def test_json_lines(tmp_path):
     boxes = walk((0, 10), (3, 1), 20)
     run(tmp_path, together(boxes), regions=Regions(["all=0,0,100%,100%"]))
     (event,) = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
@@ -58,7 +58,7 @@ def test_tracks_come_back_from_json_lines(tmp_path):
     assert (event["id"], event["regions"], event["track_step"]) == (1, ["all"], 1)
 
 
-def test_masks_come_back_from_coco(tmp_path):
+def test_coco(tmp_path):
     frames = busy()
     run(tmp_path, frames, source="clip.mp4")
     coco = json.loads((tmp_path / "objects.json").read_text())
@@ -103,15 +103,15 @@ def test_regions_are_counted(tmp_path):
     left, right = table(tmp_path / "regions.csv")
     assert (left["region"], left["events"], left["entries"], left["peak_objects"]) == ("left", "2", "3", "1")
     assert (right["events"], right["entries"], right["peak_objects"]) == ("1", "1", "1")
-    # In when a quarter of the 8 pixels is in: from corner 54 on, frames 27 to 53.
+    # An object is in the region when a quarter of its 8 pixels is: frames 27 to 53.
     assert right["occupied_frames"] == "27"
     assert right["occupied_seconds"] == f"{27 / RATE:.3f}"
     inside = [np.count_nonzero(mask_of([box])[:, 60:]) / (36 * 48) for box in back_and_forth]
     assert float(right["mean_share"]) == pytest.approx(np.mean(inside), abs=1e-6)
 
 
-@pytest.mark.parametrize("fps", [0.1, 1 / 3, 1, 5, 25])
-def test_entries_are_the_same_at_every_rate(tmp_path, fps):
+@pytest.mark.parametrize("fps", [0.1, 5])
+def test_entries_do_not_depend_on_the_frame_rate(tmp_path, fps):
     back_and_forth = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
     run(tmp_path, together(back_and_forth), fps=fps, regions=Regions(["left=0,0,30,48"]))
     (row,) = table(tmp_path / "regions.csv")
@@ -119,14 +119,7 @@ def test_entries_are_the_same_at_every_rate(tmp_path, fps):
     assert float(row["occupied_seconds"]) == pytest.approx(int(row["occupied_frames"]) / fps, rel=0.06)
 
 
-def test_two_objects_at_a_time_that_become_known_later_count_as_two(tmp_path):
-    frames = [[], *[[(2, 2, 10, 10), (60, 30, 10, 10)]] * 5, []]
-    run(tmp_path, frames, regions=Regions(["all=0,0,100%,100%"]))
-    (row,) = table(tmp_path / "regions.csv")
-    assert (row["peak_objects"], row["events"], row["occupied_frames"]) == ("2", "2", "5")
-
-
-def test_a_run_without_frames_or_objects_gives_valid_files(tmp_path):
+def test_runs_without_frames_or_objects(tmp_path):
     for folder, frames in ((tmp_path / "a", []), (tmp_path / "b", [[]] * 3)):
         run(folder, frames, regions=Regions(["door=0,0,5,5"]))
         assert table(folder / "events.csv") == []
@@ -136,15 +129,6 @@ def test_a_run_without_frames_or_objects_gives_valid_files(tmp_path):
         assert (len(coco["images"]), coco["annotations"]) == (len(frames), [])
         assert table(folder / "regions.csv")[0]["events"] == "0"
         assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "regions.csv"])
-
-
-def test_frames_without_time_leave_times_empty(tmp_path):
-    run(tmp_path, together(walk((0, 10), (3, 0), 20)), fps=None, regions=Regions(["all=0,0,100%,100%"]))
-    (row,) = table(tmp_path / "events.csv")
-    assert (row["start_time"], row["end_time"], row["start_frame"], row["end_frame"]) == ("", "", "0", "19")
-    assert json.loads((tmp_path / "events.jsonl").read_text())["end_time"] is None
-    (region,) = table(tmp_path / "regions.csv")
-    assert (region["occupied_seconds"], region["occupied_frames"]) == ("", "20")
 
 
 def test_formats_are_chosen_and_checked(tmp_path):
@@ -157,18 +141,7 @@ def test_formats_are_chosen_and_checked(tmp_path):
         EventSink(tmp_path, [])
 
 
-def test_nothing_has_its_final_name_before_the_end_or_after_abort(tmp_path):
-    sink = EventSink(tmp_path, regions=Regions(["0,0,9,9"]))
-    assert sink.paths == [tmp_path / name for name in (*FILES, "regions.csv")]
-    write(pairs(busy()), sink)
-    sink.abort()
-    sink.close()
-    names = {path.name for path in tmp_path.iterdir()}
-    assert names
-    assert all(name.endswith(".partial") for name in names)
-
-
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
+def test_unwritable_folder(tmp_path):
     sink = EventSink(tmp_path / "out")
     shutil.rmtree(tmp_path / "out")
     (tmp_path / "out").write_text("in the way")
@@ -176,14 +149,14 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
         write(pairs([[]]), sink)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_after_a_kill_the_files_are_the_same(tmp_path, seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_resumed_files_are_identical(tmp_path, seed):
     regions = Regions(["left=0,0,30,48", "0,50%,100%,50%"])
     events = {8: "light-change", 20: "covered", 21: "covered", 33: "scene-change"}
     stream = list(pairs(busy(seed=seed), RATE, events))
     run(tmp_path / "straight", busy(seed=seed), events=events, regions=regions)
     rng = np.random.default_rng(seed)
-    for number in range(5):
+    for number in range(3):
         folder = tmp_path / f"torn{number}"
         cut = int(rng.integers(0, len(stream)))
         beyond = int(rng.integers(cut, len(stream)))
@@ -191,7 +164,7 @@ def test_after_a_kill_the_files_are_the_same(tmp_path, seed):
         write(stream[:cut], killed)
         state = json.loads(json.dumps(killed.checkpoint(), allow_nan=False))
         write(stream[cut:beyond], killed)
-        killed.abort()  # what had been flushed by then is more than the checkpoint
+        killed.abort()
         with EventSink(folder, regions=regions) as sink:
             sink.resume(state)
             write(stream[cut:], sink)
@@ -200,7 +173,7 @@ def test_after_a_kill_the_files_are_the_same(tmp_path, seed):
         assert len(list(folder.iterdir())) == 4
 
 
-def test_partial_files_that_are_gone_are_named(tmp_path):
+def test_missing_partial_files_are_an_error(tmp_path):
     sink = EventSink(tmp_path, ["coco"])
     write(pairs(busy(12)), sink)
     state = sink.checkpoint()
@@ -213,7 +186,7 @@ def test_partial_files_that_are_gone_are_named(tmp_path):
         EventSink(tmp_path, ["csv"]).resume(state)
 
 
-def test_a_feed_links_each_frame_once(tmp_path, monkeypatch):
+def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
     calls = []
     linker = ObjectLinker(RATE)
     update = linker.update
@@ -231,7 +204,7 @@ def test_a_feed_links_each_frame_once(tmp_path, monkeypatch):
     assert states[1] == {}
 
 
-def test_who_started_is_told_once_with_the_frame_that_confirms_it():
+def test_an_object_starts_once():
     feed = EventFeed(ObjectLinker(RATE))
     boxes = walk((60, 30), (-1, 0), 20)
     started = []

