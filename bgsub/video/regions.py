@@ -36,7 +36,7 @@ class Length:
     percent: bool = False
 
     def pixels(self, whole: int) -> float:
-        """Return it in pixels of a frame that is `whole` pixels wide or high."""
+        """Return pixels for a frame that is `whole` pixels wide or high."""
         return self.value * whole / 100 if self.percent else self.value
 
 
@@ -47,9 +47,9 @@ class Region:
     Attributes
     ----------
     name : str
-        Name; empty for one that `Regions` is to name.
+        Name; if it is empty, `Regions` gives one.
     kind : {"rectangle", "polygon", "image"}
-        How it is given.
+        Kind of the region.
     points : tuple of (Length, Length)
         Rectangle: corner (x, y) and size (w, h). Polygon: its corners (x, y). Image: none.
     path : Path, optional
@@ -62,7 +62,7 @@ class Region:
     path: Path | None = None
 
     def mask(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return which pixels lie inside, (h, w), bool; what sticks out of the frame is cut off.
+        """Return the mask of the region, (h, w) bool, clipped to the frame.
 
         Parameters
         ----------
@@ -92,18 +92,18 @@ class Region:
 
 
 def parse_region(text: str) -> Region:
-    """Return the region that a text describes.
+    """Parse a region.
 
     Parameters
     ----------
     text : str
         ``[NAME=]x,y,w,h`` (rectangle), ``[NAME=]x1,y1;x2,y2;x3,y3...`` (polygon) or ``[NAME=]MASK.png`` (image,
-        non-zero inside). Numbers are pixels, or percent of the frame with ``%`` behind them.
+        non-zero inside). Numbers are pixels, or percent of the frame with ``%``.
 
     Raises
     ------
     ParameterError
-        If it has none of these forms, or an image file does not exist.
+        If the text is invalid, or an image file does not exist.
 
     Examples
     --------
@@ -163,17 +163,19 @@ def _image_mask(path: Path, height: int, width: int) -> np.ndarray:
 
 def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
     """Return the rows and the columns of the smallest box around the pixels of a mask that is not all False."""
-    rows, columns = inside.any(axis=1).nonzero()[0], inside.any(axis=0).nonzero()[0]
+    import numpy as np  # noqa: PLC0415 - see above
+
+    rows, columns = np.flatnonzero(inside.any(axis=1)), np.flatnonzero(inside.any(axis=0))
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
 def absolute_region(text: str) -> str:
-    """Return the text of a region so that it stands for the same from any current folder; see `parse_region`.
+    """Return the text of a region with an absolute path; see `parse_region`.
 
     Raises
     ------
     ParameterError
-        As `parse_region`.
+        If the text is invalid.
 
     Examples
     --------
@@ -208,19 +210,19 @@ def _length(word: str, text: str) -> Length:
 
 
 class Regions(Sequence[Region]):
-    """Several regions with unique names; those without one become region1, region2, ... by their place.
+    """Regions with unique names; regions without a name become region1, region2, ... by position.
 
     Parameters
     ----------
     regions : iterable of Region or str
         At least one. A text is ``[NAME=]x,y,w,h`` (rectangle), ``[NAME=]x1,y1;x2,y2;x3,y3...`` (polygon) or
         ``[NAME=]MASK.png`` (image of the size of the frames, non-zero inside). Numbers are pixels, or percent of the
-        frame with ``%`` behind them; what sticks out of the frame is cut off.
+        frame with ``%``. Regions are clipped to the frame.
 
     Raises
     ------
     ParameterError
-        If there is none, two have one name, or a text is wrong.
+        If there is no region, two have the same name, or a text is invalid.
 
     Examples
     --------
@@ -269,5 +271,5 @@ class Regions(Sequence[Region]):
         return {region.name: region.mask(shape) for region in self._regions}
 
     def union(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return which pixels lie inside of any region, (h, w), bool; `shape` and errors as of `masks`."""
+        """Return the mask of all regions together, (h, w) bool; errors as in `masks`."""
         return reduce(or_, self.masks(shape).values())

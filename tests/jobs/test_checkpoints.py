@@ -1,6 +1,5 @@
 """Checkpoints of a pipeline with fakes: when they are made, and how a run continues."""
 
-import importlib.util
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,8 +13,6 @@ from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.storage import array_file
 from bgsub.video import ImageSequenceSource, Sink, open_source
-
-needs_av = pytest.mark.skipif(not importlib.util.find_spec("av"), reason="the package av is not installed")
 
 
 class RecordingSink(Sink):
@@ -200,15 +197,14 @@ def test_unreadable_frames_are_counted_once(path, tmp_path, frames, every_fourth
         assert sink.names == expected.names
 
 
-@pytest.mark.parametrize("backend", ["opencv", pytest.param("pyav", marks=needs_av)])
 @pytest.mark.parametrize("part", [{}, {"start": 20, "every": 3}, {"start": "1s", "duration": "5s"}])
-def test_video_continues_with_the_next_frame(path, tmp_path, backend, part):
+def test_video_continues_with_the_next_frame(path, tmp_path, part):
     noise = np.random.default_rng(0).integers(0, 255, (200, 32, 48, 3), np.uint8)
     video = write_video(tmp_path / "in.mp4", noise, codec="mp4v")  # with keyframes every twelve frames
-    expected = list(open_source(video, backend=backend, **part))
+    expected = list(open_source(video, **part))
     count = 40
     start = Checkpoint({}, frames=count, index=expected[count - 1].index, sinks=[])
-    with open_source(video, backend=backend, **part) as source:
+    with open_source(video, **part) as source:
         rest = list(checkpoints(path, start).remaining(source))
     assert len(rest) == len(expected) - count > 0
     for frame, whole in zip(rest, expected[count:], strict=True):

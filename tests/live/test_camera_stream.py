@@ -329,7 +329,7 @@ def test_another_size_after_a_loss_goes_on_in_the_first_one(caplog):
     with LoopbackCamera(make_frames(8, 32, 64), RATE, port=port), source:
         for frame in frames:
             assert frame.image.shape == (48, 64, 3)
-            if "are 64x32 now; they are brought to 64x48" in caplog.text:
+            if "are 64x32 now; they are resized to 64x48" in caplog.text:
                 break
         else:
             pytest.fail("the camera did not come back")

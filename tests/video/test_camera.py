@@ -80,7 +80,7 @@ def test_patience_ends(monkeypatch, fast, caplog, frames, reconnect):
 
 def test_a_camera_that_comes_back_with_another_size_goes_on_in_the_first_one(monkeypatch, fast, frames, caplog):
     monkeypatch.setattr(cv2, "VideoCapture", Port(FakeCapture(frames), FakeCapture(make_frames(3, 16, 24))))
-    told = "the frames of camera 0 are 24x16 now; they are brought to 48x32, as they were at first"
+    told = "the frames of camera 0 are 24x16 now; they are resized to 48x32, the size at the start"
     with CameraSource(0, reconnect=True) as source:
         for frame in source:
             assert frame.image.shape == (32, 48, 3)

@@ -21,26 +21,25 @@ from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame
 from bgsub.video.views import get_view
 
-# The oldest date that a ZIP file can hold: equal results give equal bytes.
+# The oldest date in a ZIP file, so that equal results give equal bytes.
 _DATE = (1980, 1, 1, 0, 0, 0)
 # Masks shrink to a few per cent already at the fastest level.
 _LEVEL = 1
 
 
 class ArraySink(Sink):
-    """Writes one view and what is known about each frame into a ``.npz`` file for `numpy.load`.
+    """Writes one view and facts about each frame into a ``.npz`` file for `numpy.load`.
 
     The arrays, for n frames:
 
     - the view by its name, (n, h, w) or (n, h, w, c), dtype of the view;
     - ``index`` (n,) int64, and ``time`` (n,) float64 in seconds, NaN where unknown;
     - ``share`` (n,) float64, share of the foreground;
-    - ``coefficients`` (n, k) float64, rows filled up with NaN where there are fewer;
-    - ``event`` (n,) unicode, empty where nothing happened.
+    - ``coefficients`` (n, k) float64, shorter rows padded with NaN;
+    - ``event`` (n,) unicode, empty without an event.
 
-    Frames are kept on the disk, compressed, until the file is made at the end: memory does not grow with the
-    length. The file appears whole under its final name; until then, and after `abort`, there is ``NAME.partial``,
-    which no other program reads.
+    Frames are stored compressed on disk until the end, so that memory does not grow with the length. Until then, and
+    after `abort`, the file is ``NAME.partial``, which only bgsub reads.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ class ArraySink(Sink):
     Raises
     ------
     ParameterError
-        If the ending or the view is none of the allowed.
+        If the ending or the view is not allowed.
     SinkError
         If the file cannot be written, or a frame has another shape or type than the first one.
 
@@ -129,7 +128,7 @@ class ArraySink(Sink):
                 _add(archive, name, column.dtype, column.shape, [column.tobytes()])
 
     def _columns(self) -> dict[str, np.ndarray]:
-        """Return the arrays beside the view."""
+        """Return the arrays other than the view."""
         rows = [facts for facts, _data in self._journal.records()]
         width = max(len(row["coefficients"]) for row in rows)
         coefficients = np.full((len(rows), width), math.nan)

@@ -1,4 +1,4 @@
-"""What every output has in common."""
+"""The base class of all outputs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ from bgsub.video.sources.base import Frame
 
 
 class Sink(ABC):
-    """Takes separations, one by one, and ends in one of two ways.
+    """Writes separations, one by one.
 
-    `close` finishes: the output appears under its final name. `abort` gives up: what was written stays
-    readable, but not under the final name. As a context manager a sink closes at the end of the block and
-    after Ctrl-C, and aborts after any other exception.
+    `close` finishes the output under its final name. `abort` leaves a readable part under another name. As a context
+    manager a sink closes at the end of the block and after Ctrl-C, and aborts after other exceptions.
 
-    A sink of one's own has `write` and `close`; the other methods do nothing, or what `close` does.
+    A subclass defines `write` and `close`; the other methods are optional.
 
     Examples
     --------
@@ -42,31 +41,31 @@ class Sink(ABC):
 
     @abstractmethod
     def write(self, frame: Frame, separation: Separation) -> None:
-        """Take one frame and what it was separated into.
+        """Write one frame and its separation.
 
         Parameters
         ----------
         frame : Frame
-            Index, name, time and pixels.
+            The frame.
         separation : Separation
-            Of that frame.
+            Its separation.
 
         Raises
         ------
         SinkError
-            If it cannot be written; `OutputError` where the disk is full or gone.
+            If it cannot be written; `OutputError` if the disk is full or gone.
         """
 
-    def preview(self, frame: Frame) -> None:  # noqa: B027 - outputs hold what was separated
-        """Show a frame of a live source that waits for its separation and may never get one.
+    def preview(self, frame: Frame) -> None:  # noqa: B027 - only for screens
+        """Show a live frame without its separation, while the separation of an older frame takes long.
 
-        Called while the separation of an older frame takes long, for screens; in the thread of `write`.
+        Called in the thread of `write`.
         """
 
-    def idle(self) -> None:  # noqa: B027 - most outputs have nothing to do
-        """Do what must not wait for the next frame, such as the events of a window.
+    def idle(self) -> None:  # noqa: B027 - optional
+        """Handle events of a window while no frame comes.
 
-        Called some 20 times a second while no frame comes, as in a pause; in the thread of `write`.
+        Called about 20 times a second, such as during a pause, in the thread of `write`.
         """
 
     @abstractmethod
@@ -74,31 +73,31 @@ class Sink(ABC):
         """Finish the output; may be called more than once."""
 
     def abort(self) -> None:
-        """Give up the output; without effect after `close`."""
+        """Abort the output; no effect after `close`."""
         self.close()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Make what was written so far safe against a kill; return what `resume` needs, as JSON can hold it.
+        """Sync the output to disk and return the state for `resume`, in types of JSON.
 
-        To be called after any frame, and for the first time before the first one.
+        The first call must come before the first frame.
 
         Raises
         ------
         SinkError
-            If this kind of output cannot be continued.
+            If this kind of output cannot be resumed.
         """
         return {}
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`, before the first `write`; what came after it is forgotten.
+        """Continue from the `state` of a checkpoint, before the first `write`; drop later data.
 
         Raises
         ------
         SinkError
-            If this kind of output cannot be continued.
+            If this kind of output cannot be resumed.
         """
         if state:
-            raise SinkError(f"{type(self).__name__} cannot go on from {sorted(state)}")
+            raise SinkError(f"{type(self).__name__} cannot be resumed from {sorted(state)}")
 
     def __enter__(self) -> Self:
         return self
@@ -113,7 +112,7 @@ class Sink(ABC):
 
 
 def prepare_folder(folder: Path) -> None:
-    """Create a folder for outputs where it is missing; SinkError unless files can be written into it."""
+    """Create a folder for outputs if it is missing; SinkError if it is not writable."""
     try:
         make_folder(folder)
         with tempfile.TemporaryFile(dir=folder):

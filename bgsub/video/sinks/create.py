@@ -1,4 +1,4 @@
-"""The sinks that a list of outputs stands for."""
+"""Create the sinks for a list of outputs."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from bgsub.video.sources.pipes import STANDARD
 
 logger = logging.getLogger("bgsub")
 
-# Pictures of the scene as it was; a mask with sound would only be larger.
+# Views with sound: pictures of the scene.
 _WITH_SOUND = frozenset({"foreground", "cutout", "overlay", "contours", "panel", "boxes"})
 _DEFAULT_VIDEO = {"mask": ".mkv", "cutout": ".mov"}
 
 
 @dataclass(frozen=True)
 class _Output:
-    """One output and where it goes: a file, or a folder of images."""
+    """One output and its file, or folder of images."""
 
     spec: OutputSpec
     target: Path
 
     @property
     def key(self) -> tuple[str, ...]:
-        """What no two outputs may share."""
+        """A key that must be unique among the outputs."""
         if self.spec.kind == "images":
             return str(self.target), default_prefix(self.spec.view), self.spec.ending or ""
         return (str(self.target),)
 
     @property
     def exists(self) -> bool:
-        """Whether it is there already."""
+        """Whether the output exists already."""
         if self.spec.kind == "images" and self.target.is_dir():
             return any(self.target.glob(f"{default_prefix(self.spec.view)}*{self.spec.ending}"))
         return self.target.exists()
@@ -60,32 +60,29 @@ def create_sinks(
     wrap: Callable[[Sink, str], Sink] | None = None,
     claim: Callable[[Path], None] = lambda _target: None,
 ) -> list[Sink]:
-    """Create the outputs that are asked for: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``.
+    """Create outputs: ``OUT/mask.mkv``, ``OUT/panel.mp4``, or ``OUT/mask/bin000123.png``.
 
     Videos have the sound of the source, except for masks, backgrounds and residuals.
 
     Parameters
     ----------
     output_folder : str or path
-        Created if missing; ``"-"`` is standard output, for one view as Matroska or ``.raw``, and the rest means nothing
-        then.
+        Created if missing; ``"-"`` is standard output, for one view as Matroska or ``.raw``, without the other options.
     outputs : sequence of str
         Each a view out of `VIEWS`, alone or with an ending (``mask``, ``panel.mp4``, ``cutout.png``, ``mask.npz``),
-        or ``background-image``, one still picture. Without an ending, numbered
-        sources give images and others videos.
+        or ``background-image``, one still picture. Without an ending, numbered sources give images, others videos.
     source : FrameSource
-        What the results come from: it gives the rate, the sound, and whether frames are numbered.
+        Source of the frames: gives the frame rate, the sound, and whether frames are numbered.
     overwrite : bool
-        Replace outputs that exist: files as a whole at the end, images one by one, and at the end those that an
-        older run left in the same folder are removed.
+        Replace existing outputs: files at the end, images one by one; at the end, remove images of an older run.
     name : str
         Template of the names without ending, with the fields ``{view}``, ``{source}``, ``{date}``, ``{time}``.
     started : datetime, optional
-        Start of the run for ``{date}`` and ``{time}``; by default now. One that is resumed needs the same again.
+        Start of the run for ``{date}`` and ``{time}``; by default now. A resumed run needs the same start.
     wrap : callable, optional
-        Called with each sink and its view; returns what takes its place.
+        Called with each sink and its view; returns the sink to use instead.
     claim : callable
-        Called with each file, or folder of images, before it is looked for.
+        Called with each file, or folder of images, before the check for existing outputs.
 
     Returns
     -------
@@ -95,7 +92,7 @@ def create_sinks(
     Raises
     ------
     ParameterError
-        If an output or the name is none of the allowed, or two outputs would get the same name.
+        If an output or the name is not allowed, or two outputs would get the same name.
     SinkError
         If the folder cannot be written, or an output exists and may not be replaced or is the input itself.
 
@@ -124,7 +121,7 @@ def create_sinks(
     _check_distinct(named)
     for output in named:
         _check_input(output, folder, source)
-    for output in sorted(named, key=lambda output: output.target):  # two runs meet at the first, and one goes on
+    for output in sorted(named, key=lambda output: output.target):  # in one order, so that of two runs one succeeds
         claim(output.target)
         if output.exists and not overwrite:
             raise SinkError(f"the output '{output.target}' exists already; --overwrite replaces it")
@@ -148,9 +145,9 @@ def _named(spec: OutputSpec, folder: Path, name: str, source: FrameSource, start
 
 
 def label_of(source: FrameSource) -> str:
-    """What names a source in the names of files: the stem of its file, its folder, ``camera 0``, or host and path.
+    """Return the name of a source for file names: stem of the file, folder, ``camera 0``, or host and path.
 
-    Of several files what their names begin with, without the number: ``cam`` of ``cam-01.mp4`` and ``cam-02.mp4``.
+    For several files, their common prefix without the number: ``cam`` for ``cam-01.mp4`` and ``cam-02.mp4``.
     """
     if len(source.paths) > 1:
         stems = [path.stem for path in source.paths]
@@ -192,7 +189,7 @@ def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
 
 
 def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:
-    """Return the file whose sound goes into the outputs; None, with a warning, if it cannot be taken along."""
+    """Return the file whose sound goes into the outputs; None, with a warning, if it cannot be used."""
     wanted = any(output.spec.kind == "video" and output.spec.view in _WITH_SOUND for output in named)
     if not (wanted and source.has_audio):
         return None

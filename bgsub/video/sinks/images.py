@@ -23,36 +23,33 @@ from bgsub.video.views import get_view, to_uint8
 
 # A quality above 100 makes OpenCV write WebP without loss.
 _SETTINGS = {".jpg": [cv2.IMWRITE_JPEG_QUALITY, 95], ".webp": [cv2.IMWRITE_WEBP_QUALITY, 101]}
-_SYNCED_TOGETHER = 250  # images: one by one they cost the disk 30 times as much
+_SYNCED_TOGETHER = 250  # images; syncing each one takes 30 times as long
 _DEEP_ENDINGS = (".png", ".tif")
 
 
 class ImageSequenceSink(Sink):
     """Writes one view as images that keep the numbers of the source: in000123.jpg gives bin000123.png.
 
-    Each image appears whole or not at all, as soon as it is written. PNG and TIFF keep 8 and 16 bit, WebP is
-    without loss in 8 bit, floating images become 8 bit. A frame whose name has no number, or one that was there
-    before, gives ``PREFIX_NAME.png``.
+    Each image is written atomically. PNG and TIFF keep 8 and 16 bit, WebP is lossless with 8 bit, floating images
+    become 8 bit. A frame whose name has no number, or a used one, gives ``PREFIX_NAME.png``.
 
     Parameters
     ----------
     folder : str or path
-        Where to; created if missing.
+        Output folder; created if missing.
     view : str
         One of `VIEWS`.
     prefix : str, optional
-        What stands before the number: by default ``bin`` for masks, as on changedetection.net, and the name
-        of the view otherwise.
+        Text before the number: by default ``bin`` for masks, as on changedetection.net, otherwise the name of the view.
     ending : {".png", ".jpg", ".tif", ".webp"}
-        Kind of the images; JPEG for neither masks nor cutouts.
+        Image format; no JPEG for masks and cutouts.
     clean : bool
-        Remove at `close`, after at least one frame, the images of an older run: files named by the prefix, digits
-        and the ending that were not written now.
+        Remove the images of an older run at `close`: files named by the prefix, digits and the ending.
 
     Raises
     ------
     ParameterError
-        If the view or the ending is none of the allowed.
+        If the view or the ending is not allowed.
     SinkError
         If the folder or an image cannot be written.
 
@@ -126,12 +123,12 @@ class ImageSequenceSink(Sink):
 
 
 def default_prefix(view: str) -> str:
-    """Return what stands before the number in the names of the images of a view."""
+    """Return the default text before the number in the names of images of a view."""
     return "bin" if view == "mask" else view
 
 
 def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
-    """Return the files in a folder that are named by the prefix, digits and the ending."""
+    """Return the files in a folder whose names are prefix, digits and ending."""
     pattern = re.compile(re.escape(prefix) + "[0-9]+" + re.escape(ending))
     try:
         return [path for path in folder.iterdir() if pattern.fullmatch(path.name) and path.is_file()]
@@ -140,16 +137,16 @@ def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
 
 
 def write_image(path: Path, image: np.ndarray, *, durable: bool = True) -> None:
-    """Write an image so that the file appears whole; its kind follows the ending.
+    """Write an image file atomically; the ending gives the format.
 
-    PNG and TIFF hold 8 and 16 bit; what else comes is written as 8 bit. SinkError where it cannot be written; `durable`
-    is that of `bgsub.storage.durable_io.replacing`.
+    PNG and TIFF hold 8 and 16 bit, other images become 8 bit. SinkError if it cannot be written; `durable` is that of
+    `bgsub.storage.durable_io.replacing`.
     """
     write_whole(path, encode_image(path, image), durable=durable)
 
 
 def encode_image(path: Path, image: np.ndarray) -> bytes:
-    """Return the bytes of the image file that `path` would be; SinkError where a file of this kind cannot hold it."""
+    """Return the bytes of an image file of that name; SinkError if the format cannot hold the image."""
     ending = path.suffix.lower()
     if image.dtype != np.uint16 or ending not in _DEEP_ENDINGS:
         image = to_uint8(image)
@@ -167,9 +164,9 @@ _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 
 
 class NameSet:
-    """A set of names that keeps numbers that follow each other as one run: ``bin000001`` to ``bin002000``.
+    """A set of file names that stores consecutive numbers as ranges: ``bin000001`` to ``bin002000``.
 
-    `ranges` are what the method of that name returned.
+    `ranges` is the result of the method `ranges`.
     """
 
     def __init__(self, ranges: Iterable[Iterable[Any]] = ()) -> None:
@@ -189,7 +186,7 @@ class NameSet:
         return at > 0 and number <= runs[at - 1][1]
 
     def add(self, name: str) -> None:
-        """Take a name that is not taken yet."""
+        """Add a new name."""
         key, number = _split(name)
         runs = self._runs.setdefault(key, [])
         at = bisect_right(runs, number, key=lambda run: run[0])
@@ -206,21 +203,20 @@ class NameSet:
         self._count += 1
 
     def ranges(self) -> list[list[Any]]:
-        """Return the runs as (before, digits, first, last), in types that JSON knows."""
+        """Return the ranges as (before, digits, first, last), in types of JSON."""
         return [[*key, *run] for key, runs in self._runs.items() for run in runs]
 
 
 def _split(name: str) -> tuple[tuple[str, int], int]:
-    """Return what stands before the number at the end of a name, the digits of that number, and the number."""
+    """Return the text before the number at the end of a name, its count of digits, and the number."""
     match = _NUMBERED.fullmatch(name)
     return ((match[1], len(match[2])), int(match[2])) if match else ((name, 0), 0)
 
 
 class StillSink(Sink):
-    """Writes the background of the newest frame as one image, at the end.
+    """Writes the background of the last frame as one image.
 
-    PNG and TIFF keep 16 bit; floating images become 8 bit, and JPEG has 8 bit always. After `abort` the image
-    is there as ``NAME.partial.EXT``.
+    PNG and TIFF keep 16 bit; floating images become 8 bit. After `abort` the image is ``NAME.partial.EXT``.
 
     Parameters
     ----------
@@ -230,7 +226,7 @@ class StillSink(Sink):
     Raises
     ------
     ParameterError
-        If the ending is none of the allowed.
+        If the ending is not allowed.
     SinkError
         If the file cannot be written.
 
@@ -257,7 +253,7 @@ class StillSink(Sink):
 
     def close(self) -> None:
         data = self._data()
-        self._newest = self._saved = None  # what fails now would fail again as `abort` keeps it
+        self._newest = self._saved = None  # a failed write would fail again in `abort`
         if data is None:
             return
         write_whole(self.path, data)

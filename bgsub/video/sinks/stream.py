@@ -1,4 +1,4 @@
-"""Frames on standard output: a video that is encoded while it is read, or their bytes alone."""
+"""Frames on standard output, as an encoded video or as raw bytes."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ from bgsub.video.sinks.video import Clock
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.views import get_view, to_uint8
 
-logger = logging.getLogger("bgsub.stream")  # told on the screen without --verbose, too
+logger = logging.getLogger("bgsub.stream")  # shown without --verbose
 
 _PIXELS = {1: "gray", 3: "bgr24", 4: "bgra"}
 
 
 class Outlet:
-    """The end of a pipe that is written to.
+    """The writing end of a pipe.
 
-    Once nobody reads it any more, or a write was broken off, it takes nothing: the first `write` raises
-    `ReaderGoneError` then, later ones do nothing.
+    When the reader has closed the pipe, the first `write` raises `ReaderGoneError`; later writes do nothing.
     """
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor, self._gone = descriptor, False
 
     def write(self, data: bytearray | memoryview) -> None:
-        """Write all bytes, waiting for the reader; SinkError where the disk or the system refuses them."""
+        """Write all bytes, waiting for the reader; SinkError if the system refuses them."""
         left = memoryview(data)
         try:
             while left and not self._gone:
@@ -54,14 +53,14 @@ class Outlet:
             raise
 
     def close(self) -> None:
-        """Let the reader know that this is all; may be called more than once."""
+        """Close the pipe; may be called more than once."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
         self._descriptor, self._gone = -1, True
 
 
 class StreamSink(Sink):
-    """What goes through a pipe: nothing of it can be taken back, replaced or resumed; subclasses write."""
+    """Base class of outputs to a pipe, which cannot be replaced or resumed."""
 
     def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
         self._outlet, self._view, self._fps = outlet, get_view(view), fps or DEFAULT_FPS
@@ -71,11 +70,11 @@ class StreamSink(Sink):
         self._outlet.close()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Raise `SinkError`: what has gone through a pipe is gone."""
+        """Raise `SinkError`: a pipe cannot be resumed."""
         raise SinkError("standard output cannot be continued")
 
     def _check(self, frame: Frame, image: np.ndarray) -> None:
-        """Raise SinkError if the image is not like the first."""
+        """Raise SinkError if the image has another shape than the first."""
         self._shape = self._shape or image.shape
         if image.shape != self._shape:
             raise SinkError(f"standard output holds shapes {self._shape}, frame {frame.name} has {image.shape}")
@@ -87,25 +86,25 @@ class RawStreamSink(StreamSink):
     Parameters
     ----------
     outlet : Outlet
-        Where to; closed at the end.
+        Output; closed at the end.
     view : str
         One of `VIEWS`.
     fps : Fraction, optional
-        Frames per second, for the line in the log that tells the next program what comes; 25 if unknown.
+        Frames per second for the log message about the format; 25 if unknown.
     """
 
     def write(self, frame: Frame, separation: Separation) -> None:
         image = np.ascontiguousarray(to_uint8(self._view(separation)))
         if not self._shape:
             pixels, (height, width) = _PIXELS[image.shape[2] if image.ndim == 3 else 1], image.shape[:2]
-            told = f"-f rawvideo -pixel_format {pixels} -video_size {width}x{height} -framerate {self._fps}"
-            logger.info("on standard output are raw frames; ffmpeg and ffplay read them with %s -i -", told)
+            options = f"-f rawvideo -pixel_format {pixels} -video_size {width}x{height} -framerate {self._fps}"
+            logger.info("on standard output are raw frames; ffmpeg and ffplay read them with %s -i -", options)
         self._check(frame, image)
         self._outlet.write(image.data.cast("B"))
 
 
 class EncodedStreamSink(StreamSink):
-    """Writes one view as a Matroska stream: masks and cutouts without loss (FFV1), others as H.264, with true times.
+    """Writes one view as a Matroska stream: masks and cutouts lossless (FFV1), others as H.264, with exact times.
 
     Parameters as those of `RawStreamSink`.
     """
@@ -145,7 +144,7 @@ class EncodedStreamSink(StreamSink):
 
 
 class _Buffer(io.RawIOBase):
-    """What FFmpeg has written since it was last taken: it must not wait for a reader itself, deaf to Ctrl-C."""
+    """Output buffer for FFmpeg, because Ctrl-C does not interrupt FFmpeg while it waits for a reader."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -158,20 +157,20 @@ class _Buffer(io.RawIOBase):
         return len(data)
 
     def take(self) -> bytearray:
-        """Return it and forget it."""
+        """Return the content and clear the buffer."""
         taken, self._bytes = self._bytes, bytearray()
         return taken
 
 
 def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[StreamSink, str]:
-    """Return the sink that writes the only one of the outputs to standard output, and its view.
+    """Return the sink that writes the only output to standard output, and its view.
 
-    From now on standard output belongs to the frames: what else the process prints there goes to standard error.
+    From now on, other output of the process goes to standard error.
 
     Raises
     ------
     ParameterError
-        If it is not one view, or in no format that can be written from front to back.
+        If there is more than one output, or its format cannot be written to a pipe.
     SinkError
         If standard output is a terminal.
     """
@@ -195,7 +194,7 @@ def _only(outputs: Sequence[str]) -> OutputSpec:
 
 
 def _take_standard_output() -> Outlet:
-    """Return the only way to what standard output was; it is another name of standard error now."""
+    """Return the original standard output, and redirect standard output to standard error."""
     if sys.stdout is not None:  # it was closed: the first write says so
         sys.stdout.flush()
     descriptor = os.dup(1)

@@ -1,4 +1,4 @@
-"""What the packets of a file tell without decoding: whether the rate varies, and where to go to for a frame."""
+"""Facts from the packets of a file, without decoding: varying frame rate, and shortcuts to later frames."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 from bgsub.video.sources.av_container import open_video
 from bgsub.video.timecode import Timecode
 
-# Time stamps this far from a fixed rate, in units of the time base, in seconds (Matroska rounds to milliseconds, and
-# what was there once stays so in other containers) or relative to a frame, are rounded ones.
+# Tolerance for rounded time stamps at a fixed rate: in units of the time base, in seconds (Matroska rounds to
+# milliseconds) and relative to a frame.
 _TICKS, _SECONDS, _SHARE = 2, 0.0011, 0.02
-# Decoders hold back at most 16 frames to put them in order.
+# Decoders reorder at most 16 frames.
 _REORDER = 32
 
 
 def varies(path: Path, limit: int = 300) -> bool:
-    """Whether the time stamps of the first `limit` packets follow no fixed rate."""
+    """Return whether the time stamps of the first `limit` packets follow no fixed rate."""
     container = open_video(path)
     try:
         packets = islice((packet for packet in container.packets() if not packet.is_discard), limit)
@@ -27,7 +27,7 @@ def varies(path: Path, limit: int = 300) -> bool:
         ticks = max(_TICKS, _SECONDS / container.stream.time_base)
     finally:
         container.close()
-    # The last ones of a part that was cut off wait for others that come before them.
+    # The last stamps may belong after packets that were not read.
     stamps = stamps[:-_REORDER] if len(stamps) >= limit - 1 else stamps
     if len(stamps) < 3:
         return False
@@ -41,7 +41,7 @@ def _stamp(packet: Any) -> int | None:
 
 
 def signature(path: Path) -> tuple[object, ...]:
-    """Return what is equal in files whose packets can follow each other in one file."""
+    """Return facts that are equal in files whose packets can follow each other in one file."""
     container = open_video(path)
     try:
         video = container.stream.codec_context
@@ -55,10 +55,10 @@ def signature(path: Path) -> tuple[object, ...]:
 
 
 class Shortcut:
-    """A keyframe from which a later frame can be decoded, for files where each packet is a frame.
+    """A keyframe from which a later frame can be decoded, for files with one frame per packet.
 
-    `seek` and `keyframe` are its time stamp and index, `target` the index of the wanted frame. `stamps` are those of
-    all frames up to that one and some more, in order: the index of a frame is its place.
+    `seek` and `keyframe` are its time stamp and index, `target` the index of the wanted frame. `stamps` are the ordered
+    time stamps of all frames up to the target and some more.
     """
 
     def __init__(self, seek: int, stamps: list[int], target: int) -> None:
@@ -66,17 +66,16 @@ class Shortcut:
         self.keyframe = bisect_left(stamps, seek)
 
     def index(self, stamp: int) -> int | None:
-        """Return the index of the frame with a time stamp; None where it cannot be known."""
+        """Return the index of the frame with a time stamp; None if unknown."""
         place = bisect_left(self.stamps, stamp)
         return place if place < len(self.stamps) and self.stamps[place] == stamp else None
 
 
 def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut | None:
-    """Return a shorter way to the first frame at or after `start`; None if there is none that is safe.
+    """Return a shortcut to the first frame at or after `start`; None if there is no safe one.
 
-    It leads to the keyframe before the last one: after that a whole group of pictures has passed, so that frames
-    are the same as from the start also where keyframes refresh the picture only little by little. Reads, but
-    does not decode, the file up to there.
+    It starts at the second keyframe before the frame: with one whole group of pictures in between, the frames are the
+    same as from the start, also with gradual refresh. Reads the file up to the frame, without decoding it.
     """
     container = open_video(path)
     try:
@@ -100,14 +99,14 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
     stamps.sort()
     if not stamps or len(set(stamps)) < len(stamps):
         return None
-    # Behind the end the last frame is wanted, to tell where the end is.
+    # For a start after the end, the last frame is needed for the message.
     target = min(_first_at(start, stamps, time_base), len(stamps) - 1)
     before = sorted(key for key in keyframes if key <= stamps[target])
     return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
 
 
 def _passed(start: Timecode, count: int, seconds: Fraction) -> bool:
-    """Whether `count` frames, or all up to `seconds`, reach beyond the start."""
+    """Return whether `count` frames, or all frames up to `seconds`, reach beyond the start."""
     return count > start.frame if start.frame is not None else count > 0 and seconds > start.amount + 1
 
 

@@ -1,4 +1,4 @@
-"""What every source of frames has in common."""
+"""The base class of all sources of frames."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("bgsub")
 
-# A rate this close (relative) to a whole number or to n * 1000 / 1001 is meant to be it: containers round
-# 30000/1001 to 29.97 and 15 to 14.999925, while n and n * 1000 / 1001 themselves are 1e-3 apart.
+# Relative tolerance for frame rates n and n * 1000 / 1001, which are 1e-3 apart: containers round 30000/1001 to 29.97
+# and 15 to 14.999925.
 _RATE_TOLERANCE = 2e-4
 
 
@@ -35,19 +35,17 @@ class Frame:
     Attributes
     ----------
     index : int
-        Position in the source, from 0; frames that could not be read leave a gap. Whatever counts frames does so:
-        options, files of events, names of images that are made of a video, messages.
+        Position in the source, from 0; frames that could not be read leave a gap.
     name : str
         Stem of the image file (``"in000123"``), or the index with six digits (``"000000"``).
     time : float or None
-        Seconds since the start; None where neither the source nor the user gives a rate.
+        Seconds since the start; None without a frame rate.
     image : ndarray, (h, w) or (h, w, 3), uint8, uint16 or floating
         The pixels, blue first.
     received : float or None
-        When a frame of a camera arrived, in seconds on the clock `time.monotonic`; what has passed since is its
-        latency.
+        Arrival time of a camera's frame, in seconds on the clock `time.monotonic`.
     file : str or None
-        Name of the image file (``"in000123.jpg"``); its path where the files lie in several folders.
+        Name of the image file (``"in000123.jpg"``), or its path if the files are in several folders.
     """
 
     index: int
@@ -59,14 +57,14 @@ class Frame:
 
     @property
     def arrived(self) -> datetime | None:
-        """Date and time at which a frame of a camera arrived, with the zone of this computer."""
+        """Date and time at which a camera's frame arrived, in the time zone of this computer."""
         if self.received is None:
             return None
         return datetime.now().astimezone() - timedelta(seconds=time.monotonic() - self.received)
 
 
 class FilePart(NamedTuple):
-    """A file that a source consists of."""
+    """A file of a source."""
 
     path: Path
     begin: float  # the time of its first frame in the source, in seconds
@@ -74,12 +72,12 @@ class FilePart(NamedTuple):
 
 
 def number_name(index: int) -> str:
-    """Return the name of frame `index` of a source without file names: its index, six digits."""
+    """Return the name of a frame without a file: its index with six digits."""
     return f"{index:06d}"
 
 
 def rate_as_fraction(value: float) -> Fraction | None:
-    """Return the exact rate that a rounded one stands for: 29.97 is 30000/1001; None if there is none."""
+    """Return the exact frame rate for a rounded one (29.97 is 30000/1001); None if it is not positive and finite."""
     if not math.isfinite(value) or value <= 0:
         return None
     for numerator, denominator in ((round(value), 1), (round(value * 1.001) * 1000, 1001)):
@@ -89,7 +87,7 @@ def rate_as_fraction(value: float) -> Fraction | None:
 
 
 def _described(image: np.ndarray) -> str:
-    """Return size, colour and type of an image in words."""
+    """Return the size, colour and type of an image as text."""
     return f"{image.shape[1]}x{image.shape[0]} {'grey' if image.ndim == 2 else 'colour'} {image.dtype}"
 
 
@@ -104,38 +102,37 @@ def without_alpha(image: np.ndarray) -> np.ndarray:
 class FrameSource(ABC):
     """Frames in order, from a file, a folder, a camera or an array.
 
-    Iterating yields every `Frame` once; a source that is not live starts anew with each iteration. A source
-    is a context manager and closes itself at the end of the block.
+    Each iteration yields all frames from the start, unless the source is live. A source is a context manager.
 
     Parameters
     ----------
     name : str
-        What a message calls the source.
+        Name of the source in messages.
     on_error : {"stop", "skip"}
-        What a frame that cannot be read does: raise `SourceError`, or be logged and counted in `skipped`.
+        At a frame that cannot be read, raise `SourceError`, or log and count it in `skipped`.
     fps : float or Fraction, optional
-        Frames per second, where the source does not know it or is wrong.
+        Frames per second, if the source does not know it or is wrong.
 
     Attributes
     ----------
     live : bool
-        Frames come at their own pace whether they are read or not.
+        Whether frames arrive in real time, such as from a camera.
     numbered : bool
-        The frames are image files; outputs keep their numbers.
+        Whether the frames are image files, whose numbers the outputs keep.
     path : Path or None
-        The file or folder that is read, if there is one.
+        The input file or folder, if there is one.
     skipped : int
-        Frames that could not be read in the last iteration.
+        Number of frames that could not be read in the last iteration.
 
     Raises
     ------
     ParameterError
-        If `on_error` or `fps` is none of the allowed.
+        If `on_error` or `fps` is not allowed.
 
     Notes
     -----
-    A source of one's own has `size`, `length` and ``_frames``, which yields the frames from the start; ``_time`` tells
-    the time of a frame by the rate.
+    A subclass defines `size`, `length` and ``_frames``, which yields the frames from the start; ``_time`` returns the
+    time of a frame at the frame rate.
 
     Examples
     --------
@@ -182,42 +179,42 @@ class FrameSource(ABC):
 
     @property
     def dropped(self) -> int:
-        """Frames of a live source that newer ones overtook before they were read."""
+        """Number of frames of a live source that newer ones replaced before they were read."""
         return 0
 
     @property
     def duration(self) -> float | None:
-        """Seconds from the first frame to the end of the last, an estimate as `length` is; None if unknown."""
+        """Seconds from the first frame to the end of the last, an estimate like `length`; None if unknown."""
         return None if self.length is None or not self.fps else float(self.length / self.fps)
 
     @property
     def is_variable_rate(self) -> bool:
-        """Whether the times of the frames follow no fixed rate."""
+        """Whether the frame rate varies."""
         return False
 
     @property
     def has_audio(self) -> bool:
-        """Whether there is sound beside the frames."""
+        """Whether the source has sound."""
         return False
 
     @property
     def paths(self) -> Sequence[Path]:
-        """The files or the folder that are read."""
+        """The input files or folder."""
         return () if self.path is None else (self.path,)
 
     @property
     def files(self) -> Sequence[FilePart]:
-        """The video files that are read, in order; of several, a list that grows while they are read."""
+        """The input video files in order; with several files, the list grows while they are read."""
         return ()
 
     @property
     def is_copyable(self) -> bool:
-        """Whether the packets of `files` are the frames and can be copied, behind each other, into one file."""
+        """Whether the packets of `files` can be copied, one file after the other, into one file."""
         return False
 
     @property
     def is_retimed(self) -> bool:
-        """Whether the given rate moves the frames away from the times in the file, and from its sound."""
+        """Whether the given frame rate changes the times in the file, which its sound follows."""
         return False
 
     @abstractmethod
@@ -225,7 +222,7 @@ class FrameSource(ABC):
         """Yield the frames from the start."""
 
     def _part(self, part: Part) -> Iterator[Frame]:
-        """Yield the frames that `part` wants; to be overridden where those it does not want can cost less."""
+        """Yield the frames of `part`; override it if the other frames can be skipped faster."""
         for frame in self._frames():
             wanted = part.wants(frame.index, frame.time)
             if wanted is None:
@@ -237,7 +234,7 @@ class FrameSource(ABC):
         return self._begin(self._frames)
 
     def take(self, part: Part) -> Iterator[Frame]:
-        """Iterate over the frames that `part` wants, sparing the work for the others where possible."""
+        """Iterate over the frames of `part`, without decoding the others where possible."""
         return self._begin(lambda: self._part(part))
 
     def _begin(self, frames: Callable[[], Iterator[Frame]]) -> Iterator[Frame]:
@@ -247,9 +244,9 @@ class FrameSource(ABC):
         return frames()
 
     def alike(self, frames: Iterable[Frame]) -> Iterator[Frame]:
-        """Yield those of its frames that are like the first one in size, channels and type; others are unreadable.
+        """Yield the frames with the size, channels and type of the first one; others count as unreadable.
 
-        So are those that are not finite, where they can be skipped; otherwise it is left to whoever takes them.
+        With ``on_error="skip"``, frames with NaN or infinity count as unreadable, too.
         """
         first: np.ndarray | None = None
         for frame in frames:
@@ -263,8 +260,8 @@ class FrameSource(ABC):
                 these, those = _described(frame.image), _described(first)
                 self._unreadable(f"frame {frame.name} of {self.name} is {these}, those before are {those}")
 
-    def cancel(self) -> None:  # noqa: B027 - only what waits for a camera has something to end
-        """End a wait for the next frame, from any thread; no frame comes after that from a live source."""
+    def cancel(self) -> None:  # noqa: B027 - only live sources wait
+        """End a wait for the next frame, from any thread; a live source yields no frame after that."""
 
     def close(self) -> None:
         """Release the source; may be called more than once."""
@@ -279,15 +276,15 @@ class FrameSource(ABC):
         self.close()
 
     def _unreadable(self, message: str, count: int = 1) -> None:
-        """Raise or log, as `on_error` says, that `count` frames could not be read."""
+        """Raise or log, depending on `on_error`, that `count` frames could not be read."""
         if self.on_error == "stop":
             raise SourceError(message)
-        told = self.skipped.bit_length()
+        logged = self.skipped.bit_length()
         self.skipped += count
-        # A camera that sends one after the other must not fill the log.
-        level = logging.DEBUG if self.live and self.skipped.bit_length() == told else logging.WARNING
+        # A camera with many unreadable frames must not fill the log.
+        level = logging.DEBUG if self.live and self.skipped.bit_length() == logged else logging.WARNING
         logger.log(level, "%s; skipped", message)
 
     def _time(self, index: int) -> float | None:
-        """Seconds at which frame `index` falls by the rate."""
+        """Return the time of frame `index` in seconds at the frame rate."""
         return None if self.fps is None else float(index / self.fps)

@@ -33,20 +33,19 @@ class Picture:
 
 
 class Grabber:
-    """Reads a camera in a thread of its own, as fast as it sends, and connects again when it is lost.
+    """A thread that reads a camera as fast as it sends, and reconnects when it is lost.
 
-    Nothing piles up in the buffers of the driver, of FFmpeg or of the network, however slow the receiver is. `capture`
-    is the first connection, released at the end. A lost camera is tried again for `patience` seconds, infinity for
-    ever, with at most `max_wait` between two attempts.
+    So frames do not queue in the buffers of driver, FFmpeg or network. `capture` is the first connection; the thread
+    releases it. Reconnecting takes up to `patience` seconds, with at most `max_wait` seconds between two attempts.
 
     Attributes
     ----------
     pictures : Channel of Picture
-        Holds the newest one; ends with the camera.
+        The newest frame; ends with the camera.
     reconnections : int
-        How often the camera was lost and came back.
+        Number of times the camera was lost and came back.
     count : int
-        Frames so far, unreadable ones included.
+        Number of frames so far, with unreadable ones.
     """
 
     def __init__(self, camera: Camera, capture: Capture, patience: float, max_wait: float) -> None:
@@ -66,15 +65,14 @@ class Grabber:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the reading, from any thread; a receiver that waits is woken."""
+        """End the reading, from any thread, and wake a waiting receiver."""
         self._stopping.set()
         self.pictures.cancel()
 
     def join(self) -> None:
-        """Wait for the end of the thread after `stop`, for half a second at most.
+        """Wait half a second at most for the end of the thread after `stop`.
 
-        OpenCV cannot be interrupted while it waits for the network: where the camera is silent, the thread ends
-        by itself within the timeouts, and releases the camera then.
+        A read cannot be interrupted: while the camera is silent, the thread ends only after the timeout.
         """
         self._thread.join(_STOP_PATIENCE)
 
@@ -93,7 +91,7 @@ class Grabber:
             self._capture.release()
 
     def _read_until_lost(self) -> str:
-        """Pass on the pictures of one connection; return why no more come."""
+        """Pass on the pictures of one connection; return why it ended."""
         while not self._stopping.is_set() and self._read_one(self._capture):
             pass
         silence = time.monotonic() - self._last
@@ -104,7 +102,7 @@ class Grabber:
         return f"no frame for {silence:.2g} s" if silence < 9.5 else f"no frame for {silence:.0f} s"
 
     def _read_one(self, capture: Capture) -> bool:
-        """Pass on one picture; False if none came."""
+        """Pass on one picture; return False if none came."""
         image, failures = read_image(capture, self._stopping.is_set)
         if image is None:
             return False
@@ -115,7 +113,7 @@ class Grabber:
         return True
 
     def _connect_again(self, reason: str) -> bool:
-        """Try to reach the lost camera until it sends a frame; False when the patience is at its end."""
+        """Reconnect until the camera sends a frame; return False when the patience is over."""
         lost, last_frame, wait = time.monotonic(), self._last, FIRST_WAIT
         attempt = 0
         while True:
@@ -149,7 +147,7 @@ class Grabber:
 
 
 def patience_in_seconds(reconnect: bool | float) -> float:
-    """Return for how many seconds a lost camera is tried again: True stands for ever, False for not at all."""
+    """Return the seconds to try a lost camera again: True means for ever, False not at all."""
     if isinstance(reconnect, bool):
         return math.inf if reconnect else 0.0
     return float(reconnect)
@@ -161,57 +159,50 @@ __all__ = ["CameraSource", "is_camera"]
 class CameraSource(FrameSource):
     """A local camera, or a camera or video on the network.
 
-    While it is iterated, a thread reads every frame as it arrives and keeps the newest one only, so that the
-    latency stays at one frame however slow the receiver is; frames that were overtaken are counted in `dropped`
-    and leave a gap in the numbers. `Frame.time` is the time of arrival since the first frame. A video of known
-    length behind an address is no camera: all its frames are read, one after the other.
+    During iteration, a thread reads every frame on arrival and keeps only the newest one, so that the latency stays at
+    one frame. Replaced frames are counted in `dropped` and leave a gap in the numbers. `Frame.time` is the arrival time
+    since the first frame. For a recorded video on the network, whose length is known, no frames are dropped.
 
-    A camera that is lost is connected to again after 0.5, 1, 2, ... seconds. If it does not come back, the
-    iteration ends with a warning in the log, so that what was recorded is kept; `SourceError` is raised if it
-    never delivered a frame. Where it comes back with frames of another size, they are brought to the size of the first
-    one, and a warning says so.
+    After a lost connection the source reconnects after 0.5, 1, 2, ... seconds. If the camera does not come back, the
+    iteration ends with a warning; `SourceError` is raised if it never sent a frame. If it comes back with another frame
+    size, frames are resized to the first size, with a warning.
 
     Parameters
     ----------
     camera : int or str
-        Index of a local camera, or an address (``rtsp://``, ``http://``, ...). A user name and password in it
-        appear in no message.
+        Index of a local camera, or an address (``rtsp://``, ``http://``, ...). Messages leave out user name and
+        password.
     open_timeout, read_timeout : float
-        Seconds to wait for a network address to answer, and for its next frame. Local cameras follow their
-        driver (10 s on Linux).
+        Seconds to wait for a network camera to answer, and for its next frame. The driver sets the timeout of local
+        cameras (10 s on Linux).
     on_error : {"stop", "skip"}
-        What a frame that cannot be read does while later ones can.
+        Whether to stop at a frame that cannot be read or to skip it.
     fps : float or Fraction, optional
         Frames per second, if the camera is wrong about it.
     reconnect : bool or float, optional
-        Whether to connect again when the camera is lost, or for how many seconds to try; also the first time, when it
-        is not there yet. By default lost network addresses are tried for ever, lost local cameras not at all (True
-        helps where one is unplugged at times), and the first time only once.
+        Whether to connect again when the camera is lost or missing at the start, or for how many seconds. By default
+        a lost network camera is tried for ever, a lost local camera not at all, and a missing camera once.
     max_wait : float
-        Seconds between two attempts at most.
+        Maximum seconds between two attempts.
     threads : int
-        Threads that decode a network stream. Each beyond the first delays H.264 and H.265 by one frame; 4K may
-        need some.
+        Threads that decode a network stream. Each further thread delays H.264 and H.265 by one frame; 4K may need it.
 
     Attributes
     ----------
     reconnections : int
-        How often the camera was lost and came back.
+        Number of times the camera was lost and came back.
 
     Raises
     ------
     SourceError
-        If the camera is not there or does not answer. While iterating: if the size of the frames changes, as
-        after a camera came back with other settings; a model of one size is of no use for another.
+        If the camera is missing or does not answer, or sends no frame.
 
     Notes
     -----
-    `close` returns within a second, also while the camera is silent. OpenCV cannot be interrupted, though: the
-    thread that reads then ends by itself within `open_timeout` or `read_timeout`.
+    `close` returns within a second, also while a camera is silent; its thread ends after the timeout.
 
-    A camera is not trusted. One that speaks HTTP may send 64 MB for a frame and lead to other addresses of its own host
-    only (with OpenCV 4.11 or newer); a frame may have 67 million pixels; a playlist, which leads anywhere, is followed
-    where the address ends with ``.m3u8`` or ``.mpd``. One that goes beyond that is lost, and tried again.
+    Limits for untrusted cameras: 64 MB for a frame over HTTP, redirects only within the same host, 67 million pixels,
+    and playlists only if the address ends with ``.m3u8`` or ``.mpd``. A camera beyond a limit counts as lost.
 
     Examples
     --------
@@ -249,11 +240,10 @@ class CameraSource(FrameSource):
             raise ParameterError(f"threads must be at least 1, got {threads!r}")
         self._max_wait = max_wait
         self._camera = Camera(device, name, open_timeout, read_timeout, threads)
-        # Unless it was asked for, a wrong address should show at once.
+        # By default, a wrong address is an error at once.
         self._capture = self._camera.connect_patiently(0.0 if reconnect is None else self._patience, max_wait)
         self._grabber: Grabber | None = None
         self._size, self._camera_fps, self._length = self._capture.size, self._capture.fps, self._capture.length
-        # A recorded video behind an address waits until it is read, and no frame of it needs to be dropped.
         self.live = self.length is None
 
     @property
@@ -262,12 +252,12 @@ class CameraSource(FrameSource):
 
     @property
     def fps(self) -> Fraction | None:
-        """Frames per second that the camera announces (FFmpeg guesses it for MJPEG); None if unknown."""
+        """Frames per second of the camera (FFmpeg guesses it for MJPEG); None if unknown."""
         return self._given_fps or self._camera_fps
 
     @property
     def length(self) -> int | None:
-        """None, or the number of frames that a recorded video on the network announces."""
+        """Number of frames of a recorded video on the network; None for a camera."""
         return self._length
 
     @property
@@ -276,11 +266,11 @@ class CameraSource(FrameSource):
 
     @property
     def reconnections(self) -> int:
-        """How often the camera was lost and came back."""
+        """Number of times the camera was lost and came back."""
         return self._grabber.reconnections if self._grabber else 0
 
     def cancel(self) -> None:
-        """End the iteration, from any thread, also while it waits for the camera."""
+        """End the iteration, from any thread, also during a wait for the camera."""
         self._closed = True
         if self._grabber is not None:
             self._grabber.stop()
@@ -288,7 +278,7 @@ class CameraSource(FrameSource):
     def close(self) -> None:
         """Release the camera; may be called from any thread."""
         self.cancel()
-        # While the grabbing thread is in the camera it alone may touch it, and it releases the camera in the end.
+        # Only the grabber thread may use the camera while it runs; it releases the camera.
         if self._grabber is None:
             self._capture.release()
         else:
@@ -306,7 +296,7 @@ class CameraSource(FrameSource):
         for picture in grabber.pictures:
             lost, failures = picture.failures - failures, picture.failures
             if start is None:
-                # What the camera announces may be its full size or the one before a rotation.
+                # The camera may have reported another size, such as before a rotation.
                 start = picture.received
                 seen = self._size = picture.image.shape[1::-1]
             if lost:
@@ -314,7 +304,7 @@ class CameraSource(FrameSource):
             came, image = picture.image.shape[1::-1], picture.image
             if came != seen:
                 what = f"the frames of {self.name} are {came[0]}x{came[1]} now"
-                logger.warning("%s; they are brought to %dx%d, as they were at first", what, *self._size)
+                logger.warning("%s; they are resized to %dx%d, the size at the start", what, *self._size)
             if came != self._size:
                 image = cv2.resize(image, self._size, interpolation=cv2.INTER_AREA)
             seen = came

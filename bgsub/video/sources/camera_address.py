@@ -1,4 +1,4 @@
-"""What names a camera: an index, or an address whose password is nobody's business."""
+"""Camera indices and addresses; passwords are removed for messages."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from bgsub.video.output_names import safe_name
 SCHEMES = ("rtsp", "rtsps", "rtmp", "rtp", "http", "https", "udp", "tcp", "srt")
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+)://", re.IGNORECASE)
-# "user:pass/word@", with a slash that should have been escaped: what follows the colon is no port.
+# "user:pass/word@" with an unescaped slash: no port follows the colon.
 _USER_WITH_SLASH = re.compile(r"\A[^/@:\[]*:(?!\d+/).*@")
 _SECRET = re.compile(r"((?:pass(?:word|wd|phrase)?|pwd|token|secret|auth|key)=)[^&;]*", re.IGNORECASE)
 
 
 def is_camera(spec: str) -> bool:
-    """Whether a text names a camera: its index in digits, or an address with a scheme."""
+    """Return whether a text is a camera: its index in digits, or an address with a scheme."""
     return (spec.isascii() and spec.isdigit()) or bool(_ADDRESS.match(spec))
 
 
 def without_password(address: str) -> str:
-    """Return an address without user name and password, those among its parameters (``pwd=...``) included."""
+    """Return an address without user name, password and secret parameters (``pwd=...``)."""
     scheme, mark, rest = address.partition("://")
     authority, slash, path = rest.partition("/")
     known = "@" in authority
@@ -30,13 +30,13 @@ def without_password(address: str) -> str:
 
 
 def file_name(camera: str) -> str:
-    """Return the name of a camera as it can stand in the names of files."""
+    """Return the name of a camera for file names."""
     name = camera.partition("://")[2] or camera
     return safe_name(name, "camera")
 
 
 def parse_camera(camera: int | str) -> int | str:
-    """Return the index of a local camera, or the address of one on the network.
+    """Return the index of a local camera, or the address of a network camera.
 
     ParameterError for a negative index, SourceError for an address with none of the allowed schemes.
     """

@@ -1,4 +1,4 @@
-"""Several video files, one behind the other, as one source."""
+"""Several consecutive video files as one source."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ Open = Callable[[Path], VideoFileSource]
 
 
 class FileSeries(FrameSource):
-    """Video files of one camera in a row, such as one for each hour: one source with one model.
+    """Consecutive video files of one camera, such as one for each hour, as one source.
 
-    Frames are counted on, and a file begins in time where the one before ends. What a file announces is read when the
-    row is opened, so that a file that is missing or of another size shows at once.
+    Frame numbers and times continue from file to file. All headers are read at the start, so that a missing file or
+    another frame size is an error at once.
 
     Parameters
     ----------
     paths : sequence of Path
         The files, in order.
     open_file : callable
-        Opens one of them.
+        Opens one file.
     on_error : {"stop", "skip"}
-        What a frame that cannot be decoded does, and a file that cannot be opened.
+        Whether to stop at a frame that cannot be decoded or a file that cannot be opened, or to skip it.
 
     Raises
     ------
     SourceError
-        If a file is missing or no video, or none is one; or if its frames have another size than those before it.
+        If a file is missing or no video, or its frames have another size than those before it.
     """
 
     def __init__(self, paths: Sequence[Path], open_file: Open, on_error: str = "stop") -> None:
         super().__init__(f"{len(paths)} videos '{paths[0]}' to '{paths[-1].name}'", on_error)
         self._open_file = open_file
-        self._members = list(self._announced(paths))  # closed, for what they announce
+        self._members = list(self._headers(paths))  # closed; for their headers
         if not self._members:
             raise SourceError(f"none of {self.name} can be read")
         for file in self._members:
@@ -93,8 +93,8 @@ class FileSeries(FrameSource):
         """Whether all files were encoded alike, so that their packets can follow each other."""
         return all(file.is_copyable for file in self._members) and len({signature(path) for path in self.paths}) == 1
 
-    def _announced(self, paths: Sequence[Path]) -> Iterator[VideoFileSource]:
-        """Yield the files that can be opened."""
+    def _headers(self, paths: Sequence[Path]) -> Iterator[VideoFileSource]:
+        """Yield the files that can be opened, closed again afterwards."""
         for path in paths:
             try:
                 with self._open_file(path) as file:

@@ -1,4 +1,7 @@
-"""The bytes of a camera that speaks HTTP, with a limit of time and size for whatever it sends."""
+"""The bytes of an HTTP camera, with limits of time and size.
+
+FFmpeg's own HTTP reader has no limit of memory: endless images and headers that lie took 0.6 to 1.3 GB.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +16,32 @@ from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import quote, unquote, urlsplit, urlunsplit
 
-_MOST_BYTES = 64 << 20  # that may come for one frame
-_PIECE = 1 << 20  # bytes at a time of what is passed over
-_KEPT = 1 << 16  # bytes of a stream to which FFmpeg goes back, to look for the end of a part without a length
-_HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # what stays as it is in an address
+_MOST_BYTES = 64 << 20  # for one frame
+_PIECE = 1 << 20  # bytes read at once to skip data
+_KEPT = 1 << 16  # bytes that FFmpeg may read again, to find the end of a part without a length
+_HARMLESS = "%/:=&?~#+!$,;'@()*[]"  # characters that are not quoted in an address
 _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
 
 
 class HttpStream(io.BufferedIOBase):
-    """What is behind an http or https address, for FFmpeg to read; it is led to no other host.
+    """A file-like object that reads from an http or https address, without redirects to other hosts.
 
     Parameters
     ----------
     address : str
-        Where to ask; user name and password in it answer a question for them (Basic or Digest).
+        Address, with user name and password for Basic or Digest authentication.
     timeout : float
-        Seconds for the answer and all that is read until `renew` is called.
+        Seconds for the answer and all reads until `renew` is called.
 
     Raises
     ------
     OSError
-        If nobody answers, or the answer is a refusal or none.
+        If there is no answer, or an error as the answer.
 
     Attributes
     ----------
     excess : str
-        Why it ended, where the camera sent too much; empty otherwise.
+        Why the stream ended, if the camera sent too much; otherwise empty.
     """
 
     def __init__(self, address: str, timeout: float) -> None:
@@ -50,17 +53,17 @@ class HttpStream(io.BufferedIOBase):
         self._opener = urllib.request.build_opener(
             _SameHost, *_connecting(self), *_authenticating(parts, self._address)
         )
-        self._position = self._wanted = 0  # where the next byte is that comes, and the next that is given
+        self._position = self._wanted = 0  # of the next byte from the network, and of the next to return
         self._recent = b""
         self._answer: Any = None
         self._ask()
 
     def renew(self, timeout: float) -> None:
-        """Begin with the next frame: so many seconds, and so many bytes, for what is read from now on."""
+        """Start the limits of time and bytes again, for the next frame."""
         self._left, self._end = _MOST_BYTES, time.monotonic() + timeout
 
     def read(self, size: int | None = -1) -> bytes:
-        """Return some of the next bytes; none at the end, or where it is over for another reason."""
+        """Return some of the next bytes; none at the end or after an error."""
         back = self._position - self._wanted
         if 0 < back <= len(self._recent):
             data = self._recent[-back:][: None if size is None or size < 0 else size]
@@ -77,7 +80,7 @@ class HttpStream(io.BufferedIOBase):
         return data
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to another place, of what has no length a little back only; -1, as FFmpeg wants it, where it cannot be."""
+        """Set the position, without a known length only a little back; return -1 where FFmpeg cannot go."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._wanted, io.SEEK_END: self._length}.get(whence)
         if start is None:
             return -1
@@ -105,7 +108,7 @@ class HttpStream(io.BufferedIOBase):
         super().close()
 
     def _ask(self) -> None:
-        """Begin to read at the wanted place."""
+        """Send a request for the bytes from the wanted position on."""
         if self._answer is not None:
             self._answer.close()
         place = {"Range": f"bytes={self._wanted}-"} if self._wanted else {}
@@ -120,7 +123,7 @@ class HttpStream(io.BufferedIOBase):
         if not self._wanted:
             length = self._answer.headers.get("Content-Length", "")
             self._length = int(length) if length.isascii() and length.isdigit() else None
-        elif self._answer.status != http.client.PARTIAL_CONTENT:  # all of it, again: what is before is nobody's memory
+        elif self._answer.status != http.client.PARTIAL_CONTENT:  # the whole file again: skip its beginning
             left = self._left
             for _ in range(self._wanted // _PIECE):
                 self._answer.read(_PIECE)
@@ -129,7 +132,7 @@ class HttpStream(io.BufferedIOBase):
         self._position, self._recent = self._wanted, b""
 
     def spend(self, connection: socket.socket, read: Any, buffer: memoryview) -> int | None:
-        """Read from the network, as long as there are seconds and bytes left."""
+        """Read from the network within the limits of time and bytes."""
         seconds = self._end - time.monotonic()
         if self._left <= 0:
             self.excess = f"more than {_MOST_BYTES >> 20} MB for one frame"
@@ -142,7 +145,7 @@ class HttpStream(io.BufferedIOBase):
 
 
 class _Metered(io.RawIOBase):
-    """A connection whose every byte, of the header too, is counted by the stream."""
+    """A connection whose bytes, with those of the header, count for the limits of the stream."""
 
     def __init__(self, stream: HttpStream, connection: socket.socket) -> None:
         self._stream, self._connection = stream, connection
@@ -167,17 +170,17 @@ class _Response(http.client.HTTPResponse):
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):
-    """Follows a camera from one of its own addresses to another, and nowhere else."""
+    """Follows redirects only within the same host."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         here, there = urlsplit(req.full_url), urlsplit(newurl)
         if there.hostname != here.hostname or there.scheme not in ("http", "https"):
-            raise HTTPError(newurl, code, "it leads to another place", headers, fp)
+            raise HTTPError(newurl, code, "redirect to another host", headers, fp)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _connecting(stream: HttpStream) -> list[urllib.request.BaseHandler]:
-    """Return what connects by http and https so that the stream counts; certificates of cameras are their own."""
+    """Return handlers of http and https with the limits of the stream; cameras have self-signed certificates."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
 

@@ -31,18 +31,18 @@ Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def natural_key(path: Path) -> tuple[list[str | int], str]:
-    """Sort key that compares the numbers in a path as numbers, so that in2 comes before in10."""
+    """Return a sort key that compares numbers in a path by value, so that in2 comes before in10."""
     parts = re.split(r"([0-9]+)", str(path).casefold())
     return [int(part) if index % 2 else part for index, part in enumerate(parts)], str(path)
 
 
 def is_image(path: Path) -> bool:
-    """Whether the name is that of an image file; hidden files (macOS leaves ``._in1.png``) are none."""
+    """Return whether a path has the name of an image file and is not hidden (as ``._in1.png`` of macOS)."""
     return path.suffix.lower() in IMAGE_SUFFIXES and not path.name.startswith(".")
 
 
 def is_pattern(text: str) -> bool:
-    """Whether the text is a glob or a printf pattern such as ``img_%04d.png``."""
+    """Return whether the text is a glob or a printf pattern such as ``img_%04d.png``."""
     return bool(_GLOB.search(text) or _PRINTF.search(Path(text).name))
 
 
@@ -68,14 +68,14 @@ def find_images(spec: str | os.PathLike[str]) -> list[Path]:
 
 
 def matches(pattern: str) -> list[Path]:
-    """Return the files that a glob or a printf pattern names, in natural order; hidden ones are none."""
+    """Return the files that match a glob or printf pattern, in natural order, without hidden files."""
     is_glob = bool(_GLOB.search(pattern))
     found = map(Path, glob.glob(pattern, recursive=True)) if is_glob else _match_printf(Path(pattern))
     return sorted((path for path in found if path.is_file() and not path.name.startswith(".")), key=natural_key)
 
 
 def _match_printf(pattern: Path) -> list[Path]:
-    """Files whose names a printf pattern such as ``img_%04d.png`` can print."""
+    """Return the files that match a printf pattern such as ``img_%04d.png``."""
     field = _PRINTF.search(pattern.name)
     if field is None or not pattern.parent.is_dir():
         return []
@@ -90,7 +90,7 @@ def _match_printf(pattern: Path) -> list[Path]:
 def read_image(path: Path) -> np.ndarray:
     """Return the image in a file with its own depth and channels, without alpha.
 
-    SourceError where it is damaged or too large for OpenCV, ParameterError where it is for the memory.
+    SourceError if it is damaged or too large for OpenCV, ParameterError if it is too large for the memory.
     """
     try:
         data = np.frombuffer(path.read_bytes(), np.uint8)
@@ -112,15 +112,15 @@ def read_image(path: Path) -> np.ndarray:
 
 
 class ImageSequenceSource(FrameSource):
-    """Image files as frames; 8 and 16 bit, grey and colour as they are in the files.
+    """Image files as frames, with the depth and channels of the files.
 
     Parameters
     ----------
     paths : str, path or sequence of them
-        A folder, one image, a glob (``"in*.jpg"``) or a printf pattern (``"img_%04d.png"``), taken in natural
-        order (in2 before in10); or a list of files, taken as it stands.
+        A folder, image, glob (``"in*.jpg"``) or printf pattern (``"img_%04d.png"``), read in natural order (in2 before
+        in10); or a list of files.
     on_error : {"stop", "skip"}
-        What an image that cannot be read does.
+        Whether to stop at an image that cannot be read or to skip it.
     fps : float or Fraction, optional
         Frames per second.
 
@@ -129,7 +129,7 @@ class ImageSequenceSource(FrameSource):
     SourceError
         If there is no image.
     ParameterError
-        If the list holds something else than paths.
+        If an item of the list is not a path.
 
     Examples
     --------
@@ -163,8 +163,8 @@ class ImageSequenceSource(FrameSource):
         return len(self._paths)
 
     def _first_size(self) -> tuple[int, int]:
-        if self.on_error == "stop" and (announced := announced_size(self._paths[0])) is not None:
-            return announced
+        if self.on_error == "stop" and (size := header_size(self._paths[0])) is not None:
+            return size
         for path in self._paths:
             try:
                 height, width = read_image(path).shape[:2]
@@ -216,8 +216,8 @@ _CHANNELS = {0: 1, 2: 3, 3: 3, 4: 2, 6: 4}  # by the type of colour
 _HEAD = 26  # bytes, up to the type of colour
 
 
-def announced_size(path: Path) -> tuple[int, int] | None:
-    """Return width and height that the header of a PNG tells; None for other files, and where it cannot be read."""
+def header_size(path: Path) -> tuple[int, int] | None:
+    """Return width and height in the header of a PNG; None for other or unreadable files."""
     try:
         with path.open("rb") as file:
             header = _header(file.read(_HEAD))
@@ -227,9 +227,9 @@ def announced_size(path: Path) -> tuple[int, int] | None:
 
 
 def check_image_memory(data: bytes | memoryview, what: str) -> None:
-    """Raise ParameterError where the pixels of a PNG take more memory than there is.
+    """Raise ParameterError if the pixels of a PNG need more memory than is available.
 
-    A file of a megabyte can stand for gigabytes only where long runs cost nothing; of what is common that is PNG.
+    Of the common formats, only PNG can compress gigabytes to a megabyte.
     """
     header = _header(bytes(data[:_HEAD]))
     if header is None:
@@ -259,7 +259,7 @@ class ArraySource(FrameSource):
     Raises
     ------
     ParameterError
-        If the shape or the type of the array is another one.
+        If the array has another shape or type.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a user names as a source, opened."""
+"""Open sources."""
 
 from __future__ import annotations
 
@@ -50,46 +50,43 @@ def open_source(
     open_timeout: float = 10.0,
     read_timeout: float = 10.0,
 ) -> FrameSource:
-    """Open whatever `spec` stands for, or a part of it.
+    """Open a source, or a part of it.
 
     Parameters
     ----------
     spec : int, str, path, sequence of paths or ndarray
-        A camera index (also as a text of digits) or address (``rtsp://``, ``http://``, ...); a video file; an
-        image, a folder of images, a glob or a printf pattern; a list of files; an array (n, h, w) or
-        (n, h, w, c); a named pipe, or ``"-"`` for standard input. Several video files, as a list or a glob
-        (``"cam-*.mp4"``, in natural order), are one video. A file or folder whose name looks like a camera
-        index is reached as ``./0``, or as a `Path`. What comes through a pipe can be iterated over once.
+        A camera index (also as digits) or address (``rtsp://``, ``http://``, ...); a video file; an image, a folder of
+        images, a glob or a printf pattern; a list of files; an array (n, h, w) or (n, h, w, c); a named pipe, or
+        ``"-"`` for standard input. Several video files, as a list or a glob (``"cam-*.mp4"``, in natural order), are
+        read as one video. Write ``./0`` for a file with the name 0. A pipe can be iterated over once.
     on_error : {"stop", "skip"}, optional
-        What a frame that cannot be read does: raise `SourceError`, the default, or be logged, counted and left out, the
-        default of a camera.
+        At a frame that cannot be read, raise `SourceError` (default), or log and skip it (default for cameras).
     fps : float or Fraction, optional
-        Frames per second, for image sequences and arrays, or where a video is wrong about it.
+        Frames per second, for images and arrays, or if a video is wrong about it.
     backend : {"auto", "hardware"}
         How video files are decoded: in software, or on a hardware decoder if one works.
     start, end, duration : str, int, float or Timecode, optional
         The part to read: an int or digits are a frame number from 0, ``12.5``, ``"12s"`` and ``"1:02:03.5"`` are
-        times; a `duration` is a number of frames or seconds, and excludes `end`.
+        times; a `duration` is a number of frames or seconds, and cannot be used together with `end`.
     every : int
-        Of each `every` frames only the first is read.
+        Read only the first of each `every` frames.
     raw : str, optional
-        The pipe, or file, holds frames without a header, such as ``"640x480:bgr24@25"``: size, pixel format (bgr24,
-        rgb24, gray, gray16le) and, if known, the rate.
+        Format of a pipe or file with raw frames, such as ``"640x480:bgr24@25"``: size, pixel format (bgr24, rgb24,
+        gray, gray16le) and, if known, frame rate.
     reconnect, open_timeout, read_timeout : optional
-        Whether a lost camera is connected to again, and how long one is waited for; see `CameraSource`. Other
-        sources ignore them.
+        Reconnection and timeouts of a camera, see `CameraSource`; other sources ignore them.
 
     Returns
     -------
     FrameSource
-        Iterating gives a `Frame` after the other; to be closed, as by ``with``.
+        Iterate over it for the frames; close it, for example by ``with``.
 
     Raises
     ------
     SourceError
-        If there is nothing to read, in one line that names it.
+        If the source cannot be opened.
     ParameterError
-        If `spec` or one of the options is none of the allowed.
+        If `spec` or an option is not allowed.
 
     Examples
     --------
@@ -98,14 +95,14 @@ def open_source(
     ...     print(source.size, [(frame.index, frame.time) for frame in source])
     (64, 48) [(25, 1.0), (35, 1.4), (45, 1.8), (55, 2.2)]
     """
-    selection = Selection.parse(start, end, duration, every)  # what is wrong shows before anything is opened
+    selection = Selection.parse(start, end, duration, every)  # check it before anything is opened
     how = _Opening(on_error, fps, backend, raw, reconnect, open_timeout, read_timeout)
     source = how.open(spec)
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
 
 def check_there(spec: str | os.PathLike[str]) -> None:
-    """Raise SourceError for the name of a file or folder that is not there; opens nothing, nor asks a camera."""
+    """Raise SourceError for the name of a missing file or folder, without opening anything."""
     camera = isinstance(spec, str) and (is_camera(spec) or spec == STANDARD)
     if not (camera or Path(spec).exists() or is_pattern(os.fspath(spec))):
         raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
@@ -113,7 +110,7 @@ def check_there(spec: str | os.PathLike[str]) -> None:
 
 @dataclass(frozen=True)
 class _Opening:
-    """How a source is opened; fields as the parameters of `open_source`, of which the first is `on_error`."""
+    """Options of `open_source`; `camera_error` is `on_error`."""
 
     camera_error: str | None
     fps: float | Fraction | None
@@ -125,7 +122,7 @@ class _Opening:
 
     @property
     def on_error(self) -> str:
-        """What an unreadable frame does, but for a camera."""
+        """The default for sources that are no camera."""
         return self.camera_error or "stop"
 
     def __post_init__(self) -> None:
@@ -133,7 +130,7 @@ class _Opening:
             raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}")
 
     def open(self, spec: SourceSpec) -> FrameSource:
-        """Open whatever `spec` stands for, as a whole."""
+        """Open the whole source."""
         named = isinstance(spec, os.PathLike) or (isinstance(spec, str) and not is_camera(spec))
         if self.raw is not None and not named:
             raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")
@@ -188,7 +185,7 @@ class _Opening:
         try:
             if self.raw is not None:
                 return RawSource(pipe, RawFormat.parse(self.raw), fps=self.fps)
-            # FFmpeg, which waits for the header, takes no Ctrl-C.
+            # Ctrl-C does not interrupt FFmpeg while it waits for the header.
             opening = partial(VideoPipeSource, pipe, on_error=self.on_error, fps=self.fps)
             return in_background(opening, FrameSource.close)
         except BaseException:

@@ -24,7 +24,7 @@ from bgsub.video.sources.base import Frame, FrameSource, number_name, rate_as_fr
 from bgsub.video.timecode import Part
 
 PIXELS = {"bgr24": (3, 1), "rgb24": (3, 1), "gray": (1, 1), "gray16le": (1, 2)}
-"""Channels, and bytes of each, by FFmpeg's name of the pixel format."""
+"""Number of channels and bytes per channel, by FFmpeg's name of the pixel format."""
 
 _LARGEST = 1 << 16
 _SYNTAX = re.compile(r"(?P<width>[0-9]{1,6})x(?P<height>[0-9]{1,6}):(?P<pixels>\w+)(?:@(?P<rate>[0-9./]+))?")
@@ -32,7 +32,7 @@ _SYNTAX = re.compile(r"(?P<width>[0-9]{1,6})x(?P<height>[0-9]{1,6}):(?P<pixels>\
 
 @dataclass(frozen=True)
 class RawFormat:
-    """Size, pixel format and, if it was told, frames per second of raw frames."""
+    """Size, pixel format and, if known, frames per second of raw frames."""
 
     width: int
     height: int
@@ -41,12 +41,12 @@ class RawFormat:
 
     @classmethod
     def parse(cls, text: str) -> RawFormat:
-        """Return what a text such as ``640x480:bgr24@25`` or ``1920x1080:gray@30000/1001`` stands for.
+        """Parse a text such as ``640x480:bgr24@25`` or ``1920x1080:gray@30000/1001``.
 
         Raises
         ------
         ParameterError
-            If it is none, or the pixel format none of `PIXELS`.
+            If the text is invalid.
         """
         match = _SYNTAX.fullmatch(text)
         if match is None:
@@ -79,18 +79,18 @@ class RawFormat:
 
 STANDARD = "-"
 
-_TICK = 100  # milliseconds between two looks at whether a wait for more is still wanted
+_TICK = 100  # milliseconds between two checks whether a wait was cancelled
 
 
 def is_pipe(spec: object) -> bool:
-    """Whether what a user names as a source is standard input, unless that is a file, or a named pipe."""
+    """Return whether a source is a named pipe, or standard input that is no file."""
     if spec == STANDARD:
         return standard_input_file() is None
     return isinstance(spec, (str, os.PathLike)) and Path(spec).is_fifo()
 
 
 def standard_input_file() -> Path | None:
-    """Return the file that standard input is, from its beginning; None where it is none, or has no name to find."""
+    """Return the file that is standard input at its beginning; None otherwise."""
     try:
         state = os.fstat(0)
         path = Path("/proc/self/fd/0").resolve()
@@ -103,7 +103,7 @@ def standard_input_file() -> Path | None:
 class Pipe:
     """The bytes of standard input (``"-"``), a named pipe or a file, once and in order.
 
-    Opening it does not wait for somebody who writes, reading does; `cancel` ends a wait from any thread.
+    Only reading waits for the writer, not opening; `cancel` ends a wait from any thread.
 
     Raises
     ------
@@ -113,12 +113,12 @@ class Pipe:
 
     def __init__(self, spec: str | os.PathLike[str]) -> None:
         self.cancelled = False
-        self.began, self.ended = False, False  # whether something came, and whether all of it has been read
+        self.began, self.ended = False, False  # whether data came, and whether all was read
         standard = spec == STANDARD
         kind = "pipe" if Path(spec).is_fifo() else "file"
         self.name = "standard input" if standard else f"{kind} '{os.fspath(spec)}'"
         try:
-            # A named pipe that is opened as usual waits for its writer, and nothing but a signal ends that.
+            # Opening a named pipe in blocking mode waits for its writer, and only a signal ends that.
             descriptor = os.dup(0) if standard else os.open(spec, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
         except OSError as error:
             raise SourceError(f"{self.name} cannot be read: {error.strerror or error}") from None
@@ -137,13 +137,13 @@ class Pipe:
             self._poll.register(descriptor, select.POLLIN)
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` bytes as they come; none at the end, and after `cancel`."""
+        """Return up to `size` bytes; none at the end and after `cancel`."""
         data = (self._file.read(size) or b"") if self._wait() else b""
         self.began, self.ended = self.began or bool(data), not data
         return data
 
     def fill(self, buffer: memoryview) -> int:
-        """Read until the buffer is full or nothing more comes; return how many bytes it holds then."""
+        """Read until the buffer is full or the data ends; return the number of bytes."""
         filled = 0
         while filled < len(buffer) and self._wait():
             count = self._file.readinto(buffer[filled:])
@@ -157,11 +157,11 @@ class Pipe:
         self.cancelled = True
 
     def close(self) -> None:
-        """Release it; whoever writes into it is told by the system."""
+        """Close the pipe."""
         self._file.close()
 
     def _wait(self) -> bool:
-        """Wait for more, or for the end of it; False once it is cancelled."""
+        """Wait for data or the end; return False once cancelled."""
         while not self.cancelled:
             if self._poll is None or self._poll.poll(_TICK):
                 return True
@@ -174,8 +174,8 @@ class Pipe:
 class PipeSource(FrameSource):
     """Frames from a pipe; they can be iterated over once.
 
-    Nothing is dropped: whoever writes waits for whoever reads. With `live` set, the newest frame comes first, as with
-    a camera. Where the stream breaks off within a frame, `CutShortError` follows the frames before it.
+    No frame is dropped, because the writer waits, unless `live` is set. If the stream ends within a frame,
+    `CutShortError` follows the frames before it.
     """
 
     def __init__(self, pipe: Pipe, on_error: str, fps: float | Fraction | None) -> None:
@@ -184,11 +184,11 @@ class PipeSource(FrameSource):
 
     @property
     def length(self) -> None:
-        """None: nobody knows how much will come."""
+        """None: the length of a pipe is unknown."""
         return None
 
     def cancel(self) -> None:
-        """End the iteration, from any thread, also while it waits for the writer."""
+        """End the iteration, from any thread, also during a wait for the writer."""
         self._pipe.cancel()
 
     def close(self) -> None:
@@ -213,18 +213,18 @@ class RawSource(PipeSource):
     Parameters
     ----------
     pipe : Pipe
-        Where the bytes come from; closed together with the source.
+        Input; closed together with the source.
     format : RawFormat
-        Size, pixel format and rate; nothing in the stream tells whether they are right.
+        Size, pixel format and frame rate.
     fps : float or Fraction, optional
-        Frames per second, in the place of that of the format.
+        Frames per second instead of those in the format.
 
     Raises
     ------
     SourceError
-        While iterating, if nothing comes at all.
+        While iterating, if the pipe is empty.
     CutShortError
-        After the last whole frame, if there are bytes left.
+        After the last whole frame, if bytes are left.
     """
 
     def __init__(self, pipe: Pipe, format: RawFormat, *, fps: float | Fraction | None = None) -> None:
@@ -275,27 +275,26 @@ class RawSource(PipeSource):
 
 
 class VideoPipeSource(PipeSource):
-    """The frames of a video that comes through a pipe, in any container that can be read from front to back.
+    """The frames of a video from a pipe, in any container that can be read from front to back.
 
-    Matroska, MPEG-TS and fragmented MP4 are such, as ``ffmpeg -f matroska -`` writes them; of MP4 and MOV, those whose
-    index is at the front. Pixels and times are as those of `VideoFileSource`; there is no sound.
+    Such are Matroska, MPEG-TS, fragmented MP4, and MP4 and MOV with the index at the front. Pixels and times are those
+    of `VideoFileSource`, without sound.
 
     Parameters
     ----------
     pipe : Pipe
-        Where the bytes come from; closed together with the source.
+        Input; closed together with the source.
     on_error : {"stop", "skip"}
-        What a frame that cannot be decoded does while later ones can.
+        Whether to stop at a frame that cannot be decoded or to skip it.
     fps : float or Fraction, optional
         Frames per second, if the stream is wrong about it; times then follow it too.
 
     Raises
     ------
     SourceError
-        If nothing comes, or no video.
+        If the pipe is empty or holds no video.
     CutShortError
-        While iterating, after the last frame of a stream that breaks off, where that can be told: in MP4 and AVI.
-        Matroska and MPEG-TS just end there.
+        While iterating, after the last frame of an MP4 or AVI that is cut short; Matroska and MPEG-TS just end.
     """
 
     def __init__(self, pipe: Pipe, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
@@ -311,7 +310,7 @@ class VideoPipeSource(PipeSource):
         self._decoded = self._good_frames()
         try:
             first = next(self._decoded, None)
-        except CutShortError:  # an index that comes behind the pictures, for one
+        except CutShortError:  # such as an index after the pictures
             raise SourceError(self._no_video()) from None
         if first is None:
             raise SourceError(f"no frame of {self.name} can be decoded")
@@ -326,7 +325,7 @@ class VideoPipeSource(PipeSource):
 
     @property
     def fps(self) -> Fraction | None:
-        """Frames per second that the stream tells; None if unknown."""
+        """Frames per second of the stream; None if unknown."""
         return self._given_fps or self._stream_fps
 
     def close(self) -> None:
@@ -357,7 +356,7 @@ class VideoPipeSource(PipeSource):
             if frame is None:
                 failures += 1
                 continue
-            if failures and not self._pipe.ended:  # else the decoder gives what it has held back
+            if failures and not self._pipe.ended:  # otherwise the decoder returns its delayed frames
                 self._unreadable(f"frame {index - failures} of {self.name} cannot be decoded", failures)
                 failures = 0
             yield index, frame

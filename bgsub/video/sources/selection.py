@@ -2,40 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
-from bgsub.video.sources.base import FilePart, Frame, FrameSource
+from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.timecode import Part, Place, Selection
 
 
-class SelectedSource(FrameSource):
-    """Some of the frames of a source, each with the index, name and time it has there.
+def _of_source(name: str) -> Any:
+    return property(lambda self: getattr(self._source, name), doc=getattr(FrameSource, name).__doc__)
 
-    What is left out is not converted, and where the source allows it not even decoded. Of a live source the
-    part counts from its first frame. Damage among frames that are left out is met all the same where they
-    have to be decoded.
+
+class SelectedSource(FrameSource):
+    """A part of the frames of a source, with their indices, names and times in that source.
+
+    Other frames are not converted and, where possible, not decoded; damage in frames that must be decoded is reported.
+    The part of a live source counts from its first frame.
 
     Parameters
     ----------
     source : FrameSource
-        Where the frames come from; closed together with the part.
+        Source of the frames; closed together with the part.
     start : Timecode, str, int or float, optional
-        First frame, as `bgsub.video.timecode.Timecode.parse` takes it: an int or digits are a frame number from 0,
-        anything else is a time; by default the beginning.
+        First frame: an int or digits are a frame number from 0, anything else is a time (see
+        `bgsub.video.timecode.Timecode.parse`).
     end : Timecode, str, int or float, optional
-        The frame before which the part ends; by default the end.
+        The frame before which the part ends.
     duration : Timecode, str, int or float, optional
-        How many frames (int) or seconds from the start on; not beside `end`.
+        Number of frames (int) or seconds; not together with `end`.
     every : int
-        Of each `every` frames the first is taken, counted from the start of the part.
+        Take the first of each `every` frames, counted from the start of the part.
 
     Raises
     ------
     ParameterError
-        If a place cannot be understood, `every` is below 1, `end` comes with `duration` or does not lie behind
-        `start`; while iterating, if seconds are asked for and the frames have no times.
+        If a place is invalid, `every` is below 1, `end` is given with `duration` or does not come after `start`; while
+        iterating, if a place is in seconds and the frames have no times.
     SourceError
         While iterating, if the source ends before the part begins.
     """
@@ -54,57 +58,34 @@ class SelectedSource(FrameSource):
         self.live, self.numbered = source.live, source.numbered
         self.path: Path | None = source.path
 
-    @property
-    def size(self) -> tuple[int, int]:
-        return self._source.size
+    size = _of_source("size")
+    is_variable_rate = _of_source("is_variable_rate")
+    has_audio = _of_source("has_audio")
+    paths = _of_source("paths")
+    files = _of_source("files")
+    is_copyable = _of_source("is_copyable")
+    is_retimed = _of_source("is_retimed")
+    dropped = _of_source("dropped")
 
     @property
     def fps(self) -> Fraction | None:
-        """Frames per second that are left; None if unknown."""
+        """Frames per second of the part; None if unknown."""
         fps = self._source.fps
         return None if fps is None else fps / self._selection.every
 
     @property
     def length(self) -> int | None:
-        """Number of frames, estimated from the length and the rate of the source; None if unknown."""
+        """Number of frames, estimated from the length and frame rate of the source; None if unknown."""
         return self._selection.count(self._source.fps, self._source.length)
 
     @property
-    def is_variable_rate(self) -> bool:
-        return self._source.is_variable_rate
-
-    @property
-    def has_audio(self) -> bool:
-        return self._source.has_audio
-
-    @property
-    def paths(self) -> Sequence[Path]:
-        return self._source.paths
-
-    @property
-    def files(self) -> Sequence[FilePart]:
-        return self._source.files
-
-    @property
-    def is_copyable(self) -> bool:
-        return self._source.is_copyable
-
-    @property
-    def is_retimed(self) -> bool:
-        return self._source.is_retimed
-
-    @property
     def skipped(self) -> int:
-        """Frames that could not be read in the last iteration."""
+        """Number of frames that could not be read in the last iteration."""
         return self._source.skipped
 
     @skipped.setter
     def skipped(self, count: int) -> None:
         self._source.skipped = count
-
-    @property
-    def dropped(self) -> int:
-        return self._source.dropped
 
     def cancel(self) -> None:
         self._source.cancel()
