@@ -1,4 +1,4 @@
-"""Every example runs on the bundled sample and says something true."""
+"""Every example runs on the bundled sample."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SAMPLE = str(ROOT / "datasets" / "sample" / "input")
 
 @pytest.fixture
 def example(capsys):
-    """A function that runs an example by name and returns what it printed, line by line."""
+    """Return a function that runs an example and returns its output lines."""
 
     def run(name, *arguments):
         spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
@@ -32,6 +32,7 @@ def example(capsys):
     return run
 
 
+@pytest.mark.slow
 def test_webcam_loop(example):
     lines = example("webcam_loop", SAMPLE, "--no-window", "--frames", 60)
     shares = [float(line.split()[1]) for line in lines]
@@ -39,6 +40,7 @@ def test_webcam_loop(example):
     assert 0 < max(shares) < 0.3
 
 
+@pytest.mark.slow
 def test_compare_with_mog2(example):
     head, *rows = example("compare_with_mog2", SAMPLE)
     assert head.split() == ["frame", "MOG2", "KNN", "bgsub"]
@@ -46,6 +48,7 @@ def test_compare_with_mog2(example):
     assert all(re.fullmatch(r" *\d+( +\d+\.\d+%){3}", row) for row in rows)
 
 
+@pytest.mark.slow
 def test_detect_on_residual(example, tmp_path):
     lines = example("detect_on_residual", SAMPLE, "--output", tmp_path / "boxes.png")
     assert len(lines) > 50
@@ -59,6 +62,7 @@ def test_robust_pca(example):
     assert float(robust.split()[-1]) < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("installed", [True, False])
 def test_batch_of_files(tmp_path, installed):
     for name in ("one", "two"):
@@ -77,7 +81,7 @@ def test_batch_of_files(tmp_path, installed):
 
 
 def _batch_of_files(tmp_path, installed):
-    """Run the example as a program, as the processes that it starts import it; return the lines."""
+    """Run the example as a program, as its worker processes import it; return the lines."""
     if installed:
         pytest.importorskip("distributed", reason="distributed is not installed")
     else:

@@ -1,4 +1,4 @@
-"""A machine without screen and libraries of one: the line that says what to do, and that doing it helps."""
+"""A machine without screen libraries: the error line and its remedy."""
 
 import os
 import re
@@ -10,10 +10,13 @@ from environments import QUICK, ROOT, fresh_environment, index_is_there, run, su
 
 from bgsub._opencv import cv2, installing
 
-pytestmark = pytest.mark.skipif(
-    not sys.platform.startswith("linux") or not re.search("GUI: +QT", cv2.getBuildInformation()),
-    reason="this OpenCV has no windows that need libraries",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not sys.platform.startswith("linux") or not re.search("GUI: +QT", cv2.getBuildInformation()),
+        reason="this OpenCV has no windows that need libraries",
+    ),
+]
 LINE = (
     "bgsub: error: OpenCV cannot be loaded ({missing}); with windows it needs, on Debian and Ubuntu: "
     "apt-get install libgl1 libglib2.0-0; without, and without root: {command}\n"
@@ -22,7 +25,7 @@ LINE = (
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """Folder, Python and variables of an environment with this checkout, where libGL.so.1 is no library."""
+    """Return folder, Python and variables of an environment without libGL.so.1."""
     folder = tmp_path_factory.mktemp("bare")
     (folder / "libraries").mkdir()
     (folder / "libraries" / "libGL.so.1").touch()
@@ -36,7 +39,7 @@ def bare(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def helped(bare):
-    """The same after the command that the line tells."""
+    """Return the same after the suggested command."""
     folder, python, variables = bare
     told = run(python, "-m", "bgsub", "run", "frames", "-o", "never", cwd=folder, **variables).stderr
     if not index_is_there(python, folder):
@@ -45,7 +48,7 @@ def helped(bare):
     return bare
 
 
-def test_the_line(bare):
+def test_error_line(bare):
     folder, python, variables = bare
     answer = run(python, "-m", "bgsub", "run", "frames", "-o", "out", cwd=folder, **variables)
     missing = f"{folder}/libraries/libGL.so.1: file too short"
@@ -54,7 +57,7 @@ def test_the_line(bare):
     assert (answer.returncode, answer.stdout) == (1, "")
 
 
-def test_an_opencv_that_was_removed_beside_another(tmp_path):
+def test_removed_opencv(tmp_path):
     left = tmp_path / "cv2" / "__init__.py"
     left.parent.mkdir()
     left.touch()

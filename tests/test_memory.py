@@ -1,10 +1,9 @@
-"""How much memory there is, by the system, its groups and the limit of the process."""
+"""Available memory by system, control groups and process limit."""
 
 import resource
 
 import numpy as np
 import pytest
-from saying import says
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError
@@ -14,7 +13,7 @@ from bgsub.numerics.memory import available_memory, check_memory, in_words, is_l
 
 @pytest.fixture
 def system(tmp_path, monkeypatch):
-    """A function that writes the limit of a control group, in version 1 or 2, in which this process is."""
+    """Return a function that writes the limit of a control group, version 1 or 2, of this process."""
     monkeypatch.setattr(memory, "_CGROUP", tmp_path / "cgroup")
 
     def write(version, path, limit, used, cached=0):
@@ -31,7 +30,7 @@ def system(tmp_path, monkeypatch):
 
 
 class _Process:
-    """The folder of a process, whose file `cgroup` tells the groups."""
+    """The folder of a process with its file `cgroup`."""
 
     def __init__(self, folder, groups):
         self._folder, self._groups = folder, groups
@@ -42,35 +41,34 @@ class _Process:
         return path
 
 
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize("path", ["", "a", "a/b"])
-def test_the_limit_of_a_group_or_of_one_around_it_holds(system, version, path):
+@pytest.mark.parametrize(("version", "path"), [(1, ""), (1, "a/b"), (2, "a"), (2, "a/b")])
+def test_limits_of_control_groups(system, version, path):
     system(version, path, 5000, 1500)
     assert available_memory() == 3500
-    system(version, path, 5000, 4900, cached=400)  # files that were read give way
+    system(version, path, 5000, 4900, cached=400)  # cached files can be dropped
     assert available_memory() == 500
     system(version, path, "max", 1500)
     assert available_memory() > 1e6
 
 
-def test_the_limit_of_the_process_holds(monkeypatch):
+def test_limit_of_the_process(monkeypatch):
     assert available_memory() > 1e6
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1000, 1000))
     assert available_memory() == 0
 
 
-def test_words():
+def test_in_words():
     assert [in_words(count) for count in (10, 42_400_000, 1_340_000_000)] == ["1 MB", "42 MB", "1.3 GB"]
 
 
-def test_what_is_too_much_is_refused_in_a_line(monkeypatch):
+def test_check_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 2_000_000)
     check_memory(2_000_000, "it", "less")
-    with says(ParameterError, "it needs about 3 MB of memory, 2 MB are available; reduce memory with patience"):
+    with pytest.raises(ParameterError, match="it needs about 3 MB of memory, 2 MB are available"):
         check_memory(2_500_001, "it", "patience")
 
 
-def test_the_words_for_a_lack_of_memory():
+def test_is_lack_of_memory():
     with pytest.raises(MemoryError) as numpys:
         np.empty(1 << 60, np.uint8)
     assert is_lack_of_memory(numpys.value)

@@ -1,4 +1,4 @@
-"""Scripts as OpenCV's tutorials have them, run as they are and with another constructor, against exact truth."""
+"""Scripts in the style of OpenCV's tutorials, unchanged and with another constructor, against ground truth."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from video_fakes import write_video
 
-pytestmark = pytest.mark.large
+pytestmark = [pytest.mark.large, pytest.mark.slow]
 
 SCRIPTS = Path(__file__).parent / "opencv_scripts"
 EMPTY, COUNT, HEIGHT, WIDTH = 40, 160, 90, 120
@@ -21,13 +21,13 @@ SETTLED = 60  # frames, from which on the boxes are looked at
 
 
 def background():
-    """A street of coarse texture, (HEIGHT, WIDTH, 3) uint8."""
+    """Return a street of coarse texture, (HEIGHT, WIDTH, 3) uint8."""
     coarse = np.random.default_rng(3).integers(70, 150, (HEIGHT // 10, WIDTH // 10, 3), dtype=np.uint8)
     return cv2.resize(coarse, (WIDTH, HEIGHT), interpolation=cv2.INTER_CUBIC)
 
 
 def places(index):
-    """Where the movers are in a frame: left, top, right and bottom of each that is in view whole."""
+    """Yield the boxes of the movers fully in view in a frame: left, top, right, bottom."""
     for width, height, top, left, pace in MOVERS:
         x = round(left + pace * (index - EMPTY))
         if index >= EMPTY and 0 <= x <= WIDTH - width:
@@ -47,7 +47,7 @@ def video(tmp_path_factory):
 
 @pytest.fixture(params=["OpenCV's", "ours"])
 def run(request, monkeypatch, video):
-    """A function that runs a script, with no line changed or with that of the constructor; returns its variables."""
+    """Return a function that runs a script, optionally with our constructor, and returns its variables."""
     for name in ("imshow", "destroyAllWindows"):
         monkeypatch.setattr(cv2, name, lambda *_: None)
     monkeypatch.setattr(cv2, "waitKey", lambda *_: -1)
@@ -75,7 +75,7 @@ def overlap(one, other):
     return both / (sum(sizes) - both)
 
 
-def test_the_boxes_are_those_of_the_movers(run):
+def test_boxes_match_the_movers(run):
     boxes = run("moving_boxes")["boxes"]
     assert len(boxes) == COUNT
     seen = 0
@@ -88,12 +88,12 @@ def test_the_boxes_are_those_of_the_movers(run):
     assert seen > 100
 
 
-def test_the_crossings_are_counted(run):
+def test_crossings_are_counted(run):
     variables = run("line_counter")
     assert (variables["to_the_right"], variables["to_the_left"]) == (2, 1)
 
 
-def test_the_background_is_the_empty_scene(run, tmp_path):
+def test_background_is_the_empty_scene(run, tmp_path):
     differences = run("empty_scene", tmp_path / "scene.png")["differences"]
     picture = cv2.imread(str(tmp_path / "scene.png")).astype(int)
     assert np.abs(picture - background()).mean() < 2

@@ -1,4 +1,4 @@
-"""The wheel and the sdist: whole, described, and at work outside the checkout. No index is asked for anything."""
+"""Wheel and sdist: complete, described, and working outside of the checkout, without an index."""
 
 import re
 import shutil
@@ -14,6 +14,7 @@ from readme import README, block
 
 from bgsub import __version__
 
+pytestmark = pytest.mark.slow
 FOLDERS = ("bgsub", "datasets", "docs", "scripts", "tests")
 FILES = ("pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "ARCHITECTURE.md", "LICENSE")
 FILES += ("CHANGELOG.md", "CITATION.cff", "Dockerfile", ".dockerignore")
@@ -21,7 +22,7 @@ FILES += ("CHANGELOG.md", "CITATION.cff", "Dockerfile", ".dockerignore")
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy, as building leaves files behind; without what tests and runs have left in this one."""
+    """Return a copy of the checkout without files of tests and runs."""
     copy = tmp_path_factory.mktemp("package") / "checkout"
     for name in FOLDERS:
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -32,7 +33,7 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def built(checkout):
-    """The folder of the sdist and of the wheel that was made of the sdist."""
+    """Return the folder of the sdist and of the wheel made of it."""
     folder = checkout.parent / "dist"
     succeeds(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, checkout, cwd=folder.parent)
     return folder
@@ -58,7 +59,7 @@ def environment(wheel, tmp_path_factory):
 
 
 def files(folder):
-    """The files of a checkout by name, without the notes of setuptools."""
+    """Return the files of a checkout by name, without those of setuptools."""
     paths = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     return {path.as_posix() for path in paths if not path.parts[0].endswith(".egg-info")}
 
@@ -68,13 +69,13 @@ def checksums(wheel):
         return {entry.filename: entry.CRC for entry in archive.infolist()}
 
 
-def test_the_wheel_holds_the_whole_package(wheel, checkout):
+def test_wheel_is_complete(wheel, checkout):
     names = {name for name in checksums(wheel) if name.startswith("bgsub/")}
     assert names == {f"bgsub/{name}" for name in files(checkout / "bgsub")}
     assert names >= {"bgsub/py.typed", "bgsub/__init__.pyi", "bgsub/live/page/index.html"}
 
 
-def test_the_sdist_holds_the_whole_checkout(built, checkout):
+def test_sdist_is_complete(built, checkout):
     (path,) = built.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
@@ -83,12 +84,12 @@ def test_the_sdist_holds_the_whole_checkout(built, checkout):
     )
 
 
-def test_the_sdist_and_the_checkout_give_the_same_wheel(wheel, checkout, tmp_path):
+def test_wheels_of_sdist_and_checkout_are_equal(wheel, checkout, tmp_path):
     succeeds(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, checkout, cwd=tmp_path)
     assert checksums(tmp_path / wheel.name) == checksums(wheel)
 
 
-def test_what_an_index_shows(metadata):
+def test_metadata(metadata):
     assert metadata["Version"] == __version__
     assert metadata["License-Expression"] == "MIT"
     assert metadata["Author"] == metadata["Maintainer"] == "The bgsub developers"
@@ -97,7 +98,7 @@ def test_what_an_index_shows(metadata):
     assert this in metadata.get_all("Classifier")
 
 
-def test_the_long_description_needs_no_file(metadata):
+def test_long_description_needs_no_file(metadata):
     assert metadata["Description-Content-Type"] == "text/markdown"
     shown = metadata.get_payload()
     assert [link for link in re.findall(r"\]\(([^)]*)\)", shown) if not link.startswith("https://")] == []
@@ -105,7 +106,7 @@ def test_the_long_description_needs_no_file(metadata):
     assert len(shown) > 0.85 * len(README)
 
 
-def test_the_python_of_the_readme_runs(environment, tmp_path):
+def test_python_of_the_readme_runs(environment, tmp_path):
     write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
     program = block("python") + "\nprint(mask.shape, bgsub.__file__)"
     answer = succeeds(environment / "python", "-I", "-c", program, cwd=tmp_path, **QUICK)
@@ -114,11 +115,11 @@ def test_the_python_of_the_readme_runs(environment, tmp_path):
 
 
 @pytest.mark.parametrize("command", [["bgsub"], ["python", "-I", "-m", "bgsub"]])
-def test_the_program_is_there(environment, tmp_path, command):
+def test_program_is_installed(environment, tmp_path, command):
     program, *words = command
     assert succeeds(environment / program, *words, "--help", cwd=tmp_path).startswith("Usage: bgsub ")
 
 
-def test_extras_are_found_in_what_is_installed(environment, tmp_path):
+def test_extras_are_declared(environment, tmp_path):
     words = ["install", "--no-index", "--dry-run", "bgsub[all]"]  # as messages say; no index has bgsub
     assert "already satisfied: bgsub[all]" in succeeds(environment / "python", "-m", "pip", *words, cwd=tmp_path)

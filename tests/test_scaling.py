@@ -1,4 +1,4 @@
-"""The scripts that measure speed against size, rank and streams, and memory per pixel, small."""
+"""The scripts that measure speed and memory, on small frames."""
 
 import csv
 import importlib
@@ -17,12 +17,13 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture
 def script(monkeypatch):
-    """A function that imports a script by its name, as the processes that it starts do."""
+    """Return a function that imports a script by name."""
     monkeypatch.syspath_prepend(ROOT / "scripts")
     return importlib.import_module
 
 
-def test_speed_against_size_rank_and_streams(script, tmp_path, capsys):
+@pytest.mark.slow
+def test_speed_by_size_rank_and_streams(script, tmp_path, capsys):
     small = ["--sizes", "64x48,96x72", "--ranks", "1,2", "--streams", "1,2", "--frames", "61", "--seconds", "0.1"]
     script("scaling").main([*small, "-o", str(tmp_path / "speed")], standalone_mode=False)
     with (tmp_path / "speed.csv").open(encoding="utf-8") as file:
@@ -41,7 +42,7 @@ def test_speed_against_size_rank_and_streams(script, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(("frames", "counted"), [(61, 1), (60, 30), (80, 20)])
-def test_frames_of_the_start_do_not_count(frames, counted):
+def test_start_frames_are_not_timed(frames, counted):
     class Nothing:
         def apply(self, image):
             return image
@@ -51,7 +52,7 @@ def test_frames_of_the_start_do_not_count(frames, counted):
     assert len(timing.milliseconds) == counted
 
 
-def test_cameras_are_counted_from_the_most_streams(script, monkeypatch):
+def test_number_of_cameras(script, monkeypatch):
     scaling = script("scaling")
     monkeypatch.setattr(scaling, "cores", lambda: 4)
     points = [
@@ -66,6 +67,7 @@ def test_cameras_are_counted_from_the_most_streams(script, monkeypatch):
     assert "1600 frames/s; at 200 per core (8 streams on 4) that is 8.0 cores" in scaling.advice(points)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_per_pixel(script, capsys):
     script("memory").main(["--frames", "55", "--sizes", "320x240,480x360", "--arrays"], standalone_mode=False)
@@ -79,7 +81,7 @@ def test_memory_per_pixel(script, capsys):
     assert lines[-1].startswith("64 cameras of 640x480 in colour: ")
 
 
-def test_arrays_count_once_and_by_what_owns_them(script):
+def test_arrays_count_once(script):
     subtractor = BackgroundSubtractor()
     for _ in range(2):
         subtractor.apply(np.zeros((48, 64, 3), np.uint8))

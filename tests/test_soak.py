@@ -1,4 +1,4 @@
-"""The script that feeds one stream for a long time, short."""
+"""The script that runs one stream for a long time, shortened."""
 
 import importlib
 import re
@@ -14,8 +14,9 @@ def soak(monkeypatch):
     return importlib.import_module("soak")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", [[], ["--command-line"]])
-def test_what_is_left_after_hostile_frames_is_told(way, soak, capsys):
+def test_report_after_hostile_frames(way, soak, capsys):
     with pytest.raises(SystemExit) as ended:
         soak.main(["--frames", "600", "--size", "64x48", "--round", "200", *way], standalone_mode=False)
     said = capsys.readouterr().out
@@ -28,7 +29,7 @@ def test_what_is_left_after_hostile_frames_is_told(way, soak, capsys):
     assert alone > 0.5
 
 
-def test_the_stream_is_the_same_each_time_and_ends_with_the_street(soak):
+def test_stream_is_reproducible(soak):
     street = soak.Street((64, 48), 60)
     one, other = (list(street.stream(700)) for _ in range(2))
     np.testing.assert_array_equal(one, other)

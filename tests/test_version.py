@@ -1,4 +1,4 @@
-"""The version and what is said of it: in the package, its metadata, the citation and the changes."""
+"""The version in the package, its metadata, the citation and the change log."""
 
 import re
 import tomllib
@@ -13,21 +13,21 @@ CHANGES = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 VERSIONS = re.findall(r"^## (\d+\.\d+\.\d+) - (\d{4}-\d\d-\d\d)$", CHANGES, re.MULTILINE)
 
 
-def test_the_version_is_the_same_everywhere():
+def test_version_is_the_same_everywhere():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     cited = re.search(r"^version: (.*)$", citation, re.MULTILINE)[1]
     assert {project["version"], cited, VERSIONS[0][0]} == {__version__}
 
 
-def test_the_newest_version_comes_first():
+def test_newest_version_comes_first():
     numbers = [tuple(map(int, version.split("."))) for version, _ in VERSIONS]
     assert numbers == sorted(numbers, reverse=True)
     assert len(VERSIONS) == len(re.findall("^## ", CHANGES, re.MULTILINE))
     assert [day for _, day in VERSIONS] == sorted((day for _, day in VERSIONS), reverse=True)
 
 
-def test_the_citation_is_one():
+def test_citation():
     yaml = pytest.importorskip("yaml", reason="PyYAML is not installed")
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
     assert citation["cff-version"] == "1.2.0"

@@ -19,25 +19,10 @@ _TAPER = np.exp(-_DISTANCE2 / (2 * SPREAD**2)).astype(np.float32)
 
 
 @kernel
-def enlarge(
-    begin,
-    end,
-    frame,
-    frame_scale,
-    small,
-    picture,
-    small_scale,
-    mask,
-    edges,
-    rows,
-    columns,
-    row_taper,
-    column_taper,
-    out,
-    labels,
-    votes,
-    colours,
-):  # type: ignore[no-untyped-def]
+def enlarge(  # type: ignore[no-untyped-def]
+    begin, end, frame, frame_scale, small, picture, small_scale, mask, edges, rows, columns, row_taper, column_taper,
+    out, labels, votes, colours,
+):  # fmt: skip
     """Write the full-size mask of the reduced rows `begin` to `end`.
 
     A full-size pixel at an edge is foreground if ``0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0``, with the share g of

@@ -48,15 +48,6 @@ class Comparison(NamedTuple):
 class StartBackground:
     """The commonest colours of the frames so far, until there are enough frames to fit a subspace.
 
-    Parameters
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    capacity : int
-        Number of frames of the batch start.
-    threads : int or None
-        Maximum number of threads; None for all cores.
-
     Attributes
     ----------
     buffer : StartBuffer
@@ -117,13 +108,6 @@ class TrackedBackground:
     outliers and hardly learned, and noisy or wrong pixels keep the common cost. The mask does not influence s, except
     that s is kept where foreground is known. With s above one, or with the noise scale of the segmenter instead,
     objects were learned as noise.
-
-    Parameters
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    parameters : SubtractorParameters
-        Parameters of the subtractor.
 
     Attributes
     ----------

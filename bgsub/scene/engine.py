@@ -124,15 +124,6 @@ class SweepResult(NamedTuple):
 class SweepEngine:
     """The passes over a frame, in blocks that fit into the cache and in bands on several threads.
 
-    Parameters
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    rank : int
-        Rows of the basis.
-    threads : int or None
-        Maximum number of threads for large frames; None for all cores.
-
     Attributes
     ----------
     block : int

@@ -64,21 +64,7 @@ class Light:
 
 
 class _LightFit:
-    """Fits of the light on one grid of nodes at some of the sites.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w, c) of the frames.
-    index : ndarray of int
-        Pixels of the sites.
-    grid : tuple of int
-        Nodes of the gain field along the height and the width.
-    mus : tuple of float
-        Residuals at which outliers begin, one for each reweighting.
-    threshold : float
-        Residual of an explained site.
-    """
+    """Fits of the light on one grid of nodes at some of the sites."""
 
     def __init__(
         self,
@@ -142,15 +128,7 @@ class _LightFit:
 
 
 class Illumination:
-    """Explain whole frames by backgrounds under other light.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w, c) of the frames.
-    threshold : float
-        Residual of an explained site.
-    """
+    """Explain whole frames by backgrounds under other light."""
 
     def __init__(self, shape: tuple[int, int, int], threshold: float) -> None:
         self._shape = shape

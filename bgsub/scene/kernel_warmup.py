@@ -45,13 +45,7 @@ logger = logging.getLogger("bgsub.kernels")
 
 
 class Warmup:
-    """Compilation and loading of the kernels for one kind of frames.
-
-    Parameters
-    ----------
-    frames : Frames
-        Properties that determine the types.
-    """
+    """Compilation and loading of the kernels for one kind of frames."""
 
     def __init__(self, frames: Frames) -> None:
         self._frames, self._process = frames, os.getpid()

@@ -29,15 +29,7 @@ _RETURNS = 0.5  # explained share above which a frame shows a parked scene
 
 
 class SceneModel:
-    """Background model of one scene: start, subspace, camera, light, noise, standing objects.
-
-    Parameters
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    parameters : SubtractorParameters
-        Parameters of the subtractor.
-    """
+    """Background model of one scene: start, subspace, camera, light, noise, standing objects."""
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self.frames, self._parameters = frames, parameters

@@ -24,15 +24,6 @@ class Reduction:
     edges rise from .900 and .832 (nearest reduced pixel) to .916 and .888 at scale 0.5, from .843 and .689 to .883 and
     .815 at 0.25.
 
-    Parameters
-    ----------
-    full : FrameFormat
-        Format of the frames.
-    scale : float
-        Factor of height and width, in (0, 1].
-    threads : int, optional
-        Threads of the kernel for large frames; None for all cores.
-
     Attributes
     ----------
     full, frames : FrameFormat

@@ -29,15 +29,6 @@ _BELIEF = 0.5  # share of matching candidates above which they are background
 class SampleMemory:
     """Clear the candidates that match the background, at pixels where most candidates match.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w) of the frames.
-    channels : int
-        Channels of the frames.
-    bands : int
-        Bands of rows processed in parallel.
-
     Attributes
     ----------
     share : ndarray, (h, w), uint8

@@ -23,13 +23,6 @@ class SceneManager:
 
     A mask that covers most of the frame, suddenly or standing still, starts a new model with that frame. The old model
     is kept and used again when its scene returns, after one broken frame or after an hour.
-
-    Parameters
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    parameters : SubtractorParameters
-        Parameters of the subtractor.
     """
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:

@@ -37,15 +37,6 @@ class NoiseScale:
     so that errors do not sustain themselves: missed foreground would raise the scale, and moving background that is
     labelled foreground would never be learned.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w) of the frames.
-    joint : float
-        Unit of the joint residuals, see `FrameFormat`.
-    bands : int
-        Bands of pixels processed in parallel.
-
     Attributes
     ----------
     sigma : ndarray, (h, w), float32
@@ -118,17 +109,6 @@ class Segmenter:
     A pixel is a candidate if its residual exceeds ``max(threshold, noise_factor * sigma)`` with its noise scale sigma;
     candidates that match a moving background are cleared; a majority filter removes speckle; regions smaller than
     `min_area` are removed and holes smaller than it filled.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w) of the frames.
-    parameters : SegmenterParameters, optional
-        Default values if not given. `median` is made odd.
-    threads : int, optional
-        Threads of the kernels for large frames; None for all cores.
-    channels : int, default 3
-        Channels of the frames.
 
     Attributes
     ----------

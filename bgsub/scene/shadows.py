@@ -59,13 +59,6 @@ class ShadowDetector:
     side, shadows fall to that side, and pixels that get darker from there inwards are shadow, up to where they get
     lighter.
 
-    Parameters
-    ----------
-    shape : tuple of int
-        (h, w) of the frames.
-    bands : int, default 1
-        Bands of rows processed in parallel.
-
     Attributes
     ----------
     side : int or None

@@ -35,13 +35,6 @@ _OLDEST = 65000  # ticks
 class StandingObjects:
     """Decide which foreground pixels become background.
 
-    Parameters
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    parameters : SubtractorParameters
-        Uses `fps`, `absorb_after`, `ghosts` and `threads`.
-
     Attributes
     ----------
     age : ndarray, (h, w), uint16

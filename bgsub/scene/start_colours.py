@@ -32,17 +32,7 @@ _WORK = 150_000  # pixels per band, see `bands_for`
 
 
 class StartBuffer:
-    """The first frames of a stream, kept until the batch start.
-
-    Parameters
-    ----------
-    capacity : int
-        Number of frames n of the batch start.
-    size : int
-        Entries m of a frame.
-    dtype : str
-        Type of the frames.
-    """
+    """The first frames of a stream, kept until the batch start."""
 
     def __init__(self, capacity: int, size: int, dtype: str) -> None:
         self.frames = np.empty((capacity, size), dtype)
@@ -102,13 +92,6 @@ class StartBuffer:
 
 class StartColours:
     """Colours of every pixel, and for how many frames each was seen.
-
-    Parameters
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    threads : int or None
-        Maximum number of threads; None for all cores.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A stream with noise, black, white, cuts and the like in it: whenever it is stopped, its model goes on."""
+"""A stream with noise, black, white and cuts: its model can be saved and restored at any frame."""
 
 import importlib
 
@@ -16,8 +16,8 @@ def soak(monkeypatch):
     return importlib.import_module("soak")
 
 
-def goes_on(subtractor):
-    """Return the subtractor that a model of this moment gives, None if it cannot be read."""
+def restored(subtractor):
+    """Return the subtractor restored from a model, None if it cannot be read."""
     try:
         return BackgroundSubtractor.from_snapshot(*subtractor.snapshot())
     except BgsubError as error:
@@ -25,7 +25,7 @@ def goes_on(subtractor):
         return None
 
 
-def test_a_model_saved_after_any_frame_goes_on_to_the_bit(soak, monkeypatch, tries, score):
+def test_model_saved_after_any_hostile_frame_continues(soak, monkeypatch, tries, score):
     monkeypatch.setattr(soak, "EVERY", 40)
     monkeypatch.setattr(soak, "LONGEST", 10)
     count, survived = tries(400, 5000), 0
@@ -33,5 +33,5 @@ def test_a_model_saved_after_any_frame_goes_on_to_the_bit(soak, monkeypatch, tri
     for frame in soak.Street((64, 48), 60).stream(count):
         mask = subtractor.apply(frame)
         survived += other is not None and np.array_equal(other.apply(frame), mask)
-        other = goes_on(subtractor)
-    score("a model saved after any frame of a hostile stream goes on", count, survived)
+        other = restored(subtractor)
+    score("a model saved after any frame of a hostile stream continues", count, survived)

@@ -1,4 +1,4 @@
-"""What lies where the compiled kernels should be: the program compiles them anew, and says so once."""
+"""Damaged kernel caches: kernels are compiled again, with one warning."""
 
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 
-# A process of its own, with a table of three quick kernels; it counts the processes that compile for it.
+# A process with a table of three small kernels, which counts the processes that it starts.
 PROGRAM = """
 import subprocess
 import numpy as np
@@ -34,7 +34,7 @@ print(flat.tolist() == [7] * 4, bool(started))
 
 @pytest.fixture
 def run(tmp_path):
-    """Return what runs the program on a cache: whether it works, whether others compiled for it, what it says."""
+    """Return a function that runs the program on a cache: works, compiled in processes, messages."""
 
     def program():
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
@@ -69,7 +69,7 @@ DAMAGE = {
 }
 
 
-def test_a_damaged_kernel_is_compiled_anew_and_that_is_said_once(run, tmp_path, tries, score):
+def test_damaged_kernels_are_compiled_again_with_one_warning(run, tmp_path, tries, score):
     assert run() == (True, True, [])
     count, survived = tries(2, len(DAMAGE)), 0
     for seed, (title, (ending, damage)) in enumerate([*DAMAGE.items()][:count]):
@@ -77,7 +77,7 @@ def test_a_damaged_kernel_is_compiled_anew_and_that_is_said_once(run, tmp_path, 
             damage(path, np.random.default_rng(seed))
         works, compiled, said = run()
         again = run()
-        # What is shorter or gone is seen at once, and others compile; the rest is seen when it is called.
+        # Short or missing files are noticed at the start, others at the first call.
         good = works and len(said) == 1 and "damaged" in said[0] and compiled != title.startswith("random")
         good = good and again[0] and run() == (True, False, [])
         survived += good
@@ -87,7 +87,7 @@ def test_a_damaged_kernel_is_compiled_anew_and_that_is_said_once(run, tmp_path, 
 
 
 @pytest.mark.skipif(os.name != "posix", reason="folders have no such mode")
-def test_a_folder_that_anybody_may_write_into_is_told_of(run, tmp_path):
+def test_writable_cache_folder_gives_a_warning(run, tmp_path):
     assert run() == (True, True, [])
     folder = next((tmp_path / "cache").rglob("*.nbc")).parent
     folder.chmod(0o777)

@@ -1,4 +1,4 @@
-"""The script that measures the background picture, small."""
+"""The script that measures the background picture, on a small scene."""
 
 import runpy
 from pathlib import Path
@@ -14,7 +14,7 @@ def script():
     return runpy.run_path(str(SCRIPT))
 
 
-def test_errors_are_those_of_the_picture(script):
+def test_errors_of_a_picture(script):
     truth = np.full((10, 10, 3), 100, np.uint8)
     picture = truth.copy()
     picture[:2, :, 1] = 88
@@ -24,8 +24,9 @@ def test_errors_are_those_of_the_picture(script):
     assert wrong == pytest.approx(0.2)
 
 
+@pytest.mark.slow
 @pytest.mark.large
-def test_the_background_of_a_busy_start_is_clean(script):
+def test_background_of_a_busy_start(script):
     found = {m: script["measure"](m, "busy street", (96, 72), 120, 1) for m in ("bgsub", "MOG2", "KNN")}
     assert (found["bgsub"] < found["MOG2"]).all()
     assert (found["bgsub"] < found["KNN"]).all()

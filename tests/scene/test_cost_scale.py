@@ -1,4 +1,4 @@
-"""The scales of the pixels' costs: they follow the median of the residual, and a calm pixel hardly learns an object."""
+"""The cost scales of the pixels follow the median of the residual."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def learn(background, buffers, pixels, known=None):
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.02])
-def test_the_cost_flattens_at_three_times_the_noise(noise, monkeypatch):
+def test_cost_flattens_at_three_times_the_noise(noise, monkeypatch):
     monkeypatch.setattr(module, "_PACE", 0.01)
     background, _ = followed(still(800, noise), surrogate="atan")
     flat = background.tracker.surrogate_.scale * background.scale
@@ -43,7 +43,7 @@ def test_the_cost_flattens_at_three_times_the_noise(noise, monkeypatch):
     assert np.median(flat) == pytest.approx(expected, rel=0.05)
 
 
-def test_scales_stay_where_foreground_is_known_or_mu_is_given():
+def test_scales_are_kept_at_known_foreground_or_with_mu():
     frames, known = still(80, 0.002), np.zeros(SHAPE, bool)
     known[:4] = True
     background, _ = followed(frames, known)
@@ -52,7 +52,7 @@ def test_scales_stay_where_foreground_is_known_or_mu_is_given():
     assert (followed(frames, mu=0.06)[0].scale == 1).all()
 
 
-def test_a_calm_pixel_learns_an_object_more_slowly(monkeypatch):
+def test_calm_pixel_learns_an_object_more_slowly(monkeypatch):
     monkeypatch.setattr(module, "_PACE", 0.02)
     learned = {}
     for name, parameters in {"own": {}, "common": {"mu": 0.06}}.items():

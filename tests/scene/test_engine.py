@@ -1,4 +1,4 @@
-"""The seam of the engine: a second one, dense and in float64, in its place."""
+"""A dense float64 engine in place of the compiled one."""
 
 import numpy as np
 import pytest
@@ -11,8 +11,8 @@ F32 = np.float32
 
 
 @pytest.mark.parametrize(("channels", "dtype"), [(3, np.uint8), (1, np.float32)])
-def test_the_dense_engine_does_in_its_place(channels, dtype, monkeypatch):
-    """Through the batch start, light, objects and all: the same masks up to single pixels."""
+def test_dense_engine_gives_the_same_masks(channels, dtype, monkeypatch):
+    """Equal masks up to single pixels, including batch start, light and objects."""
     frames = [frame for frame, _ in scene("lobby", size=(64, 48), length=80, seed=1, channels=channels, empty_start=12)]
     frames = frames if dtype == np.uint8 else [frame.astype(F32) / 255 for frame in frames]
     parameters = {"start_frames": 10, "subset": 600, "rank": 2}

@@ -1,4 +1,4 @@
-"""Frame formats: every kind of image to a unit vector and back."""
+"""Frame formats: from images to unit vectors and back."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ SHAPES = st.sampled_from([(1, 1), (3, 5), (7, 4, 1), (5, 6, 3), (2, 9, 4)])
 
 @given(hnp.arrays(st.sampled_from([np.uint8, np.uint16]), SHAPES))
 @settings(max_examples=40, deadline=None)
-def test_integers_survive_the_way_to_the_unit_and_back(frame):
+def test_integers_round_trip(frame):
     frames = FrameFormat.of(frame)
     x = frames.to_vector(frames.check(frame), np.empty(frames.size, np.float32))
     assert x.min() >= 0
@@ -23,7 +23,7 @@ def test_integers_survive_the_way_to_the_unit_and_back(frame):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_floats_survive(dtype):
+def test_floats_round_trip(dtype):
     frame = np.random.default_rng(0).random((5, 4, 3)).astype(dtype)
     frames = FrameFormat.of(frame)
     image = frames.to_image(frames.to_vector(frames.check(frame), np.empty(60, np.float32)))
@@ -31,7 +31,7 @@ def test_floats_survive(dtype):
     np.testing.assert_allclose(image, frame, atol=1e-6)
 
 
-def test_full_scale_can_be_given():
+def test_given_full_scale():
     frame = np.full((2, 2), 4095, np.uint16)
     frames = FrameFormat.of(frame, 4095)
     x = frames.to_vector(frame, np.empty(4, np.float32))
@@ -39,7 +39,7 @@ def test_full_scale_can_be_given():
     np.testing.assert_array_equal(frames.to_image(x), frame)
 
 
-def test_views_and_foreign_byte_order_are_read_right():
+def test_views_and_byte_order():
     frame = np.arange(48, dtype=">u2").reshape(6, 8)[::2, ::-1]
     frames = FrameFormat.of(frame)
     x = frames.to_vector(frames.check(frame), np.empty(24, np.float32))
@@ -59,21 +59,22 @@ def test_views_and_foreign_byte_order_are_read_right():
         (np.zeros((2, 2), np.longdouble), "of type uint8, uint16 or floating point, got float128"),
     ],
 )
-def test_what_is_no_frame_is_named(frame, message):
+def test_invalid_frames_are_refused(frame, message):
     with pytest.raises(ParameterError, match=message):
         FrameFormat.of(frame)
 
 
 @pytest.mark.parametrize("full", [0.5, 2.0**33])
-def test_a_full_scale_that_is_none_of_integers_is_named(full):
+def test_invalid_full_scale_is_refused(full):
     message = r"max_value must be in \[1, 4.29497e\+09\] for uint8 frames, got"
     with pytest.raises(ParameterError, match=message):
         FrameFormat.of(np.zeros((2, 2), np.uint8), full)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("exponent", [-120, -42, 41, 127])
-def test_the_method_sees_frames_in_a_unit_that_float32_holds(dtype, exponent):
+@pytest.mark.parametrize(
+    ("dtype", "exponent"), [("float32", -120), ("float64", -42), ("float32", 41), ("float64", 127)]
+)
+def test_unit_of_extreme_full_scales(dtype, exponent):
     image = np.random.default_rng(0).random((4, 5)).astype(dtype)
     frames = FrameFormat.of(image, 2.0**exponent)
     frame = np.ldexp(image, exponent)
@@ -83,7 +84,7 @@ def test_the_method_sees_frames_in_a_unit_that_float32_holds(dtype, exponent):
     assert FrameFormat.of(image, 1000.0).seen.max_value == 1000
 
 
-def test_a_background_beyond_the_type_of_the_frames_is_cut():
+def test_background_is_clipped_to_the_type():
     most = np.finfo(np.float16).max
     frames = FrameFormat.of(np.zeros((1, 2), np.float16), float(most))
     image = frames.to_image(np.array([1.5, -1.5], np.float32))
@@ -102,12 +103,12 @@ def test_a_background_beyond_the_type_of_the_frames_is_cut():
         (4000, 4095, []),
     ],
 )
-def test_few_bits_in_frames_of_16_are_told(largest, max_value, told, caplog):
+def test_warning_for_few_bits(largest, max_value, told, caplog):
     FrameFormat.of(np.full((4, 5), largest, np.uint16), max_value)
     assert [message.partition("frame")[2] for message in caplog.messages] == told
 
 
-def test_a_frame_unlike_the_first_is_named_with_both():
+def test_frames_unlike_the_first_are_refused():
     frames = FrameFormat.of(np.zeros((4, 5, 3), np.uint8))
     message = r"first one, uint8 of shape \(4, 5, 3\), got uint16 of shape \(4, 5\); on_change='restart' begins anew"
     with pytest.raises(ParameterError, match=message):

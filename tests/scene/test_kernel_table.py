@@ -1,4 +1,4 @@
-"""The table of kernels beside what streams call."""
+"""The table of kernels against the kernels that streams call."""
 
 import json
 import os
@@ -11,12 +11,12 @@ from numba import config
 from table_of_kernels import in_the_notation_of_the_table
 
 PROGRAM = Path(__file__).parents[1] / "table_of_kernels.py"
-pytestmark = pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(config.DISABLE_JIT, reason="nothing is compiled")]
 
 
 @pytest.fixture(scope="module")
 def reports():
-    """What two kinds of frames call, which together show every type that depends on the frames."""
+    """Return the reports of two kinds of frames, which together show all types."""
     kinds = [("uint8", "3"), ("float32", "1")]
     path = os.pathsep.join([str(PROGRAM.parent), os.environ.get("PYTHONPATH", "")])
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "env": {**os.environ, "PYTHONPATH": path}}
@@ -26,22 +26,22 @@ def reports():
     return [json.loads(out) for out, _ in ended]
 
 
-def test_every_kernel_that_a_stream_calls_is_in_the_table(reports):
+def test_all_called_kernels_are_in_the_table(reports):
     missing = in_the_notation_of_the_table(*(report["missing"] for report in reports))
     assert not missing, "\n".join(["rows to be put into the table:", *missing])
 
 
-def test_every_row_of_the_table_is_called(reports):
+def test_all_rows_are_called(reports):
     colour, grey = (set(report["unused"]) for report in reports)
     assert not colour & grey, "\n".join(["rows that no stream calls:", *sorted(colour & grey)])
 
 
-def test_frames_that_lie_otherwise_in_memory_compile_nothing(reports):
+def test_other_memory_layouts_compile_nothing(reports):
     new = in_the_notation_of_the_table(*(report["new"] for report in reports))
     assert not new, "\n".join(["compiled anew:", *new])
 
 
-def test_rows_are_told_in_the_notation_of_the_table():
+def test_notation_of_missing_rows():
     colour = ["a.b: u1_2, f4, tuple3, i8", "a.c: u1_1, tuple3", "d.e: u1_1:readonly", "f.g: i8"]
     grey = ["a.b: f4_2, f4, tuple1, i8", "a.c: u1_1, tuple3", "d.e: f4_1:readonly"]
     assert in_the_notation_of_the_table(colour, grey) == [

@@ -1,11 +1,11 @@
-"""Who is known to be foreground is neither an object that stands nor background that was seen."""
+"""Known foreground is neither a standing object nor confirmed background."""
 
 import numpy as np
 
 from bgsub import BackgroundSubtractor
 
 H, W, FPS = 48, 64, 10
-GONE, KNOWN = np.s_[14:30, 12:28], np.s_[14:30, 29:44]  # what stood there in the start; who stands beside it
+GONE, KNOWN = np.s_[14:30, 12:28], np.s_[14:30, 29:44]  # object of the start; known object beside it
 
 
 def street():
@@ -13,7 +13,7 @@ def street():
     return np.kron(coarse, np.ones((4, 4, 1))).astype(np.uint8)
 
 
-def test_a_ghost_does_not_take_along_who_is_known_beside_it():
+def test_known_foreground_beside_a_ghost_is_not_released():
     subtractor = BackgroundSubtractor(fps=FPS, start_frames=8, rank=1, stabilise=False, light=False, threads=1)
     empty, known = street(), np.zeros((H, W), bool)
     known[KNOWN] = True

@@ -1,10 +1,10 @@
-"""When light is asked for."""
+"""When light is fitted."""
 
 from bgsub.scene.illumination import LightChangeTrigger
 
 
-def questions(trigger: LightChangeTrigger, eager: bool) -> int:
-    """Return how often light is asked for within 20 frames that it never explains."""
+def fits(trigger: LightChangeTrigger, eager: bool) -> int:
+    """Return the number of fits within 20 frames that light never explains."""
     count = 0
     for _ in range(20):
         trigger = trigger.next(eager)
@@ -13,9 +13,9 @@ def questions(trigger: LightChangeTrigger, eager: bool) -> int:
     return count
 
 
-def test_a_scene_that_light_never_explains_is_asked_ever_more_rarely():
-    assert questions(LightChangeTrigger(), eager=False) == 5  # after 0, 1, 3, 7 and 15 frames
+def test_failed_fits_back_off():
+    assert fits(LightChangeTrigger(), eager=False) == 5  # after 0, 1, 3, 7 and 15 frames
 
 
-def test_while_the_light_settles_it_is_asked_every_time():
-    assert questions(LightChangeTrigger(), eager=True) == 20
+def test_settling_light_is_tried_every_frame():
+    assert fits(LightChangeTrigger(), eager=True) == 20

@@ -1,4 +1,4 @@
-"""How sure each pixel is: a soft vote, on the side that the mask decides."""
+"""The foreground probability of a frame."""
 
 import dataclasses
 
@@ -17,7 +17,7 @@ SIZE = 96, 64
 
 
 def naive(residual, sigma, threshold, factor, side):
-    """The mean over a square, whose pixels beyond the border are those on it, of what each residual counts."""
+    """Return the mean count of the residuals over a square; border pixels are replicated."""
     h, w = residual.shape
     limit = np.maximum(np.float64(threshold), np.float64(factor) * sigma)
     counts = 1 - 1 / (1 + (residual / limit) ** 2)
@@ -31,7 +31,7 @@ def vote_on(residual, sigma, side=5, threshold=0.08, factor=2.5):
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 9), st.integers(1, 9), st.sampled_from([1, 3, 5, 7]), st.integers(0, 2**31))
-def test_it_is_the_mean_count_over_the_square(height, width, side, seed):
+def test_map_equals_its_twin(height, width, side, seed):
     rng = np.random.default_rng(seed)
     residual, sigma = (rng.exponential(0.1, (2, height, width))).astype(np.float32)
     np.testing.assert_allclose(
@@ -39,14 +39,14 @@ def test_it_is_the_mean_count_over_the_square(height, width, side, seed):
     )
 
 
-def test_none_at_the_limit_and_far_beyond_it():
+def test_values_below_at_and_beyond_the_limit():
     sigma = np.array([[0.0, 0.01, 0.1, 0.2]], np.float32)
     limit = np.float32([[0.08, 0.08, 0.25, 0.5]])
     for times, expected in ((0, 0.0), (1, 0.5), (10, 0.99), (1e4, 1.0)):
         np.testing.assert_allclose(vote_on(np.float32(times) * limit, sigma, 1)(), expected, atol=1e-4)
 
 
-def test_it_moves_with_the_camera():
+def test_map_moves_with_the_camera():
     residual, sigma = np.zeros((2, 20, 30), np.float32)
     residual[5:12, 10:18] = 0.3
     still = vote_on(residual, sigma)
@@ -54,9 +54,9 @@ def test_it_moves_with_the_camera():
     np.testing.assert_allclose(moved()[2:-1, 3:-1], still()[:-3, :-4], atol=1e-6)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(0, 2**31))
-def test_the_mask_decides_the_side(height, width, seed):
+def test_mask_decides_the_side(height, width, seed):
     rng = np.random.default_rng(seed)
     mask = rng.choice(np.array([0, 127, 255], np.uint8), (height, width))
     vote = rng.choice(np.float32([0, 0.2, 0.5, 0.50001, 0.9, 1]), (height, width))
@@ -69,13 +69,7 @@ def test_the_mask_decides_the_side(height, width, seed):
     assert np.abs(probability[~kept] - 0.5).max(initial=0) < 1e-6
 
 
-def test_without_a_vote_it_is_the_mask():
-    mask = np.array([[0, 127, 255]], np.uint8)
-    separation = Separation(mask, mask, mask, mask / np.float32(255), np.empty(0), "tracking")
-    np.testing.assert_array_equal(separation.probability, [[0, 0, 1]])
-
-
-def test_nothing_is_made_before_it_is_asked_for_and_then_once():
+def test_map_is_lazy_and_cached():
     calls = []
     mask = np.zeros((2, 3), np.uint8)
 
@@ -89,17 +83,15 @@ def test_nothing_is_made_before_it_is_asked_for_and_then_once():
     assert len(calls) == 1
 
 
-OPTIONS = [{}, {"scale": 0.5}, {"median": 1}, {"shadows": "merged"}, {"min_area": 0.01}]
-
-
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-@pytest.mark.parametrize("shake", [0, 2.0])
-def test_of_a_stream(options, shake):
+@pytest.mark.parametrize(
+    ("options", "shake"), [({"scale": 0.5}, 2.0), ({"median": 1}, 0), ({"shadows": "merged", "min_area": 0.01}, 2.0)]
+)
+def test_stream(options, shake):
     subtractor = BackgroundSubtractor(start_frames=15, **options)
     frames = list(
-        scene("lobby", size=(320, 240), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)
+        scene("lobby", size=(160, 120), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)
     )
-    results = [subtractor.process(frame) for frame, _ in frames]  # each vote is asked for after the last frame
+    results = [subtractor.process(frame) for frame, _ in frames]  # maps are made after the last frame
     right, wrong = [], []
     for result, (_, truth) in zip(results[20:], frames[20:], strict=True):
         probability, foreground = result.probability, result.mask == FOREGROUND
@@ -109,18 +101,10 @@ def test_of_a_stream(options, shake):
         np.testing.assert_array_equal(probability > 0.5, foreground)
         right += probability[foreground & (truth == FOREGROUND)].tolist()
         wrong += probability[foreground & (truth == 0)].tolist()
-    assert np.mean(right) > np.mean(wrong) + 0.05  # who is surer is right more often
+    assert np.mean(right) > np.mean(wrong) + 0.05
 
 
-def test_it_is_that_of_its_frame():
-    frames = [frame for frame, _ in scene("lobby", size=SIZE, length=30, seed=3)]
-    late, early = BackgroundSubtractor(start_frames=10), BackgroundSubtractor(start_frames=10)
-    kept = [late.process(frame) for frame in frames]
-    for frame, result in zip(frames, kept, strict=True):
-        np.testing.assert_array_equal(early.process(frame).probability, result.probability)
-
-
-def test_known_foreground_and_a_covered_lens():
+def test_known_foreground_and_covered_lens():
     frames = [frame for frame, _ in scene("lobby", size=SIZE, length=20, seed=3, walkers=0)]
     subtractor = BackgroundSubtractor(start_frames=10)
     for frame in frames:

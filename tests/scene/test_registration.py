@@ -1,4 +1,4 @@
-"""Camera movements: the kernels against their twins, planted movements found, everything else left alone."""
+"""Camera movement: kernels against their twins, and planted movements."""
 
 import numpy as np
 import pytest
@@ -36,9 +36,6 @@ def farthest(found, true, h=H, w=W):
     return np.linalg.norm((found.matrix((h, w)) - Movement(*true).matrix((h, w))) @ corners, axis=0).max()
 
 
-# ---- kernels -----------------------------------------------------------------------------------------------------
-
-
 def planted(h, w, c, seed, dtype="uint8"):
     """A picture of noise and its scale."""
     image = np.random.default_rng(seed).random((h, w, c))
@@ -53,7 +50,7 @@ def workspaces(h, w, c, n):
     h=st.integers(3, 14), w=st.integers(3, 14), c=st.integers(1, 3), stride=st.integers(1, 2), seed=st.integers(0, 99)
 )
 @sizes
-def test_the_strongest_places_of_every_cell_are_chosen(h, w, c, stride, seed):
+def test_strongest_chooses_the_largest_gradients(h, w, c, stride, seed):
     image, scale = planted(h, w, c, seed)
     side, n = 4, 3
     cells = h // side, w // side
@@ -70,18 +67,10 @@ def test_the_strongest_places_of_every_cell_are_chosen(h, w, c, stride, seed):
         np.testing.assert_allclose(inner.ravel()[found], strength[i, j][strength[i, j] >= 0], rtol=1e-4, atol=1e-7)
 
 
-def test_only_the_asked_rows_of_cells_are_looked_through():
-    image, scale = planted(12, 12, 1, 0)
-    places, strength = np.full((3, 3, 2), -7), np.full((3, 3, 2), -7, F)
-    kernels.strongest(image, scale, 4, 1, 1, 2, places, strength, *workspaces(12, 12, 1, 1)[:3])
-    assert (strength[1] >= 0).all()
-    assert (strength[[0, 2]] == -7).all()
-
-
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @given(h=st.integers(3, 9), w=st.integers(3, 9), c=st.integers(1, 3), seed=st.integers(0, 99))
 @sizes
-def test_look_reads_values_and_derivatives(dtype, h, w, c, seed):
+def test_look_equals_its_twin(dtype, h, w, c, seed):
     image, scale = planted(h, w, c, seed, dtype)
     places = np.array([y * w + x for y in range(1, h - 1) for x in range(1, w - 1)])
     found = np.empty((3, len(places)), F)
@@ -95,7 +84,7 @@ def test_look_reads_values_and_derivatives(dtype, h, w, c, seed):
     h=st.integers(4, 13), w=st.integers(4, 13), factor=st.integers(2, 4), c=st.integers(1, 3), seed=st.integers(0, 99)
 )
 @sizes
-def test_shrink_takes_means(dtype, h, w, factor, c, seed):
+def test_shrink_equals_its_twin(dtype, h, w, factor, c, seed):
     image, scale = planted(h, w, c, seed, dtype)
     rounding = 0.5 if dtype == "uint8" else 0.0
     for stride in (1, 2):
@@ -115,7 +104,7 @@ def equations(rng, n, c, h=20, w=26):
 
 @given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
 @sizes
-def test_steps_are_those_of_gauss_newton(n, c, seed):
+def test_steps_equal_gauss_newton(n, c, seed):
     rng = np.random.default_rng(seed)
     image, _, points, rows = equations(rng, n, c)
     start = np.array([*rng.normal(0, 1, 2), rng.normal(0, 0.05), 1 + rng.normal(0, 0.1), rng.normal(0, 0.1)])
@@ -132,7 +121,7 @@ def test_steps_are_those_of_gauss_newton(n, c, seed):
 
 @given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
 @sizes
-def test_residuals_at_rest_are_those_of_the_first_step_from_rest(n, c, seed):
+def test_residuals_at_rest_equal_the_first_step(n, c, seed):
     image, places, points, rows = equations(np.random.default_rng(seed), n, c)
     image = (255 * image).astype(np.uint8)
     movement = np.array([0, 0, 0, 1.1, -0.05])
@@ -144,7 +133,7 @@ def test_residuals_at_rest_are_those_of_the_first_step_from_rest(n, c, seed):
     assert found == pytest.approx(costs, rel=1e-3, abs=1e-3)
 
 
-def test_a_step_stays_where_it_stands_and_counts_what_is_outside():
+def test_step_at_the_optimum_is_zero_and_outside_costs_one():
     image = TEXTURES[1].seen(20, 26)
     y, x = np.mgrid[3:17:2, 3:23:2].reshape(2, -1)
     rows = np.full((5, len(x)), -1, F)
@@ -167,7 +156,7 @@ def test_a_step_stays_where_it_stands_and_counts_what_is_outside():
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
 @given(h=st.integers(1, 7), w=st.integers(1, 7), c=st.integers(1, 3), seed=st.integers(0, 99))
 @sizes
-def test_shift_is_its_twin(dtype, h, w, c, seed):
+def test_shift_equals_its_twin(dtype, h, w, c, seed):
     image, _ = planted(h, w, c, seed, dtype)
     outside, _ = planted(h, w, c, seed + 1, dtype)
     for dx, dy in np.random.default_rng(seed).uniform(-4, 4, (4, 2)):
@@ -177,42 +166,31 @@ def test_shift_is_its_twin(dtype, h, w, c, seed):
         np.testing.assert_allclose(out, expected, atol=0.51 if dtype == "uint8" else 1e-5)
 
 
-# ---- what is found -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("true", FAR)
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("true", "channels"), [*zip(FAR, [1, 3, 1, 3, 3], strict=True)])
 def test_planted_movements_are_found(channels, true):
     moved = noisy(TEXTURES[channels].seen(H, W, *true))
     assert farthest(registered(channels).estimate(moved), true) < 0.1
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("true", FAR)
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize(("gain", "offset"), [(1, 0), (0.8, 0.06), (1.2, -0.1)])
-def test_movements_are_found_under_other_light_and_behind_an_object(channels, true, gain, offset):
+@pytest.mark.parametrize(
+    ("true", "channels", "gain", "offset"),
+    [(FAR[0], 3, 0.8, 0.06), (FAR[1], 1, 1.2, -0.1), (FAR[2], 3, 1.2, -0.1), (FAR[3], 1, 0.8, 0.06), (FAR[4], 3, 1, 0)],
+)
+def test_movements_are_found_with_light_and_occlusion(channels, true, gain, offset):
     moved = gain * TEXTURES[channels].seen(H, W, *true) + offset
     moved[16:59, 20:68] = OBJECTS[channels].seen(43, 48)  # 30 % of the picture
     assert farthest(registered(channels).estimate(noisy(moved)), true) < 0.2
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("sigma", [0.0, 0.01, 0.03])
-def test_a_still_camera_is_left_alone(channels, sigma):
+@pytest.mark.parametrize(("channels", "sigma"), [(1, 0.0), (3, 0.01), (1, 0.03)])
+def test_still_camera_gives_no_movement(channels, sigma):
     assert registered(channels).estimate(noisy(TEXTURES[channels].seen(H, W), sigma)) is None
 
 
-def test_a_turn_that_is_hardly_any_is_none():
-    assert registered(1).estimate(noisy(TEXTURES[1].seen(H, W, 0.5, -0.3, 0.0005))).angle == 0
-    assert registered(1).estimate(noisy(TEXTURES[1].seen(H, W, 0.5, -0.3, 0.005))).angle == pytest.approx(
-        0.005, rel=0.2
-    )
-
-
 @pytest.mark.parametrize(("finest", "way"), [(4.0, (5.5, 3.2)), (6.0, (6.0, -2.0))])
-def test_a_long_way_is_found_in_a_faint_picture(finest, way):
-    texture = reference.Texture(0, 1, finest)  # one step from rest takes it for a short way
+def test_long_movement_is_found_at_low_contrast(finest, way):
+    texture = reference.Texture(0, 1, finest)  # one step from rest looks like a short movement
     still, moved = (F(0.5) + F(0.35) * (texture.seen(H, W, *shift) - F(0.5)) for shift in ((0, 0), way))
     registration = Registration()
     registration.set_reference(still)
@@ -221,7 +199,7 @@ def test_a_long_way_is_found_in_a_faint_picture(finest, way):
 
 @pytest.mark.large
 @pytest.mark.parametrize("channels", [1, 3])
-def test_neither_light_nor_an_object_moves_the_camera(channels):
+def test_light_and_objects_are_no_movement(channels):
     still = TEXTURES[channels].seen(H, W)
     registration = registered(channels)
     for gain, offset in [(0.6, 0.0), (1.2, 0.1), (0.7, 0.2)]:
@@ -233,8 +211,8 @@ def test_neither_light_nor_an_object_moves_the_camera(channels):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("seed", range(6))
-def test_a_frame_without_detail_shows_no_movement(seed):
+@pytest.mark.parametrize("seed", range(2))
+def test_frame_without_detail_gives_no_movement(seed):
     registration = Registration()
     registration.set_reference(reference.Texture(seed).seen(90, 120))
     for level in (0.0, 0.2, 0.5, 0.9, 1.0):
@@ -242,25 +220,17 @@ def test_a_frame_without_detail_shows_no_movement(seed):
 
 
 @pytest.mark.large
-def test_another_picture_shows_no_movement():
+def test_another_scene_gives_no_movement():
     for channels in (1, 3):
         registration = Registration()
         registration.set_reference(reference.Texture(0, channels).seen(90, 120))
-        for seed in range(300, 330):
+        for seed in range(300, 310):
             other = reference.Texture(seed, channels).seen(90, 120)
             assert registration.estimate(other) is None
-            assert registration.estimate(0.4 * other + F(0.3)) is None  # which a tone fits nearly anywhere
+            assert registration.estimate(0.4 * other + F(0.3)) is None  # a tone curve fits nearly anywhere
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-def test_integers_and_a_scale_are_as_good(channels):
-    still, moved = TEXTURES[channels].seen(H, W), TEXTURES[channels].seen(H, W, *FAR[1])
-    registration = Registration()
-    registration.set_reference((still * 255).round().astype(np.uint8), 1 / 255)
-    assert farthest(registration.estimate((moved * 255).round().astype(np.uint8), 1 / 255), FAR[1]) < 0.1
-
-
-def test_another_reference_of_the_same_shape_is_taken_at_once():
+def test_new_reference_is_used_at_once():
     registration = registered(1)
     registration.set_reference(np.full((H, W, 1), 0.5, F))
     assert registration.estimate(TEXTURES[1].seen(H, W, *FAR[1])) is None
@@ -268,7 +238,7 @@ def test_another_reference_of_the_same_shape_is_taken_at_once():
     assert farthest(registration.estimate(OBJECTS[1].seen(H, W, *FAR[1])), FAR[1]) < 0.1
 
 
-def test_points_are_chosen_anew_in_turn():
+def test_points_are_chosen_again_in_turn():
     before = TEXTURES[1].seen(H, W)
     after = before + F(0.3) * (np.arange(H) // 3 % 2)[:, None, None].astype(F)  # new lines, the old points stay strong
     later, fresh = Registration(), Registration()
@@ -282,30 +252,27 @@ def test_points_are_chosen_anew_in_turn():
     assert shares[-1] == pytest.approx(1)
 
 
-def test_a_flat_reference_is_no_reference():
+def test_flat_reference_gives_no_movement():
     registration = Registration()
     assert registration.estimate(TEXTURES[1].seen(H, W)) is None
     registration.set_reference(np.full((H, W, 1), 0.5, F))
     assert registration.estimate(TEXTURES[1].seen(H, W)) is None
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 50), (50, 1), (3, 5), (4, 4), (9, 11)])
-@pytest.mark.parametrize("channels", [1, 3])
-def test_tiny_frames_are_taken(shape, channels):
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 50, 3), (50, 1, 1), (4, 4, 3), (9, 11, 1)])
+def test_tiny_frames(shape):
+    *shape, channels = shape
     registration = registered(channels, *shape)
     still = TEXTURES[channels].seen(*shape)
     assert registration.estimate(still) is None
     registration.estimate(TEXTURES[channels].seen(*shape, 0.5, 0.5))
 
 
-def test_the_movement_is_a_turn_about_the_centre_and_a_shift():
+def test_movement_matrix():
     matrix = Movement(2.0, -1.0, 0.3).matrix((31, 41))
     np.testing.assert_allclose(matrix @ [20, 15, 1], [22, 14])
     np.testing.assert_allclose(matrix[:, :2] @ matrix[:, :2].T, np.eye(2), atol=1e-12)
     assert np.arctan2(matrix[1, 0], matrix[0, 0]) == pytest.approx(0.3)
-
-
-# ---- there and back ----------------------------------------------------------------------------------------------
 
 
 DTYPES = {"uint8": 255, "uint16": 65535, "float16": 1, "float32": 1}
@@ -317,10 +284,18 @@ def as_frame(image, dtype):
     return frame[..., 0] if image.shape[2] == 1 else frame
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("movement", [(3.3, -2.4, 0.01), (3.3, -2.4, 0.0), (-0.4, -0.2, 0.0)])
-def test_frames_go_to_the_background_and_back(dtype, channels, movement):
+@pytest.mark.parametrize(
+    ("dtype", "channels", "movement"),
+    [
+        ("uint8", 3, (3.3, -2.4, 0.01)),
+        ("uint8", 1, (3.3, -2.4, 0.0)),
+        ("uint16", 1, (-0.4, -0.2, 0.0)),
+        ("float16", 3, (3.3, -2.4, 0.0)),
+        ("float16", 1, (3.3, -2.4, 0.01)),
+        ("float32", 3, (-0.4, -0.2, 0.0)),
+    ],
+)
+def test_frames_are_aligned_and_mapped_back(dtype, channels, movement):
     still = TEXTURES[channels].seen(H, W)
     moved = TEXTURES[channels].seen(H, W, *movement)
     background, frame = as_frame(still, dtype), as_frame(moved, dtype)
@@ -343,28 +318,7 @@ def test_frames_go_to_the_background_and_back(dtype, channels, movement):
     np.testing.assert_array_equal(background, kept[1])
 
 
-def test_masks_go_forth_and_back():
-    stabiliser = Stabiliser()
-    stabiliser.set_reference(TEXTURES[1].seen(H, W))
-    moved = TEXTURES[1].seen(H, W, 3.0, -2.0)
-    _, movement = stabiliser.align(moved[..., 0], TEXTURES[1].seen(H, W)[..., 0])
-    known = np.zeros((H, W), bool)
-    known[20:40, 30:60] = True
-    forth = to_background(movement, known)
-    assert forth.dtype == bool
-    expected = np.zeros_like(known)
-    expected[22:42, 27:57] = True
-    np.testing.assert_array_equal(forth, expected)
-    mask = forth.astype(np.uint8) * 255
-    buffer = np.empty_like(mask)
-    back = to_frame(movement, mask, None, smooth=False, out=buffer)
-    assert back is buffer
-    np.testing.assert_array_equal(back, to_frame(movement, mask, np.zeros_like(mask), smooth=False))
-    assert set(np.unique(back)) == {0, 255}
-    np.testing.assert_array_equal(back != 0, known)
-
-
-def test_a_turned_mask_goes_forth_and_back():
+def test_rotated_mask_is_mapped_back():
     stabiliser = Stabiliser()
     stabiliser.set_reference(TEXTURES[1].seen(H, W))
     _, movement = stabiliser.align(TEXTURES[1].seen(H, W, 0, 0, 0.05), TEXTURES[1].seen(H, W))
@@ -376,15 +330,7 @@ def test_a_turned_mask_goes_forth_and_back():
     assert np.count_nonzero(back != known) < 20
 
 
-def test_the_buffer_is_used_again():
-    stabiliser = Stabiliser()
-    still, moved = (as_frame(TEXTURES[3].seen(H, W, shift), "uint8") for shift in (0.0, 2.0))
-    stabiliser.set_reference(still, 1 / 255)
-    first, second = (stabiliser.align(moved, still, 1 / 255)[0] for _ in range(2))
-    assert np.shares_memory(first, second)
-
-
-def test_a_still_camera_changes_nothing():
+def test_still_camera_changes_nothing():
     still = TEXTURES[1].seen(H, W)
     frame = as_frame(still, "uint8")
     known = frame > 128
@@ -395,14 +341,3 @@ def test_a_still_camera_changes_nothing():
     assert movement is None
     assert to_background(None, known) is known
     assert to_frame(None, frame, frame, smooth=True) is frame
-
-
-def test_the_background_is_looked_at_again():
-    frame = np.full((2, 2), 128, np.uint8)
-    stabiliser = Stabiliser()
-    stabiliser.set_reference(frame, 1 / 255)
-    count = 0
-    while not stabiliser.needs_reference():
-        stabiliser.align(frame, frame, 1 / 255)
-        count += 1
-    assert 10 <= count <= 500

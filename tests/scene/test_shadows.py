@@ -1,4 +1,4 @@
-"""The shadow kernels against their twins, and what counts as a shadow."""
+"""Shadow kernels against their twins, and which foreground is shadow."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def disagrees(x, l, mask, dark, texture):
 
 @given(h=st.integers(1, 9), w=st.integers(1, 9), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
 @settings(max_examples=40, deadline=None)
-def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
+def test_classify_equals_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     l = rng.uniform(0.2, 0.9, (h, w, channels)).astype(F)
     x = (l * rng.choice([0.2, 0.6, 0.6, 1.0], (h, w, 1)) + rng.normal(0, 0.02, l.shape)).astype(F)
@@ -52,7 +52,7 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
     rows, columns = np.nonzero(dark)
     expected = [rows.min(), rows.max() + 1, columns.min(), columns.max() + 1] if dark.any() else [h, 0, w, 0]
     np.testing.assert_array_equal(box, expected)
-    half = np.float32(0.5)  # a frame in another unit is the same frame
+    half = np.float32(0.5)  # the same frame in another unit
     again = np.zeros_like(mask), np.zeros_like(mask), box.copy()
     _shadows_kernels.classify(0, h, lanes_of(x), x / half, l / half, half, mask, *limits, *again)
     assert np.mean(again[0] != dark) < 0.02
@@ -60,7 +60,7 @@ def test_the_kernels_do_what_their_twins_do(h, w, channels, seed):
 
 @given(h=st.integers(1, 30), w=st.integers(1, 30), half=st.integers(0, 5), seed=st.integers(0, 99))
 @settings(max_examples=40, deadline=None)
-def test_the_vote_is_its_twin(h, w, half, seed):
+def test_clear_outvoted_equals_its_twin(h, w, half, seed):
     rng = np.random.default_rng(seed)
     side = 2 * half + 1
     mask = np.where(rng.random((h, w)) < 0.7, np.uint8(255), np.uint8(0))
@@ -83,14 +83,27 @@ def find_shadows(x, l, mask):
     return np.zeros(mask.shape, bool) if found is None else found != 0
 
 
-@pytest.mark.parametrize(("factor", "is_shadow"), [(0.6, True), (0.9, True), (0.2, False), (1.3, False)])
-def test_a_common_factor_in_its_range_is_a_shadow(factor, is_shadow):
-    l = np.random.default_rng(0).uniform(0.3, 0.7, (24, 24, 3)).astype(F)
+@pytest.mark.parametrize(
+    ("channels", "factor", "is_shadow"),
+    [
+        (3, 0.6, True),
+        (3, 0.9, True),
+        (3, 0.2, False),
+        (3, 1.3, False),
+        (0, 0.45, False),
+        (1, 0.45, False),
+        (1, 0.9, True),
+    ],
+)
+def test_common_factor_in_range_is_a_shadow(channels, factor, is_shadow):
+    """With 0 for three equal channels."""
+    l = np.random.default_rng(0).uniform(0.3, 0.7, (24, 24, channels or 1)).astype(F)
+    l = l if channels else np.repeat(l, 3, axis=2)
     mask = np.full((24, 24), 255, np.uint8)
     assert find_shadows(l * F(factor), l, mask).all() == is_shadow
 
 
-def test_dark_parts_of_an_object_belong_to_it():
+def test_dark_parts_belong_to_their_object():
     rng = np.random.default_rng(1)
     l = rng.uniform(0.4, 0.6, (40, 40, 3)).astype(F)
     x = (l * F(0.6)).astype(F)
@@ -100,21 +113,8 @@ def test_dark_parts_of_an_object_belong_to_it():
     assert not find_shadows(x, l, mask)[8:32, 8:32].any()
 
 
-def test_nothing_is_a_shadow_where_nothing_is_foreground():
-    l = np.full((6, 7, 3), 0.5, F)
-    assert not find_shadows(l * F(0.5), l, np.zeros((6, 7), np.uint8)).any()
-
-
 @pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize(("factor", "is_shadow"), [(0.6, True), (0.9, True), (0.45, False), (0.2, False)])
-def test_a_shadow_on_grey_is_not_so_dark(factor, is_shadow, channels):
-    l = np.repeat(np.random.default_rng(0).uniform(0.3, 0.7, (24, 24, 1)).astype(F), channels, axis=2)
-    mask = np.full((24, 24), 255, np.uint8)
-    assert find_shadows(l * F(factor), l, mask).all() == is_shadow
-
-
-@pytest.mark.parametrize("channels", [1, 3])
-def test_what_is_dark_and_flat_before_a_grey_texture_is_an_object(channels):
+def test_flat_dark_region_before_grey_texture_is_an_object(channels):
     l = np.repeat(np.random.default_rng(0).uniform(0.45, 0.55, (24, 24, 1)).astype(F), channels, axis=2)
     mask = np.full((24, 24), 255, np.uint8)
     assert not find_shadows(np.full_like(l, 0.35), l, mask)[4:-4, 4:-4].any()
@@ -122,7 +122,7 @@ def test_what_is_dark_and_flat_before_a_grey_texture_is_an_object(channels):
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, F])
-def test_coloured_pixels_are_counted_as_by_hand(dtype):
+def test_count_coloured(dtype):
     pixels = np.random.default_rng(0).integers(100, 112, (500, 3)).astype(dtype)
     for step in (1, 7):
         spread = np.ptp(pixels[::step].astype(F), axis=1)
@@ -161,7 +161,7 @@ def outline(x, l, mask, every, depth, least):
 
 @given(h=st.integers(1, 9), w=st.integers(1, 80), channels=st.sampled_from([1, 3]), seed=st.integers(0, 999))
 @settings(max_examples=40, deadline=None)
-def test_the_outline_is_that_of_its_twin(h, w, channels, seed):
+def test_see_outline_equals_its_twin(h, w, channels, seed):
     rng = np.random.default_rng(seed)
     x, l = rng.integers(0, 256, (2, h, w, channels), dtype=np.uint8)
     mask = np.where(rng.random((h, w)) < 0.8, np.uint8(255), np.uint8(0))
@@ -197,7 +197,7 @@ def walk(dy, dx, levels, mask, umbra, faintest, rise, fall):
     seed=st.integers(0, 999),
 )  # fmt: skip
 @settings(max_examples=60, deadline=None)
-def test_the_way_in_is_that_of_its_twin(h, w, side, channels, seed):
+def test_walk_in_equals_its_twin(h, w, side, channels, seed):
     rng = np.random.default_rng(seed)
     l = rng.uniform(0.3, 0.9, (h, w, channels))
     x = l * rng.uniform(0.1, 1.1, (h, w, 1)).round(1)
@@ -223,7 +223,7 @@ def traffic(rng, shade, channels=3):
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_shadows_too_dark_for_their_factor_are_found_on_their_side(channels):
+def test_very_dark_shadows_are_found_by_side(channels):
     rng, detector = np.random.default_rng(2), ShadowDetector((80, 80))
     assert detector.side is None
     for _ in range(150):
@@ -236,16 +236,16 @@ def test_shadows_too_dark_for_their_factor_are_found_on_their_side(channels):
     again = ShadowDetector((80, 80))
     again.set_state(detector.state())
     assert again.side == 2
-    for _ in range(400):  # the sun has gone
+    for _ in range(400):  # without sun
         frame, road, car, _ = traffic(rng, 1, channels)
         detector.learn(frame, road, np.where(car, np.uint8(255), np.uint8(0)))
     assert detector.side is None
 
 
-def test_the_side_is_learned_alike_where_fewer_bands_run_than_there_are(monkeypatch):
-    monkeypatch.setattr(threads, "_pool", threads._Pool(1))  # other subtractors have the cores
+def test_learning_is_independent_of_the_number_of_bands(monkeypatch):
+    monkeypatch.setattr(threads, "_pool", threads._Pool(1))  # other subtractors use the cores
     rng, one, many = np.random.default_rng(4), ShadowDetector((80, 80)), ShadowDetector((80, 80), bands=4)
-    many._seen[:] = 10**6  # as of any earlier frame
+    many._seen[:] = 10**6  # of an earlier frame
     for _ in range(3):
         frame, road, car, shadow = traffic(rng, 0.2)
         for detector in (one, many):
@@ -253,7 +253,7 @@ def test_the_side_is_learned_alike_where_fewer_bands_run_than_there_are(monkeypa
     np.testing.assert_array_equal(many.state()["outline"], one.state()["outline"])
 
 
-def test_black_objects_have_no_side_of_shadows():
+def test_black_objects_have_no_shadow_side():
     rng, detector = np.random.default_rng(3), ShadowDetector((80, 80))
     for _ in range(150):
         frame, road, car, _ = traffic(rng, 1)
@@ -262,7 +262,7 @@ def test_black_objects_have_no_side_of_shadows():
     assert detector.side is None
 
 
-def test_a_state_that_is_none_is_refused():
+def test_invalid_state_is_refused():
     detector = ShadowDetector((8, 8))
     with pytest.raises(ParameterError, match="lit"):
         detector.set_state({"outline": np.zeros((8, 2))})

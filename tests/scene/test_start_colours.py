@@ -1,11 +1,10 @@
-"""The colours of the start: their count against a naive twin, and starts that a median would lose."""
+"""StartColours: counts against a naive twin, and starts in which a median would fail."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.errors import ParameterError
 from bgsub.scene import _standing_objects_kernels, _start_colours_kernels
 from bgsub.scene.frame_format import FrameFormat, lanes_of
 from bgsub.scene.start_colours import StartBuffer, StartColours
@@ -15,7 +14,7 @@ H, W = 12, 16
 
 
 def naive_counts(frames, limits, q=3):
-    """Count the colours pixel by pixel: per pixel a list of [colour, count], the most seen one first."""
+    """Return per pixel a list of [colour, count], the commonest first."""
     kept = [[] for _ in range(frames.shape[1])]
     last = [None] * frames.shape[1]
     for frame in frames:
@@ -39,7 +38,7 @@ def naive_counts(frames, limits, q=3):
 
 @given(channels=st.sampled_from([1, 2, 3]), seed=st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
-def test_colours_are_counted_as_by_hand(channels, seed):
+def test_count_colours_equals_its_twin(channels, seed):
     rng = np.random.default_rng(seed)
     palette = rng.integers(0, 255, (5, channels))
     which = np.minimum(rng.geometric(0.5, (30, 20)) - 1, 4)
@@ -80,7 +79,7 @@ def feed(colours, frames, sigma=None):
     return colours.background.reshape(H, W, 3)
 
 
-def test_what_is_seen_for_a_third_of_the_time_is_found_behind_what_changes():
+def test_background_visible_a_third_of_the_time_is_found():
     rng, empty = np.random.default_rng(1), scene()
     frames = [noisy(empty if i % 9 < 3 else rng.uniform(0, 60, empty.shape), rng) for i in range(45)]
     assert np.mean(np.abs(feed(colours_of(), frames) - empty)) < 3
@@ -88,7 +87,7 @@ def test_what_is_seen_for_a_third_of_the_time_is_found_behind_what_changes():
 
 
 @pytest.mark.parametrize("sigma", [1.5, 12.0])
-def test_noise_is_measured_and_splits_no_colour(sigma):
+def test_noise_does_not_split_colours(sigma):
     rng, empty = np.random.default_rng(2), scene()
     colours = colours_of()
     background = feed(colours, [noisy(empty, rng, sigma) for _ in range(40)])
@@ -96,8 +95,7 @@ def test_noise_is_measured_and_splits_no_colour(sigma):
     assert np.mean(colours.counts[0]) > 25
 
 
-def test_colours_are_told_apart_by_the_noise_scale_of_their_pixel():
-    """A sway of 40 grey levels in every channel: two colours where it is calm, one where it is as usual as that."""
+def test_noise_scale_decides_about_equal_colours():
     rng, empty = np.random.default_rng(7), np.full((H, W, 3), 100.0)
     frames = [noisy(empty + 40 * (i // 2 % 2), rng, 0.5) for i in range(40)]
     sigma = np.zeros((H, W), F)
@@ -105,22 +103,12 @@ def test_colours_are_told_apart_by_the_noise_scale_of_their_pixel():
     colours = colours_of()
     feed(colours, frames, sigma)
     counts = np.sort(colours.counts, axis=0)[::-1].reshape(3, H, W)
-    assert (counts[:2, :, :8] == 11).all()  # of 20: the first frame of a change does not count
+    assert (counts[:2, :, :8] == 11).all()  # the first frame of a change does not count
     assert (counts[1:, :, 8:] == 0).all()
     assert (counts[0, :, 8:] == 40).all()
 
 
-def test_a_frame_that_comes_twice_tells_nothing_of_the_noise():
-    rng, empty = np.random.default_rng(3), scene()
-    first, second = noisy(empty, rng), noisy(empty, rng)
-    colours = colours_of()
-    feed(colours, [first, first])
-    assert colours.noise == 0
-    feed(colours, [first, second, second])
-    assert colours.noise > 0.5
-
-
-def test_the_background_is_filled_in_where_it_is_hidden():
+def test_fill_in_replaces_hidden_pixels():
     rng, empty = np.random.default_rng(4), scene()
     buffer = StartBuffer(6, H * W * 3, "uint8")
     frames = [noisy(empty, rng) for _ in range(6)]
@@ -138,7 +126,7 @@ def test_the_background_is_filled_in_where_it_is_hidden():
     np.testing.assert_array_equal(buffer.frames[3], frames[3])
 
 
-def test_support_grows_off_the_foreground_up_to_a_limit():
+def test_confirm_increases_support_up_to_a_limit():
     rng = np.random.default_rng(5)
     support, mask = rng.integers(0, 6, 50).astype(np.uint8), rng.choice([0, 127, 255], 50).astype(np.uint8)
     expected = np.where(mask == 0, np.maximum(support, np.minimum(support + 1, 5)), support)
@@ -146,39 +134,8 @@ def test_support_grows_off_the_foreground_up_to_a_limit():
     np.testing.assert_array_equal(support, expected)
 
 
-def test_they_go_on_from_their_state_bit_for_bit():
-    rng, empty = np.random.default_rng(8), scene()
-    frames = [noisy(empty if i % 3 else rng.uniform(0, 255, empty.shape), rng) for i in range(24)]
-    straight, torn = colours_of(), colours_of()
-    feed(straight, frames[:11])
-    state = straight.state()
-    torn.set_state(state)
-    for array in state.values():
-        array[:] = 0  # copies
-    for colours in (straight, torn):
-        feed(colours, frames[11:])
-    for name, value in straight.state().items():
-        np.testing.assert_array_equal(torn.state()[name], value)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "words"),
-    [
-        ("colours", np.zeros((3, H * W, 1), F), "colours must be float32 of shape"),
-        ("counts", np.zeros((2, H * W), np.uint16), "counts must be uint16 of shape"),
-        ("last", np.zeros(H * W, np.int64), "last must be uint8 of shape"),
-        ("noise", np.array([-1.0]), "noise must hold numbers in"),
-    ],
-)
-def test_a_state_that_does_not_fit_is_refused(name, value, words):
-    state = colours_of().state()
-    state[name] = value
-    with pytest.raises(ParameterError, match=words):
-        colours_of().set_state(state)
-
-
 @pytest.mark.parametrize("channels", [1, 2, 3])
-def test_stretches_that_show_nothing_new_are_counted_as_by_hand(channels):
+def test_fast_path_of_count_colours_equals_its_twin(channels):
     rng = np.random.default_rng(channels)
     frames = np.clip(rng.integers(0, 255, (200, channels)) + rng.integers(-2, 3, (12, 200, channels)), 0, 255)
     frames[5:9, 70] = 0  # one pixel of one stretch

@@ -1,4 +1,4 @@
-"""The fit of the subspace to the start: who was there becomes no direction, and what comes back does."""
+"""The fit to the start frames: objects become no direction, recurring changes do."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ def residual_of(background, picture):
 
 @pytest.mark.large
 @pytest.mark.parametrize("dtype", ["uint8", "float32"])
-def test_who_stood_there_is_filled_in_and_becomes_no_direction(dtype):
+def test_standing_object_of_the_start_is_replaced(dtype):
     frames = filmed(standing(3, 16), dtype)
     background, start, kept = started(frames)
     full = 255 if dtype == "uint8" else 1
@@ -74,7 +74,7 @@ def test_who_stood_there_is_filled_in_and_becomes_no_direction(dtype):
 
 
 @pytest.mark.large
-def test_what_comes_back_is_kept_and_explained():
+def test_recurring_changes_are_kept_and_explained():
     frames = filmed(swaying())
     background, _, kept = started(frames)
     np.testing.assert_array_equal(kept, frames)
@@ -86,8 +86,7 @@ def test_what_comes_back_is_kept_and_explained():
 
 
 @pytest.mark.large
-def test_the_limit_is_each_pixels_own():
-    """What is within it stays as it was, be it noise or an object."""
+def test_limit_applies_per_pixel():
     frames = filmed(standing(3, 10))
     form = FrameFormat.of(frames[0])
     start = StartBackground(form, FRAMES, 1)
