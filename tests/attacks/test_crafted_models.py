@@ -12,7 +12,7 @@ import bgsub
 LITTLE = 200  # megabytes
 
 
-def test_what_is_no_model_is_refused_in_one_line(tmp_path, score):
+def test_invalid_models_are_refused_in_one_line(tmp_path, score):
     model = save_some(tmp_path)[1][0]
     frames, count, survived = str(save_images(tmp_path / "frames")), 0, 0
     command = ["run", frames, "-o", str(tmp_path / "out"), "--overwrite", "--model"]
@@ -28,7 +28,7 @@ def test_what_is_no_model_is_refused_in_one_line(tmp_path, score):
     score("a file that is no model", count, survived)
 
 
-def test_arrays_that_no_stream_has_crash_nothing(tmp_path, tries, score):
+def test_impossible_arrays_do_not_crash(tmp_path, tries, score):
     saved = [(members_of(path), first) for path, first in save_some(tmp_path)]
     count, survived, codes = tries(40, 2000), 0, set()
     with Doomed() as process:
@@ -47,7 +47,7 @@ def test_arrays_that_no_stream_has_crash_nothing(tmp_path, tries, score):
     score("a model with other numbers", count, survived)
 
 
-def test_nothing_of_a_file_is_ever_run():
+def test_library_never_unpickles():
     """No pickle is read anywhere in the library, nor what NumPy would make of one."""
     modules = {"pickle", "marshal", "shelve", "dill", "joblib", "cloudpickle"}
     for path in Path(bgsub.__path__[0]).rglob("*.py"):

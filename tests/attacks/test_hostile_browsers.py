@@ -108,7 +108,7 @@ CROWDS = [(stay_away, CROWD), (drip, CROWD), (drip_a_command, 8), (come_and_go, 
 
 
 @pytest.mark.parametrize(("attack", "count"), CROWDS, ids=lambda value: getattr(value, "__name__", None))
-def test_the_owner_comes_in_while_a_crowd_is_at_the_door(attack, count, tries, score):
+def test_owner_is_served_under_attack(attack, count, tries, score):
     ended = threading.Event()
 
     def again_and_again():
@@ -135,7 +135,7 @@ def test_the_owner_comes_in_while_a_crowd_is_at_the_door(attack, count, tries, s
 
 
 @pytest.mark.parametrize("body", [False, True])
-def test_a_whole_request_has_one_limit_of_time(monkeypatch, body):
+def test_whole_request_has_a_time_limit(monkeypatch, body):
     monkeypatch.setattr("bgsub.live.server.PATIENCE", 1.0)
     ended, begin = threading.Event(), time.monotonic()
     head = b"POST /control HTTP/1.1\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\n" % TOKEN.encode()
@@ -144,7 +144,7 @@ def test_a_whole_request_has_one_limit_of_time(monkeypatch, body):
     assert time.monotonic() - begin < 20
 
 
-def test_those_who_do_not_read_are_let_go_and_hold_up_nobody(monkeypatch, score):
+def test_clients_that_do_not_read_are_dropped(monkeypatch, score):
     monkeypatch.setattr("bgsub.live.handler.LiveHandler.timeout", 1.0)
     noise = np.random.default_rng(0).integers(0, 255, (720, 1280, 3), dtype=np.uint8)
     frame, separation = Frame(0, "0", None, noise), separate(noise)
@@ -166,7 +166,7 @@ def test_those_who_do_not_read_are_let_go_and_hold_up_nobody(monkeypatch, score)
     score("page: readers who do not read", 17, 16 - left + served)
 
 
-def test_a_snapshot_is_made_once_for_all_who_ask(monkeypatch):
+def test_snapshot_is_encoded_once_for_all_clients(monkeypatch):
     made, going_on = [], threading.Event()
     with page() as here:
         broadcast = here.server.broadcasts[0]
@@ -202,7 +202,7 @@ ELSEWHERE = [
 
 
 @pytest.mark.parametrize("token", [None, TOKEN])
-def test_other_pages_get_nothing(token, score):
+def test_other_sites_get_nothing(token, score):
     paths = ("/", "/script.js", "/stream", "/picture.jpg", "/snapshot.png", "/statistics")
     link = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
     kept = 0
@@ -267,7 +267,7 @@ NONSENSE = {
 }
 
 
-def test_nonsense_is_refused_and_nothing_is_left_of_it(tries, score, caplog):
+def test_invalid_requests_are_refused(tries, score, caplog):
     survived, count = 0, tries(1, 20)
     before = set(threading.enumerate())
     with page() as here:
@@ -284,7 +284,7 @@ def test_nonsense_is_refused_and_nothing_is_left_of_it(tries, score, caplog):
     score("page: nonsense", len(NONSENSE) * count, survived)
 
 
-def test_what_follows_a_request_is_not_read(score):
+def test_pipelined_request_is_ignored(score):
     """A second request behind the first would be that of somebody else, where a proxy stands between."""
     command = json.dumps({"paused": True}).encode()
     second = COMMAND + b"Content-Length: %d\r\n\r\n" % len(command) + command

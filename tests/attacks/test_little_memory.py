@@ -34,7 +34,7 @@ def npz(path, shape, dtype="<f8"):
         member.write(bytes(1 << 20))
 
 
-def test_what_a_header_announces_is_not_taken(tmp_path, monkeypatch, capsys, score):
+def test_memory_of_a_false_header_is_not_allocated(tmp_path, monkeypatch, capsys, score):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 4 * _GIB)
     png(tmp_path / "wide.png", 60000, 60000)
@@ -53,7 +53,7 @@ def test_what_a_header_announces_is_not_taken(tmp_path, monkeypatch, capsys, sco
     score("a header that announces more than the memory", len(attacks), survived)
 
 
-def test_a_stream_is_estimated_before_an_image_is_decoded(tmp_path, monkeypatch, capsys):
+def test_memory_is_estimated_before_decoding(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("bgsub.numerics.memory.available_memory", lambda: 4 * _GIB)
     monkeypatch.setattr("bgsub.video.sources.images.read_image", lambda path: pytest.fail(f"{path} was decoded"))
@@ -63,7 +63,7 @@ def test_a_stream_is_estimated_before_an_image_is_decoded(tmp_path, monkeypatch,
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit of the address space is kept by Linux")
-def test_a_frame_that_does_not_fit_ends_in_a_line(tmp_path, score, tries):
+def test_frame_too_large_for_memory_is_one_line(tmp_path, score, tries):
     """Nothing is estimated here: the memory itself is refused, wherever it is asked for."""
     np.save(tmp_path / "x.npy", np.ones((60, 200_000), np.float32))
     blind = "import bgsub.numerics.memory as memory; memory.available_memory = lambda: None;"

@@ -33,7 +33,7 @@ def sequences(tmp_path, make_sequence):
     return find_sequences([tmp_path / "dataset"])
 
 
-def test_scores_come_by_sequence_and_method(sequences, left_half):
+def test_scores_by_sequence_and_method(sequences, left_half):
     scores = list(compare(sequences, {"one": left_half, "mog2": lambda: make_method("mog2")}))
     assert [(s.category, s.sequence, s.method) for s in scores] == [
         ("x", "a", "one"),
@@ -45,7 +45,7 @@ def test_scores_come_by_sequence_and_method(sequences, left_half):
     assert (scores[2].frames, scores[2].length, scores[2].confusion.fp) == (1, 3, 96)
 
 
-def test_masks_are_written_for_every_frame_and_score_the_same(tmp_path, sequences, left_half):
+def test_written_masks_score_the_same(tmp_path, sequences, left_half):
     live = list(compare(sequences, {"one": left_half}, masks=tmp_path / "out"))
     written = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.png"))
     assert written == [f"x/a/bin{n:06d}.png" for n in range(1, 5)] + [f"y/b/bin{n:06d}.png" for n in range(1, 4)]
@@ -75,7 +75,7 @@ def test_results_without_categories_and_of_a_single_sequence(tmp_path, sequences
         list(compare_results(sequences, tmp_path / "out" / "y" / "b"))
 
 
-def test_missing_masks_are_named_before_anything_is_scored(tmp_path, sequences, left_half):
+def test_missing_masks_are_reported_first(tmp_path, sequences, left_half):
     list(compare(sequences, {"one": left_half}, masks=tmp_path / "out"))
     (tmp_path / "out" / "x" / "a" / "bin000002.png").unlink()
     (tmp_path / "out" / "x" / "a" / "bin000004.png").unlink()
@@ -84,13 +84,13 @@ def test_missing_masks_are_named_before_anything_is_scored(tmp_path, sequences, 
         next(runs)
 
 
-def test_the_masks_need_a_folder(tmp_path, sequences):
+def test_masks_need_a_folder(tmp_path, sequences):
     (tmp_path / "taken").write_text("a file")
     with pytest.raises(SinkError, match=r"cannot write into folder '.*a': '.*taken' is a file, not a folder"):
         MaskWriter(tmp_path / "taken", sequences[0])
 
 
-def test_the_sheet_gets_a_section_for_each_score_and_progress_is_told(tmp_path, sequences, left_half):
+def test_sheet_sections_and_progress(tmp_path, sequences, left_half):
     labels, updates = [], []
 
     @contextmanager
@@ -108,7 +108,7 @@ def test_the_sheet_gets_a_section_for_each_score_and_progress_is_told(tmp_path, 
     assert text.count("<img") == 5
 
 
-def test_gaps_in_the_temporal_region_are_told(tmp_path, make_sequence, caplog):
+def test_gaps_in_the_temporal_region_are_logged(tmp_path, make_sequence, caplog):
     folder = make_sequence(tmp_path / "gaps", range(1, 7), masks=[1, 2, 5])
     Sequence(folder)
     assert not caplog.records
@@ -117,7 +117,7 @@ def test_gaps_in_the_temporal_region_are_told(tmp_path, make_sequence, caplog):
     assert caplog.messages == [f"{folder}: 3 of the frames from 2 to 6 have no mask and are not scored, the first is 3"]
 
 
-def test_the_extra_methods_are_named_with_what_they_need(monkeypatch):
+def test_missing_extra_modules_are_reported(monkeypatch):
     monkeypatch.setattr(cv2, "bgsegm", None, raising=False)
     for name in METHODS[3:]:
         told = f"{name} needs OpenCV's extra modules.*opencv-contrib-python"
@@ -125,13 +125,13 @@ def test_the_extra_methods_are_named_with_what_they_need(monkeypatch):
             make_method(name)
 
 
-def test_the_extra_methods_are_taken_from_the_extra_modules(monkeypatch):
+def test_extra_methods_are_those_of_opencv(monkeypatch):
     made = {f"createBackgroundSubtractor{name.upper()}": (lambda name=name: name) for name in METHODS[3:]}
     monkeypatch.setattr(cv2, "bgsegm", SimpleNamespace(**made), raising=False)
     assert [make_method(name) for name in METHODS[3:]] == list(METHODS[3:])
 
 
-def test_the_methods_of_bgslibrary_are_taken_from_pybgs(monkeypatch):
+def test_methods_of_bgslibrary(monkeypatch):
     monkeypatch.setitem(sys.modules, "pybgs", None)
     with pytest.raises(DependencyError, match="subsense needs bgslibrary: pip install pybgs"):
         make_method("subsense")
@@ -140,7 +140,7 @@ def test_the_methods_of_bgslibrary_are_taken_from_pybgs(monkeypatch):
     assert [make_method(name).lower() for name in LIBRARY_METHODS] == list(LIBRARY_METHODS)
 
 
-def test_frames_that_opencv_refuses(sequences):
+def test_frames_refused_by_opencv(sequences):
     class Refusing:
         def apply(self, image):
             return cv2.cvtColor(image[..., 0], cv2.COLOR_BGR2GRAY)
@@ -150,7 +150,7 @@ def test_frames_that_opencv_refuses(sequences):
         evaluate(sequences[0], Refusing(), name="lsbp")
 
 
-def test_any_case_and_suffix_of_the_region_of_interest(tmp_path, make_sequence):
+def test_roi_file_names(tmp_path, make_sequence):
     folder = make_sequence(tmp_path / "roi")
     inside = np.zeros((12, 16), np.uint8)
     inside[:, 8:] = 255

@@ -45,7 +45,7 @@ def test_counts_equal_a_loop_over_pixels(mask, truth, roi):
     assert confusion(mask > 127, truth, roi != 0) == confusion(mask, truth, roi)
 
 
-def test_ratios_of_a_hand_made_confusion():
+def test_ratios():
     c = Confusion(tp=60, fp=20, fn=40, tn=880, shadow=50, shadow_fp=10)
     assert c.scored == 1000
     assert c.recall == pytest.approx(0.6)
@@ -63,7 +63,7 @@ def test_confusions_add_up():
     assert total == Confusion(11, 22, 33, 44, 55, 66)
 
 
-def test_ratios_over_nothing_are_nan_and_silent():
+def test_ratios_with_denominator_zero_are_nan():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         nothing = confusion(np.zeros(SHAPE, np.uint8), np.zeros(SHAPE, np.uint8))
@@ -74,7 +74,7 @@ def test_ratios_over_nothing_are_nan_and_silent():
         assert math.isnan(Confusion().pwc)
 
 
-def test_false_alarms_where_nothing_moves_give_f_zero():
+def test_false_alarms_without_motion_give_f_zero():
     alarm = confusion(np.full(SHAPE, 255, np.uint8), np.zeros(SHAPE, np.uint8))
     assert alarm.f_measure == 0
     assert alarm.precision == 0

@@ -44,7 +44,7 @@ def folder(tmp_path, make_sequence):
 PER_FRAME = Confusion(tp=44, fp=44, fn=0, tn=88, shadow=12, shadow_fp=4)
 
 
-def test_all_frames_are_fed_and_only_those_in_the_temporal_roi_scored(folder, left_half):
+def test_only_frames_in_the_temporal_roi_are_scored(folder, left_half):
     method = left_half()
     score = evaluate(Sequence(folder), method)
     assert method.seen == [10 * number for number in range(1, LENGTH + 1)]
@@ -63,7 +63,7 @@ def test_roi_restricts_the_score(folder, left_half):
     assert counts == sum([Confusion(tp=44)] * 6, Confusion())
 
 
-def test_on_frame_sees_every_frame(folder, left_half):
+def test_on_frame_gets_each_frame(folder, left_half):
     calls = []
     evaluate(Sequence(folder), left_half(), on_frame=lambda *args: calls.append(args))
     assert [c[0] for c in calls] == list(range(1, LENGTH + 1))
@@ -72,7 +72,7 @@ def test_on_frame_sees_every_frame(folder, left_half):
     assert calls[0][2].shape == (12, 16)
 
 
-def test_written_masks_score_like_the_method_that_made_them(folder, left_half):
+def test_stored_masks_score_like_their_method(folder, left_half):
     results = folder / "results"
     results.mkdir()
 
@@ -91,7 +91,7 @@ def test_written_masks_score_like_the_method_that_made_them(folder, left_half):
         score_results(Sequence(folder), folder / "nowhere")
 
 
-def test_mask_of_another_size_than_the_frame(folder, left_half):
+def test_mask_of_another_size_is_refused(folder, left_half):
     cv2.imwrite(str(folder / "groundtruth" / "gt000005.png"), np.zeros((6, 8), np.uint8))
     with pytest.raises(SourceError, match=r"mask of frame 5 .* is 8x6, the frame is 16x12"):
         evaluate(Sequence(folder), left_half())
@@ -102,7 +102,7 @@ def test_unknown_method(folder):
         evaluate(Sequence(folder), "magic")
 
 
-def test_opencv_methods_find_cars_and_their_shadow_label_is_background():
+def test_shadow_label_of_opencv_is_background():
     sequence = SceneSequence(scene("street", size=(80, 64), length=120, walkers=2, lamps=False))
     for name in ("mog2", "knn"):
         score = evaluate(sequence, name)
@@ -119,7 +119,7 @@ def test_opencv_methods_find_cars_and_their_shadow_label_is_background():
     assert total == evaluate(sequence, "mog2").confusion
 
 
-def test_table_has_a_line_for_each_score_and_aligned_columns():
+def test_table_is_aligned():
     scores = [Score("highway", "mog2", Confusion(60, 20, 40, 880), 1, 1.234), Score("x", "y", Confusion(), 0)]
     lines = format_table(scores).splitlines()
     heads = ["sequence", "method", "recall", "specificity", "FPR", "FNR", "PWC", "precision", "F", "ms/frame"]
@@ -165,7 +165,7 @@ class Compiling:
         return np.zeros(frame.shape[:2], np.uint8)
 
 
-def test_compilation_is_in_no_time(monkeypatch):
+def test_times_exclude_compilation(monkeypatch):
     method = Compiling(monkeypatch)
     timing = time_methods([np.zeros((8, 8, 3), np.uint8)] * 5, lambda: method, peers=())[0]
     assert (timing.first, timing.longest, timing.median) == pytest.approx((100, 20, 20))

@@ -1,7 +1,8 @@
-"""Folders in the layout of changedetection.net: what is scored, and one clear line for what is wrong."""
+"""Folders in the layout of changedetection.net: scored frames, trees of sequences, errors."""
 
 from __future__ import annotations
 
+import shutil
 import struct
 import zlib
 
@@ -10,7 +11,7 @@ import pytest
 
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
-from bgsub.evaluation import SceneSequence, Sequence
+from bgsub.evaluation import SceneSequence, Sequence, find_sequences
 from bgsub.synthetic import scene
 
 CODES = np.array([[0, 50, 85], [170, 255, 0]], np.uint8)
@@ -80,7 +81,7 @@ def test_numbers_order_frames_not_names(tmp_path, make_sequence):
     assert Sequence(tmp_path).numbers == [1, 2, 10]
 
 
-def test_palette_and_colour_masks_keep_their_codes(folder):
+def test_codes_of_palette_and_colour_masks(folder):
     palette = list(range(256))
     write_palette_png(folder / "groundtruth" / "gt000001.png", CODES, palette)
     assert np.array_equal(Sequence(folder).truth(1), CODES)
@@ -126,7 +127,7 @@ def test_no_mask_for_any_frame(folder):
         Sequence(folder)
 
 
-def test_two_files_with_one_number(folder):
+def test_duplicate_numbers_are_refused(folder):
     cv2.imwrite(str(folder / "input" / "x1.png"), np.zeros((6, 8), np.uint8))
     with pytest.raises(SourceError, match=r"in000001\.jpg and x1\.png .* same number"):
         Sequence(folder)
@@ -148,3 +149,79 @@ def test_scene_as_a_sequence():
         assert np.array_equal(frame, made[number - 1][0])
         assert np.array_equal(sequence.truth(number), made[number - 1][1])
     assert np.array_equal(sequence.truth(20), made[19][1])
+
+
+@pytest.fixture
+def dataset(tmp_path, make_sequence):
+    root = tmp_path / "dataset"
+    for name in ("shadow/bungalows", "baseline/office", "baseline/highway"):
+        make_sequence(root / name)
+    (root / "shadow" / "notes.txt").write_text("words")
+    (root / ".cache" / "input").mkdir(parents=True)
+    return root
+
+
+def names(sequences):
+    return [f"{sequence.category}/{sequence.name}" for sequence in sequences]
+
+
+def test_find_data_set_category_and_video(dataset):
+    everything = ["baseline/highway", "baseline/office", "shadow/bungalows"]
+    assert names(find_sequences([dataset])) == everything
+    assert names(find_sequences([dataset.parent])) == everything
+    assert names(find_sequences([dataset / "baseline"])) == everything[:2]
+    assert names(find_sequences([str(dataset / "shadow" / "bungalows")])) == everything[2:]
+    assert names(find_sequences(sorted(dataset.glob("[a-z]*/[a-m]*/")))) == [everything[0], everything[2]]
+
+
+def test_duplicates_count_once(dataset, monkeypatch):
+    monkeypatch.chdir(dataset / "baseline" / "office")
+    found = find_sequences([".", dataset / "baseline", "../../shadow"])
+    assert names(found) == ["baseline/office", "baseline/highway", "shadow/bungalows"]
+
+
+def test_symbolic_links_and_cycles(dataset, tmp_path):
+    (dataset / "shadow" / "circle").symlink_to(dataset)
+    other = tmp_path / "links" / "night"
+    other.mkdir(parents=True)
+    (other / "linked").symlink_to(dataset / "baseline" / "office")
+    assert len(find_sequences([dataset])) == 3
+    assert names(find_sequences([tmp_path / "links"])) == ["night/linked"]
+
+
+def test_equal_names_are_refused(dataset, tmp_path, make_sequence):
+    make_sequence(tmp_path / "more" / "baseline" / "office")
+    with pytest.raises(SourceError, match=r"dataset/baseline/office and .*more/baseline/office have the same name"):
+        find_sequences([dataset, tmp_path / "more"])
+
+
+def test_folders_without_a_sequence(tmp_path):
+    (tmp_path / "void" / "deep").mkdir(parents=True)
+    (tmp_path / "file").write_text("words")
+    for name, message in (("gone", "does not exist"), ("file", "is not a folder"), ("void", "no sequence in .*void")):
+        with pytest.raises(SourceError, match=message):
+            find_sequences([tmp_path / name])
+
+
+def write(path, shape=(12, 16), value=0):
+    assert cv2.imwrite(str(path), np.full(shape, value, np.uint8))
+
+
+def test_broken_sequence_is_reported(dataset):
+    office = dataset / "baseline" / "office"
+
+    def refused(message):
+        with pytest.raises(SourceError, match=message):
+            find_sequences([dataset])
+
+    write(office / "groundtruth" / "gt000001.png", shape=(6, 8))
+    refused(r"office/groundtruth/gt000001\.png is 8x6, its frame is 16x12")
+    write(office / "groundtruth" / "gt000001.png", value=128)
+    refused(r"office/groundtruth/gt000001\.png must have only .* got 128")
+    (office / "input" / "in000001.png").write_bytes(b"no picture")
+    refused(r"office/input/in000001\.png' cannot be decoded")
+    write(office / "ROI.bmp")
+    write(office / "input" / "in000001.png")
+    refused(r"office/ROI\.bmp is black")
+    shutil.rmtree(office / "groundtruth")
+    refused(r"office/groundtruth does not exist")

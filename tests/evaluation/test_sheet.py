@@ -49,25 +49,25 @@ def written(path, **sections):
     return path
 
 
-def test_the_frames_with_most_wrong_pixels_are_kept_worst_first():
+def test_frames_with_most_wrong_pixels_are_kept():
     frames = collect([3, 50, 7, 0, 20, 50, 1], count=3)
     assert [(frame.number, frame.wrong) for frame in frames] == [(2, 50), (6, 50), (5, 20)]
     assert frames[0].confusion.fp == 50
 
 
-def test_frames_without_a_wrong_pixel_or_a_mask_are_never_kept():
+def test_correct_and_unscored_frames_are_not_kept():
     assert collect([0, 0], count=3) == []
     worst = WorstFrames(3)
     worst(1, FRAME, mask_with(9), None)
     assert worst.frames() == []
 
 
-def test_of_neighbours_only_the_worst_is_kept():
+def test_only_the_worst_of_near_frames_is_kept():
     frames = collect([10, 30, 20, 5, 5, 9, 8, 8, 40], count=8, gap=3)
     assert [frame.number for frame in frames] == [9, 2, 6]
 
 
-def test_the_strip_shows_input_truth_mask_and_errors_inside_the_region():
+def test_strip_shows_input_truth_mask_and_errors():
     roi = np.ones(TRUTH.shape, bool)
     roi[20:, :2] = False
     frame = only(FRAME, mask_with(5), roi=roi)
@@ -83,7 +83,7 @@ def test_the_strip_shows_input_truth_mask_and_errors_inside_the_region():
     assert errors[20, 3].argmax() == 2
 
 
-def test_grey_frames_of_16_bit_and_boolean_masks_are_shown():
+def test_16_bit_frames_and_boolean_masks():
     frame = only(np.full(TRUTH.shape, 100 * 257, np.uint16), mask_with(5) > 0)
     assert (frame.strip[:, :32] == 100).all()
     assert np.array_equal(frame.strip[:, 72:104, 0], mask_with(5))
@@ -104,7 +104,7 @@ class Page(HTMLParser):
         self.text.append(data)
 
 
-def test_the_page_holds_its_pictures_and_escapes_names(tmp_path):
+def test_page_embeds_pictures_and_escapes_names(tmp_path):
     frames = collect([3, 50], count=2)
     path = written(tmp_path / "sheet.html", **{'a <script>&"b': frames, "perfect": []})
     page = Page(path.read_text(encoding="utf-8"))
@@ -120,7 +120,7 @@ def test_the_page_holds_its_pictures_and_escapes_names(tmp_path):
     assert np.abs(image.astype(int) - frames[0].strip).mean() < 8
 
 
-def test_the_picture_holds_all_strips_in_order(tmp_path):
+def test_picture_has_all_strips_in_order(tmp_path):
     frames = collect([3, 50], count=2)
     image = cv2.imread(str(written(tmp_path / "sheet.png", first=frames, perfect=[])))
     assert image.shape[1] == 140
@@ -133,7 +133,7 @@ def test_the_picture_holds_all_strips_in_order(tmp_path):
     assert heights[0] + 24 < heights[1]
 
 
-def test_large_frames_are_made_smaller(tmp_path):
+def test_large_frames_are_reduced(tmp_path):
     large = cv2.resize(TRUTH, (1600, 1200), interpolation=cv2.INTER_NEAREST)
     frame = only(np.zeros((1200, 1600, 3), np.uint8), np.zeros_like(large), large)
     height, width = cv2.imread(str(written(tmp_path / "sheet.png", large=[frame]))).shape[:2]
@@ -141,7 +141,7 @@ def test_large_frames_are_made_smaller(tmp_path):
     assert 240 < height < 340
 
 
-def test_what_cannot_be_a_sheet(tmp_path):
+def test_sheet_errors(tmp_path):
     with pytest.raises(ParameterError, match=r"sheet must end in \.html or \.png, got '.*sheet\.pdf'"):
         Sheet(tmp_path / "sheet.pdf")
     with pytest.raises(ParameterError, match="at most 200 frames, got 201"):
@@ -149,7 +149,7 @@ def test_what_cannot_be_a_sheet(tmp_path):
     Sheet(tmp_path / "sheet.html").check(201)
 
 
-def test_arrays_may_be_used_again_by_the_caller():
+def test_arrays_are_copied():
     worst = WorstFrames(1)
     mask = mask_with(5)
     worst(1, FRAME, mask, TRUTH)

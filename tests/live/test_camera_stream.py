@@ -1,4 +1,4 @@
-"""A camera on the loopback: cut off, refused, silent, and read slowly."""
+"""Camera streams over HTTP with failures of the connection, on the loopback camera and its stamps."""
 
 from __future__ import annotations
 
@@ -11,15 +11,18 @@ import time
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from live_fakes import beside, free_port, grabbing, taken_port, wait_until
 from saying import says
 from video_fakes import ListSink, ThresholdSubtractor, make_frames, wait_first
 
+from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.broadcast import encode_part
-from bgsub.live.loopback_camera import LoopbackCamera, age, read_stamp
+from bgsub.live.loopback_camera import LoopbackCamera, age, milliseconds, read_stamp, stamp
 from bgsub.video import ArraySource, CameraSource, Sink
 
 RATE = 50
@@ -42,7 +45,7 @@ def come_back(source, frames):
     assert any(source.reconnections for _ in frames)
 
 
-def test_frames_arrive_in_order_and_at_once(camera):
+def test_frames_arrive_in_order_without_delay(camera):
     with CameraSource(camera.address) as source:
         assert source.size == (64, 48)
         got = [frame for frame, _ in zip(source, range(20), strict=False)]
@@ -55,7 +58,7 @@ def test_frames_arrive_in_order_and_at_once(camera):
     wait_until(lambda: camera.clients == 0)
 
 
-def test_a_slow_receiver_sees_the_newest_frame(camera):
+def test_slow_receiver_gets_the_newest_frame(camera):
     latencies = []
     with CameraSource(camera.address) as source:
         for frame, _ in zip(source, range(8), strict=False):
@@ -67,7 +70,7 @@ def test_a_slow_receiver_sees_the_newest_frame(camera):
 
 
 @pytest.mark.parametrize("kind", ["random", "zeros", "empty"])
-def test_bad_pictures_are_left_out_and_counted(monkeypatch, caplog, kind):
+def test_bad_pictures_are_skipped_and_counted(monkeypatch, caplog, kind):
     rng, numbers = np.random.default_rng(1), itertools.count()
 
     def spoil(jpeg):
@@ -85,7 +88,7 @@ def test_bad_pictures_are_left_out_and_counted(monkeypatch, caplog, kind):
     assert 1 <= sum("cannot be read; skipped" in message for message in caplog.messages) <= 3
 
 
-def test_a_cut_line_is_connected_again(camera, caplog):
+def test_reconnect_after_a_dropped_connection(camera, caplog):
     got = []
     with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(camera.address) as source:
         for frame in source:
@@ -102,7 +105,7 @@ def test_a_cut_line_is_connected_again(camera, caplog):
     assert len(caplog.messages) == 4
 
 
-def test_a_refusing_camera_is_tried_again_less_and_less_often(camera, caplog):
+def test_reconnect_backs_off(camera, caplog):
     with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(camera.address) as source:
         frames = iter(source)
         next(frames)
@@ -115,7 +118,7 @@ def test_a_refusing_camera_is_tried_again_less_and_less_often(camera, caplog):
     assert "is back after" in caplog.messages[-1]
 
 
-def test_a_silent_camera_is_connected_again(camera, caplog):
+def test_reconnect_after_a_stall(camera, caplog):
     with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(camera.address, read_timeout=0.3) as source:
         frames = iter(source)
         next(frames)
@@ -124,7 +127,7 @@ def test_a_silent_camera_is_connected_again(camera, caplog):
     assert "lost: no frame for 0.3" in caplog.messages[0]
 
 
-def test_a_camera_that_stays_away_ends_the_iteration(caplog):
+def test_lost_camera_ends_the_iteration(caplog):
     with LoopbackCamera(make_frames(4), RATE) as camera, CameraSource(camera.address, reconnect=0.3) as source:
         frames = iter(source)
         next(frames)
@@ -152,7 +155,7 @@ class Idler(Sink):
         self.closed = True
 
 
-def test_quitting_during_a_stall_takes_less_than_a_second(camera):
+def test_quit_during_a_stall_is_fast(camera):
     controls = Controls()
     sink = Idler(camera, controls)
     source = CameraSource(camera.address, read_timeout=3)
@@ -164,7 +167,7 @@ def test_quitting_during_a_stall_takes_less_than_a_second(camera):
     wait_until(lambda: not grabbing(), 5)
 
 
-def test_the_pipeline_adds_up_what_was_left_out(camera):
+def test_pipeline_counts_dropped_frames(camera):
     controls, sink = Controls(), ListSink()
 
     def slow(_frame, _separation):
@@ -178,14 +181,14 @@ def test_the_pipeline_adds_up_what_was_left_out(camera):
     assert summary.dropped >= sink.frames[-1].index + 1 - 6 >= 10
 
 
-def test_nobody_listens_at_a_wrong_address():
+def test_wrong_address_is_refused():
     with taken_port(listening=False) as (_, port):
         address = f"http://me:secret@127.0.0.1:{port}/"
         with pytest.raises(SourceError, match=r"^stream 'http://127.0.0.1:\d+/' cannot be opened: nobody answers"):
             CameraSource(address)
 
 
-def test_no_message_tells_the_password(camera, caplog):
+def test_messages_hide_the_password(camera, caplog):
     address = camera.address.replace("//", "//me:secret@") + "?pwd=secret"
     with caplog.at_level(logging.DEBUG, "bgsub"), CameraSource(address, reconnect=0.2) as source:
         frames = iter(source)
@@ -218,7 +221,7 @@ except KeyboardInterrupt:
 """
 
 
-def test_a_process_ends_while_a_thread_is_still_in_the_camera(camera):
+def test_process_ends_during_a_camera_call(camera):
     process = subprocess.Popen([sys.executable, "-c", _SCRIPT, camera.address], stdout=subprocess.PIPE)
     with process:
         wait_until(lambda: camera.clients == 1)
@@ -231,7 +234,7 @@ def test_a_process_ends_while_a_thread_is_still_in_the_camera(camera):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGINT for one process")
-def test_interrupt_while_an_address_is_waited_for():
+def test_interrupt_during_connect():
     with taken_port() as (mute, port):
         address = f"http://127.0.0.1:{port}/"
         process = subprocess.Popen([sys.executable, "-c", _WAITING_SCRIPT, address], stdout=subprocess.PIPE)
@@ -249,7 +252,7 @@ def test_interrupt_while_an_address_is_waited_for():
 # The camera itself
 
 
-def test_several_clients_see_the_same():
+def test_several_clients_get_the_same_frames():
     with LoopbackCamera(make_frames(4, 48, 64), RATE, stamped=True) as camera:
         sources = [CameraSource(camera.address) for _ in range(2)]
         numbers = {}
@@ -264,21 +267,21 @@ def test_several_clients_see_the_same():
     assert set(numbers[0]) & set(numbers[1])
 
 
-def test_a_scene_and_a_source_can_be_served():
+def test_scene_or_source_is_served():
     with LoopbackCamera("lobby", RATE, size=(64, 48)) as camera, CameraSource(camera.address) as source:
         assert next(iter(source)).image.std() > 5
     with LoopbackCamera(ArraySource(make_frames(3, 48, 64)), RATE) as camera, CameraSource(camera.address) as source:
         assert next(iter(source)).image.shape == (48, 64, 3)
 
 
-def test_pictures_that_come_once_end_the_stream(caplog):
+def test_stream_ends_with_its_pictures(caplog):
     once = iter(make_frames(30))
     with LoopbackCamera(once, RATE) as camera, CameraSource(camera.address, reconnect=False) as source:
         assert list(source)
     assert "ended after" in caplog.text
 
 
-def test_wrong_cameras():
+def test_loopback_camera_errors():
     with says(ParameterError, "fps must be a positive number of frames per second, got 0"):
         LoopbackCamera("lobby", 0)
     with says(ParameterError, "scene must be one of lobby, street, got 'beach'"):
@@ -291,7 +294,7 @@ def test_wrong_cameras():
     LoopbackCamera(make_frames(1)).stop()  # though it was never started
 
 
-def test_a_camera_that_is_not_there_yet_is_waited_for_when_asked(caplog):
+def test_wait_for_a_missing_camera(caplog):
     port = free_port()
     cameras = []
 
@@ -313,14 +316,14 @@ def test_a_camera_that_is_not_there_yet_is_waited_for_when_asked(caplog):
     assert "nobody answers there, no access, or no video; trying again in 0.05 s" in caplog.text
 
 
-def test_a_camera_that_does_not_come_is_given_up_in_time():
+def test_wait_for_a_camera_times_out():
     begin = time.monotonic()
     with pytest.raises(SourceError, match="nobody answers there"):
         CameraSource(f"http://127.0.0.1:{free_port()}/", reconnect=0.3)
     assert 0.3 <= time.monotonic() - begin < 10
 
 
-def test_another_size_after_a_loss_goes_on_in_the_first_one(caplog):
+def test_other_size_after_reconnect_is_resized(caplog):
     port = free_port()
     with LoopbackCamera(make_frames(8, 48, 64), RATE, port=port) as camera:
         source = CameraSource(camera.address)
@@ -333,3 +336,36 @@ def test_another_size_after_a_loss_goes_on_in_the_first_one(caplog):
                 break
         else:
             pytest.fail("the camera did not come back")
+
+
+WORDS = st.integers(0, 2**32 - 1)
+
+
+@settings(deadline=None, max_examples=40)
+@given(WORDS, WORDS, st.sampled_from([(32, 48), (24, 64), (8, 160), (240, 320)]))
+def test_stamp_survives_jpeg(number, moment, shape):
+    image = np.random.default_rng(number).integers(0, 256, (*shape, 3), dtype=np.uint8)
+    stamp(image, number, moment)
+    assert read_stamp(image) == (number, moment)
+    jpeg = cv2.imencode(".jpg", image, [cv2.IMWRITE_JPEG_QUALITY, 80])[1]
+    assert read_stamp(cv2.imdecode(jpeg, cv2.IMREAD_COLOR)) == (number, moment)
+
+
+@pytest.mark.parametrize("level", [0, 60, 127, 128, 255])
+def test_plain_picture_has_no_stamp(level):
+    assert read_stamp(np.full((64, 64, 3), level, np.uint8)) is None
+
+
+def test_small_picture_has_no_room_for_a_stamp():
+    image = np.zeros((16, 16), np.uint8)
+    assert read_stamp(image) is None
+    with pytest.raises(ParameterError, match=r"^a stamp needs room for 72 squares of 4 pixels, got shape \(16, 16\)$"):
+        stamp(image, 1, 2)
+
+
+def test_age_of_a_stamp():
+    begin = time.monotonic()
+    moment = milliseconds()
+    assert -0.001 <= age(moment) <= time.monotonic() - begin + 0.002
+    assert age((moment - 5000) % 2**32) == pytest.approx(5, abs=0.5)
+    assert age((moment + 5000) % 2**32) == pytest.approx(-5, abs=0.5)

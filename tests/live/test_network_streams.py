@@ -76,7 +76,7 @@ def check(source, count):
     assert len(indices) == count
 
 
-def test_mpeg_over_tcp_that_breaks_off(port, monkeypatch):
+def test_interrupted_mpeg_over_tcp(port, monkeypatch):
     wait_first(monkeypatch, 0.1)
     address = f"tcp://127.0.0.1:{port}"
     with (

@@ -100,7 +100,7 @@ def natural_size(page, width: int, height: int, number: int = 0) -> None:
     )
 
 
-def test_page_shows_and_commands_the_run(monkeypatch):
+def test_page_shows_and_controls_the_run(monkeypatch):
     with running() as run, browsing(viewport={"width": 1280, "height": 800}) as page:
         (controls,) = run.controls.values()
         page.goto(run.server.address)
@@ -201,7 +201,7 @@ def near(text: str, *points) -> bool:
 
 
 @pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_regions_are_drawn_named_edited_and_saved(size):
+def test_regions_are_edited_and_saved(size):
     places = Places()
     store = RegionStore({"roi": ["door=32,24,64,48"], "privacy": ["10%,80%;30%,80%;20%,95%"]}, places)
     viewport = dict(zip(("width", "height"), size, strict=True))
@@ -251,7 +251,7 @@ def test_regions_are_drawn_named_edited_and_saved(size):
         assert store.texts["privacy"] == places.saved[1]["privacy"]
 
 
-def test_regions_that_cannot_be_saved_are_kept_on_the_page():
+def test_unsaved_regions_stay_on_the_page():
     places = Places("the disk is full")
     with running(regions=RegionStore({}, places)) as run, browsing(refused=True) as page:
         page.goto(run.server.address)
@@ -315,7 +315,7 @@ def test_more_cameras_than_a_browser_has_connections():
         natural_size(page, 320, 240, 6)
 
 
-def test_a_hidden_page_lets_go_of_its_streams_and_one_too_many_is_tried_again(monkeypatch):
+def test_hidden_page_ends_its_streams_and_a_refused_one_is_retried(monkeypatch):
     monkeypatch.setattr("bgsub.live.handler._MAX_STREAMS", 1)
     hide = "hidden => { Object.defineProperty(document, 'hidden', {value: hidden, configurable: true}); "
     hide += "document.dispatchEvent(new Event('visibilitychange')); }"
@@ -332,7 +332,7 @@ def test_a_hidden_page_lets_go_of_its_streams_and_one_too_many_is_tried_again(mo
         sync_api.expect(page.locator(".states")).to_have_text("")
 
 
-def test_dark_and_the_end_of_the_run():
+def test_dark_mode_and_end_of_the_run():
     options = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
     with running(count=2) as run, browsing(refused=True, **options) as page:
         page.goto(run.server.address)

@@ -73,7 +73,7 @@ def same(points, *expected) -> bool:
     return np.allclose(points, expected, atol=0.6)
 
 
-def test_a_rectangle_is_drawn_named_and_saved(bench):
+def test_rectangle_is_drawn_named_and_saved(bench):
     before = bench.seen
     bench.press("e")
     assert (bench.seen != before).any()  # the input, with words
@@ -108,7 +108,7 @@ def test_corners_stay_within_the_frame(bench):
     assert same(bench.regions()["region1"], (50, 50), (100, 50), (100, 100), (50, 100))
 
 
-def test_purpose_choice_and_removal():
+def test_purpose_selection_and_removal():
     bench = Bench({"roi": [DOOR, "lane=50%,50%;90%,50%;90%,90%"], "privacy": ["x=0,0,5,5"]})
     bench.press("e", TAB, "/", TAB, DELETE, ENTER)  # door is private, lane is gone
     assert bench.regions() == {}
@@ -116,7 +116,7 @@ def test_purpose_choice_and_removal():
     assert bench.saved[-1]["privacy"] == (DOOR, "x=0,0,5,5")  # as they were written
 
 
-def test_what_is_private_is_black(bench):
+def test_privacy_regions_are_black(bench):
     bench.press("e")
     bench.drag((50, 50), (90, 95))
     inside = np.s_[int(0.6 * 32 * FACTOR) : int(0.7 * 32 * FACTOR), int(0.6 * 48 * FACTOR) : int(0.8 * 48 * FACTOR)]
@@ -125,7 +125,7 @@ def test_what_is_private_is_black(bench):
     assert not bench.seen[inside].any()
 
 
-def test_escape_leaves_everything_as_it_was(bench):
+def test_escape_discards_changes(bench):
     bench.press("e")
     bench.drag((20, 20), (60, 60))
     bench.press(ESCAPE)
@@ -137,7 +137,7 @@ def test_escape_leaves_everything_as_it_was(bench):
     assert bench.controls.quitting  # the keys are again what they were
 
 
-def test_keys_do_nothing_else_meanwhile(bench):
+def test_keys_have_no_other_effect_while_editing(bench):
     bench.press("e")
     bench.drag((20, 20), (60, 60))
     bench.press(*"qpf1-", TAB)
@@ -146,7 +146,7 @@ def test_keys_do_nothing_else_meanwhile(bench):
     assert list(bench.regions()) == ["region1qpf1-"]
 
 
-def test_a_click_and_the_mouse_at_other_times_draw_nothing(bench):
+def test_clicks_draw_nothing(bench):
     bench.drag((20, 20), (60, 60))
     bench.press("e")
     bench.drag((20, 20), (20.2, 20.2))
@@ -159,7 +159,7 @@ def test_a_click_and_the_mouse_at_other_times_draw_nothing(bench):
 
 
 @pytest.mark.parametrize(("name", "error"), [("a", "the disk is full"), ("", "")])
-def test_what_cannot_be_saved_is_told_and_goes_on(name, error):
+def test_save_error_is_shown(name, error):
     bench = Bench({"roi": [DOOR]}, error)
     bench.press("e")
     bench.drag((60, 60), (80, 80))
@@ -171,7 +171,7 @@ def test_what_cannot_be_saved_is_told_and_goes_on(name, error):
     assert list(bench.regions()) == ["door", name]
 
 
-def test_two_regions_of_one_name_are_refused():
+def test_duplicate_names_are_refused():
     bench = Bench({"roi": [DOOR]})
     bench.press("e")
     bench.drag((60, 60), (80, 80))

@@ -46,13 +46,13 @@ def test_regions_are_described_in_percent(store):
 
 
 @pytest.mark.parametrize("text", [SQUARE, "5%,5%,30%,40%", "1,2;30,4;5,40"])
-def test_texts_and_corners_say_the_same(text):
+def test_text_and_corners_agree(text):
     points = corners(parse_region(text), 200, 100)
     again = corners(parse_region(text_of("x", points)), 640, 480)
     assert np.allclose(again, points, atol=0.01)
 
 
-def test_all_are_replaced_at_once(store, saved):
+def test_all_regions_are_replaced(store, saved):
     texts = {"roi": [store.texts["roi"][1]], "privacy": [SQUARE]}
     assert store.replace(texts) == "regions saved in bgsub.toml; used from the next start"
     assert saved == [{kind: tuple(of_kind) for kind, of_kind in texts.items()}]
@@ -79,7 +79,7 @@ def test_all_are_replaced_at_once(store, saved):
         ({"roi": ["other.png"], "privacy": []}, "roi: a region must be drawn, got 'other.png'"),
     ],
 )
-def test_wrong_ones_are_refused_and_nothing_changes(store, saved, texts, message, tmp_path, monkeypatch):
+def test_invalid_regions_change_nothing(store, saved, texts, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     before = store.texts
     with pytest.raises(ParameterError) as caught:
@@ -88,7 +88,7 @@ def test_wrong_ones_are_refused_and_nothing_changes(store, saved, texts, message
     assert (store.texts, saved) == (before, [])
 
 
-def test_regions_outside_of_the_frames_are_refused(store, saved):
+def test_regions_outside_the_frames_are_refused(store, saved):
     numbers = SimpleNamespace(as_dict=lambda: {"width": 48, "height": 32})
     camera = SimpleNamespace(controls=SimpleNamespace(statistics=numbers, notice=""))
 
@@ -104,7 +104,7 @@ def test_regions_outside_of_the_frames_are_refused(store, saved):
     assert saved == [{"roi": ("far=40,0,5,5",), "privacy": ()}]
 
 
-def test_what_cannot_be_stored_does_not_count(store):
+def test_regions_that_cannot_be_stored_are_discarded(store):
     def fail(_texts):
         raise SinkError("the disk is full")
 

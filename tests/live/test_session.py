@@ -108,7 +108,7 @@ def test_one_camera_runs_in_the_calling_thread(cameras, display):
     assert display.titles == display.closed == ["bgsub: 0"]
 
 
-def test_the_error_of_one_camera_is_raised(cameras, display):
+def test_error_of_a_single_camera_is_raised(cameras, display):
     with pytest.raises(SourceError, match="camera 7 cannot be opened"), LiveSession([camera("7")]) as session:
         session.run()
     with pytest.raises(RuntimeError, match="camera 2 broke"), LiveSession([camera("2")], window=False) as session:
@@ -116,7 +116,7 @@ def test_the_error_of_one_camera_is_raised(cameras, display):
     assert display.titles == display.closed
 
 
-def test_several_cameras_and_one_that_fails(cameras, display):
+def test_failed_camera_does_not_stop_the_others(cameras, display):
     counts = {}
 
     def after(name):
@@ -142,7 +142,7 @@ def test_several_cameras_and_one_that_fails(cameras, display):
     assert set(display.titles) == set(display.closed) == {f"bgsub: {name}" for name in "0217"}
 
 
-def test_keys_reach_all_cameras_and_pause_holds_them(cameras, display):
+def test_keys_control_all_cameras(cameras, display):
     counters = [Counter(), Counter()]
     with LiveSession([camera("0", counters[0]), camera("1", counters[1])]) as session:
         first, second = session.controls.values()
@@ -166,7 +166,7 @@ def test_keys_reach_all_cameras_and_pause_holds_them(cameras, display):
     assert [outcome.result.summary.stopped for outcome in outcomes] == ["user", "user"]
 
 
-def test_the_cross_of_a_window_ends_its_camera_only(cameras, display):
+def test_closed_window_ends_its_camera_only(cameras, display):
     def after(count):
         if count == 5:
             session.controls["camera 0"].quit()
@@ -180,7 +180,7 @@ def test_the_cross_of_a_window_ends_its_camera_only(cameras, display):
     assert outcomes[0].result.summary.frames < outcomes[1].result.summary.frames
 
 
-def test_changes_reach_the_subtractor_and_its_parameters_the_sliders(cameras):
+def test_parameters_reach_subtractor_and_sliders(cameras):
     described = LiveCamera("0", parameters={**QUICK, "threshold": 0.2})
     with LiveSession([described], window=False, page={"port": 0}) as session:
         controls = session.controls["camera 0"]
@@ -203,7 +203,7 @@ def test_changes_reach_the_subtractor_and_its_parameters_the_sliders(cameras):
         assert made[0].get_params()["threshold"] == 0.2
 
 
-def test_a_window_lives_while_its_camera_is_waited_for(display, monkeypatch):
+def test_window_works_while_the_camera_opens(display, monkeypatch):
     display.keys = [-1, -1, ord("q")]
     quitting = threading.Event()
 
@@ -220,7 +220,7 @@ def test_a_window_lives_while_its_camera_is_waited_for(display, monkeypatch):
     wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "bgsub-open"])
 
 
-def test_a_camera_has_one_feed_for_outputs_and_screens(cameras, display):
+def test_outputs_and_screens_share_one_feed(cameras, display):
     """A window shows boxes of objects that have the same identities in the files."""
     feeds, colours = [], set()
 
@@ -243,7 +243,7 @@ def test_a_camera_has_one_feed_for_outputs_and_screens(cameras, display):
     assert feed.finish_motion() == []  # less than half of the frame moved
 
 
-def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):
+def test_page_and_snapshots_of_several_cameras(cameras, tmp_path):
     with LiveSession(
         [camera("0"), camera("1")], window=False, page={"port": 0}, snapshot_folder=tmp_path, backdrop="#00ff00"
     ) as session:
@@ -266,7 +266,7 @@ def test_page_of_several_cameras_and_snapshots_of_each(cameras, tmp_path):
     assert names == {"snapshot-camera-0", "snapshot-camera-1"}
 
 
-def test_programs_are_told_of_a_snapshot_that_somebody_asked_for(cameras, tmp_path):
+def test_requested_snapshot_is_notified(cameras, tmp_path):
     class Memory(Destination):
         name, notifications = "memory", []
 
@@ -293,7 +293,7 @@ def test_programs_are_told_of_a_snapshot_that_somebody_asked_for(cameras, tmp_pa
 
 
 @pytest.mark.parametrize("fast", [False, True])
-def test_files_come_in_real_time_unless_fast(tmp_path, fast):
+def test_files_play_in_real_time_unless_fast(tmp_path, fast):
     path = write_video(tmp_path / "video.avi", make_frames(11), fps=4)
     described = LiveCamera(str(path), parameters={"start_frames": 3}, fast=fast)
     with LiveSession([replace(described, fast=True)], window=False) as session:
@@ -304,7 +304,7 @@ def test_files_come_in_real_time_unless_fast(tmp_path, fast):
     assert (outcome.result.summary.seconds >= 2.5) is not fast
 
 
-def test_quit_does_not_wait_for_the_next_frame_of_a_slow_file(tmp_path):
+def test_quit_does_not_wait_for_a_slow_file(tmp_path):
     path = write_video(tmp_path / "video.avi", make_frames(3), fps=0.02)
     counter = Counter(lambda count: session.quit())
     with LiveSession([camera(str(path), counter)], window=False) as session:
@@ -313,7 +313,7 @@ def test_quit_does_not_wait_for_the_next_frame_of_a_slow_file(tmp_path):
     assert outcome.result.summary.seconds < 20
 
 
-def test_what_does_not_go_together(display):
+def test_conflicting_arguments(display):
     for described, options, message in (
         ([], {}, "at least one camera"),
         ([camera("0"), camera("0")], {}, "each camera can be given once, got camera 0 twice"),
@@ -327,7 +327,7 @@ def test_what_does_not_go_together(display):
     assert display.titles == []
 
 
-def test_a_page_that_cannot_be_served_closes_the_windows(display):
+def test_page_error_closes_the_windows(display):
     with pytest.raises(ParameterError, match="port must be"):
         LiveSession([camera("0")], page={"port": -1})
     assert display.titles == display.closed == ["bgsub: 0"]

@@ -1,16 +1,25 @@
-"""What a person sees of a live run: the view, reduced where it is large, and the words on it."""
+"""The pictures of a live run: views, reduced sizes, text, and frames without a mask yet."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
+import threading
 
 import numpy as np
 import pytest
-from video_fakes import make_frames, separate
+from live_fakes import wait_until
+from test_server import Client
+from video_fakes import FakeDisplay, make_frames, separate
 
 from bgsub.errors import ParameterError
 from bgsub.jobs.controls import LIVE_VIEWS, Controls
+from bgsub.live.server import LiveServer
+from bgsub.live.session import _CameraThread
 from bgsub.live.viewer import LEAST_SIZE, Viewer, make_backdrop, statistics_words
+from bgsub.live.window import WindowSink
+from bgsub.numerics import compilation
+from bgsub.numerics.compilation import Progress
 from bgsub.separation import FOREGROUND
 from bgsub.video import Frame
 from bgsub.video.text_overlay import add_bar, text_scale
@@ -29,10 +38,10 @@ def controls(separation):
     return controls
 
 
-@pytest.mark.parametrize("view", [view for view in LIVE_VIEWS if view not in ("input", "cutout")])
-def test_views_are_those_of_the_outputs(separation, view):
-    viewer = Viewer(Controls(view), words=False)
-    np.testing.assert_array_equal(viewer.picture(separation), to_bgr8(VIEWS[view](separation)))
+def test_views_equal_those_of_the_outputs(separation):
+    for view in set(LIVE_VIEWS) - {"input", "cutout"}:
+        viewer = Viewer(Controls(view), words=False)
+        np.testing.assert_array_equal(viewer.picture(separation), to_bgr8(VIEWS[view](separation)))
 
 
 def test_input_and_wrong_view(separation):
@@ -42,7 +51,7 @@ def test_input_and_wrong_view(separation):
         viewer.picture(separation, view="nothing")
 
 
-def test_cutout_lies_on_a_checkerboard_or_a_backdrop(separation):
+def test_cutout_on_a_checkerboard_or_a_backdrop(separation):
     found = separation.mask == FOREGROUND
     board = Viewer(Controls(), words=False).picture(separation, view="cutout")
     np.testing.assert_array_equal(board[found], separation.frame[found])
@@ -53,17 +62,20 @@ def test_cutout_lies_on_a_checkerboard_or_a_backdrop(separation):
     assert (green[~found] == (0x30, 0x20, 0x10)).all()
 
 
-@pytest.mark.parametrize("view", LIVE_VIEWS)
-def test_large_pictures_are_reduced(separation, view):
-    picture = Viewer(Controls(), longest_side=100, words=False).picture(separation, view=view)
-    assert picture.shape == ((76, 100, 3) if view == "panel" else (75, 100, 3))
+def test_large_pictures_are_reduced(separation):
+    for view in LIVE_VIEWS:
+        picture = Viewer(Controls(), longest_side=100, words=False).picture(separation, view=view)
+        assert picture.shape == ((76, 100, 3) if view == "panel" else (75, 100, 3))
     mask = Viewer(Controls(), longest_side=100, words=False).picture(separation, view="mask")
     assert set(np.unique(mask)) == {0, 255}
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float16, np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(30, 40), (30, 40, 3)])
-def test_all_kinds_of_frames(dtype, shape):
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [(np.uint8, (30, 40)), (np.uint16, (30, 40, 3)), (np.float16, (30, 40, 3)), (np.float32, (30, 40)),
+     (np.float64, (30, 40, 3))],
+)  # fmt: skip
+def test_all_frame_formats(dtype, shape):
     full = 1 if np.dtype(dtype).kind == "f" else np.iinfo(dtype).max
     separation = separate((np.random.default_rng(0).random(shape) * full).astype(dtype))
     for view in LIVE_VIEWS:
@@ -72,7 +84,7 @@ def test_all_kinds_of_frames(dtype, shape):
             assert (picture.ndim, picture.shape[2], picture.dtype) == (3, 3, np.uint8)
 
 
-def test_nothing_of_the_separation_changes(separation, controls):
+def test_separation_is_not_modified(separation, controls):
     before = {
         name: np.copy(getattr(separation, name)) for name in ("frame", "mask", "background", "residual", "probability")
     }
@@ -83,14 +95,14 @@ def test_nothing_of_the_separation_changes(separation, controls):
         np.testing.assert_array_equal(getattr(separation, name), value)
 
 
-def test_words_are_where_they_should_be(separation, controls):
+def test_positions_of_text(separation, controls):
     controls.show_statistics = False
     viewer = Viewer(controls)
     plain = viewer.picture(separation, view="input")
     np.testing.assert_array_equal(plain, separation.frame)
     controls.show_statistics = True
     bar = viewer.picture(separation, view="input")
-    np.testing.assert_array_equal(bar[:240], plain)  # the numbers lie below, and hide nothing
+    np.testing.assert_array_equal(bar[:240], plain)  # the statistics are below
     assert bar[240:].max() > 100
     controls.frozen = True
     label = viewer.picture(separation, view="input")
@@ -103,12 +115,12 @@ def test_words_are_where_they_should_be(separation, controls):
     box = viewer.picture(separation, view="input")
     changed = (box[:240] != plain).any(axis=2)
     assert 0.2 < changed.mean() < 0.9
-    # Light letters on a dark ground.
+    # Light text on a dark background.
     assert np.percentile(box[:240][changed], 50) < 60
     assert box[:240][changed].max() > 180
 
 
-def test_bar_keeps_its_height_while_numbers_grow(separation):
+def test_statistics_bar_has_constant_height(separation):
     names = ("latency_ms", "frames_per_second", "dropped", "foreground", "phase", "event")
     numbers = dict(zip(names, (None, 1.0, 0, 0.0, "start", None), strict=True))
     large = dict(zip(names, (12345.0, 123.4, 99999, 1.0, "tracking", "light-change"), strict=True))
@@ -131,7 +143,7 @@ def test_sizes(size):
     assert max(picture.shape) <= 1920
 
 
-def test_words_grow_with_the_picture():
+def test_text_grows_with_the_picture():
     heights = []
     for height in (240, 1080, 2160):
         separation = separate(np.zeros((height, height * 4 // 3, 3), np.uint8))
@@ -139,22 +151,22 @@ def test_words_grow_with_the_picture():
     assert heights[0] < heights[1] < heights[2]
 
 
-@pytest.mark.parametrize("words", [True, False])
-def test_waiting(words):
-    picture = Viewer(Controls(), "camera 7", words=words).waiting()
-    assert picture[300:].max() == 255
-    assert picture[:300].max() < 40
+def test_waiting_picture():
+    for words in (True, False):
+        picture = Viewer(Controls(), "camera 7", words=words).waiting()
+        assert picture[300:].max() == 255
+        assert picture[:300].max() < 40
 
 
 def outlined(picture, tiles):
-    """As `bgsub.events.annotation.annotate`: a picture that can be told from the one given."""
+    """Stand in for `bgsub.events.annotation.annotate`."""
     marked = picture.copy()
     marked[::2, ::2] = tiles
     return marked
 
 
 @pytest.mark.parametrize("view", LIVE_VIEWS)
-def test_boxes_are_on_every_view_when_switched_on(separation, controls, view):
+def test_boxes_on_each_view(separation, controls, view):
     annotated = dataclasses.replace(separation, annotate=outlined)
     viewer = Viewer(controls, words=False)
     plain = Viewer(Controls(), words=False).picture(separation, view=view)
@@ -163,4 +175,94 @@ def test_boxes_are_on_every_view_when_switched_on(separation, controls, view):
     np.testing.assert_array_equal(viewer.picture(annotated, view=view), expected if view == "boxes" else plain)
     controls.boxes = True
     np.testing.assert_array_equal(viewer.picture(annotated, view=view), expected)
-    np.testing.assert_array_equal(viewer.picture(separation, view=view), plain)  # nobody follows the objects
+    np.testing.assert_array_equal(viewer.picture(separation, view=view), plain)  # no tracking
+
+
+IMAGE, NEXT = make_frames(2, 240, 320)
+
+
+@pytest.fixture
+def label(monkeypatch):
+    """The text in the corner of the picture."""
+    texts = [""]
+    monkeypatch.setattr("bgsub.live.viewer.add_label", lambda image, text, scale: texts.append(text) or image)
+    return lambda: texts[-1]
+
+
+def test_frame_without_mask_is_shown_in_each_view(controls):
+    frame = Frame(1, "000002", None, NEXT)
+    for view in LIVE_VIEWS:
+        np.testing.assert_array_equal(Viewer(controls, words=False).picture(frame, view), NEXT)
+        assert Viewer(controls, longest_side=100, words=False).picture(frame, view).shape == (75, 100, 3)
+
+
+def test_label_gives_the_reason(controls, label, monkeypatch):
+    viewer, frame = Viewer(controls), Frame(1, "000002", None, NEXT)
+    viewer.picture(separate(IMAGE))
+    assert label() == ""
+    controls.statistics.note_preview()
+    viewer.picture(frame)
+    assert label() == "the mask is late"
+    monkeypatch.setattr(compilation, "progress", lambda: Progress(31, 62))
+    controls.frozen = True
+    viewer.picture(frame)
+    assert label() == "frozen, compiling kernels 31 of 62"
+
+
+def test_compilation_is_not_reported_as_silent_camera(label, monkeypatch):
+    controls = Controls()
+    viewer = Viewer(controls)
+    viewer.waiting()
+    assert label() == "waiting for camera ..."
+    monkeypatch.setattr(compilation, "progress", lambda: Progress(0, 62))
+    controls.statistics.note_preview()
+    viewer.picture(Frame(0, "000001", None, IMAGE))
+    assert label() == "compiling kernels 0 of 62"
+
+
+def test_window_shows_the_frame_until_the_next_mask(controls):
+    controls.show_statistics = False
+    display = FakeDisplay()
+    window = WindowSink("mask", controls=controls, display=display)
+    window.preview(Frame(1, "000002", None, NEXT))
+    for _ in range(2):
+        window.idle()
+        np.testing.assert_array_equal(display.shown[-1], NEXT)
+    window.write(Frame(1, "000002", None, NEXT), separate(NEXT))
+    assert set(np.unique(display.shown[-1])) == {0, 255}
+    window.close()
+
+
+def test_preview_reaches_the_window_of_one_of_several_cameras(controls):
+    controls.show_statistics = False
+    window, came, going = WindowSink(controls=controls, display=FakeDisplay()), threading.Event(), threading.Event()
+
+    def run(sinks):
+        sinks[0].preview(Frame(1, "000002", None, NEXT))
+        assert going.wait(30)
+
+    worker = _CameraThread("camera 0", run, window, came)
+    worker.thread.start()
+    assert came.wait(30)
+    worker.update_window()
+    np.testing.assert_array_equal(window._display.shown[-1], NEXT)
+    going.set()
+    worker.thread.join()
+    worker.update_window()
+    assert not window._display.is_open
+
+
+def test_page_shows_the_frame_and_the_reason(monkeypatch):
+    controls = Controls()
+    with LiveServer(controls, port=0) as server:
+        client = Client(server)
+        assert client.statistics()["cameras"][0]["busy"] == ""
+        with client.watch("/stream?view=mask") as picture:
+            wait_until(lambda: server._server.connections)
+            controls.statistics.note_preview()
+            server.sink().preview(Frame(0, "000001", None, NEXT))
+            wait_until(lambda: picture().shape == NEXT.shape)  # after the waiting picture
+        assert client.statistics()["cameras"][0]["busy"] == "the mask is late"
+        monkeypatch.setattr(compilation, "progress", lambda: Progress(31, 62))
+        told = json.loads(client.ask("/statistics")[2])["cameras"][0]
+        assert (told["busy"], told["silent"]) == ("compiling kernels 31 of 62", False)

@@ -1,4 +1,4 @@
-"""The virtual camera: a pretended backend of the real package, and the real lack of a device."""
+"""The virtual camera with a fake backend of the real package, and without a device."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Clock:
 
 @pytest.fixture
 def backend(monkeypatch):
-    """The real package with a device that keeps what it is sent."""
+    """The real package with a fake device that records pictures."""
     package = pytest.importorskip("pyvirtualcam")
 
     class Device:
@@ -75,7 +75,7 @@ def frame(index=0):
     return Frame(index, f"{index + 1:06d}", None, np.zeros((HEIGHT, WIDTH, 3), np.uint8))
 
 
-def test_the_foreground_stands_before_a_colour_in_rgb(backend):
+def test_foreground_before_a_colour_in_rgb(backend):
     with VirtualCameraSink("#10f020") as sink:
         sink.write(frame(), separation())
     (device,) = backend.made
@@ -86,7 +86,7 @@ def test_the_foreground_stands_before_a_colour_in_rgb(backend):
     np.testing.assert_array_equal(picture[5, -5], [0x10, 0xF0, 0x20])  # red first
 
 
-def test_the_edge_is_soft_and_narrow():
+def test_edge_is_soft_and_narrow():
     picture = compose(separation(), make_backdrop("#000000"))[5, :, 0].astype(int)
     assert (np.diff(picture) <= 0).all()
     soft = np.flatnonzero((picture > 0) & (picture < 200))
@@ -94,11 +94,11 @@ def test_the_edge_is_soft_and_narrow():
     assert abs(soft.mean() - (WIDTH / 2 - 0.5)) < 1
 
 
-def test_shadow_is_no_foreground():
+def test_shadow_is_background():
     assert compose(separation(), make_backdrop("#0a0a0a"))[0, -1, 0] == 10
 
 
-def test_blur_shows_the_background_without_the_foreground():
+def test_blur_shows_the_background_only():
     one = separation()
     one.background[:, ::2] = 90
     picture = make_backdrop("blur")(one)
@@ -107,15 +107,15 @@ def test_blur_shows_the_background_without_the_foreground():
     assert picture.mean() == pytest.approx(70, abs=3)
 
 
-@pytest.mark.parametrize("size", [(96, 64), (30, 90), (200, 20), (48, 32)])
-def test_an_image_covers_the_picture(tmp_path, size):
-    cv2.imwrite(str(tmp_path / "wall.png"), np.full((size[1], size[0], 3), (1, 2, 3), np.uint8))
-    picture = make_backdrop(tmp_path / "wall.png")(separation())
-    assert picture.shape == (HEIGHT, WIDTH, 3)
-    np.testing.assert_array_equal(picture.reshape(-1, 3), [[1, 2, 3]] * (HEIGHT * WIDTH))
+def test_image_covers_the_picture(tmp_path):
+    for width, height in ((96, 64), (30, 90), (200, 20), (48, 32)):
+        cv2.imwrite(str(tmp_path / "wall.png"), np.full((height, width, 3), (1, 2, 3), np.uint8))
+        picture = make_backdrop(tmp_path / "wall.png")(separation())
+        assert picture.shape == (HEIGHT, WIDTH, 3)
+        np.testing.assert_array_equal(picture.reshape(-1, 3), [[1, 2, 3]] * (HEIGHT * WIDTH))
 
 
-def test_grey_frames_are_sent_too(backend):
+def test_grey_frames(backend):
     one = separation()
     grey = Separation(one.frame[..., 0], one.mask, one.background[..., 0], one.residual, one.coefficients, "tracking")
     with VirtualCameraSink("blur") as sink:
@@ -123,7 +123,7 @@ def test_grey_frames_are_sent_too(backend):
     np.testing.assert_array_equal(backend.made[0].sent[0][5, 5], [200] * 3)
 
 
-def test_the_pace_is_kept_without_waiting(backend, monkeypatch):
+def test_rate_is_kept_without_waiting(backend, monkeypatch):
     clock = Clock(monkeypatch)
     sink = VirtualCameraSink("#000000", fps=10, size=(WIDTH, HEIGHT))
     sent = backend.made[0].sent
@@ -137,14 +137,14 @@ def test_the_pace_is_kept_without_waiting(backend, monkeypatch):
         clock.now += 1 / 30
     assert 8 <= len(sent) - count <= 11
     count = len(sent)
-    clock.now += 60  # what was late is not made up for
+    clock.now += 60  # delays are not made up for
     for _ in range(5):
         sink.idle()
     assert len(sent) - count == 1
     sink.close()
 
 
-def test_frames_at_the_pace_with_jitter_are_all_sent(backend, monkeypatch):
+def test_frames_with_jitter_are_all_sent(backend, monkeypatch):
     clock = Clock(monkeypatch)
     sink = VirtualCameraSink("#000000", fps=25, size=(WIDTH, HEIGHT))
     jitter = np.random.default_rng(1).uniform(-0.01, 0.01, 100)
@@ -155,7 +155,7 @@ def test_frames_at_the_pace_with_jitter_are_all_sent(backend, monkeypatch):
     sink.close()
 
 
-def test_nothing_is_sent_before_the_first_frame_or_after_the_end(backend):
+def test_nothing_is_sent_before_the_first_frame_and_after_close(backend):
     sink = VirtualCameraSink()
     sink.idle()
     assert backend.made == []
@@ -166,7 +166,7 @@ def test_nothing_is_sent_before_the_first_frame_or_after_the_end(backend):
     assert len(backend.made[0].sent) == 1
 
 
-def test_a_whole_run(backend):
+def test_whole_run(backend):
     from video_fakes import ThresholdSubtractor  # noqa: PLC0415
 
     sink = VirtualCameraSink("#0000ff", fps=1000)
@@ -175,7 +175,7 @@ def test_a_whole_run(backend):
     assert backend.made[0].closed == 1
 
 
-def test_a_device_that_fails_is_told_in_one_line(backend):
+def test_device_error_is_one_line(backend):
     sink = VirtualCameraSink(device="/dev/video7", size=(WIDTH, HEIGHT))
     backend.fail = True
     with says(SinkError, "the virtual camera /dev/video7 failed: device unplugged"):

@@ -1,4 +1,4 @@
-"""The window without a screen: its keys, its cross, and what happens where none can be shown."""
+"""The window with a fake screen: keys, sliders, close button, snapshots, and errors without a screen."""
 
 from __future__ import annotations
 
@@ -32,30 +32,22 @@ def controls():
     return Controls()
 
 
-@pytest.mark.parametrize("key", [ord("q"), 27, 0x100000 | ord("q")])
-def test_quit_keys(controls, key):
-    assert KeyCommands(controls).press(key)
-    assert controls.quitting
+def test_quit_keys():
+    for key in (ord("q"), 27, 0x100000 | ord("q")):
+        controls = Controls()
+        assert KeyCommands(controls).press(key)
+        assert controls.quitting
 
 
-@pytest.mark.parametrize(
-    ("key", "switch"),
-    [
-        (" ", "paused"),
-        ("p", "paused"),
-        ("f", "frozen"),
-        ("b", "boxes"),
-        ("h", "show_help"),
-        ("i", "show_statistics"),
-    ],
-)
-def test_switch_keys(controls, key, switch):
+def test_switch_keys(controls):
     keys = KeyCommands(controls)
-    before = getattr(controls, switch)
-    assert keys.press(ord(key))
-    assert getattr(controls, switch) is not before
-    assert keys.press(ord(key))
-    assert getattr(controls, switch) is before
+    switches = {" ": "paused", "p": "paused", "f": "frozen", "b": "boxes", "h": "show_help", "i": "show_statistics"}
+    for key, switch in switches.items():
+        before = getattr(controls, switch)
+        assert keys.press(ord(key))
+        assert getattr(controls, switch) is not before
+        assert keys.press(ord(key))
+        assert getattr(controls, switch) is before
 
 
 def test_snapshot_and_reset_keys(controls):
@@ -87,27 +79,27 @@ def test_setting_keys(controls, setting):
     assert controls.parameters[setting.name] == setting.low
 
 
-@pytest.mark.parametrize(("key", "other"), ["+=", "-_", "<,", ">."])
-def test_keys_without_shift_serve_too(controls, key, other):
-    KeyCommands(controls).press(ord(key))
-    second = Controls()
-    KeyCommands(second).press(ord(other))
-    assert second.parameters == controls.parameters != Controls().parameters
+def test_keys_work_without_shift():
+    for key, other in ("+=", "-_", "<,", ">."):
+        first, second = Controls(), Controls()
+        KeyCommands(first).press(ord(key))
+        KeyCommands(second).press(ord(other))
+        assert second.parameters == first.parameters != Controls().parameters
 
 
-@pytest.mark.parametrize("key", [-1, ord("x"), 255, 0])
-def test_other_keys_do_nothing(controls, key):
-    assert not KeyCommands(controls).press(key)
+def test_other_keys_do_nothing(controls):
+    for key in (-1, ord("x"), 255, 0):
+        assert not KeyCommands(controls).press(key)
     assert not any((controls.quitting, controls.paused, controls.frozen, controls.take_snapshot_request()))
 
 
-def test_every_key_of_the_help_does_something(controls):
+def test_each_key_of_the_help_has_a_command(controls):
     for names, _ in KEYS:
         for name in names.replace("0..9", "0 9").replace(",", " ").split():
             assert KeyCommands(controls).press({"Esc": 27, "space": 32}.get(name) or ord(name)), name
 
 
-def test_keys_command_all_cameras(controls):
+def test_keys_control_all_cameras(controls):
     second = Controls("mask")
     keys = KeyCommands(controls, second)
     second.paused = True
@@ -117,7 +109,7 @@ def test_keys_command_all_cameras(controls):
     assert second.parameters["threshold"] == controls.parameters["threshold"] == 0.09
 
 
-def test_reset_wins_over_freeze_once(controls):
+def test_reset_overrides_freeze_once(controls):
     controls.frozen = True
     controls.reset()
     assert [controls.take_learning_rate() for _ in range(3)] == [1, 0, 0]
@@ -126,24 +118,25 @@ def test_reset_wins_over_freeze_once(controls):
 def test_shows_every_frame():
     display = FakeDisplay()
     with WindowSink("mask", display=display) as sink:
-        assert len(display.shown) == 1  # it waits for the camera
+        assert len(display.shown) == 1  # the waiting picture
         write(sink, 3)
         assert display.is_open
     sink.close()
     assert not display.is_open
     assert len(display.shown) == 4
     mask = separate(make_frames(1)[0]).mask.repeat(7, axis=0).repeat(7, axis=1)
-    # A tiny frame is enlarged; words are below it and, here, in its lower left corner.
+    # A tiny frame is enlarged; the text is below it and in its lower left corner.
     np.testing.assert_array_equal(display.shown[1][:180, :336, 0], mask[:180])
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 1, 3), (1, 500, 3), (500, 1, 3), (2, 3, 3)])
-@pytest.mark.parametrize("view", LIVE_VIEWS)
-def test_odd_sizes(shape, view):
+def test_odd_sizes(shape):
     display = FakeDisplay("h")
     image = np.full(shape, 200, np.uint8)
-    with WindowSink(view, display=display) as sink:
-        sink.write(Frame(0, "000001", None, image), separate(image))
+    with WindowSink(display=display) as sink:
+        for view in LIVE_VIEWS:
+            sink.controls.view = view
+            sink.write(Frame(0, "000001", None, image), separate(image))
     assert all(shown.shape[0] >= 240 and shown.shape[1] >= 320 for shown in display.shown)
 
 
@@ -156,7 +149,7 @@ def test_sliders_follow_keys_and_browser(controls):
         controls.tune(threshold=0.4, min_area=0.003)
         sink.idle()
         assert display.sliders == {"threshold": 40, "noise_factor": 10, "min_area": 30}
-        # What lies between two positions or beyond the last one is not rounded by the slider that shows it.
+        # A slider does not round values between its positions or beyond the last one.
         controls.tune(threshold=1.5, noise_factor=2.6)
         sink.idle()
         assert display.sliders == {"threshold": 50, "noise_factor": 10, "min_area": 30}
@@ -172,10 +165,10 @@ def test_sliders_move_parameters(controls):
         sink.idle()
     assert controls.parameters["threshold"] == 0.2
     assert controls.parameters["noise_factor"] == 0
-    assert display.sliders["noise_factor"] == 10  # a person moved it, not the sink
+    assert display.sliders["noise_factor"] == 10  # moved by the user, not by the sink
 
 
-def test_pause_holds_until_the_key_comes_again():
+def test_pause_lasts_until_the_next_key():
     display, others = FakeDisplay(["p", -1, -1, -1, "p", -1]), ListSink()
     looks = []
     window = WindowSink("mask", display=display)
@@ -189,7 +182,7 @@ def test_pause_holds_until_the_key_comes_again():
     assert len(others.frames) == 3
 
 
-def test_state_is_shown_while_it_lasts(controls):
+def test_state_is_shown(controls):
     display = FakeDisplay()
     with WindowSink("mask", display=display, controls=controls) as sink:
         controls.show_statistics = False
@@ -203,13 +196,13 @@ def test_state_is_shown_while_it_lasts(controls):
 
 
 @pytest.mark.parametrize(("display", "frames"), [(FakeDisplay(["p", -1, "q"]), 1), (FakeDisplay(cross=4), 4)])
-def test_quitting_in_a_pause_and_the_cross_end_the_pipeline(display, frames):
+def test_quit_in_a_pause_and_close_button_end_the_pipeline(display, frames):
     summary = Pipeline(FakeSource(COUNT), ThresholdSubtractor(), [WindowSink(display=display)]).run()
     assert (summary.stopped, summary.frames) == ("user", frames)
 
 
 @pytest.mark.parametrize("keys", ["", "p"])
-def test_the_cross_quits(controls, keys):
+def test_close_button_quits(controls, keys):
     with WindowSink(display=FakeDisplay(keys, cross=2), controls=controls) as sink:
         write(sink, 2)
         assert controls.quitting
@@ -218,7 +211,7 @@ def test_the_cross_quits(controls, keys):
         assert len(sink._display.shown) == shown  # or OpenCV would open the window again
 
 
-def test_snapshot_is_the_view_the_mask_and_the_background(tmp_path):
+def test_snapshot_has_view_mask_and_background(tmp_path):
     display = FakeDisplay(["h", "s"])
     with WindowSink("input", display=display, snapshot_folder=tmp_path) as sink:
         write(sink, 2)
@@ -239,7 +232,7 @@ def test_snapshot_in_a_pause(tmp_path, controls):
     assert sorted(path.stem.split("-")[-1] for path in tmp_path.iterdir()) == ["background", "mask"]
 
 
-def test_snapshot_that_fails_does_not_end_the_run(tmp_path, caplog):
+def test_failed_snapshot_does_not_end_the_run(tmp_path, caplog):
     with (
         caplog.at_level(logging.WARNING, "bgsub"),
         WindowSink(display=FakeDisplay("s"), snapshot_folder=tmp_path / "none") as sink,
@@ -249,7 +242,7 @@ def test_snapshot_that_fails_does_not_end_the_run(tmp_path, caplog):
     assert caplog.messages[0].startswith("no snapshot: ")
 
 
-def test_keys_command_the_pipeline():
+def test_keys_control_the_pipeline():
     subtractor, others = ThresholdSubtractor(), ListSink()
     window = WindowSink(display=FakeDisplay(["f", -1, -1, "f", -1, "r", -1, -1, "q"]))
     summary = Pipeline(FakeSource(40), subtractor, [window, others], queue_size=1).run()
@@ -279,7 +272,7 @@ def test_without_a_screen():
 
 
 @linux_only
-def test_screen_that_is_not_there_does_not_kill_the_process():
+def test_missing_screen_does_not_abort_the_process():
     script = """
 from bgsub.live.window import WindowSink
 try:

@@ -142,7 +142,7 @@ def test_window_keys_and_sliders(program):
     assert (program.folder / "errors").read_text() == ""
 
 
-def test_a_region_is_drawn_with_the_mouse(program):
+def test_region_is_drawn_with_the_mouse(program):
     wait_until(lambda: squares(program.screenshot()) == 2)  # input and foreground of the panel
     program.press("e", editing=True)
     wait_until(lambda: squares(program.screenshot()) == 1)
@@ -172,7 +172,7 @@ def test_a_region_is_drawn_with_the_mouse(program):
     program.press("Escape", quitting=True)
 
 
-def test_the_cross_ends_the_run(program):
+def test_close_button_ends_the_run(program):
     window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
     cross = [sys.executable, str(Path(__file__).with_name("x11_cross.py")), window]
     subprocess.run(cross, env=program.environment, check=True)

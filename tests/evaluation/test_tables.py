@@ -1,15 +1,19 @@
-"""Averages as changedetection.net defines them, and metrics that some videos do not define."""
+"""Averages, text table, JSON and CSV of scores."""
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bgsub.evaluation import Confusion, Score, format_table, summarise
-from bgsub.evaluation.tables import METRICS
+from bgsub import __version__
+from bgsub.errors import SinkError
+from bgsub.evaluation import Confusion, Score, format_json, format_table, summarise, write_csv
+from bgsub.evaluation.tables import METRICS, SCHEMA
 
 EMPTY = Confusion(tn=100)
 """Nothing moved and nothing was marked: recall, precision and F have no value."""
@@ -24,7 +28,7 @@ def find(averages, category, method="m"):
     return average
 
 
-def test_a_category_is_the_mean_of_videos_and_overall_the_mean_of_categories():
+def test_means_over_videos_and_categories():
     a, b, c = Confusion(60, 20, 40, 880), Confusion(10, 0, 0, 90), Confusion(5, 5, 15, 75)
     averages = summarise([score("a", a, "x", milliseconds=1), score("b", b, "x", milliseconds=2), score("c", c, "y")])
     assert [average.category for average in averages] == ["x", "y", None]
@@ -39,7 +43,7 @@ def test_a_category_is_the_mean_of_videos_and_overall_the_mean_of_categories():
     assert (x.milliseconds, overall.milliseconds) == (1.5, 1.25)
 
 
-def test_a_metric_that_a_video_does_not_define_is_left_out_and_counted():
+def test_undefined_metric_of_a_video_is_left_out():
     averages = summarise([score("a", Confusion(6, 2, 4, 88)), score("b", EMPTY)])
     mean = find(averages, "c")
     assert mean.values["f_measure"] == pytest.approx(12 / 18)
@@ -48,14 +52,14 @@ def test_a_metric_that_a_video_does_not_define_is_left_out_and_counted():
     assert find(averages, None).defined["f_measure"] == 1
 
 
-def test_a_metric_that_no_video_defines_is_nan_and_leaves_the_other_categories_alone():
+def test_metric_undefined_in_a_category_is_nan():
     averages = summarise([score("a", EMPTY, "still"), score("b", Confusion(6, 2, 4, 88), "busy")])
     assert math.isnan(find(averages, "still").values["recall"])
     assert find(averages, None).values["recall"] == pytest.approx(0.6)
     assert find(averages, None).defined["recall"] == 1
 
 
-def test_finding_nothing_of_what_moves_counts_as_zero():
+def test_no_detection_counts_as_zero():
     averages = summarise([score("a", Confusion(10, 0, 0, 90)), score("b", Confusion(0, 0, 10, 90))])
     assert find(averages, None).values["f_measure"] == 0.5
 
@@ -65,7 +69,7 @@ counts = st.builds(Confusion, *[st.integers(0, 50)] * 4)
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.tuples(counts, st.sampled_from("xyz")), min_size=1, max_size=8))
-def test_averages_lie_between_the_worst_and_the_best_video(videos):
+def test_averages_lie_between_worst_and_best_video(videos):
     scores = [score(str(i), pixels, category) for i, (pixels, category) in enumerate(videos)]
     for average in summarise(scores):
         chosen = [s for s in scores if average.category in (None, s.category)]
@@ -80,11 +84,11 @@ def lines(scores):
     return format_table(scores, summarise(scores)).splitlines()
 
 
-def test_the_table_of_one_video_has_no_averages():
+def test_table_of_one_video_has_no_averages():
     assert len(lines([score("a", EMPTY), score("a", EMPTY, method="n")])) == 3
 
 
-def test_the_table_of_one_category_ends_with_overall_and_tells_what_it_left_out():
+def test_table_of_one_category_ends_with_overall():
     head, *rows = lines([score("a", Confusion(6, 2, 4, 88)), score("b", EMPTY)])
     assert [row.split()[0] for row in rows[:3]] == ["a", "b", "overall"]
     assert len({len(row) for row in [head, *rows[:3]]}) == 1
@@ -94,8 +98,74 @@ def test_the_table_of_one_category_ends_with_overall_and_tells_what_it_left_out(
     ]
 
 
-def test_the_table_of_several_categories_names_them():
+def test_table_of_several_categories():
     rows = lines([score("a", Confusion(6, 2, 4, 88), "x"), score("a", EMPTY, "y")])[1:]
     assert [row.split("  ")[0] for row in rows[:5]] == ["x/a", "y/a", "mean of x", "mean of y", "overall"]
     assert rows[3].split()[4:6] == ["-", "1.0000"]
     assert rows[5] == "overall, m: recall is the mean of the 1 of 2 categories that define it"
+
+
+SCORES = [
+    Score("busy, too", "bgsub", Confusion(60, 20, 40, 880, 9, 3), 5, 1.25, "x", 7),
+    Score("still", "bgsub", Confusion(tn=100), 1, 2.75, "ü", 1),
+]
+
+
+def test_json_content():
+    content = json.loads(format_json(SCORES, {"bgsub": {"rank": 3, "mu": None}}))
+    assert list(content) == ["schema", "versions", "parameters", "videos", "categories", "overall"]
+    assert content["schema"] == SCHEMA
+    assert content["versions"]["bgsub"] == __version__
+    assert set(content["versions"]) == {"bgsub", "opencv", "numpy", "python"}
+    assert content["parameters"] == {"bgsub": {"rank": 3, "mu": None}}
+    busy, still = content["videos"]
+    counts = {"tp": 60, "fp": 20, "fn": 40, "tn": 880, "shadow": 9, "shadow_fp": 3}
+    assert busy == {
+        "category": "x",
+        "video": "busy, too",
+        "method": "bgsub",
+        "frames": 7,
+        "scored_frames": 5,
+        **counts,
+        **{name: getattr(SCORES[0].confusion, name) for name in METRICS},
+        "milliseconds_per_frame": 1.25,
+    }
+    assert still["recall"] is still["f_measure"] is None
+    assert still["specificity"] == 1
+    (overall,) = content["overall"]
+    assert (overall["categories"], overall["defined"]["recall"], overall["recall"]) == (2, 1, 0.6)
+    assert overall["milliseconds_per_frame"] == 2.0
+    assert [(c["category"], c["videos"]) for c in content["categories"]] == [("x", 1), ("ü", 1)]
+
+
+def test_csv_content(tmp_path):
+    write_csv(tmp_path / "o.csv", SCORES)
+    with (tmp_path / "o.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["level"] for row in rows] == ["video", "video", "category", "category", "overall"]
+    assert [row["video"] for row in rows] == ["busy, too", "still", "", "", ""]
+    assert [row["category"] for row in rows] == ["x", "ü", "x", "ü", ""]
+    assert [row["parts"] for row in rows] == ["", "", "1", "1", "2"]
+    assert rows[0]["scored_frames"] == "5"
+    assert rows[1]["recall"] == rows[3]["recall"] == ""
+    overall = summarise(SCORES)[-1]
+    assert [float(rows[4][name]) for name in METRICS] == [overall.values[name] for name in METRICS]
+
+
+def test_csv_is_replaced_as_a_whole(tmp_path, monkeypatch):
+    path = tmp_path / "o"
+    path.write_text("before")
+
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", fail)
+        with pytest.raises(SinkError, match=r"o' cannot be written: No space left on device"):
+            write_csv(path, SCORES)
+    assert path.read_text() == "before"
+    write_csv(path, SCORES)
+    assert "busy, too" in path.read_text(encoding="utf-8")
+    assert [p.name for p in tmp_path.iterdir()] == ["o"]
+    with pytest.raises(SinkError, match="cannot be written: No such file or directory"):
+        write_csv(tmp_path / "gone" / "o", SCORES)
