@@ -287,7 +287,6 @@ class SubtractorArguments(SubtractorParameters):
     dist2Threshold: float | None = _parameter(None, "OpenCV's for threshold", 1e-6, 250000)
 
 
-TRACKER = table_of(TrackerParameters)
 SUBTRACTOR = table_of(SubtractorParameters)
 
 

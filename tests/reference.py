@@ -65,13 +65,6 @@ def tangent_matrix(U, B):
     return B @ U.T + U @ B.T
 
 
-def gradient(P, Z):
-    """[P, [P, Z_s]], the m x m Riemannian gradient."""
-    Zs = (Z + Z.T) / 2
-    inner = P @ Zs - Zs @ P
-    return P @ inner - inner @ P
-
-
 def rotation(U, B, t, U_perp):
     """The m x m orthogonal matrix of the QR retraction along t B: Theta M_Q(t) Theta', Theta = [U U_perp]."""
     m, k = U.shape

@@ -9,11 +9,11 @@ import pytest
 from bgsub import BackgroundSubtractor, ParameterError, SubspaceTracker
 from bgsub.parameters import (
     SUBTRACTOR,
-    TRACKER,
     Parameter,
     SegmenterParameters,
     SubtractorArguments,
     SubtractorParameters,
+    TrackerParameters,
     check_live,
     table_of,
 )
@@ -73,7 +73,7 @@ def test_unknown_names_are_refused_with_the_known_ones():
 def test_the_tracker_has_the_tables_defaults():
     signature = inspect.signature(SubspaceTracker.__init__).parameters
     assert {name: p.default for name, p in signature.items() if name != "self"} == {
-        name: parameter.default for name, parameter in TRACKER.items()
+        name: parameter.default for name, parameter in table_of(TrackerParameters).items()
     }
 
 
@@ -84,7 +84,7 @@ def test_the_subtractor_shows_the_table_as_its_signature():
     opencv = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert opencv == ["history", "varThreshold", "detectShadows"]
     assert set(table) - set(SUBTRACTOR) == {*opencv, "dist2Threshold"}
-    assert set(TRACKER) - {"max_rank"} | set(table_of(SegmenterParameters)) < set(SUBTRACTOR)
+    assert set(table_of(TrackerParameters)) - {"max_rank"} | set(table_of(SegmenterParameters)) < set(SUBTRACTOR)
     for name in table:
         assert name in BackgroundSubtractor.__doc__
 

@@ -150,35 +150,13 @@ def of_block(scale, begin, end, m):  # type: ignore[no-untyped-def]
 
 @kernel
 def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
-    """Compute background, influence and inner products of one vector in one pass over the model.
+    """Compute background, influence and inner products of one vector in one pass; return ``h(A(x - U y))``.
 
-    Parameters
-    ----------
-    stack : ndarray, (n_rows, m), float32
-        Rows 0..k-1 are U', the next ones Q', the last one receives the influence ``e = A psi(A(x - U y))``.
-    k : int
-        Rank.
-    y : ndarray, (k,), float32
-        Coefficients.
-    x : ndarray, (m,), float32
-        The vector.
-    a : ndarray, (m,) or (0,), float32
-        Observed entries, 0 or 1; empty for all.
-    scale : ndarray, (m,) or (BLOCK,), float32
-        Scales s of the entries' costs ``s^2 h(r / s)``; `ONES` for one.
-    kind, mu, p : tuple, float32, float32
-        Surrogate.
-    low_rank : ndarray, (m,), float32, output
-        ``l = U y``.
-    products : ndarray, (n_rows,), float64, output
-        Inner products of e with every row, the last one with itself.
-    work : ndarray, (BLOCK,), float32
-        Workspace of the residual, without which the loops do not vectorise.
-
-    Returns
-    -------
-    float
-        ``h(A(x - U y))``.  O(m (k + r)).
+    `stack` (n_rows, m): rows 0..k-1 are U', the next ones Q', the last one receives ``e = A psi(A(x - U y))``; `y`
+    (k,); `x` (m,); `a` (m,) or (0,), observed entries 0 or 1, empty for all; `scale` (m,) or `ONES`, the scales s of
+    the costs ``s^2 h(r / s)``; all float32. Outputs: `low_rank` (m,) float32, ``U y``; `products` (n_rows,) float64,
+    the inner products of e with every row. `work` (BLOCK,) holds the residual: in place, loops do not vectorise.  O(m
+    (k + r)).
     """
     last = stack.shape[0] - 1
     products[:] = 0.0
@@ -287,27 +265,12 @@ def solve_spd(gram, right, share):  # type: ignore[no-untyped-def]
 
 @kernel
 def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
-    """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset by reweighted least squares.
+    """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset; return the mean of h.
 
-    Parameters
-    ----------
-    rows : ndarray, (k, n), float32
-        The basis on the subset.
-    x, a, scale : ndarray, (n,), float32
-        The vector, the observed entries (may be empty) and the scales on the subset.
-    iterations, tolerance : int, float
-        Most iterations, and the relative change of y at which they stop.
-    y : ndarray, (k,), float64
-        Start and result.
-    work : ndarray, (3, n), float32, output
-        Low-rank part, residual and weights at the result.
-    y32, gram, right
-        Workspaces: (k,) float32, (k, k), (k,) float64.
-
-    Returns
-    -------
-    float
-        Mean of h over the subset at the result.  O(iterations n k^2).
+    `rows` (k, n): the basis there; `x`, `a`, `scale` (n,): the vector, observed entries (may be empty) and scales,
+    float32. At most `iterations` end when the relative change of y is below `tolerance`. `y` (k,) float64: start and
+    result; `work` (3, n): low-rank part, residual and weights at the result; `y32` (k,) float32, `gram` (k, k) and
+    `right` (k,) float64 are workspaces.  O(iterations n k^2).
     """
     low_rank, r, omega = work[0], work[1], work[2]
     cost, goes_on = 0.0, iterations

@@ -102,29 +102,10 @@ def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, s
     After least squares, the scales are widened until half of the residuals are inliers, then narrowed in stages, so
     that outliers do not hold y in a local minimum.
 
-    Parameters
-    ----------
-    rows : ndarray, (k, n), float32
-        The basis on the subset.
-    x, a, scale : ndarray, (n,), float32
-        The vector, the observed entries (may be empty), the scales s.
-    kind, mu, p : tuple, float32, float32
-        Surrogate.
-    limits : tuple (int, int, float)
-        Stages, most iterations at the end, relative change of y at which they stop.
-    y : ndarray, (k,), float64, output
-        Coefficients.
-    e : ndarray, (n,), float32, output
-        Influence ``s psi(r / s)``.
-    work : ndarray, (4, n), float32
-        ``work[1]`` receives r and ``work[2]`` the weights.
-    small : tuple
-        Workspaces (k,) float32, (k, k), (k,) float64.
-
-    Returns
-    -------
-    tuple of float
-        Sum of the weights of the observed entries over n; median of ``|r| / s``.  O(n k^2) per iteration.
+    `rows` (k, n): the basis; `x`, `a`, `scale` (n,): vector, observed entries (may be empty), scales, float32;
+    `limits`: stages, most iterations at the end, relative change of y at which they stop; `small`: workspaces (k,)
+    float32, (k, k) and (k,) float64. Outputs: `y` (k,) float64; `e` (n,), influence ``s psi(r / s)``; `work` (4, n), r
+    in row 1 and the weights in row 2. Returns the mean weight and the median of ``|r| / s``.  O(n k^2) per iteration.
     """
     y32, gram, right = small
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
@@ -170,33 +151,13 @@ def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, work):  # type: ignore[no-untyped-def]
-    """Compute influence, cost and inner products of one vector and update the scales, in one pass over the model.
+    """Compute influence, cost and inner products of one vector and update the scales, in one pass; return the cost.
 
-    Parameters
-    ----------
-    stack : ndarray, (> 2 k, >= m), float32
-        Rows ``[U V]``; row 2 k receives the influence ``e = s psi(A(x - l) / s)``.
-    k : int
-        Rank.
-    c : ndarray, (2 k,), float32
-        Coefficients of the low-rank part l in the rows.
-    x, a : ndarray, (m,), float32
-        The vector and the observed entries, 0 or 1; an empty `a` observes all.
-    scale : ndarray, (m,), float32
-        The scales s, updated after their use.
-    follow : tuple of float32
-        Factor of a residual before it is compared with its scale; factors of a scale below it and of one above; a
-        common factor of all scales; the least scale.
-    kind, mu, p : tuple, float32, float32
-        Surrogate.
-    products : ndarray, (2 k + 1,), float64, output
-        Inner products of e with the rows and with itself.
-    work : ndarray, (>= 2, BLOCK), float32
-
-    Returns
-    -------
-    float
-        ``sum_i s_i^2 h(r_i / s_i)``.  O(m k).
+    `stack` (> 2 k, >= m): rows ``[U V]``, row 2 k receives the influence ``e = s psi(A(x - l) / s)``; `c` (2 k,):
+    coefficients of the low-rank part l; `x`, `a` (m,): vector and observed entries (may be empty); `scale` (m,): the
+    scales s, updated after their use; all float32. `follow`: factor of a residual before it is compared with its scale,
+    factors of a scale below it and of one above, a common factor of all scales, the least scale. `products` (2 k + 1,)
+    float64: inner products of e with the rows and with itself; `work` (>= 2, BLOCK).  O(m k).
     """
     products[:] = 0.0
     cost = 0.0
@@ -237,37 +198,16 @@ def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limits, T, objective, z):  # type: ignore[no-untyped-def]
-    """Take the full step from the predicted subspace, and update the velocity.
+    """Take the full step from the predicted subspace and update the velocity; return whether it lowered the objective.
 
-    Parameters
-    ----------
-    gram : ndarray, (2 k, 2 k), float64
-        Inner products of the rows ``[U V]``, then of the new ones.
-    P, Q : ndarray, (k, 2 k), float64
-        Coordinates of the predicted U and V.
-    products : ndarray, (2 k + 1,), float64
-        Inner products of e with the rows and with itself.
-    C, y : ndarray, (k, k), (k,), float64
-        Moment and coefficients, then those in the new basis with this vector.
-    weights : tuple (float, float)
-        Forgetting factor w, and the mean weight of the vector's entries, by which it counts in C.
-    cost : float
-        Cost of the vector.
-    keep, gain : float
-        The new velocity is `keep` times the old one plus `gain` times the step.
-    limits : tuple (float, float, float)
-        As in `bgsub.tracking._step_kernels.full_step`.
-    T : ndarray, (2 k, 2 k + 1), float64, output
-        The new rows ``[U V]`` are T times the old ones and e.
-    objective : ndarray, (2,), float64, output
-        Before and after.
-    z : ndarray, (k,), float64, output
-        ``M^-1 y``, M the moment with this vector: the step is along ``w e z'``.
-
-    Returns
-    -------
-    bool
-        Whether the step was taken; else U is the predicted one and the velocity stays.  O(k^3).
+    If not, U is the predicted one and the velocity stays. `gram` (2 k, 2 k): inner products of the rows ``[U V]``, then
+    of the new ones; `P`, `Q` (k, 2 k): coordinates of the predicted U and V; `products` (2 k + 1,): inner products of e
+    with the rows and itself; `C` (k, k), `y` (k,): moment and coefficients, then those in the new basis with this
+    vector; `weights`: w, and the mean weight of the entries, by which the vector counts in C; `cost` of the vector; the
+    new velocity is `keep` times the old one plus `gain` times the step; `limits`: in_span, floor and armijo of
+    `full_step`. Outputs: `T` (2 k, 2 k + 1), with which the new rows are T times the old ones and e; `objective` (2,),
+    before and after; `z` (k,), ``M^-1 y`` for the moment M with this vector: the step is along ``w e z'``. All float64.
+    O(k^3).
     """
     k = y.size
     w, share = weights

@@ -14,34 +14,17 @@ from bgsub.tracking._kernels import solve_spd
 
 @kernel
 def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type: ignore[no-untyped-def]
-    """Try the full step along ``H = -G C^-1`` for the rank-one gradient of the newest vector.
+    """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken.
 
     With ``inside = U'e``, ``rho q = U inside - e`` and ``kappa = -w rho C^-1 y``, the retraction of ``U + q kappa'``
     is ``(U + q kappa') L^-T`` for ``I + kappa kappa' = L L'``. It is accepted when the bound of the objective for
-    curvature one falls enough.
+    curvature one falls by at least `armijo` times the slope.
 
-    Parameters
-    ----------
-    products : ndarray, (k + 1,), float64
-        Inner products of e with the columns of U and with itself.
-    C : ndarray, (k, k), float64
-        Moment of the coefficients; an accepted step adds this vector.
-    y : ndarray, (k,), float64
-        Coefficients; an accepted step expresses them in the new basis.
-    w, cost : float
-        Forgetting factor and cost of the newest vector.
-    in_span, floor, armijo : float
-        Share of the energy of e that counts as rounding; ridge of C as a share of its trace; required decrease as a
-        share of the slope.
-    T : ndarray, (k, k + 1), float64, output
-        The step: row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``.
-    out : ndarray, (2,), float64, output
-        The objective before the step, and the bound of it after the step.
-
-    Returns
-    -------
-    bool
-        Whether the step was accepted; else only `out` and `T` have changed.  O(k^3).
+    `products` (k + 1,): inner products of e with U and with itself; `C` (k, k), `y` (k,): moment and coefficients,
+    which an accepted step updates and expresses in the new basis; `w`, `cost`: weight and cost of the vector;
+    `in_span`: share of the energy of e that is rounding; `floor`: ridge of C as a share of its trace. Outputs: `T` (k,
+    k + 1), where row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``; `out` (2,), the objective before and its
+    bound after.  O(k^3).
     """
     k = y.size
     z, moment = np.empty(k), np.empty((k, k))

@@ -95,27 +95,12 @@ def fit_rows(
     U: np.ndarray,
     threads: int = 1,
 ) -> None:
-    """Fit the row of U of each pixel to its history, given the coefficients.
+    """Write the row of U of each pixel, fitted to its history given the coefficients, into `U`, (k, m) float32.
 
-    Least squares, then one reweighted solve per entry of `mus`. A block of pixels begins with the first mu that is near
-    any of its residuals: this halves the solves and changes the low-rank part by hundredths of a grey level.
-
-    Parameters
-    ----------
-    X : ndarray, (n, m), any real dtype
-        Frames; ``scale * X`` is in [0, 1].
-    scale : float32
-        Reciprocal of the full scale.
-    Y : ndarray, (n, k), float32
-        Coefficients of the frames.
-    surrogate : Surrogate
-        Cost; its mu is not used.
-    mus : ndarray, (iterations,), float32
-        Smoothing parameters from large to small; the last is always used.
-    U : ndarray, (k, m), float32, output
-        The fitted rows.  O(m n k^2 iterations).
-    threads : int, default 1
-        Most threads; the result does not depend on it, if the BLAS has one thread (`one_blas_thread`).
+    Least squares, then one reweighted solve per entry of `mus`, (iterations,) float32, from large to small. A block of
+    pixels begins with the first mu that is near any of its residuals: this halves the solves and changes the low-rank
+    part by hundredths of a grey level. `X` (n, m), ``scale * X`` in [0, 1]; `Y` (n, k) float32; the surrogate's mu is
+    not used. With one BLAS thread the result does not depend on `threads`.  O(m n k^2 iterations).
     """
     start = np.linalg.pinv(Y.astype(np.float64)).astype(np.float32)
     j, q = np.tril_indices(Y.shape[1])
@@ -207,16 +192,11 @@ def fit(data: np.ndarray, k: int, surrogate: Surrogate, mu: float, alternations:
 def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray) -> bool:
     """Return whether directions beside the first explain frames of the half in which they were not fitted.
 
-    A swaying tree or a flickering lamp moves alike in both halves of the time; the directions of an object that passes
-    or stands there for a while explain that object only. Each half is scored by the fit of the other, on entries that
-    were not used for the coefficients (`RobustPCA._cross_validation_cost`). At most four fifths of the cost may be
-    left, both ways: an object that stands in one half only is explained in one way. Returns True with too little data
-    to decide.
-
-    Parameters
-    ----------
-    X, scale, rank, surrogate, index
-        As for `batch_start`, the frames in their order.
+    Arguments as for `batch_start`, the frames in their order. A swaying tree or a flickering lamp moves alike in both
+    halves of the time; the directions of an object that passes or stands there for a while explain that object only.
+    Each half is scored by the fit of the other, on entries that were not used for the coefficients, and must leave at
+    most four fifths of the cost, both ways: an object that stands in one half only is explained in one way. Returns
+    True where there is too little data to decide.
     """
     sample = sample_of(X, index[::_VALIDATED], scale)
     half = len(sample) // 2

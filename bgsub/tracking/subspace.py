@@ -29,24 +29,10 @@ _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that 
 class SubspaceUpdate:
     """The input of `Subspace.update`: what a pass over the model found for one vector.
 
-    The influence ``e = psi(A(x - U y))`` itself is a row of the basis.
-
-    Attributes
-    ----------
-    fit : Fit
-        The vector on the pixel subset, and its coefficients y.
-    products : ndarray, (k + r + 1,), float64
-        Inner products of e with the columns of ``[U Q e]``.
-    cost : float
-        ``h(A(x - U y))``.
-    number : int
-        Number of the pass.
-    weights : ndarray, (s,), float32, or None
-        Weights of the entries of the subset in e and in the cost; None for one.
-    vector : tuple of ndarray, or None
-        The vector, its observed entries and its scales, if the line search may evaluate the exact cost.
-    low_rank : ndarray, (m,), float32, or None
-        ``l = U y`` in a buffer that the next pass overwrites.
+    The influence ``e = psi(A(x - U y))`` itself is a row of the basis. `products` (k + r + 1,) are the inner products
+    of e with ``[U Q e]``, `cost` is ``h(A(x - U y))``, `number` that of the pass; `weights` (s,) float32, None for one,
+    are those of the subset in e and cost; `vector` is the vector, its observed entries and its scales, where the line
+    search may evaluate the exact cost; `low_rank`, ``U y``, is a buffer that the next pass overwrites.
     """
 
     fit: Fit

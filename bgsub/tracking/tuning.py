@@ -94,18 +94,10 @@ class AdaptiveForgetting:
     ) -> None:
         """Learn from a step.
 
-        Parameters
-        ----------
-        subset : tuple of ndarray
-            Basis (k, n), influence (n,) and weights (n,) on the pixel subset, before the step.
-        small : tuple of ndarray, (k,)
-            Coefficients y, ``M^-1 y`` and the inner products of the influence with the whole basis.
-        agreement : float
-            Cosine of the influence and the movement ``V'y``.
-        growth : float
-            Factor >= 1 by which all scales grew at once, and w with them.
-        taken : bool
-            Whether the step was taken.
+        `subset`: basis (k, n), influence (n,) and weights (n,) on the pixel subset before the step; `small`:
+        coefficients y, ``M^-1 y`` and the inner products of the influence with the basis, (k,); `agreement`: cosine of
+        the influence and the movement ``V'y``; `growth`: factor >= 1 by which all scales grew at once, and w with them;
+        `taken`: whether the step was taken.
         """
         if not self.is_adaptive:
             return
