@@ -285,9 +285,21 @@ class SubtractorArguments(SubtractorParameters):
     detectShadows: bool | None = _parameter(None, "OpenCV's for shadows")
     _: KW_ONLY
     dist2Threshold: float | None = _parameter(None, "OpenCV's for threshold", 1e-6, 250000)
+    neighbors: int | None = _parameter(None, "American spelling of neighbours", 0, 5)
+    stabilize: bool | None = _parameter(None, "American spelling of stabilise")
 
 
 SUBTRACTOR = table_of(SubtractorParameters)
+
+
+def in_british(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters by name with the American spellings replaced; ParameterError for both spellings of one."""
+    american = {name: value for name, value in values.items() if name in SPELLINGS and value is not None}
+    for name in american:
+        if SPELLINGS[name] in values:
+            raise ParameterError(f"{name} and {SPELLINGS[name]} are the same parameter; use one of them")
+    others = {name: value for name, value in values.items() if name not in SPELLINGS}
+    return {**others, **{SPELLINGS[name]: value for name, value in american.items()}}
 
 
 def check_names(names: Iterable[str], table: Mapping[str, Parameter], also: Iterable[str] = ()) -> None:
@@ -306,6 +318,7 @@ def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
     ParameterError
         For a name that is unknown or belongs to a parameter that is fixed, and for a value outside its range.
     """
+    values = in_british(values)
     allowed = [name for name, parameter in SUBTRACTOR.items() if parameter.live]
     for name in values:
         if name not in allowed:

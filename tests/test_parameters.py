@@ -8,6 +8,7 @@ import pytest
 
 from bgsub import BackgroundSubtractor, ParameterError, SubspaceTracker
 from bgsub.parameters import (
+    SPELLINGS,
     SUBTRACTOR,
     Parameter,
     SegmenterParameters,
@@ -83,7 +84,7 @@ def test_the_subtractor_shows_the_table_as_its_signature():
     assert {n: p.default for n, p in signature.items()} == {n: p.default for n, p in table.items()}
     opencv = [n for n, p in signature.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
     assert opencv == ["history", "varThreshold", "detectShadows"]
-    assert set(table) - set(SUBTRACTOR) == {*opencv, "dist2Threshold"}
+    assert set(table) - set(SUBTRACTOR) == {*opencv, "dist2Threshold", *SPELLINGS}
     assert set(table_of(TrackerParameters)) - {"max_rank"} | set(table_of(SegmenterParameters)) < set(SUBTRACTOR)
     for name in table:
         assert name in BackgroundSubtractor.__doc__
@@ -91,6 +92,18 @@ def test_the_subtractor_shows_the_table_as_its_signature():
 
 def test_every_default_passes_its_own_check():
     assert SubtractorParameters().as_dict() == {name: parameter.default for name, parameter in SUBTRACTOR.items()}
+
+
+def test_american_spelling_is_accepted():
+    subtractor = BackgroundSubtractor(neighbors=2, stabilize=False)
+    parameters = subtractor.get_params()
+    assert (parameters["neighbours"], parameters["stabilise"]) == (2, False)
+    subtractor.tune(neighbors=3)
+    assert subtractor.get_params()["neighbours"] == 3
+    with pytest.raises(ParameterError, match="neighbors and neighbours are the same"):
+        BackgroundSubtractor(neighbors=2, neighbours=2)
+    with pytest.raises(ParameterError, match="neighbours must be an integer"):
+        BackgroundSubtractor(neighbors=9)
 
 
 def test_parameters_are_frozen():

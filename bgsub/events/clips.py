@@ -32,8 +32,6 @@ class ClipRules:
         Seconds recorded before and after an event. Events whose clips would overlap share one clip.
     max_duration : float, optional
         Longest clip in seconds, after which the next one begins; by default unlimited.
-    merge : bool
-        Whether all clips are also joined into one file at the end.
 
     Raises
     ------
@@ -44,13 +42,12 @@ class ClipRules:
     --------
     >>> from bgsub.events import ClipRules
     >>> ClipRules(pre_roll=5)
-    ClipRules(pre_roll=5, post_roll=3.0, max_duration=None, merge=False)
+    ClipRules(pre_roll=5, post_roll=3.0, max_duration=None)
     """
 
     pre_roll: float = 2.0
     post_roll: float = 3.0
     max_duration: float | None = None
-    merge: bool = False
 
     def __post_init__(self) -> None:
         for name in ("pre_roll", "post_roll"):
@@ -120,11 +117,6 @@ class ClipNames:
     def claim(self) -> Path:
         """Path to lock, because two runs with the same template would choose the same names."""
         return self._folder / safe_name(self._template or self._source)
-
-    def film(self) -> Path:
-        """Return the path of the file of all clips."""
-        names = (f"{self._source}-all{number}{self._ending}" for number in ("", *(f"-{n}" for n in range(2, 10_000))))
-        return next(path for name in names if not (path := self._folder / name).exists())
 
     def _fill(self, template: str, start: float, began: datetime | None) -> str:
         if "{number" not in template:

@@ -23,7 +23,7 @@ from bgsub.events.motion import CLOSE, Motion
 from bgsub.separation import Separation
 from bgsub.storage.durable_io import write_whole
 from bgsub.video.sinks.base import Sink, prepare_folder
-from bgsub.video.sinks.copying import CopySink, copy_spans, ending_of_copy, join_files
+from bgsub.video.sinks.copying import CopySink, ending_of_copy
 from bgsub.video.sinks.encoding import DEFAULT_FPS
 from bgsub.video.sinks.video import VideoSink, as_separation
 from bgsub.video.sources.base import FilePart, Frame
@@ -168,8 +168,6 @@ class RecorderSink(Sink):
             logger.warning(
                 "no clip: at most %.2g %% of a frame was foreground, less than the motion threshold", 100 * self._most
             )
-        if self._rules.merge and self.clips:
-            self._merge(self._names.film())
 
     def abort(self) -> None:
         clip, self._clip, self._done = self._clip, None, True
@@ -228,17 +226,6 @@ class RecorderSink(Sink):
             event.clip = event.clip or str(clip.path)
         self.clips.append(clip)
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
-
-    def _merge(self, film: Path) -> None:
-        """Join all clips; copies, which begin at keyframes, may overlap and are joined without repetition."""
-        if not self._copies:
-            join_files([clip.path for clip in self.clips], film)
-            return
-        spans: list[tuple[float, float]] = []
-        for clip in self.clips:
-            start = spans.pop()[0] if spans and clip.start <= spans[-1][1] + CLOSE else clip.start
-            spans.append((start, clip.end))
-        copy_spans(self._files, spans, film)
 
     def _listed(self, growing: _GrowingClip) -> Clip:
         """Return the description of a complete clip."""

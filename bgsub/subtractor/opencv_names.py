@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from bgsub.errors import ParameterError
-from bgsub.parameters import SUBTRACTOR, SubtractorArguments, check_names, table_of
+from bgsub.parameters import SUBTRACTOR, SubtractorArguments, check_names, in_british, table_of
 
 _WITHOUT_NAME = ("history", "varThreshold", "detectShadows")  # in MOG2's order
 _OF_KNN = 200  # larger second arguments are meant for KNN (default 400)
@@ -136,6 +136,7 @@ def in_our_words(without_name: Sequence[Any], named: Mapping[str, Any]) -> dict[
     ParameterError
         For a bad value, a name without an equivalent, or a parameter given twice.
     """
+    named = in_british(named)
     if len(without_name) > len(_WITHOUT_NAME):
         raise ParameterError(f"only {', '.join(_WITHOUT_NAME)} can be positional, got {len(without_name)} values")
     theirs = dict(zip(_WITHOUT_NAME, without_name, strict=False))

@@ -110,6 +110,8 @@ class BackgroundSubtractor(OpenCVNames):
         OpenCV's argument: as `shadows`.
     dist2Threshold : float, optional
         KNN's argument (400): sets `threshold`, in proportion to the square root.
+    neighbors, stabilize : optional
+        American spellings of `neighbours` and `stabilise`.
 
     Raises
     ------

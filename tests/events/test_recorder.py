@@ -23,7 +23,7 @@ from bgsub.events.recorder import RecorderSink
 from bgsub.jobs.outputs import take_all
 from bgsub.separation import Separation
 from bgsub.storage.file_lock import Claims
-from bgsub.video import Frame, open_source
+from bgsub.video import Frame
 
 RATE = 10
 SHAPE = (32, 48)
@@ -353,27 +353,6 @@ def test_thumbnails_are_small(tmp_path, factory):
     with recorder(tmp_path, {"min_duration": 0}, make_sink=factory) as sink:
         sink.write(frame(0), shown)
     assert cv2.imread(str(sink.clips[0].thumbnail)).shape == (120, 320, 3)
-
-
-def test_clips_are_joined(tmp_path):
-    rules = {"min_duration": 0, "pre_roll": 0.2, "post_roll": 0.2, "max_gap": 0, "merge": True}
-    for film in ("a-all.mp4", "a-all-2.mp4"):  # that of an earlier run stays
-        with recorder(tmp_path, rules, source="a", fps=RATE) as sink:
-            for index in range(60):
-                sink.write(frame(index), separation(4 * index, 0.1 if index in (10, 40) else 0.0))
-        with open_source(tmp_path / film) as frames:
-            got = [(one.time, int(one.image[20, 20, 0])) for one in frames]
-        np.testing.assert_allclose([time for time, _ in got], np.arange(10) / RATE, atol=1e-6)
-        np.testing.assert_allclose(
-            [level for _, level in got], [4 * i for i in (*range(8, 13), *range(38, 43))], atol=6
-        )
-    assert len(sink.clips) == 2
-
-
-def test_without_motion_there_is_no_joined_file(tmp_path):
-    with recorder(tmp_path, {"merge": True}) as sink:
-        write(sink, range(5), separation(0))
-    assert [path.name for path in tmp_path.iterdir()] == ["clips.csv"]
 
 
 def test_recorders_of_one_source_exclude_each_other(tmp_path, factory):

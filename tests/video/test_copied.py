@@ -12,7 +12,7 @@ from video_fakes import separate
 
 from bgsub.errors import SinkError
 from bgsub.video import open_source
-from bgsub.video.sinks.copying import CopySink, PacketCopy, ending_of_copy, join_files
+from bgsub.video.sinks.copying import CopySink, PacketCopy, ending_of_copy
 
 COUNT, GROUP = 100, 20
 
@@ -154,12 +154,3 @@ def test_a_source_that_went_away(tmp_path):
     with says(SinkError, f"'{tmp_path / 'clip.mp4'}' cannot be copied out of '{path}': No such file or directory"):
         sink.close()
     assert list(tmp_path.iterdir()) == []
-
-
-def test_files_are_joined(tmp_path):
-    images = film(60)
-    paths = [write_av(tmp_path / f"{i}.mp4", part, sound=True) for i, part in enumerate(np.split(images, 3))]
-    join_files(paths, tmp_path / "all.mp4")
-    with open_source(tmp_path / "all.mp4") as source:
-        np.testing.assert_allclose([frame.time for frame in source], np.arange(60) / 25, atol=1e-6)
-    assert packets(tmp_path / "all.mp4") == [packet for path in paths for packet in packets(path)]

@@ -209,35 +209,15 @@ class CopySink(Sink):
     def close(self) -> None:
         first, self._first = self._first, None
         if first is not None:
-            self.start = copy_spans(self._files, [(first, self._last)], self.path)
+            self.start = _copy_span(self._files, first, self._last, self.path)
 
     def abort(self) -> None:
         self._first = None
 
 
-def copy_spans(files: Sequence[FilePart], spans: Sequence[tuple[float, float]], path: Path) -> float:
-    """Copy spans of a source behind each other into one file, each from the keyframe before it on.
-
-    Parameters
-    ----------
-    files : sequence of FilePart
-        Those of the source.
-    spans : sequence of (float, float)
-        Times of the first and the last frame of each, in seconds of the source.
-    path : Path
-        The file.
-
-    Returns
-    -------
-    float
-        When the first picture is shown, in seconds of the source.
-
-    Raises
-    ------
-    SinkError
-        As `join_files`.
-    """
-    parts = [part for first, last in spans for part in _parts(files, first, last)]
+def _copy_span(files: Sequence[FilePart], first: float, last: float, path: Path) -> float:
+    """Copy the frames from `first` to `last` seconds, from the keyframe before; return the start in the source."""
+    parts = list(_parts(files, first, last))
     start = _join([piece for _, piece in parts], path)
     return parts[0][0].begin + float(start - parts[0][0].stamp)
 
@@ -252,19 +232,8 @@ def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tup
             yield part, Piece(part.path, *places)
 
 
-def join_files(paths: Sequence[Path], path: Path) -> None:
-    """Copy whole video files, which were encoded alike, behind each other into one file.
-
-    Raises
-    ------
-    SinkError
-        If one cannot be read, or the file not be written; nothing is left of it.
-    """
-    _join([Piece(name) for name in paths], path)
-
-
 def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
-    """Do what `join_files` does; return when the first picture is shown, on the clock of the first file."""
+    """Copy pieces behind each other into one file; return the time of its first frame in the first piece."""
     errors = (OSError, ValueError, av.error.FFmpegError)
     reading = pieces[0].path
     try:
