@@ -68,7 +68,7 @@ def medians(rows: Iterable[Row], keys: tuple[str, ...], value: str) -> dict[tupl
 
 
 def print_recovered(rows: list[Row], names: Iterable[str]) -> None:
-    """Print per method the number of cells recovered (median over seeds) and its CPU seconds, then what was raised."""
+    """Print per method the number of recovered cells (median over seeds), its CPU seconds, and the errors raised."""
     errors = medians(rows, ("method", "outlier_share", "rank_share"), "error")
     click.echo(f"{'method':24s}{'recovered':>14s}{'median CPU s':>14s}{'all CPU s':>12s}")
     for name in names:

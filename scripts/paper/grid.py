@@ -1,8 +1,8 @@
 """Cells x methods x repetitions in several processes, each result written to a CSV file at once.
 
-The file begins with lines ``# name: value`` that hold the settings all rows share. A run that was interrupted goes on
-where it stopped; a file of other settings is refused. While a run goes on, rows stand in the order in which they came;
-at its end the file is replaced by one in the order of the tasks.
+The file begins with lines ``# name: value`` that hold the settings all rows share. An interrupted run continues; a file
+of other settings is refused. During a run, rows are in the order of completion; at its end the file is rewritten in the
+order of the tasks.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Table:
         return self.keys + self.values
 
     def key(self, row: Task | Row) -> tuple[str, ...]:
-        """Return what tells a row apart, as written in the file."""
+        """Return the key of a row, as written in the file."""
         return tuple(_text(row[name]) for name in self.keys)
 
     def read(self) -> dict[tuple[str, ...], Row]:
@@ -144,7 +144,7 @@ def run(
     fresh : bool
         Forget what the file holds, whatever its settings.
     redo : iterable of str
-        Methods whose rows are computed anew.
+        Methods to compute again.
 
     Raises
     ------

@@ -95,7 +95,7 @@ def parse(settings: tuple[str, ...]) -> dict[str, Any]:
 
 
 def in_child(threads: int, function: Any, *arguments: Any) -> Any:
-    """Call a function in a process of its own with `threads` threads; OutputError where it dies."""
+    """Call a function in another process with `threads` threads; OutputError if it dies."""
     with (
         timing.threads_of_children(threads),
         ProcessPoolExecutor(1, get_context("spawn")) as pool,

@@ -78,7 +78,7 @@ PERSON_VALUES = ("found", "outside")
 
 
 def written(rows: list[Row], columns: tuple[str, ...]) -> list[dict[str, str]]:
-    """Return the columns of rows as text; what is not known is empty."""
+    """Return the columns of rows as text; unknown values are empty."""
     return [
         {name: f"{row[name]:.4g}" if isinstance(row.get(name), float) else str(row.get(name, "")) for name in columns}
         for row in rows

@@ -12,7 +12,7 @@ _MARKERS = {"sample": "x", "sample, t <= 1": "^", "objective": "s", SELF_TUNED: 
 _COLOURS = {SELF_TUNED: "tab:green", STILL: "0.4"}
 _KNOWN_OF_SOME = ("found", "outside")  # of the frames whose people are known: points, no curve
 _GAP = 4  # pixels between pictures
-_LEAST = {"share_above": 2e-5, "outside": 2e-5, "step_length": 1e-3}  # what stands for none on a logarithmic axis
+_LEAST = {"share_above": 2e-5, "outside": 2e-5, "step_length": 1e-3}  # drawn instead of 0 on a logarithmic axis
 _SHOWN = 200  # points of a curve; of more frames, medians of neighbours are drawn
 _PANELS = {
     "background_error": "error of the background\n(grey levels, rms)",
@@ -56,7 +56,7 @@ def _mosaic(rows: list[np.ndarray]) -> np.ndarray:
 
 
 def curves(material: Material, tracks: dict[Variant, Track]) -> plt.Figure:
-    """Draw what is known of the frames against their numbers; points where it is known of some only."""
+    """Draw the results of the frames against their numbers; points if only some frames have them."""
     rows = [row for found in tracks.values() for row in found.rows]
     shown = {name: label for name, label in _PANELS.items() if any(name in row for row in rows)}
     figure, grid = plt.subplots(len(shown), 1, figsize=(8, 2.1 * len(shown)), sharex=True, squeeze=False)

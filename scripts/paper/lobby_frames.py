@@ -22,7 +22,7 @@ Switch = tuple[int, int]  # the first and the last jump of one lamp switch
 
 
 class Material(NamedTuple):
-    """Frames and what is known of them.
+    """Frames and their ground truth.
 
     Parameters
     ----------

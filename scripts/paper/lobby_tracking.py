@@ -1,4 +1,4 @@
-"""The trackers of the lobby figures, what is said of each of their frames, and of each phase of the light."""
+"""The trackers of the lobby figures, and their results for each frame and each phase of the light."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STILL_LIGHT = Variant("", "", STILL)
 
 
 def tracker_of(variant: Variant) -> SubspaceTracker:
-    """Return the tracker of a variant; one that tunes itself is told the rank and nothing else."""
+    """Return the tracker of a variant; a self-tuned one gets the rank only."""
     if variant == SELF_TUNING:
         return SubspaceTracker(rank=RANK)
     return SubspaceTracker(RANK, variant.surrogate, variant.mu, forgetting=FORGETTING, **SEARCHES[variant.variant])
@@ -95,7 +95,7 @@ def track(material: Material, people: People, variant: Variant, start: int, thre
 
 
 def still(material: Material, people: People, start: int, threshold: float) -> Track:
-    """Return what the median of all frames under the same lamps gives, as `track` does; nothing within a switch."""
+    """Return the results of the median of all frames under the same lamps, as `track` does; none within a switch."""
     count = len(material.frames)
     edges = [0, *(edge for begin, end in material.switches for edge in (begin, end + 1)), count]
     backgrounds = material.frames.copy()

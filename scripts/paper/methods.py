@@ -47,7 +47,7 @@ class Method:
 
 
 def robust_pca(problem: Problem, seed: int, **parameters: Any) -> Decomposition:
-    """Run `bgsub.RobustPCA`; S is what is left of the observed entries."""
+    """Run `bgsub.RobustPCA`; S is the residual on the observed entries."""
     observed = None if problem.observed is None else np.ascontiguousarray(problem.observed.T)
     model = RobustPCA(problem.rank, random_state=seed, **parameters)
     model.fit(np.ascontiguousarray(problem.X.T), observed=observed)

@@ -32,12 +32,8 @@ def common(default_methods: Iterable[str]) -> Callable[[Callable[..., Any]], Cal
         ),
         click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes of one thread."),
         out,
-        click.option(
-            "--resume/--fresh", default=True, show_default=True, help="Keep what the table holds, or begin anew."
-        ),
-        click.option(
-            "--redo", default="", callback=methods_or_none, help="Methods whose rows are computed anew, with commas."
-        ),
+        click.option("--resume/--fresh", default=True, show_default=True, help="Continue the table, or begin again."),
+        click.option("--redo", default="", callback=methods_or_none, help="Methods to compute again, with commas."),
     ]
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -70,7 +70,7 @@ def rpca(X: np.ndarray, rank: int, *, tolerance: float = 1e-8, gamma: float = 0.
     from rpca import RobustPCA  # noqa: PLC0415
 
     model = RobustPCA(rank, tol=tolerance, gamma=gamma, verbose=False)
-    with redirect_stdout(StringIO()):  # it prints that it is done whatever it is told
+    with redirect_stdout(StringIO()):  # it always prints a message at the end
         model.fit(np.vstack([X, -X]))
     return Decomposition(model.low_rank_[: len(X)], model.sparse_[: len(X)], model.end_iter_)
 

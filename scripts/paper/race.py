@@ -1,11 +1,10 @@
 """Seconds until the relative error of L is below 1e-6: m = n = 400, rank 20, 10 % outliers.
 
-All methods in one process, in turns, with the same number of threads. Baselines run with their own settings, but go on
-beyond their own tolerance, and a callback notes the error after each iteration; the seconds that noting takes are
-taken off. `bgsub.RobustPCA` is given whole fits with several tolerances, a row for each: their total time counts, from
-the start SVD to the finished attributes. Ratios are to the fastest of these fits whose median error is below the goal.
-Packages count as whole, too, with their own tolerance. Compiling is done before. The table also holds the error
-floors. Usage:
+All methods run in one process, in turns, with the same number of threads. Baselines run with their own settings but
+beyond their own tolerance; a callback records the error after each iteration, and the time of recording is subtracted.
+`bgsub.RobustPCA` runs whole fits with several tolerances, a row for each; their total time counts, from the start SVD
+to the attributes. Ratios are to the fastest of these fits whose median error is below the goal. Packages run as whole
+fits too, with their own tolerance. Kernels are compiled before. The table also has the error floors. Usage:
 python scripts/paper/race.py [--size 400] [--rank 20] [--rounds 5] [--threads 1]
 """
 
@@ -31,8 +30,8 @@ OUTLIERS = 0.1
 NEVER = 1e-12  # a tolerance that no baseline reaches before the goal
 TOLERANCES = (1e-4, 1e-5, 1e-6, 5e-7, 1e-7, 1e-9, 1e-11)
 OURS = "log"
-PAST_GOAL = 1e-2  # curves go on to this share of the goal
-TELLING = ("IALM", "AccAltProj", "EALM")  # have a callback and a tolerance
+PAST_GOAL = 1e-2  # curves continue to this share of the goal
+TELLING = ("IALM", "AccAltProj", "EALM")  # with a callback and a tolerance
 RIVALS = (*TELLING, *PACKAGED)
 CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
 Clock = Callable[[], float]
@@ -65,7 +64,7 @@ class Curve:
 
 
 def whole(truth: Planted, goal: float, clock: Clock, *, solve: Callable) -> tuple[list[float], list[float]]:
-    """Return total seconds and error of a method that does not tell what it has in between."""
+    """Return total seconds and error of a method that reports no intermediate results."""
     begin = clock()
     result = solve(truth.problem, 0)
     seconds = clock() - begin
@@ -73,7 +72,7 @@ def whole(truth: Planted, goal: float, clock: Clock, *, solve: Callable) -> tupl
 
 
 def iterations(truth: Planted, goal: float, clock: Clock, *, solve: Callable) -> tuple[list[float], list[float]]:
-    """Return seconds and error after each iteration of a baseline, until far below the goal or its own end."""
+    """Return seconds and error after each iteration of a baseline, to far below the goal or its own end."""
     seconds: list[float] = []
     errors: list[float] = []
     begin, noting = clock(), 0.0
@@ -91,7 +90,7 @@ def iterations(truth: Planted, goal: float, clock: Clock, *, solve: Callable) ->
 
 
 def contestants(names: tuple[str, ...]) -> dict[str, Callable]:
-    """Return what runs: fits of `RobustPCA` by their setting, and baselines."""
+    """Return the runs by name: fits of `RobustPCA` by their setting, and baselines."""
     ours = {
         f"{OURS} {quality}, tolerance {tolerance:.0e}": partial(
             whole, solve=partial(robust_pca, quality=quality, tolerance=tolerance)
@@ -109,7 +108,7 @@ def _way(name: str) -> Callable:
 def run(
     entered: dict[str, Callable], size: int, rank: int, seed: int, rounds: int, goal: float, clock: Clock
 ) -> dict[str, Curve]:
-    """Let all run in turns, `rounds` times, each round on another matrix; return their curves."""
+    """Run all in turns, `rounds` times, each round on another matrix; return their curves."""
     curves = {name: Curve() for name in entered}
     small = planted(24, 0.05, 0.05, 0)
     for solve in entered.values():

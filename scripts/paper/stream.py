@@ -20,7 +20,7 @@ OBJECT_SAMPLES = 200  # in which it crosses the whole range of the entries
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream of samples; each random ingredient has a generator of its own, so that streams differ in nothing else.
+    """A stream of samples; each random component has its own generator, so that streams differ in one component only.
 
     Parameters
     ----------
@@ -105,11 +105,11 @@ class Stream:
 
     @property
     def largest_rank(self) -> int:
-        """The rank that a tracker must be told."""
+        """The rank that a tracker is given."""
         return max(self.rank, self.rank_after)
 
     def first_basis(self) -> np.ndarray:
-        """Return the random U, (m, largest rank), to begin from: the one SubspaceTracker draws by itself."""
+        """Return the random U, (m, largest rank), of the start: the one that SubspaceTracker draws itself."""
         shape = self.dimension, self.largest_rank
         return np.linalg.qr(np.random.default_rng(self.seed).standard_normal(shape))[0]
 

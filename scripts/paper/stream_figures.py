@@ -16,7 +16,7 @@ LOWEST = 1e-7  # radians at the lower edge of all panels
 
 
 def draw(question: Question, results: Results) -> figures.Figure:
-    """Draw what was found on one question: medians over seeds, and bands from the lowest to the highest."""
+    """Draw the results of one question: medians over seeds, and bands from the lowest to the highest."""
     if question.axis:
         return _ends(question, results)
     return _with_ranks(question, results) if "rank" in question.name else _curves(question, results)

@@ -133,7 +133,7 @@ def stream_of(row: dict[str, Any]) -> Stream:
 
 
 def counts(stream: Stream, points: int = 36) -> list[int]:
-    """Return the numbers of samples at which angles are kept: geometrically spaced, and anew after a change."""
+    """Return the numbers of samples at which angles are recorded: geometrically spaced, again from a change on."""
     first, parts = min(10, stream.length), [(0, stream.change or stream.length)]
     if stream.change:
         parts.append((stream.change, stream.length))

@@ -18,7 +18,7 @@ VALUES = ("seconds", "end", "rank_found", "curve", "ranks", "note")
 
 @dataclass(frozen=True)
 class Measured:
-    """Angle and rank of what was found after some numbers of samples."""
+    """Angle and rank of the estimate after some numbers of samples."""
 
     angles: dict[int, float]
     ranks: dict[int, int]
@@ -30,7 +30,7 @@ class Measured:
 
 @cache
 def warm_up(name: str) -> None:
-    """Let a tracker compile what it needs, once per process."""
+    """Compile the kernels of a tracker, once per process."""
     for small in (Stream(40, 2, 60), Stream(40, 2, 60, observed=0.5)):
         if METHODS[name].takes(small):
             tracker = METHODS[name].make(small)

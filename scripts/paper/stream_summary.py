@@ -37,7 +37,7 @@ class Line:
 
     @property
     def best_rival(self) -> str:
-        """The robust rival with the smallest end angle, empty where none was run."""
+        """The robust rival with the smallest end angle, empty if none was run."""
         run = [name for name in RIVALS if not isnan(self.ends.get(name, nan))]
         return min(run, key=self.ends.__getitem__, default="")
 

@@ -46,7 +46,7 @@ class Tracker(Protocol):
 
 
 class Bgsub:
-    """`bgsub.SubspaceTracker`, which draws `Stream.first_basis` by itself."""
+    """`bgsub.SubspaceTracker`, which draws `Stream.first_basis` itself."""
 
     def __init__(self, stream: Stream, **settings: Any) -> None:
         self._tracker = SubspaceTracker(**{"rank": stream.largest_rank, "random_state": stream.seed, **settings})

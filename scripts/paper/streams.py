@@ -37,7 +37,7 @@ from bgsub.storage.durable_io import write_whole
 
 
 def names_of(known: Iterable[str]) -> Callable[..., tuple[str, ...]]:
-    """Return a click callback that splits a list at its commas and takes only what is known."""
+    """Return a click callback that splits a list at its commas and refuses unknown names."""
 
     def callback(context: click.Context, parameter: click.Parameter, text: str) -> tuple[str, ...]:
         names = tuple(word.strip() for word in text.split(",") if word.strip())
@@ -61,7 +61,7 @@ def names_of(known: Iterable[str]) -> Callable[..., tuple[str, ...]]:
 @click.option(
     "--methods", "names", default=",".join(METHODS), show_default=True, callback=names_of(METHODS), help="Run these."
 )
-@click.option("--again", default="", callback=names_of(METHODS), help="Methods whose rows are computed anew.")
+@click.option("--again", default="", callback=names_of(METHODS), help="Methods to compute again.")
 @click.option("--dimension", default=500, show_default=True, type=click.IntRange(8), help="m.")
 @click.option("--rank", default=5, show_default=True, type=click.IntRange(1), help="k.")
 @click.option("--length", default=3000, show_default=True, type=click.IntRange(20), help="Samples.")
@@ -72,7 +72,7 @@ def names_of(known: Iterable[str]) -> Callable[..., tuple[str, ...]]:
 @click.option("--tolerance", default=0.0, show_default=True, type=click.FloatRange(0), help="Share above a bar.")
 @click.option("--check", is_flag=True, help="Exit with 1 if a bar is missed.")
 @click.option("--jobs", default=1, show_default=True, type=click.IntRange(1), help="Processes of one thread.")
-@click.option("--resume/--fresh", default=True, show_default=True, help="Keep what the table holds, or begin anew.")
+@click.option("--resume/--fresh", default=True, show_default=True, help="Continue the table, or begin again.")
 @options.out
 @options.one_line_errors
 def main(letters, names, again, seeds, seed, tolerance, check, jobs, resume, folder, **sizes) -> None:

@@ -1,4 +1,4 @@
-"""Times that can be compared: one thread for everything, compiled code loaded before the clock starts."""
+"""Comparable times: one thread, compiled code loaded before the measurement."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def timed(function: Callable[..., Any], *arguments: Any, **options: Any) -> Time
 def first_call(name: str) -> float:
     """Return the seconds a method spends on its first call of this process beyond those of a second one.
 
-    Compiling, or loading what is compiled, and imports; measured on a matrix of 24 x 24, once per process.
+    Compilation, or loading of compiled code, and imports; measured on a matrix of 24 x 24, once per process.
     """
     problem = planted(24, 0.05, 0.05, 0).problem
     first, second = (timed(METHODS[name].solve, problem, 0).seconds for _ in range(2))

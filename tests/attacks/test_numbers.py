@@ -1,4 +1,4 @@
-"""Numbers at the edge of their types: the right answer, or one line that says what is allowed."""
+"""Numbers at the limits of their types: a finite result, or a one-line error."""
 
 import warnings
 
@@ -15,7 +15,7 @@ START = 12
 
 @pytest.fixture(autouse=True)
 def strict():
-    """A warning of NumPy is a failure."""
+    """Turn warnings of NumPy into failures."""
     with warnings.catch_warnings(), np.errstate(all="warn", under="ignore"):
         warnings.simplefilter("error")
         yield
@@ -27,7 +27,7 @@ def street():
 
 
 def survives(attempt):
-    """Return whether an attempt gives finite numbers, or one clear line."""
+    """Return whether an attempt gives finite numbers, or a one-line ParameterError."""
     try:
         results = attempt()
     except ParameterError as error:
@@ -43,7 +43,7 @@ def survives(attempt):
 
 @pytest.fixture
 def judge(tries, score):
-    """Count what becomes of attempts, a list of names and functions: without --long, of each fourth."""
+    """Count the results of attempts, a list of names and functions; without --long, of each fourth."""
 
     def count(attack, attempts):
         outcomes = []
@@ -57,13 +57,13 @@ def judge(tries, score):
 
 
 def separated(frames, **parameters):
-    """Return all that a subtractor says of frames."""
+    """Return all results of a subtractor for frames."""
     subtractor, results = BackgroundSubtractor(start_frames=START, **parameters), []
     for frame in frames:
         s = subtractor.process(frame)
         results += [s.mask, s.background, s.residual, s.coefficients, s.probability, s.foreground]
         assert s.background.dtype == s.frame.dtype
-    BackgroundSubtractor.from_snapshot(*subtractor.snapshot())  # what was learned can be gone on with
+    BackgroundSubtractor.from_snapshot(*subtractor.snapshot())  # the state can be restored
     return results
 
 
@@ -194,7 +194,7 @@ def test_samples_of_any_scale(dtype, quality, matrix, judge):
 
 
 def contents():
-    """Return matrices of (20, 30) by what is odd about them."""
+    """Return unusual matrices of (20, 30) by name."""
     rng = np.random.default_rng(1)
     usual = rng.random((20, 30))
     hot, spotted = usual.copy(), usual.copy()
@@ -253,23 +253,21 @@ def vectors(X):
 
 
 def after_others(X):
-    """Return what a tracker of usual vectors makes of others, and of usual ones after that."""
+    """Return the results of a tracker for other vectors between usual ones."""
     rng = np.random.default_rng(0)
     tracker = SubspaceTracker(2).fit(rng.random((20, 30)))
-    for x in X if isinstance(X, np.ndarray) and X.ndim else [X]:
-        tracker.partial_fit(x)
-    for x in rng.random((20, 30)):
+    others = X if isinstance(X, np.ndarray) and X.ndim else [X]
+    for x in [*others, *rng.random((20, 30))]:
         tracker.partial_fit(x)
     return [tracker.components_, tracker.coefficients_, tracker.low_rank_, tracker.scale_]
 
 
-def seen(X):
-    """Return what a subtractor makes of a frame that is shown again and again, alone and after others."""
-    again = separated([X] * 15)
-    return again + separated([X * X.dtype.type(0)] * 15 + [X] * 5)
+def repeated(X):
+    """Return the results of a subtractor for a repeated frame, alone and after others."""
+    return separated([X] * 15) + separated([X * X.dtype.type(0)] * 15 + [X] * 5)
 
 
-def by_a_fit(X):
+def new_samples(X):
     model = RobustPCA(2).fit(np.random.default_rng(0).random((40, 30)))
     return [model.transform(X), model.score(X), model.partial_fit(X).components_, model.sparse_]
 
@@ -282,15 +280,15 @@ USES = {
     "a batch, mu given": lambda X: [SubspaceTracker(2, mu=0.1).fit(X).components_],
     "robust PCA": fitted,
     "robust PCA of the paper": lambda X: fitted(X, quality="paper"),
-    "samples of a fit": by_a_fit,
-    "frames": seen,
+    "samples of a fit": new_samples,
+    "frames": repeated,
 }
 
 
 @pytest.mark.parametrize("use", USES)
-def test_odd_data(use, judge):
+def test_unusual_data(use, judge):
     cases = [(name, lambda X=X: USES[use](X)) for name, X in contents().items()]
-    judge(f"odd data: {use}", cases)
+    judge(f"unusual data: {use}", cases)
 
 
 LAYOUTS = {
@@ -304,9 +302,7 @@ LAYOUTS = {
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_layouts_give_the_same_to_the_bit(layout, matrix, street, judge):
-    """All but the layout being alike, nothing of the result differs."""
-
+def test_layouts_give_identical_results(layout, matrix, street, judge):
     def same(use, data):
         change = LAYOUTS[layout]
         usual, found = use(data), use([change(x) for x in data] if isinstance(data, list) else change(data))

@@ -1,4 +1,4 @@
-"""The scripts of the paper import their siblings by name; a planted subspace of their trackers."""
+"""Import path of the scripts of the paper, and a planted subspace for the trackers."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the tests of the paper share: errors, trackers of a subspace that turns, scripts and their files."""
+"""Helpers of the tests of the paper: errors, a rotating subspace, scripts and their files."""
 
 import csv
 
@@ -18,7 +18,7 @@ def largest_sine(B, U):
 
 
 def follow_rotation(tracker, rng, planted, column):
-    """Turn a basis of (100, 3) step by step; `column` returns what the tracker is updated with."""
+    """Rotate a basis of (100, 3) step by step; `column` returns the arguments of `update`."""
     A = rng.standard_normal((100, 100))
     turn = expm(2e-5 * (A - A.T))
     B, errors = planted, []
@@ -26,7 +26,7 @@ def follow_rotation(tracker, rng, planted, column):
         B = turn @ B
         tracker.update(*column(B))
         errors.append(largest_sine(B, tracker.U))
-    assert largest_sine(B, planted) > 0.2  # it has turned a good way
+    assert largest_sine(B, planted) > 0.2
     assert np.mean(errors[-300:]) < 0.05
     np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-11)
 
@@ -44,7 +44,7 @@ def rows_of(path):
 
 
 def assert_picture(path):
-    """A figure has been drawn: readable, large enough and not empty."""
+    """Check that a figure is readable, large enough and not empty."""
     image = cv2.imread(str(path))
     assert image is not None
     assert image.shape[0] > 300

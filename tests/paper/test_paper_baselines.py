@@ -1,4 +1,4 @@
-"""What holds for every batch method of the baselines."""
+"""Properties of every batch method of the baselines."""
 
 from functools import partial
 
@@ -26,7 +26,7 @@ def test_callback_stops(method):
     np.testing.assert_array_equal(found.low_rank, calls[-1])
 
 
-def test_zero_matrix_and_data_left_alone(method):
+def test_zero_matrix_and_unchanged_data(method):
     found = method(np.zeros((7, 5)))
     assert not found.low_rank.any()
     assert not found.sparse.any()

@@ -43,14 +43,6 @@ def test_methods_agree_on_the_minimiser():
 
 
 @METHODS
-def test_callback_sees_every_step(method):
-    X, L, _, _ = low_rank_plus_sparse(80, 60, 3, 0.05, seed=4)
-    errors = []
-    method(X, callback=lambda low_rank: errors.append(error(low_rank, L)))
-    assert errors[-1] < 1e-6 < errors[0]
-
-
-@METHODS
 @pytest.mark.parametrize("X", [np.zeros(4), np.zeros((0, 3)), np.full((3, 3), np.nan)])
 def test_bad_data(method, X):
     with pytest.raises(ParameterError, match="X must be"):

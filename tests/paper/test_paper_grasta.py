@@ -29,14 +29,6 @@ def test_l1_fit_is_the_linear_programme(rng, planted):
     assert np.abs(dual).max() <= 1
 
 
-def test_l1_fit_of_several_columns_is_that_of_each(rng, planted):
-    X = np.stack([corrupted(rng, planted, 0.1) for _ in range(4)] + [np.zeros(100)], axis=1)
-    together = l1_fit(planted, planted.T, X, 1.8, 12, 0.0)
-    for j, x in enumerate(X.T):
-        for part, alone in zip(together, l1_fit(planted, planted.T, x, 1.8, 12, 0.0), strict=True):
-            np.testing.assert_allclose(part[:, j], alone, atol=1e-10)
-
-
 @pytest.mark.parametrize(("observed_share", "columns"), [(1.0, 800), (0.4, 1500)])
 def test_finds_a_static_subspace(rng, planted, observed_share, columns):
     """Section on robust subspace identification: a tenth of outliers, complete and incomplete."""
@@ -59,17 +51,6 @@ def test_follows_a_rotating_subspace(rng, planted, settings):
     follow_rotation(Grasta(3, 100, seed=1, **settings), rng, planted, lambda B: [corrupted(rng, B, 0.1)])
 
 
-def test_columns_that_say_nothing_change_nothing(rng, planted):
-    tracker = Grasta(3, 100, U=planted)
-    before = tracker.U.copy()
-    tracker.update(np.zeros(100))
-    few = np.arange(100) < 2
-    weights, sparse = tracker.update(rng.standard_normal(100), few)
-    assert not weights.any()
-    assert not sparse.any()
-    np.testing.assert_array_equal(tracker.U, before)
-
-
 @pytest.mark.parametrize(("shape", "observed_share"), [((90, 200), 1.0), ((200, 160), 1.0), ((90, 300), 0.6)])
 def test_batch_recovers_both_parts(shape, observed_share):
     X, L, S, observed = low_rank_plus_sparse(*shape, 3, 0.1, seed=1, observed_share=observed_share)
@@ -80,13 +61,6 @@ def test_batch_recovers_both_parts(shape, observed_share):
     assert mask is None or not found.sparse[~mask].any()
     assert found.iterations % shape[1] == 0
     assert found.iterations <= 10 * shape[1]
-
-
-def test_the_seed_decides_and_does_not_give_the_solution_away():
-    """Data and tracker from one seed: the first basis must not be the first factor of the data."""
-    X, L, _, _ = low_rank_plus_sparse(40, 60, 2, 0.1, seed=5)
-    np.testing.assert_array_equal(grasta(X, 2, cycles=1, seed=5).low_rank, grasta(X, 2, cycles=1, seed=5).low_rank)
-    assert largest_sine(np.linalg.qr(L[:, :2])[0], Grasta(2, 40, seed=5).U) > 0.5
 
 
 def test_refuses_what_does_not_fit():

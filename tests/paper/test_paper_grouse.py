@@ -50,23 +50,6 @@ def test_a_greedy_step_takes_the_column_in(rng):
     assert np.linalg.norm(x - tracker.U @ (tracker.U.T @ x)) < 1e-12
 
 
-def test_long_steps_and_empty_columns_change_nothing(rng):
-    tracker = Grouse(3, 100, 1e6, rule="constant")
-    before = tracker.U.copy()
-    tracker.update(rng.standard_normal(100))
-    tracker.update(np.zeros(100))
-    tracker.update(rng.standard_normal(100), np.arange(100) < 2)
-    np.testing.assert_array_equal(tracker.U, before)
-
-
-def test_long_runs_with_unstable_steps_stay_orthonormal(rng, planted):
-    """Step times squared weights far above 2: rounding along U would double at every column."""
-    tracker = Grouse(3, 100, 0.1, rule="constant", U=planted)
-    for _ in range(500):
-        tracker.update(10 * (planted @ rng.standard_normal(3)))
-    np.testing.assert_allclose(tracker.U.T @ tracker.U, np.eye(3), atol=1e-12)
-
-
 def test_refuses_an_unknown_rule():
     with pytest.raises(ParameterError, match="rule must be one of greedy, constant, diminishing, got 'adam'"):
         Grouse(3, 100, rule="adam")

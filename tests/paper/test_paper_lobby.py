@@ -1,4 +1,4 @@
-"""Experiment 5 at tiny sizes: the lobby figures, of the made scene and of images with boxes of people."""
+"""Experiment 5 at tiny sizes: figures of the synthetic lobby, and of images with boxes of people."""
 
 import cv2
 import lobby
@@ -12,11 +12,8 @@ from paper_kit import assert_picture, call, rows_of
 from bgsub import SubspaceTracker
 from bgsub.errors import SourceError
 
-pytestmark = pytest.mark.large  # some hundred frames, by every variant
+pytestmark = pytest.mark.large  # some hundred frames with every variant
 VARIANTS = 3 * 2 * 3 + 2
-
-
-# -- the made scene
 
 
 @pytest.fixture(scope="module")
@@ -53,19 +50,19 @@ def test_lobby_writes_tables_of_all_variants_and_three_figures(lobby_results):
         assert_picture(lobby_results / f"{name}.png")
 
 
-def test_small_mu_keeps_people_out_of_the_background(lobby_results):
+def test_mu_trades_people_against_lamps(lobby_results):
     small, large = phase(lobby_results, "before"), phase(lobby_results, "before", mu="2")
     assert small["f_measure"] > large["f_measure"]
     assert small["background_error"] < large["background_error"]
-
-
-def test_large_mu_follows_the_lamps_and_small_mu_does_not(lobby_results):
     small, large = phase(lobby_results, "after"), phase(lobby_results, "after", mu="2")
     assert large["background_error"] < small["background_error"] / 1.5
     assert large["share_above"] < small["share_above"] / 2
+    tuned = phase(lobby_results, "before", "", "self-tuned", "")
+    assert tuned["f_measure"] > phase(lobby_results, "before", mu="2")["f_measure"]
+    assert lobby_tracking.tracker_of(lobby_tracking.SELF_TUNING).get_params() == SubspaceTracker(rank=2).get_params()
 
 
-def test_a_bound_on_the_step_saves_the_printed_line_search(lobby_results):
+def test_step_bound_improves_the_printed_line_search(lobby_results):
     bounded = phase(lobby_results, "before", variant=lobby_tracking.BOUNDED)
     printed = phase(lobby_results, "before", variant="sample")
     assert bounded["step_length"] <= 1 < printed["step_length"]
@@ -74,14 +71,7 @@ def test_a_bound_on_the_step_saves_the_printed_line_search(lobby_results):
     assert max(float(row["step_length"]) for row in rows) <= 1
 
 
-def test_the_self_tuned_tracker_is_told_the_rank_and_nothing_else(lobby_results):
-    tracker = lobby_tracking.tracker_of(lobby_tracking.SELF_TUNING)
-    assert tracker.get_params() == SubspaceTracker(rank=2).get_params()
-    tuned = phase(lobby_results, "before", "", "self-tuned", "")
-    assert tuned["f_measure"] > phase(lobby_results, "before", mu="2")["f_measure"]
-
-
-def test_the_median_of_the_light_sees_each_light_by_itself(room):
+def test_median_of_each_light_phase(room):
     material = lobby_frames.taken(room / "input")
     people = lobby_people.read_people(room / "people.csv", material.numbers, (20, 24))
     found = lobby_tracking.still(material, people, 8, 0.08)
@@ -89,9 +79,6 @@ def test_the_median_of_the_light_sees_each_light_by_itself(room):
     np.testing.assert_allclose(found.backgrounds[7:].mean() * 255, 60.5, atol=1)
     assert [row.get("found") for row in found.rows[3:6]] == [1.0, None, 0.0]
     assert [row.get("share_above") for row in found.rows] == [0, 0, 0, 72 / 480, 0, 0, None, *[0] * 7]
-
-
-# -- images
 
 
 def write_images(folder, images):
@@ -110,7 +97,7 @@ BOX = (4, 3, 10, 15)
 
 @pytest.fixture
 def room(tmp_path):
-    """Frames 5 to 26, whose lamps switch at 19, with a person in frame 16 and a table that says so."""
+    """Frames 5 to 26: the lamps switch at 19, a person is in frame 16; and the table of boxes."""
     images = {f"lobby{i}.bmp": flat((120 if i < 19 else 60) + i % 2) for i in range(5, 27)}
     x0, y0, x1, y1 = BOX
     images["lobby16.bmp"][y0:y1, x0:x1] = 10
@@ -120,7 +107,7 @@ def room(tmp_path):
     return tmp_path
 
 
-def test_a_folder_of_images_is_tracked_without_masks(room):
+def test_tracks_a_folder_of_images_without_masks(room):
     out = room / "out"
     result = call(lobby, "--frames", room / "input", "--start", 8, "--out", out)
     assert result.exit_code == 0
@@ -137,7 +124,7 @@ def test_a_folder_of_images_is_tracked_without_masks(room):
     assert f"# frames: {room.name}\n" in (out / "lobby_real.csv").read_text()
 
 
-def test_boxes_say_how_much_of_each_person_is_found(room, monkeypatch):
+def test_boxes_measure_the_found_share_of_each_person(room, monkeypatch):
     out = room / "results"
     monkeypatch.setattr(lobby, "RESULTS", out)
     result = call(lobby, "--frames", room / "input", "--people", room / "people.csv", "--start", 8)
@@ -154,23 +141,13 @@ def test_boxes_say_how_much_of_each_person_is_found(room, monkeypatch):
     before = [row for row in rows_of(out / "lobby_real.csv") if row["phase"] == "before"]
     assert len(before) == VARIANTS
     assert before[-2]["variant"] == lobby_tracking.SELF_TUNED
-    assert before[-2]["found"] == "0.5"  # the median of one frame whose person is found and one where nobody is
-    names = {path.name for path in out.iterdir()}  # nothing shows the frames
+    assert before[-2]["found"] == "0.5"  # the median of a frame with a found person and one without
+    names = {path.name for path in out.iterdir()}  # no output shows the frames
     assert names == {"lobby_real.csv", "lobby_real_boxes.csv", "lobby_real_curves.png"}
     assert_picture(out / "lobby_real_curves.png")
 
 
-def test_people_who_are_known_are_pictured(room, monkeypatch):
-    pictured = []
-    monkeypatch.setattr(lobby, "strip", lambda material, shown, at, start, lamp: pictured.append((at, lamp)))
-    monkeypatch.setattr(lobby, "save", lambda figure, path: None)
-    material = lobby_frames.taken(room / "input")
-    people = lobby_people.read_people(room / "people.csv", material.numbers, (20, 24))
-    lobby.draw_strips(material, people, {}, room / "x", 8)
-    assert pictured == [([11, 13], 14), ([12, 14, 15, 17, 21], 14)]
-
-
-def test_frames_are_grey_intensities_in_natural_order(tmp_path):
+def test_frames_are_grey_and_in_natural_order(tmp_path):
     colour = np.zeros((20, 24, 3), np.uint8)
     colour[..., 1] = 255
     write_images(tmp_path, {"in10.png": colour, "in2.png": np.full((20, 24), 51, np.uint8)})
@@ -181,7 +158,7 @@ def test_frames_are_grey_intensities_in_natural_order(tmp_path):
     assert lobby_frames.taken(tmp_path).numbers == range(3)
 
 
-def test_lobby_refuses_what_it_cannot_do(tmp_path):
+def test_refuses_wrong_input(tmp_path):
     write_images(tmp_path, {"a.png": flat(90), "b.png": flat(90)})
     assert "--start" in call(lobby, "--frames", tmp_path, "--out", tmp_path / "out").output
     (tmp_path / "people.csv").write_text("frame,x0,y0,x1,y1\n")
@@ -195,37 +172,34 @@ def test_lobby_refuses_what_it_cannot_do(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-# -- lamps
-
-
 def lit(levels):
     """Frames of these levels with a grey level of noise, intensities in [0, 1]."""
     return np.stack([flat(level + i % 2) for i, level in enumerate(levels)]) / np.float32(255)
 
 
-def test_lamp_switches_are_jumps_of_the_whole_picture():
+def test_lamp_switches_are_jumps_of_the_whole_image():
     frames = lit([90] * 6 + [140] * 6)
-    frames[3, :8] = 1.0  # somebody near the camera is not a lamp
+    frames[3, :8] = 1.0  # a person near the camera
     assert lobby_frames.lamp_switches(frames) == ((6, 6),)
     assert lobby_frames.lamp_switches(lit([90] * 12)) == ()
     assert lobby_frames.lamp_switches(lit([90 - i // 4 for i in range(60)])) == ()  # the evening
 
 
-def test_lamps_that_go_one_after_another_are_one_switch():
+def test_lamps_in_quick_succession_are_one_switch():
     memory = lobby_frames.MEMORY
     levels = [120] * 10 + [100] * 4 + [80] * (memory - 1) + [60] * memory + [90] * 9
     first, last = 10, 10 + 4 + memory - 1
     assert lobby_frames.lamp_switches(lit(levels)) == ((first, last), (last + memory, last + memory))
 
 
-def test_phases_are_all_tracked_frames():
+def test_phases_cover_all_tracked_frames():
     memory = lobby_tracking.MEMORY
     assert lobby_tracking.phases((), 5, 9) == [("later", 5, 9)]
     switches = ((60, 64), (70, 70), (200, 210))
     assert lobby_tracking.phases(switches, 50, 400) == [
         ("before", 50, 60),
         ("within", 60, 65),
-        ("after", 65, 70),  # the next one cuts it short
+        ("after", 65, 70),  # ends at the next switch
         ("within", 70, 71),
         ("after", 71, 71 + memory),
         ("before", 71 + memory, 200),
@@ -236,10 +210,7 @@ def test_phases_are_all_tracked_frames():
     assert lobby_tracking.phases(((3, 4), (10, 52)), 50, 60) == [("within", 50, 53), ("after", 53, 60)]
 
 
-# -- boxes
-
-
-def test_boxes_are_read_by_the_numbers_of_the_frames(room):
+def test_reads_boxes_by_frame_number(room):
     people = lobby_people.read_people(room / "people.csv", range(5, 27), (20, 24))
     assert {at: boxes.tolist() for at, boxes in people.items()} == {
         11: [list(BOX)],
@@ -248,7 +219,7 @@ def test_boxes_are_read_by_the_numbers_of_the_frames(room):
     }
 
 
-def test_shares_count_pixels_of_boxes_and_all_others():
+def test_shares_of_boxes_and_of_the_rest():
     above = np.zeros((20, 24), bool)
     above[3:9, 4:10] = above[19, :] = True
     boxes, outside = lobby_people.shares(above, np.array([BOX, (0, 18, 4, 20)]))
@@ -258,24 +229,17 @@ def test_shares_count_pixels_of_boxes_and_all_others():
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("rows", "said"),
     [
-        ("", "must have the columns frame,x0,y0,x1,y1"),
-        ("frame,x,y,w,h\n16,1,1,2,2\n", "must have the columns frame,x0,y0,x1,y1"),
-        ("frame,x0,y0,x1,y1\n16,1,1,2\n", "line 2: a row must have 5 values"),
-        ("frame,x0,y0,x1,y1\n16,,,,\n16,1,1,2,2,2\n", "line 3: a row must have 5 values"),
-        ("frame,x0,y0,x1,y1\n4,1,1,2,2\n", "line 2: frame must be the number of one of the 22 frames, got '4'"),
-        ("frame,x0,y0,x1,y1\nsix,1,1,2,2\n", "line 2: frame must be"),
-        ("frame,x0,y0,x1,y1\n16,1,1,25,2\n", "line 2: x0 < x1 must lie in 0..24 and y0 < y1 in 0..20, got 1,1,25,2"),
-        ("frame,x0,y0,x1,y1\n16,5,1,5,2\n", "line 2: x0 < x1"),
-        ("frame,x0,y0,x1,y1\n16,-1,1,5,2\n", "line 2: x0 < x1"),
-        ("frame,x0,y0,x1,y1\n16,1,,5,2\n", "got 1,,5,2"),
-        ("frame,x0,y0,x1,y1\n16,1.5,0,5,2\n", "got 1.5,0,5,2"),
-        ("frame,x0,y0,x1,y1\n16,\xff,0,5,2\n", "cannot be read"),
+        ("16,1,1,2", "line 2: a row must have 5 values"),
+        ("4,1,1,2,2", "line 2: frame must be the number of one of the 22 frames, got '4'"),
+        ("16,1,1,25,2", "line 2: x0 < x1 must lie in 0..24 and y0 < y1 in 0..20, got 1,1,25,2"),
+        ("16,1.5,0,5,2", "got 1.5,0,5,2"),
+        ("16,\xff,0,5,2", "cannot be read"),
     ],
 )
-def test_a_bad_table_of_boxes_is_one_clear_line(room, text, said):
-    (room / "people.csv").write_bytes(text.encode("latin-1"))
+def test_refuses_a_wrong_table_of_boxes(room, rows, said):
+    (room / "people.csv").write_bytes(f"frame,x0,y0,x1,y1\n{rows}\n".encode("latin-1"))
     result = call(lobby, "--frames", room / "input", "--people", room / "people.csv", "--start", 8, "--out", room / "o")
     assert result.exit_code == 1
     (line,) = result.output.splitlines()

@@ -1,9 +1,9 @@
-"""NORST, OR-PCA, PETRELS and incremental robust PCA: each where it must succeed, and the formulas that they are."""
+"""NORST, OR-PCA, PETRELS and incremental robust PCA: recovery, and their formulas."""
 
 import numpy as np
 import pytest
 from baselines import IncrementalRobustPCA, Norst, OnlineRobustPCA, Petrels
-from baselines.norst import projected_sensing, without_support
+from baselines.norst import projected_sensing
 from baselines.orpca import descend, project
 from paper_kit import follow_rotation, largest_sine
 from scipy.optimize import linprog
@@ -22,8 +22,7 @@ def near(rng, B, distance):
 
 
 class TestNorst:
-    @pytest.mark.parametrize("threshold", [None, 5.0])
-    @pytest.mark.parametrize(("observed_share", "bound"), [(1.0, 1e-8), (0.7, 1e-5)])
+    @pytest.mark.parametrize(("threshold", "observed_share", "bound"), [(None, 1.0, 1e-8), (5.0, 0.7, 1e-5)])
     def test_detects_a_change_and_converges_again(self, rng, planted, threshold, observed_share, bound):
         """The authors' simulation: large outliers in a block that moves, a rough start, a change at once."""
         other = near(rng, planted, 0.03)
@@ -53,30 +52,7 @@ class TestNorst:
         rest = x - s
         np.testing.assert_allclose(planted @ (planted.T @ rest), rest, atol=1e-4)
 
-    def test_the_bound_is_used_up(self, rng, planted):
-        """What stays outside the subspace has the norm of the bound, and the l1 norm falls with it."""
-        x, ones = column(rng, planted, 0.2) + 0.1 * rng.standard_normal(100), np.ones(100)
-        norms = []
-        for bound in (0.5, 1.0, 2.0):
-            s = projected_sensing(planted, x, ones, bound, tolerance=1e-9)
-            rest = x - s
-            assert np.linalg.norm(rest - planted @ (planted.T @ rest)) == pytest.approx(bound, rel=1e-4)
-            norms.append(np.abs(s).sum())
-        assert norms[0] > norms[1] > norms[2]
-        assert not projected_sensing(planted, x, ones, 1e3).any()
-
-    def test_least_squares_on_the_support_is_exact(self, rng, planted):
-        """The two forms of the step agree, and with the right subspace and support nothing is left of the outliers."""
-        clean, support = column(rng, planted), rng.random(100) < 0.4
-        x = clean + np.where(support, 50 * rng.standard_normal(100), 0.0)
-        np.testing.assert_allclose(without_support(planted, x, support), clean, atol=1e-12)
-        x += 0.1 * rng.standard_normal(100)
-        P = np.eye(100) - planted @ planted.T
-        s = np.zeros(100)
-        s[support] = np.linalg.lstsq(P[:, support], P @ x, rcond=None)[0]
-        np.testing.assert_allclose(without_support(planted, x, support), x - s, atol=1e-10)
-
-    def test_a_start_is_kept_for_a_window_of_columns_that_say_something(self, rng, planted):
+    def test_keeps_the_start_for_one_window(self, rng, planted):
         tracker = Norst(3, 100, U=planted)
         start = tracker.U.copy()
         low_rank, support = tracker.update(np.full(100, np.nan), np.arange(100) < 2)
@@ -104,7 +80,7 @@ class TestOnlineRobustPCA:
         assert r.shape == (3,)
         assert e.shape == (100,)
 
-    def test_the_projection_is_a_minimum(self, rng, planted):
+    def test_projection_is_a_minimum(self, rng, planted):
         """Optimality: the ridge's normal equations, and a subgradient of the l1 norm."""
         L, x, lambda1, lambda2 = 2 * planted + 0.1, column(rng, planted, 0.2), 0.3, 0.2
         r, e = project(L, x, lambda1, lambda2, 1e-12)
@@ -114,7 +90,7 @@ class TestOnlineRobustPCA:
         assert np.abs(rest).max() <= lambda2 * (1 + 1e-12)
         assert 10 < np.count_nonzero(e) < 100
 
-    def test_the_basis_descends_to_the_ridge_solution(self, rng):
+    def test_basis_descends_to_the_ridge_solution(self, rng):
         R, B, L = rng.standard_normal((3, 20)), rng.standard_normal((10, 3)), rng.standard_normal((10, 3))
         A = R @ R.T + 5
         values = []
@@ -123,12 +99,6 @@ class TestOnlineRobustPCA:
             descend(L, A, B, 0.1)
         assert (np.diff(values) < 1e-12).all()
         np.testing.assert_allclose(L, B @ np.linalg.inv(A + 0.1 * np.eye(3)), atol=1e-10)
-
-    def test_zero_columns_change_nothing(self, planted):
-        tracker = OnlineRobustPCA(3, 100, U=planted)
-        tracker.update(np.zeros(100))
-        assert np.isfinite(tracker.U).all()
-        assert largest_sine(planted, tracker.U) < 1e-12
 
 
 class TestPetrels:
@@ -150,8 +120,7 @@ class TestPetrels:
             Petrels(3, 100, seed=1), rng, planted, lambda B: (column(rng, B), rng.random(100) < observed_share)
         )
 
-    @pytest.mark.parametrize("forgetting", [1.0, 0.9])
-    @pytest.mark.parametrize("observed_share", [1.0, 0.5])
+    @pytest.mark.parametrize(("forgetting", "observed_share"), [(1.0, 1.0), (0.9, 0.5)])
     def test_every_row_is_weighted_least_squares(self, rng, forgetting, observed_share):
         """Each row of the basis against its dense normal equations, first basis included."""
         tracker = Petrels(3, 20, forgetting=forgetting, covariance=10.0, seed=2)
@@ -173,15 +142,9 @@ class TestPetrels:
             tracker.update(column(rng, B) + 1e-3 * rng.standard_normal(30))
         assert largest_sine(B, tracker.U) < 1e-3
 
-    def test_columns_that_say_nothing_change_nothing(self, rng, planted):
-        tracker = Petrels(3, 100, U=planted)
-        tracker.update(np.zeros(100))
-        tracker.update(rng.standard_normal(100), np.arange(100) < 2)
-        np.testing.assert_array_equal(tracker.D, np.linalg.qr(planted)[0])
-
 
 class TestIncrementalRobustPCA:
-    def test_outliers_pull_less_than_in_incremental_pca(self, rng, planted):
+    def test_outliers_have_less_effect_than_in_incremental_pca(self, rng, planted):
         """Two hundredths of outliers up to 100 times an entry, a long memory, a rough start."""
         start = near(rng, planted, 0.02)
         robust, plain = (IncrementalRobustPCA(3, 100, decay=0.99, cutoff=c, U=start) for c in (2.3849, np.inf))
@@ -207,18 +170,10 @@ class TestIncrementalRobustPCA:
         np.testing.assert_allclose(tracker.eigenvalues, s**2, rtol=1e-10)
         np.testing.assert_allclose(np.abs(U.T @ tracker.U), np.eye(4), atol=1e-8)
 
-    def test_half_weight_at_the_cutoff(self, rng):
-        """By hand: one direction, whose spread at the entries is 3, 4 and 0."""
-        U = np.array([[0.6], [0.8], [0.0]])
-        tracker = IncrementalRobustPCA(1, 3, cutoff=2.0, U=U, eigenvalues=np.array([25.0]))
-        x = np.array([0.8, -0.6, 0.0]) * 7.5  # all residual: 6, -4.5, 0
-        weights = tracker.update(x + np.array([0.0, 0.0, 1e-9]))
-        np.testing.assert_allclose(weights, [0.5, 64 / (64 + 4.5**2), 0.0], atol=1e-12)
-
 
 @pytest.mark.parametrize(
     ("tracker", "name"), [(OnlineRobustPCA, "OR-PCA"), (IncrementalRobustPCA, "incremental robust PCA")]
 )
-def test_methods_without_missing_entries_say_so(tracker, name):
+def test_refuses_missing_entries(tracker, name):
     with pytest.raises(ParameterError, match=f"{name} needs complete columns, got missing entries"):
         tracker(2, 5).update(np.ones(5), np.arange(5) > 0)

@@ -1,4 +1,4 @@
-"""Experiment 6 at tiny sizes: questions, one run, the verdict, tables and figures."""
+"""Experiment 6 at tiny sizes: questions, one run, the comparison, tables and figures."""
 
 from dataclasses import asdict, replace
 
@@ -24,14 +24,11 @@ def made(**changes):
     return Stream(**{"dimension": 60, "rank": 2, "length": 400, **changes})
 
 
-# -- questions
-
-
 def asked(length=300):
     return stream_questions.questions(made(length=length), made(dimension=80, length=length))
 
 
-def test_cells_that_questions_share_are_computed_once():
+def test_computes_shared_cells_once():
     known = asked()
     tasks = stream_questions.tasks_of(known.values(), range(2))
     keys = [tuple(task[name] for name in stream_questions.KEYS) for task in tasks]
@@ -41,25 +38,22 @@ def test_cells_that_questions_share_are_computed_once():
     assert sum(len(question.cells) for question in known.values()) > 51
     methods = {cell: {task["method"] for task in tasks if stream_of(task) == cell} for cell in cells}
     assert all(OURS in found for found in methods.values())
-    for cell, found in methods.items():  # (h) is asked of bgsub alone
+    for cell, found in methods.items():  # (h) is for bgsub only
         able = {name for name in COMPARED if METHODS[name].takes(cell)}
         assert found & set(COMPARED) == ({OURS} if cell.rank_after else able)
 
 
-def test_a_row_of_the_table_says_which_stream_it_was():
+def test_rows_of_the_table_identify_the_stream():
     stream = made(noise=np.inf, speed=1e-3, observed=0.25, change=9, seed=4)
     assert stream_of(grid.as_text(asdict(stream))) == stream
 
 
-def test_angles_are_measured_anew_after_a_change():
+def test_measures_angles_again_after_a_change():
     stream = made(change=200)
     assert {10, 200, 201, 202, 400} <= set(stream_questions.counts(stream))
     assert stream_questions.counts(made())[0] == 10
     late = stream_questions.late_counts(stream)
     assert (late[0], late[-1], len(late)) == (267, 400, 20)
-
-
-# -- one stream
 
 
 def evaluated(method, **changes):
@@ -68,7 +62,7 @@ def evaluated(method, **changes):
 
 
 @pytest.mark.parametrize("method", [OURS, BEFORE_NAME])
-def test_the_angle_to_a_still_subspace_falls(method):
+def test_angle_to_a_static_subspace_falls(method):
     found = evaluated(method)
     curve = [float(value) for value in found["curve"].split()]
     assert curve[0] > 0.3
@@ -78,15 +72,12 @@ def test_the_angle_to_a_still_subspace_falls(method):
     assert found["seconds"] > 0
 
 
-def test_the_angle_to_a_turning_subspace_stays_bounded():
+def test_angle_to_a_turning_subspace_and_of_a_method_without_robustness():
     assert 1e-4 < evaluated(OURS, speed=1e-3)["end"] < 0.15
-
-
-def test_grouse_tracks_what_has_no_outliers_only():
     assert evaluated("GROUSE")["end"] > 5 * evaluated(YARDSTICK)["end"]
 
 
-def test_a_method_that_raises_has_lost_the_subspace(monkeypatch):
+def test_a_method_that_raises_loses_the_subspace(monkeypatch):
     class Failing:
         U = made().first_basis()
 
@@ -101,14 +92,11 @@ def test_a_method_that_raises_has_lost_the_subspace(monkeypatch):
     assert found["note"] == "LinAlgError: singular"
 
 
-# -- verdict
-
-
 def line(cell=None, **ends):
     return stream_summary.Line("a", "here", cell or made(), {name.replace("_", " "): end for name, end in ends.items()})
 
 
-def test_a_cell_where_bgsub_is_not_the_nearest_is_listed():
+def test_lists_cells_where_bgsub_is_not_the_best():
     losing = line(bgsub=2e-2, bgsub_before=4e-2, GRASTA=1e-2, GROUSE=1e-3)
     assert losing.best_rival == "GRASTA"  # GROUSE is not robust
     assert list(stream_summary.verdict([losing, losing], 0.0)) == ["(a) here: 2 x GRASTA (bar 1)"]
@@ -118,7 +106,7 @@ def test_a_cell_where_bgsub_is_not_the_nearest_is_listed():
     assert not line(bgsub=1e-2, bgsub_before=1e-2, GRASTA=1e-2).missed(0.0)
 
 
-def test_the_yardstick_counts_on_turning_subspaces_with_few_outliers():
+def test_yardstick_applies_to_turning_subspaces_with_few_outliers():
     ends = {"bgsub": 2e-2, "GRASTA": 3e-2, YARDSTICK: 1e-2}
     for changes, listed in (
         ({"speed": 1e-3}, True),
@@ -130,21 +118,12 @@ def test_the_yardstick_counts_on_turning_subspaces_with_few_outliers():
     assert not stream_summary.Line("a", "", made(speed=1e-3), {**ends, "bgsub": 1.5e-2}).missed(0.0)
 
 
-def test_a_still_subspace_without_noise_has_a_bar_of_its_own():
+def test_limit_of_a_static_subspace_without_noise():
     still = made(noise=np.inf)
     assert line(still, bgsub=2e-5, GRASTA=1e-3).missed(0.0) == ["2e-05 rad (bar 1e-05)"]
     assert "| **2.0e-05** |" in stream_summary.as_markdown([line(still, bgsub=2e-5)], 0.0)
     assert not line(still, bgsub=9e-6, GRASTA=1e-3).missed(0.0)
     assert not line(bgsub=2e-5, GRASTA=1e-3).missed(0.0)
-
-
-def test_what_was_not_run_is_neither_won_nor_lost():
-    assert not line(GRASTA=1e-2).missed(0.0)
-    assert not line(bgsub=1e-2).missed(0.0)
-    assert stream_summary.as_markdown([line(bgsub=1e-2)], 0.0).endswith("| - | - | - | - |\n")
-
-
-# -- end to end
 
 
 SIZES = ("--dimension", 60, "--rank", 2, "--length", 60, "--large-dimension", 80, "--large-length", 60, "--seeds", 1)
@@ -167,7 +146,7 @@ def results(tmp_path_factory):
     return folder
 
 
-def test_bgsub_is_run_again_beside_rivals_that_stay(results):
+def test_reruns_bgsub_only(results):
     before = rows_of(results / "streams.csv")
     assert run(results, "--questions", "b,f", "--methods", OURS, "--again", OURS).exit_code == 0
     after = rows_of(results / "streams.csv")
@@ -178,14 +157,14 @@ def test_bgsub_is_run_again_beside_rivals_that_stay(results):
 
 
 @pytest.mark.parametrize(("end", "code"), [(1e-9, 0), (2.0, 1)])
-def test_the_check_fails_where_a_bar_is_missed(results, tmp_path, end, code):
+def test_check_fails_if_a_limit_is_missed(results, tmp_path, end, code):
     table = grid.Table(tmp_path / "streams.csv", {"experiment": "streams"}, stream_questions.KEYS, VALUES)
     table.write(row | ({"end": str(end)} if row["method"] == OURS else {}) for row in rows_of(results / "streams.csv"))
     result = run(tmp_path, "--questions", "f", "--check")
     assert (result.exit_code, "(f) complete: " in result.output) == (code, bool(code))
 
 
-def test_a_table_of_all_cells_and_a_figure_per_question(results):
+def test_table_of_all_cells_and_a_figure_per_question(results):
     assert run(results).exit_code == 0
     table = (results / "streams_table.md").read_text().splitlines()
     assert len(table) == 2 + sum(len(question.cells) for question in asked().values())
@@ -194,7 +173,7 @@ def test_a_table_of_all_cells_and_a_figure_per_question(results):
         assert_picture(results / f"streams{name}.png")
 
 
-def test_streams_refuse_what_does_not_fit(tmp_path):
+def test_refuses_wrong_options(tmp_path):
     for arguments in (
         ("--rank", 20),
         ("--large-dimension", 8, "--rank", 3),
@@ -205,7 +184,7 @@ def test_streams_refuse_what_does_not_fit(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_times_and_drift_are_written(tmp_path):
+def test_times_and_drift(tmp_path):
     sizes = ("--dimension", 40, "--ranks", 2, "--ranks", 3, "--rounds", 2, "--each", 2)
     assert call(stream_times, *sizes, "--methods", "bgsub,GRASTA", "--out", tmp_path).exit_code == 0
     rows = rows_of(tmp_path / "streams_times.csv")

@@ -1,4 +1,4 @@
-"""Conjugate gradients: least squares, quadratics, steps that are refused."""
+"""Conjugate gradients: least squares, quadratics, refused steps."""
 
 import numpy as np
 import pytest
@@ -6,13 +6,13 @@ from rpca_planted import RULES, needs_compiler, some
 
 from bgsub.numerics.surrogates import Surrogate
 from bgsub.robust_pca.alternating import CoefficientHalf
-from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, ConjugateGradients, Line, minimise
+from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, ConjugateGradients, Problem, minimise
 from bgsub.robust_pca.cost import RobustCost
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_a_step_that_is_far_too_long_is_refused(dtype):
+def test_refuses_a_step_far_too_long(dtype):
     X, mask, U, Y = some(12, 8, 0, dtype=dtype)
     fit = RobustCost(X, mask, Surrogate("log", 1e-30))
     fit.surrogate = Surrogate("log", 1.0)
@@ -26,7 +26,7 @@ def test_a_step_that_is_far_too_long_is_refused(dtype):
 
 @needs_compiler
 @pytest.mark.parametrize("rule", RULES)
-def test_conjugate_gradients_solve_least_squares(rule):
+def test_solves_least_squares(rule):
     rng = np.random.default_rng(0)
     X, mask = rng.standard_normal((10, 30)), rng.random((10, 30)) < 0.7
     U = np.linalg.qr(rng.standard_normal((30, 3)))[0]
@@ -38,8 +38,8 @@ def test_conjugate_gradients_solve_least_squares(rule):
         np.testing.assert_allclose(half.Y[:, j], expected, atol=1e-4)
 
 
-class Quadratic:
-    """``x' D x / 2`` with the present point x."""
+class Quadratic(Problem):
+    """``x' D x / 2`` with the current point x."""
 
     def __init__(self, d, x):
         self.d, self.point = d, x
@@ -50,16 +50,10 @@ class Quadratic:
     def gradient(self):
         return self.d * self.point
 
-    def precondition(self, gradient):
-        return gradient
-
-    def curve(self, direction):
-        return Line(self, direction)
-
 
 @pytest.mark.parametrize("probing", [True, False])
 @pytest.mark.parametrize("rule", RULES)
-def test_conjugate_gradients_fall(rule, probing):
+def test_objective_falls(rule, probing):
     problem = Quadratic(np.array([1.0, 0.5, 0.1, 0.01]), np.ones(4))
     search = ConjugateGradients(problem, CONJUGATE_RULES[rule], probing=probing)
     values = [problem.evaluate(problem.point)]
@@ -73,7 +67,7 @@ def test_conjugate_gradients_fall(rule, probing):
 
 
 @pytest.mark.parametrize("probing", [True, False])
-def test_a_direction_across_the_gradient_is_given_up(probing):
+def test_restarts_on_a_direction_orthogonal_to_the_gradient(probing):
     def across(g, z, g_old, z_old, H_old):
         """Return the factor at which the slope is down to some units of rounding."""
         return (1 - 1e-15) * np.vdot(g, z) / np.vdot(g, H_old)
@@ -87,7 +81,7 @@ def test_a_direction_across_the_gradient_is_given_up(probing):
     assert search.step_length > 0.1
 
 
-def test_no_step_is_taken_from_a_minimum():
+def test_takes_no_step_from_a_minimum():
     problem = Quadratic(np.ones(3), np.zeros(3))
     search = ConjugateGradients(problem, CONJUGATE_RULES["hestenes-stiefel"])
     assert search.step(0.0) is None

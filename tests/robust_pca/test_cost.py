@@ -1,4 +1,4 @@
-"""The cost of robust PCA: value, influence, and its slopes along the subspace, the coefficients and both factors."""
+"""The cost of robust PCA: value, influence, and slopes along subspace, coefficients and both factors."""
 
 import numpy as np
 import pytest
@@ -13,10 +13,10 @@ from bgsub.robust_pca.cost import FactorProblem, RobustCost
 
 
 @given(m=st.integers(1, 30), n=st.integers(1, 20), seed=st.integers(0, 999), masked=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_cost_and_influence_are_those_of_the_surrogate(dtype, surrogate, m, n, seed, masked):
+def test_cost_and_influence_match_the_surrogate(dtype, surrogate, m, n, seed, masked):
     X, mask, U, Y = some(m, n, seed, dtype=dtype)
     mask = mask if masked else np.ones_like(mask)
     cost = Surrogate(surrogate, 0.3, 0.5 if seed % 2 else 0.7)
@@ -30,9 +30,9 @@ def test_cost_and_influence_are_those_of_the_surrogate(dtype, surrogate, m, n, s
     assert not fit.influence[~mask].any()
 
 
-@pytest.mark.parametrize("size", [2047, 2048, 2049, 4099])
+@pytest.mark.parametrize("size", [2047, 2049, 4099])
 @pytest.mark.parametrize("surrogate", SURROGATES)
-def test_cost_beyond_one_block(surrogate, size):
+def test_cost_of_several_blocks(surrogate, size):
     X, mask, U, Y = some(size, 1, 0, 1)
     cost = Surrogate(surrogate, 1e-3)
     fit = RobustCost(X, mask, cost)
@@ -42,9 +42,8 @@ def test_cost_beyond_one_block(surrogate, size):
     np.testing.assert_allclose(fit.influence, cost.influence(r), atol=1e-12)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("mu", [1e4, 1e12, 1e20])
-def test_a_large_mu_costs_no_digits(dtype, mu):
+@pytest.mark.parametrize(("dtype", "mu"), [(np.float32, 1e4), (np.float32, 1e20), (np.float64, 1e12)])
+def test_large_mu_loses_no_digits(dtype, mu):
     X, mask, U, Y = some(60, 50, 0, dtype=dtype)
     fit = RobustCost(X, mask, Surrogate("log", mu))
     value = fit.evaluate(U, Y)
@@ -54,7 +53,7 @@ def test_a_large_mu_costs_no_digits(dtype, mu):
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_products_beyond_the_largest_number_are_not_needed(dtype):
+def test_small_mu_does_not_overflow(dtype):
     X, mask, U, Y = some(60, 50, 0, dtype=dtype)
     fit = RobustCost(X, mask, Surrogate("log", 1e-30))
     value = fit.evaluate(U, dtype(1e15) * Y)
@@ -64,16 +63,16 @@ def test_products_beyond_the_largest_number_are_not_needed(dtype):
 
 
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
-def test_a_cost_that_overflows_is_infinite():
+def test_overflowing_cost_is_infinite():
     X, mask, U, Y = some(12, 8, 0)
     assert RobustCost(X, mask, Surrogate("log", 1.0)).evaluate(U, 1e160 * Y) == np.inf
 
 
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 @pytest.mark.parametrize("kind", [BasisHalf, CoefficientHalf])
-def test_gradient_of_a_half_is_the_slope_of_the_curve(kind, surrogate, m, n, seed):
+def test_gradient_of_a_half_is_the_slope(kind, surrogate, m, n, seed):
     X, mask, U, Y = some(m, n, seed)
     fit = RobustCost(X, mask, Surrogate(surrogate, 0.4))
     value = fit.evaluate(U, Y)
@@ -87,7 +86,7 @@ def test_gradient_of_a_half_is_the_slope_of_the_curve(kind, surrogate, m, n, see
 
 
 @given(m=st.integers(2, 20), n=st.integers(2, 20), seed=st.integers(0, 999), ridge=st.floats(0, 5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @pytest.mark.parametrize("surrogate", SURROGATES)
 def test_gradient_of_both_factors_is_the_slope(surrogate, m, n, seed, ridge):
     X, mask, U, Y = some(m, n, seed)
@@ -103,7 +102,7 @@ def test_gradient_of_both_factors_is_the_slope(surrogate, m, n, seed, ridge):
     assert np.vdot(g, problem.precondition(g)) >= 0
 
 
-def test_the_ridge_is_the_nuclear_norm():
+def test_ridge_is_the_nuclear_norm():
     X, mask, U, _ = some(15, 12, 0)
     s = np.array([3.0, 2.0, 0.5])
     V = np.linalg.qr(np.random.default_rng(1).standard_normal((12, 3)))[0]

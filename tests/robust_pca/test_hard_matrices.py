@@ -1,4 +1,4 @@
-"""Named hard matrices with fixed seeds: a bound above the rank on short sides, huge entries, rows left behind."""
+"""Hard matrices with fixed seeds: a rank above the true one on short sides, huge entries, rows to refit."""
 
 import numpy as np
 import pytest
@@ -17,9 +17,10 @@ def wrong_lines(model, L, axis):
 
 
 @needs_compiler
-@pytest.mark.parametrize("sigma", [0.0, 0.05])
-@pytest.mark.parametrize(("shape", "rank", "bound"), [((5000, 30), 3, 10), ((30, 5000), 3, 6), ((1000, 50), 3, 9)])
-def test_a_bound_above_the_rank_on_a_short_side(shape, rank, bound, sigma):
+@pytest.mark.parametrize(
+    ("shape", "rank", "bound", "sigma"), [((5000, 30), 3, 10, 0.0), ((30, 5000), 3, 6, 0.05), ((1000, 50), 3, 9, 0.0)]
+)
+def test_rank_above_the_true_one_on_a_short_side(shape, rank, bound, sigma):
     X, L, _ = planted(seed=1, shape=shape, rank=rank)
     X = X + sigma * np.random.default_rng(2).standard_normal(shape)
     assert error(RobustPCA(bound).fit(X), L) < (1e-4 if sigma == 0 else 0.03)
@@ -27,21 +28,21 @@ def test_a_bound_above_the_rank_on_a_short_side(shape, rank, bound, sigma):
 
 @needs_compiler
 @pytest.mark.parametrize(("shape", "rank", "bound"), [((100, 100), 3, 9), ((50, 50), 2, 6)])
-def test_a_bound_above_the_rank_of_a_small_matrix(shape, rank, bound):
+def test_rank_above_the_true_one_of_a_small_matrix(shape, rank, bound):
     X, L, _ = planted(seed=0, shape=shape, rank=rank)
     assert error(RobustPCA(bound).fit(X), L) < 1e-5
 
 
 @needs_compiler
 @pytest.mark.parametrize(("shape", "axis", "size"), [((60, 20000), 0, 1e3), ((20000, 60), 1, 1e6)])
-def test_huge_entries_in_an_elongated_matrix_spoil_no_line(shape, axis, size):
+def test_huge_entries_in_an_elongated_matrix(shape, axis, size):
     rng = np.random.default_rng(0)
     L = rng.standard_normal((shape[0], 5)) @ rng.standard_normal((5, shape[1])) / np.sqrt(5)
     X = np.where(rng.random(shape) < 0.1, size * rng.standard_normal(shape), L)
     assert wrong_lines(RobustPCA(5).fit(X), L, axis) == 0
 
 
-def test_lines_left_in_a_wrong_minimum_are_regressed_and_no_other_one_moves():
+def test_refit_moves_only_rows_in_a_wrong_minimum():
     X, mask, U, Y = some(40, 12, 3)
     point = np.concatenate([Y.T, U])
     X = np.where(mask, Y.T @ U.T, 0.0)
@@ -58,8 +59,8 @@ def test_lines_left_in_a_wrong_minimum_are_regressed_and_no_other_one_moves():
     np.testing.assert_allclose(refit_rows(cost, lost, np.array([17]), cost.surrogate, 1.0, 0.0), point, atol=1e-4)
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_uneven_sparse_entries_are_noise_and_a_weak_direction_is_not(seed):
+@pytest.mark.parametrize("seed", range(3))
+def test_sparse_entries_are_noise_and_a_weak_direction_is_not(seed):
     rng = np.random.default_rng(seed)
     E = np.where(rng.random((60, 80)) < 0.1, rng.standard_normal((60, 80)), 0.0)
     E[:5] *= 2

@@ -1,10 +1,10 @@
-"""Columns of different location and scale: found, taken off, and put back."""
+"""Columns of different location and scale: estimated, removed and restored."""
 
 import tracemalloc
 
 import numpy as np
 import pytest
-from rpca_planted import COMPILED, RANK, SURROGATES, angle, needs_compiler, planted
+from rpca_planted import COMPILED, RANK, angle, needs_compiler, planted
 
 from bgsub import RobustPCA
 from bgsub.robust_pca.standardisation import Standardisation
@@ -28,42 +28,33 @@ def gap(model, L, center, size):
 
 
 @needs_compiler
-@pytest.mark.parametrize("surrogate", SURROGATES)
-@pytest.mark.parametrize("share", [0.1, 0.3])
-@pytest.mark.parametrize(("mean", "decades"), [(0, 2), (1e3, 0), (1e3, 2), (1e5, 6)])
-def test_means_and_sizes_do_not_matter(mean, decades, share, surrogate):
+@pytest.mark.parametrize(
+    ("mean", "decades", "share", "surrogate"),
+    [(0, 2, 0.1, "log"), (1e3, 0, 0.3, "lp"), (1e3, 2, 0.1, "atan"), (1e5, 6, 0.3, "log"), (1e5, 6, 0.1, "lp")],
+)
+def test_means_and_sizes_have_no_effect(mean, decades, share, surrogate):
     X, *parts = spread(mean=mean, decades=decades, share=share)
     assert gap(RobustPCA(RANK, surrogate=surrogate, **BOTH).fit(X), *parts) < 2e-6
 
 
 @needs_compiler
-@pytest.mark.parametrize("share", [0.1, 0.3])
-def test_noise_in_proportion_to_the_sizes_needs_the_scale(share):
-    X, *parts = spread(mean=0, sigma=0.1, share=share)
+def test_noise_in_proportion_to_the_sizes_needs_the_scale():
+    X, *parts = spread(mean=0, sigma=0.1, share=0.3)
     plain, scaled = (gap(RobustPCA(RANK, scale=scale).fit(X), *parts) for scale in (False, True))
     assert scaled < 0.06
     assert plain > 1.3 * scaled
 
 
 @needs_compiler
-def test_a_large_mean_costs_digits_that_the_location_gives_back():
+def test_centre_restores_digits_lost_to_a_large_mean():
     X, *parts = spread(mean=1e4, decades=0)
     plain, centred = RobustPCA(RANK + 1).fit(X), RobustPCA(RANK, center=True).fit(X)
     assert gap(centred, *parts) < 1e-2 * gap(plain, *parts)
 
 
 @needs_compiler
-def test_sizes_alone_need_no_location():
-    X, *parts = spread(mean=0)
-    model = RobustPCA(RANK, scale=True).fit(X)
-    assert gap(model, *parts) < 2e-6
-    assert not model.location_.any()
-    np.testing.assert_allclose(np.log(model.scale_ / parts[2]).std(), 0, atol=0.5)
-
-
-@needs_compiler
 @pytest.mark.parametrize("mean", [0, 10])
-def test_noise_is_left_over_as_without(mean):
+def test_noise_is_as_without_standardisation(mean):
     X, *parts = spread(mean=mean, decades=0, sigma=0.1)
     plain = gap(RobustPCA(RANK + bool(mean)).fit(X), *parts)
     assert gap(RobustPCA(RANK, center=True).fit(X), *parts) < 1.1 * plain
@@ -74,9 +65,8 @@ def test_noise_is_left_over_as_without(mean):
 
 
 @needs_compiler
-@pytest.mark.parametrize("observed", [1.0, 0.7])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_attributes_fit_together(dtype, observed):
+@pytest.mark.parametrize(("dtype", "observed"), [(np.float32, 0.7), (np.float64, 0.7), (np.float64, 1.0)])
+def test_attributes_agree(dtype, observed):
     X, *parts = spread(mean=10, shape=(150, 120))
     X = np.where(np.random.default_rng(1).random(X.shape) < observed, X, np.nan).astype(dtype)
     model = RobustPCA(RANK, **BOTH).fit(X)
@@ -131,8 +121,8 @@ def test_medians_and_deviations():
 @pytest.mark.parametrize("quality", ["balanced", "paper"])
 @pytest.mark.parametrize(
     "X",
-    [np.zeros((5, 7)), 7 * np.ones((5, 7)), np.ones((1, 4)), np.ones((4, 1)), np.eye(5), np.arange(12.0).reshape(4, 3)],
-    ids=["zeros", "constant", "one sample", "one feature", "mostly zero", "a ramp"],
+    [np.zeros((5, 7)), 7 * np.ones((5, 7)), np.ones((1, 4)), np.eye(5), np.arange(12.0).reshape(4, 3)],
+    ids=["zeros", "constant", "one sample", "mostly zero", "a ramp"],
 )
 def test_degenerate_matrices(X, quality):
     model = RobustPCA(min(2, *X.shape), quality=quality, **BOTH).fit(X)
@@ -143,7 +133,7 @@ def test_degenerate_matrices(X, quality):
     assert (model.scale_ > 0).all()
 
 
-def test_the_bound_of_the_rank_is_that_of_the_components():
+def test_rank_is_the_number_of_components():
     X = np.random.default_rng(0).standard_normal((6, 9))
     for rank in (1, 5, 6):
         seen = []
@@ -153,7 +143,7 @@ def test_the_bound_of_the_rank_is_that_of_the_components():
 
 
 @pytest.mark.parametrize("size", [1e-12, 1e12])
-def test_a_unit_that_would_be_refused_is_scaled_away(size):
+def test_scale_accepts_units_that_would_be_refused(size):
     X = planted(shape=(60, 50) if COMPILED else (20, 16), rank=2)[0].astype(np.float32)
     one, other = (RobustPCA(2, iterations=30, **BOTH).fit(factor * X) for factor in (np.float32(1), np.float32(size)))
     np.testing.assert_allclose(other.low_rank_ / size, one.low_rank_, atol=1e-2)
@@ -161,9 +151,9 @@ def test_a_unit_that_would_be_refused_is_scaled_away(size):
 
 @needs_compiler
 @pytest.mark.parametrize(("options", "most"), [({}, 3.9), ({"scale": True}, 5.4), ({"center": True}, 5.4)])
-def test_a_fit_takes_the_memory_that_it_says(options, most):
-    X = np.random.default_rng(0).standard_normal((1500, 1500)) + 5
-    model = RobustPCA(2, iterations=3, quality="fast", **options).fit(X[:60, :60])  # with it come the kernels
+def test_peak_memory_of_a_fit(options, most):
+    X = np.random.default_rng(0).standard_normal((1100, 1100)) + 5
+    model = RobustPCA(2, iterations=3, quality="fast", **options).fit(X[:60, :60])  # compiles the kernels
     tracemalloc.start()
     try:
         model.fit(X)

@@ -1,4 +1,4 @@
-"""Where a fit begins, and the axes of its result."""
+"""The start of a fit, and the axes of its result."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ import pytest
 from bgsub.robust_pca.svd import fill_missing, principal_axes, random_svd, truncated_svd
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("shape", [(70, 90), (90, 70), (10, 80)])
+@pytest.mark.parametrize(("shape", "dtype"), [((70, 90), np.float32), ((90, 70), np.float64), ((10, 80), np.float64)])
 def test_random_svd_is_nearly_the_best(shape, dtype):
     rng = np.random.default_rng(10)
     X = (10 * rng.standard_normal((shape[0], 4)) @ rng.standard_normal((4, shape[1]))).astype(dtype)
@@ -34,6 +33,6 @@ def test_principal_axes():
         np.testing.assert_allclose(energy, np.linalg.svd(columns)[1][:3] ** 2)
 
 
-def test_missing_entries_begin_at_the_mean_of_their_feature():
+def test_missing_entries_start_at_the_mean_of_their_feature():
     X, mask = np.array([[1.0, 0, 0], [3, 5, 0]]), np.array([[True, False, False], [True, True, False]])
     np.testing.assert_array_equal(fill_missing(X, mask), [[1, 5, 0], [3, 5, 0]])

@@ -82,7 +82,7 @@ def accaltproj(
 
 
 def _remove_outliers(residual, threshold, work, kept):
-    """Hard thresholding: set what is larger than the threshold to 0, in place."""
+    """Set entries larger than the threshold to 0, in place."""
     np.abs(residual, out=work)
     np.less_equal(work, threshold, out=kept)
     np.multiply(residual, kept, out=residual)  # several times faster than an assignment through a mask

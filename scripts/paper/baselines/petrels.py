@@ -98,7 +98,7 @@ class Petrels:
         """Add ``a a'`` to the normal equations of the rows, (p,), and ``a residual`` to their right-hand sides."""
         v = self._inverses[rows] @ a
         denominator = self.forgetting + v @ a
-        # symmetric to the last bit: forgetting would magnify what is not
+        # exactly symmetric: forgetting would magnify the difference
         root = v / np.sqrt(denominator)[:, None]
         self._inverses[rows] -= root[:, :, None] * root[:, None, :]
         self._inverses /= self.forgetting
