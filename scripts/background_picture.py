@@ -1,4 +1,4 @@
-"""Measure the background picture on the made scenes, where the true background is known, beside MOG2 and KNN.
+"""Compare the background picture with the known background of synthetic scenes, beside MOG2 and KNN.
 
     python scripts/background_picture.py [--frames 300] [--size 320x240] [--seeds 2]
 

@@ -72,7 +72,7 @@ def copy_bandwidth(megabytes: int = 256) -> float:
 
 
 def installed(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Return those of the methods that can be made here."""
+    """Return the methods that are available here."""
     found = []
     for name in names:
         try:

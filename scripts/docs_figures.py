@@ -71,7 +71,7 @@ def costs(path: Path) -> None:
 
 
 def planted(length: int, size: int = 200, rank: int = 2) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield a subspace that turns, (m, k), and a vector of it, with noise and 20 % outliers."""
+    """Yield a turning subspace, (m, k), and a vector of it with noise and 20 % outliers."""
     rng = np.random.default_rng(0)
     U = np.linalg.qr(rng.standard_normal((size, 2 * rank)))[0]
     for i in range(length):
@@ -96,7 +96,7 @@ def angles(vectors: list[tuple[np.ndarray, np.ndarray]], options: dict[str, Any]
 
 
 def line_searches(path: Path, length: int) -> None:
-    """What the step length is searched on, and how the gradient is carried: the angle to a subspace that turns."""
+    """The angle to a turning subspace, by line search and gradient carry."""
     vectors = list(planted(length))
     drawn, (axis,) = figure(1)
     drawn.set_size_inches(9, 3.2)
@@ -109,7 +109,7 @@ def line_searches(path: Path, length: int) -> None:
 
 
 def chain(path: Path, size: tuple[int, int], index: int) -> None:
-    """The way of one frame: frame, background, residual, the limit of a candidate in the same shades, mask."""
+    """One frame, its background, residual, candidate threshold and mask."""
     subtractor = BackgroundSubtractor(threads=1)
     for frame, _ in scene("street", size=size, length=index + 1, lamps=False, sway=1.5, seed=1):
         result = subtractor.process(frame)
@@ -128,7 +128,7 @@ def shade(values: np.ndarray) -> np.ndarray:
 
 
 def lamps(path: Path, size: tuple[int, int], length: int) -> None:
-    """The share of false foreground in a room whose lamps switch, with and without the model of the light."""
+    """The share of false foreground under switching lamps, with and without the light model."""
     frames = list(scene("lobby", size=size, length=length, seed=2))
     drawn, (axis,) = figure(1)
     drawn.set_size_inches(7, 2.8)

@@ -1,4 +1,4 @@
-"""Draw the pictures of docs/tuning.md: what each parameter does, on a made scene where it matters.
+"""Draw the pictures of docs/tuning.md: the effect of each parameter on a synthetic scene.
 
     python scripts/docs_tuning.py [--output docs/pictures] [--size 320x240] [--frames 300] [PARAMETER...]
 
@@ -33,7 +33,7 @@ _CAPTION = 26  # height in pixels
 
 @dataclass(frozen=True)
 class Case:
-    """A parameter, its values, and a scene in which they make a difference."""
+    """A parameter, its values, and a scene that shows the difference."""
 
     values: tuple[Any, ...]  # three, or two beside the true mask
     place: str
@@ -54,7 +54,7 @@ CASES = {
     "forgetting": Case((0.005, 0.05, 0.5), "street"),
     "rank": Case((1, 3, 10), "street", {}, "ramp", {"light": False}),
     "absorb_after": Case((2.0, 60.0, math.inf), "street", {"lamps": False}, "frozen"),
-    # Somebody stands there while the model starts, and goes.
+    # a person stands in view while the model starts, then leaves
     "ghosts": Case((False, True), "lobby", {"lamps": False}, "frozen", skip=80, scored=175),
     "stabilise": Case((False, True), "street", {"lamps": False, "shake": 2.0}),
     "light": Case((False, True), "lobby"),
@@ -72,13 +72,13 @@ def recorded(case: Case, size: tuple[int, int], frames: int) -> tuple[list[np.nd
 
 
 def masks_of(frames: Sequence[np.ndarray], **parameters: Any) -> list[np.ndarray]:
-    """Return the masks of all frames, those of the start by the provisional model."""
+    """Return the masks of all frames, provisional ones of the start included."""
     subtractor = BackgroundSubtractor(**parameters)
     return [subtractor.apply(frame) for frame in frames]
 
 
 def wrong(mask: np.ndarray, truth: np.ndarray) -> int:
-    """Return how many pixels of a mask are wrong."""
+    """Return the number of wrong pixels of a mask."""
     found = confusion(mask, truth)
     return found.fp + found.fn
 

@@ -1,4 +1,4 @@
-"""Make the pictures of the tutorials and of some how-tos: run what their pages show, and draw what comes of it.
+"""Make the pictures of the tutorials and of some how-tos: run the code of the pages and draw the results.
 
 python scripts/docs_tutorials.py writes docs/pictures/tutorial-*.webp and howto-matrices-*.webp. Those of a page in a
 browser take playwright and chromium, that of a window Xvfb, xdotool and ImageMagick. What cannot be had is said, and
@@ -38,7 +38,7 @@ BGSUB = [sys.executable, "-m", "bgsub"]
 
 
 class CannotError(Exception):
-    """What a picture takes is not there."""
+    """A requirement of a picture is missing."""
 
 
 def run_page(page: str, length: str | None) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _shorter(code: str, length: str) -> str:
 
 
 def frame_of(path: str, index: int = -1) -> np.ndarray:
-    """Return a frame of a video, by default the one in which most is bright: that is where most is in view."""
+    """Return a frame of a video, by default the one with most bright pixels, which shows most."""
     with bgsub.open_source(path) as source:
         images = [frame.image for frame in source]
     if index >= 0:
@@ -147,7 +147,7 @@ PICTURES = {
 
 
 def screenshot(address: str, height: int, ready: Callable[[Any], None] | None = None) -> np.ndarray:
-    """Return what a browser shows of an address; `ready` waits for it, on playwright's page."""
+    """Return a screenshot of an address; `ready` waits for the page of playwright."""
     try:
         from playwright.sync_api import sync_playwright  # noqa: PLC0415 - it may be missing
     except ImportError:
@@ -167,7 +167,7 @@ def screenshot(address: str, height: int, ready: Callable[[Any], None] | None = 
 
 @contextmanager
 def running(*words: str, **environment: str) -> Iterator[str]:
-    """Run a command of bgsub until the end of the block; give the address that it prints, nothing for those without."""
+    """Run a command of bgsub until the end of the block; yield the address that it prints, or an empty string."""
     process = subprocess.Popen(
         [*BGSUB, *words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **environment}
     )
@@ -195,7 +195,7 @@ def page_of_a_run() -> np.ndarray:
 
 
 def window() -> np.ndarray:
-    """Return the window of a live run, on a screen of its own."""
+    """Return the window of a live run on a virtual screen."""
     missing = [tool for tool in WINDOW_TOOLS if shutil.which(tool) is None]
     if missing:
         raise CannotError(f"needs {', '.join(missing)}")
@@ -212,7 +212,7 @@ def window() -> np.ndarray:
 
 
 def _picture_of_the_window(environment: dict[str, str]) -> np.ndarray:
-    """Return what is in the window some time after there is something to be seen."""
+    """Return the content of the window some time after it is no longer empty."""
 
     def answer(*words: str) -> bytes:
         return subprocess.run(words, env=environment, capture_output=True, check=False).stdout
@@ -235,7 +235,7 @@ def _picture_of_the_window(environment: dict[str, str]) -> np.ndarray:
 
 
 def write(path: Path, image: np.ndarray) -> None:
-    """Write a picture in as good a quality as the limit of its size allows."""
+    """Write a picture in the best quality that its size limit allows."""
     for quality in (90, 80, 70, 60, 50):
         written, data = cv2.imencode(".webp", image, [cv2.IMWRITE_WEBP_QUALITY, quality])
         if written and len(data) < MOST:
@@ -245,7 +245,7 @@ def write(path: Path, image: np.ndarray) -> None:
 
 
 def make(page: str, folder: Path, length: str | None = None) -> list[str]:
-    """Run a page in a new folder and write its pictures; return those that could not be made, and why."""
+    """Run a page in a new folder and write its pictures; return the failed ones with the reasons."""
     left = []
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as desk:
@@ -263,7 +263,7 @@ def make(page: str, folder: Path, length: str | None = None) -> list[str]:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Make the pictures of all pages, or of those that are named."""
+    """Make the pictures of all pages, or of the given ones."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pages", nargs="*", metavar="PAGE", help=f"of {', '.join(PICTURES)}; all by default")
     parser.add_argument("--folder", type=Path, default=ROOT / "docs" / "pictures")

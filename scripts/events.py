@@ -47,7 +47,7 @@ Movers = dict[tuple[int, ...], np.ndarray]
 
 @dataclass
 class Counts:
-    """What became of the movers of a scene, and which objects are none of them."""
+    """The movers of a scene by result, and the objects that match no mover."""
 
     movers: int = 0
     objects: int = 0
@@ -68,7 +68,7 @@ class Referee:
         self._covered: Counter = Counter()  # frames in which an object covers half of a mover
 
     def take(self, objects: Iterable[ObjectInFrame], movers: list[Movers]) -> None:
-        """Take objects of any frames; `movers` are those of all frames."""
+        """Add objects of any frames; `movers` are those of all frames."""
         for one in objects:
             x, y, w, h = one.box
             there = movers[one.frame].items()
@@ -79,7 +79,7 @@ class Referee:
                 self._covered[key] += 2 * pixels >= np.count_nonzero(movers[one.frame][key])
 
     def counts(self, movers: list[Movers]) -> Counts:
-        """Return the verdict after the last frame."""
+        """Return the result after the last frame."""
         seen: Counter = Counter()
         for frame in movers:
             seen.update(key for key, mask in frame.items() if np.count_nonzero(mask) >= _LEAST_SHARE * mask.size)
@@ -95,7 +95,7 @@ class Referee:
 
 
 def judged(name: str, frames: int, seed: int) -> Counts:
-    """Return what became of the movers of a scene."""
+    """Return the result of a scene."""
     place, options = name.split(maxsplit=1)[0], SCENES[name]
     scene = synthetic.scene(place, length=frames, seed=seed, **options)
     subtractor, linker = BackgroundSubtractor(fps=float(scene.fps)), ObjectLinker(float(scene.fps))

@@ -35,20 +35,20 @@ CASES = ("none", "no destination", "both work", "command fails", "server is down
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Takes everything."""
+    """Accepts everything."""
 
     def do_POST(self) -> None:
-        """Say that it is there."""
+        """Answer with success."""
         self.rfile.read(int(self.headers["Content-Length"]))
         self.send_response(200)
         self.end_headers()
 
     def log_message(self, *_) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class TimedSink(NotificationSink):
-    """Adds up what it takes of the thread that it is called in."""
+    """Adds up the time that it uses of its thread."""
 
     seconds, frames = 0.0, 0
 
@@ -61,7 +61,7 @@ class TimedSink(NotificationSink):
 
 
 class Watch:
-    """Notes when each picture was ready, and how old it was then, until the time is over."""
+    """Records the time and age of each picture until the time is over."""
 
     def __init__(self, seconds: float, controls: Controls) -> None:
         self.ages: list[float] = []
@@ -69,7 +69,7 @@ class Watch:
         self._seconds, self._controls = seconds, controls
 
     def __call__(self, frame, _separation) -> None:
-        """Take one frame into account."""
+        """Record one frame."""
         self.last = time.monotonic()
         if self.last - self._begin > WARM_UP:
             self.ages.append(1000 * (self.last - frame.received))
@@ -79,7 +79,7 @@ class Watch:
 
 @contextmanager
 def destinations(case: str):
-    """Yield where the notifications of a case go."""
+    """Yield the destinations of the notifications of a case."""
     with ExitStack() as stack:
         if case == "both work":
             server = stack.enter_context(ThreadingHTTPServer(("127.0.0.1", 0), Handler))

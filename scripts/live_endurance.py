@@ -1,4 +1,4 @@
-"""Watch a camera on the loopback that is cut off again and again, and tell how old the pictures get.
+"""Watch a loopback camera that is disconnected repeatedly, and print the age of its pictures.
 
     python scripts/live_endurance.py --seconds 600 --cut-every 20
 
@@ -28,7 +28,7 @@ GROWTH = 64  # MiB
 
 
 class Watch:
-    """Notes the age of each picture, and memory, until the time is over."""
+    """Records the age of each picture, and memory, until the time is over."""
 
     def __init__(self, seconds: float, controls: Controls, warm_up: float) -> None:
         self.ages: list[float] = []
@@ -38,7 +38,7 @@ class Watch:
         self._start = 0.0
 
     def __call__(self, frame, _separation) -> None:
-        """Take one frame into account."""
+        """Record one frame."""
         now = time.monotonic()
         self._start = self._start or now
         if now - self._start < self._warm_up:  # compiling, and filling the model

@@ -18,7 +18,7 @@ JPEG_QUALITY = 92
 
 
 def sample_scene() -> Scene:
-    """Return the scene of the sample: people who come and go, lamps that go out and on again."""
+    """Return the scene of the sample, with people and switching lamps."""
     return scene("lobby", length=120, seed=6, noise=1.0, walkers=4, empty_start=0)
 
 
@@ -28,7 +28,7 @@ def write(folder: Path) -> None:
         (folder / part).mkdir(parents=True, exist_ok=True)
     sequence = sample_scene()
     for number, (frame, mask) in enumerate(sequence, start=1):
-        # Every pixel its own colour: with the usual 4:2:0 small coloured things differ visibly.
+        # no chroma subsampling: 4:2:0 visibly changes small coloured things
         full = cv2.IMWRITE_JPEG_SAMPLING_FACTOR_444
         quality = [cv2.IMWRITE_JPEG_QUALITY, JPEG_QUALITY, cv2.IMWRITE_JPEG_SAMPLING_FACTOR, full]
         cv2.imwrite(str(folder / "input" / f"in{number:06d}.jpg"), frame, quality)

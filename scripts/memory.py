@@ -1,4 +1,4 @@
-"""Bytes per pixel of one stream: the arrays that a subtractor holds, and by how much its process grows.
+"""Bytes per pixel of one stream: the arrays of a subtractor, and the growth of its process.
 
 Usage: python scripts/memory.py [VIDEO] [--frames 200 --sizes 1280x720,1600x900,1920x1080 --arrays]
 
@@ -33,7 +33,7 @@ CAMERAS, CAMERA = 64, (640, 480)
 
 
 class Stream(NamedTuple):
-    """What a child process measures."""
+    """The measurements of a child process."""
 
     video: str | None
     size: tuple[int, int]
@@ -42,7 +42,7 @@ class Stream(NamedTuple):
 
 
 class Held(NamedTuple):
-    """An array that a subtractor holds: where, its bytes, and those of its pages that were used."""
+    """An array of a subtractor: its path, its bytes, and those of its used pages."""
 
     path: str
     nbytes: int
@@ -58,7 +58,7 @@ class Memory(NamedTuple):
     peak: int
 
     def figures(self) -> tuple[int, int, int, int]:
-        """Return what is held, touched, steady and the peak."""
+        """Return the bytes held, touched, in the steady state and at the peak."""
         held, used = (sum(array[i] for array in self.arrays) for i in (1, 2))
         return held, used, self.steady, self.peak
 

@@ -56,7 +56,7 @@ class Point(NamedTuple):
 
 
 class Stream(NamedTuple):
-    """What every stream does: a method on the frames of a file, (n, h, w, 3) uint8, for some seconds."""
+    """The work of every stream: a method on the frames of a file, (n, h, w, 3) uint8, for some seconds."""
 
     method: str
     file: str
@@ -64,7 +64,7 @@ class Stream(NamedTuple):
 
 
 def make(method: str, rank: int = RANK, threads: int = 1) -> Method:
-    """Return a method as all measurements take it."""
+    """Return a method for the measurements."""
     return BackgroundSubtractor(rank=rank, threads=threads) if method == "bgsub" else make_method(method)
 
 
@@ -76,7 +76,7 @@ def wait_for_kernels() -> None:
 
 
 def point(panel: str, timing: Timing, size: tuple[int, int], rank: int, threads: int) -> Point:
-    """Return what was measured of one stream."""
+    """Return the measurement of one stream."""
     numbers = timing.median, timing.p99, 1e3 / timing.median
     return Point(panel, timing.method, *size, rank, 1, "threads", threads, *numbers)
 
@@ -93,7 +93,7 @@ def against_resolution(frames: list[np.ndarray], sizes: list[tuple[int, int]]) -
 
 
 def against_rank(frames: list[np.ndarray], ranks: list[int]) -> list[Point]:
-    """Time both methods at some ranks, which MOG2 knows nothing of, by one thread."""
+    """Time both methods at some ranks (MOG2 has none), by one thread."""
     points = []
     for rank in ranks:
         timings = time_methods(Resized(frames, SIZE), lambda k=rank: make("bgsub", k), 1, WARM_UP, ("mog2",))
@@ -120,7 +120,7 @@ def play(stream: Stream, ready: threading.Barrier) -> np.ndarray:
 
 
 def against_streams(frames: list[np.ndarray], counts: list[int], seconds: float) -> list[Point]:
-    """Run both methods on several streams at once, one thread each, in processes of their own and in this one."""
+    """Run both methods on several streams at once, one thread each, in separate processes and in this one."""
     points, before, most = [], cv2.getNumThreads(), max(counts)
     processes = ProcessPoolExecutor(most, multiprocessing.get_context("spawn"))
     with tempfile.TemporaryDirectory() as folder, multiprocessing.Manager() as manager, processes:
@@ -181,7 +181,7 @@ def curve(axes: Axes, points: list[Point], places: list[int], name: str, solid: 
 
 
 def advice(points: list[Point]) -> str:
-    """Return what many cameras need, from the most streams that ran in processes of their own."""
+    """Return the needs of many cameras, from the most streams in separate processes."""
     most = max((p for p in points if (p.method, p.kind) == ("bgsub", "processes")), key=lambda p: p.streams)
     needed, each = CAMERAS * RATE, most.fps / min(cores(), most.streams)
     return (

@@ -1,4 +1,4 @@
-"""Feed one stream for a long time, hostile frames among the others, and tell what is left of its model.
+"""Feed one stream for a long time, with hostile frames among the others, and report the state of its model.
 
     python scripts/soak.py --frames 100000
     python scripts/soak.py --frames 100000 --command-line
@@ -37,7 +37,7 @@ REPORTS = 10
 
 
 class Street:
-    """The scene that is shown again and again, its masks, and what happens to it."""
+    """The repeated scene, its masks, and its incidents."""
 
     def __init__(self, size: tuple[int, int], length: int) -> None:
         self.frames, self.truth = (np.stack(part) for part in zip(*scene("street", size, length), strict=True))
@@ -45,7 +45,7 @@ class Street:
         self._kinds = (np.zeros_like, white, covered, one_pixel, self._another_scene, noise, first)
 
     def stream(self, count: int, seed: int = 0) -> Iterator[np.ndarray]:
-        """Yield `count` frames; the last ones are the street from its beginning."""
+        """Yield `count` frames; the last ones show the street from its start."""
         rng, length = np.random.default_rng(seed), len(self.frames)
         hostile, begun = None, self.frames[0]
         left = 0
@@ -92,12 +92,12 @@ def noise(frame: np.ndarray) -> np.ndarray:
 
 
 def first(frame: np.ndarray) -> np.ndarray:
-    """Return the frame itself, which the stream takes from where the incident began."""
+    """Return the frame itself: the stream continues where the incident began."""
     return frame
 
 
 class Watch:
-    """Resident memory of a process and times of frames, told now and then."""
+    """Resident memory of a process and times of frames, printed at intervals."""
 
     def __init__(self, pid: int, count: int) -> None:
         self.memory: list[float] = []
@@ -105,7 +105,7 @@ class Watch:
         self._times, self._seen = np.empty(self._every), 0
 
     def frame(self, seconds: float, orthonormality: Callable[[], float | None] = lambda: None) -> None:
-        """Take one frame into account."""
+        """Record one frame."""
         self._times[self._seen % self._every] = seconds
         self._seen += 1
         if self._seen % self._every == 0:
@@ -117,7 +117,7 @@ class Watch:
 
     @property
     def growth(self) -> float:
-        """What came to the memory after the first tenth, in MiB."""
+        """Growth of the memory after the first tenth, in MiB."""
         return self.memory[-1] - self.memory[0]
 
 
