@@ -1,4 +1,4 @@
-"""The exceptions of bgsub: each message is one line that names the thing, what is allowed and what came."""
+"""The exceptions of bgsub. Each message is one line: what is wrong, what is allowed, what was given."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class SourceError(BgsubError, OSError):
 
 
 class BrokenSourceError(SourceError):
-    """A source that was being read cannot be read on: a failure, no wrong input.
+    """An open source cannot be read any further: a failure, not wrong input.
 
     Attributes
     ----------
     result : JobResult, Summary or None
-        What `bgsub.jobs.run_job` or `bgsub.process_video` did: its outputs hold the frames before that.
+        The result of `bgsub.jobs.run_job` or `bgsub.process_video`, whose outputs have the frames before the error.
     """
 
     result: Any = None
 
 
 class CutShortError(BrokenSourceError):
-    """A source broke off; what came before is good, and the outputs of it are finished."""
+    """A source ended too early; the outputs of the frames before that are finished."""
 
 
 class SinkError(BgsubError, OSError):
@@ -51,11 +51,11 @@ class SinkError(BgsubError, OSError):
 
 
 class OutputError(SinkError):
-    """An output that was open already cannot be written any more, as on a full disk: a failure, no wrong input."""
+    """An open output cannot be written any further, such as on a full disk: a failure, not wrong input."""
 
 
 class ReaderGoneError(OutputError):
-    """Whoever read the output from a pipe has seen enough."""
+    """The reader closed the pipe."""
 
 
 class StoppedError(BgsubError):
@@ -66,9 +66,9 @@ class StoppedError(BgsubError):
     message : str
         One line.
     by : {"user", "SIGINT", "SIGTERM"}
-        Who stopped it; an attribute as well.
+        The reason; an attribute as well.
     result : JobResult, optional
-        What was done until then, if anything; an attribute as well.
+        The result until then; an attribute as well.
     """
 
     def __init__(self, message: str = "", by: str = "user", result: Any = None) -> None:
@@ -81,7 +81,7 @@ class DependencyError(BgsubError, ImportError):
 
 
 def import_optional(package: str, message: str) -> ModuleType:
-    """Return a package that may be missing; `DependencyError` with that message, and why it fails if it is there."""
+    """Return a package, or raise `DependencyError` with a message and, if the package is installed, the reason."""
     try:
         return import_module(package)
     except ImportError as error:
@@ -90,8 +90,8 @@ def import_optional(package: str, message: str) -> ModuleType:
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of `names` that is most like `name`, ignoring case, or None when none is near."""
-    from difflib import get_close_matches  # noqa: PLC0415 - wanted only when something is wrong
+    """Return the most similar of `names`, ignoring case, or None."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed for errors
 
     known = {candidate.lower(): candidate for candidate in names}
     found = get_close_matches(name.lower(), known, n=1)
@@ -99,6 +99,6 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """Return ``; did you mean 'threshold'?`` for the end of a message, or nothing when no name is near."""
+    """Return ``; did you mean 'threshold'?`` for the end of a message, or nothing if no name is similar."""
     found = nearest(name, names)
     return "" if found is None else f"; did you mean {found!r}?"

@@ -1,7 +1,7 @@
-"""Every parameter of the method, once: type, default, allowed range, unit, the paper's symbol, help.
+"""The parameters of the method: type, default, allowed range, unit, the paper's symbol, help.
 
-The constructors, the command line, saved models and the documentation all read these classes. Their values are
-frozen and checked when they are made: whoever holds one need not check it again.
+The constructors, the command line, saved models and the documentation read these classes. The values are checked in
+the constructor and frozen.
 """
 
 from __future__ import annotations
@@ -34,30 +34,26 @@ EXPONENTS = 0.001, 0.999  # of lp, in whose unit its cost is
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: what it is for and which values it takes.
+    """One parameter and its allowed values.
 
     Attributes
     ----------
     default : int, float, str, bool or None
-        Value when nothing is given; None means "derived", as `help` says.
+        None means derived, as `help` says.
     help : str
         One line for the command line and the documentation.
     kind : type
         int, float, str or bool.
-    low, high : float
-        Range; the ends belong to it unless `is_open`.
-    is_open : bool
-        Whether the ends are excluded.
-    may_be_infinite : bool
-        Whether "inf" is a value.
+    low, high, is_open, may_be_infinite : float, float, bool, bool
+        Range of a number: whether the ends are excluded and infinity is included.
     choices : tuple of str
-        Allowed words; for a number those beside it.
+        Allowed words, for a number in addition to its range.
     symbol : str
-        Name in the paper, if it has one.
+        Name in the paper.
     live : bool
-        Whether it may change while the subtractor runs; see `BackgroundSubtractor.tune`.
+        Whether `BackgroundSubtractor.tune` may change it.
     of_bool : tuple of str
-        Of words, those that False and True stand for; empty where they stand for none.
+        The words for False and True.
     """
 
     default: Any
@@ -74,7 +70,7 @@ class Parameter:
 
     @property
     def allowed(self) -> str:
-        """The allowed values in words, for messages and help."""
+        """The allowed values in words."""
         if self.choices and self.kind is str:
             return f"one of {', '.join(self.choices)}{', or true or false' if self.of_bool else ''}"
         if self.kind is bool:
@@ -88,7 +84,7 @@ class Parameter:
         return " or ".join([words, *self.choices, *(["None"] if self.default is None else [])])
 
     def check(self, name: str, value: Any) -> Any:
-        """Return `value` in the parameter's own type, or raise ParameterError with `name`, range and value."""
+        """Return `value` in the type of the parameter, or raise ParameterError."""
         if self.of_bool and isinstance(value, bool):
             return self.of_bool[value]
         if (value is None and self.default is None) or (isinstance(value, str) and value in self.choices):
@@ -110,7 +106,7 @@ class Parameter:
 
 @dataclass(frozen=True, kw_only=True)
 class _Parameters:
-    """Frozen values by name that check themselves."""
+    """Frozen values that are checked in the constructor."""
 
     def __post_init__(self) -> None:
         for name, parameter in table_of(type(self)).items():
@@ -118,13 +114,7 @@ class _Parameters:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """Return the parameters with some values by name, the others at their defaults.
-
-        Raises
-        ------
-        ParameterError
-            For an unknown name or a value outside its range.
-        """
+        """Return parameters with some values; ParameterError for an unknown name or a value out of range."""
         check_names(values, table_of(cls))
         return cls(**values)
 
@@ -134,14 +124,14 @@ class _Parameters:
 
 
 def _parameter(default: Any, text: str, *bounds: float, symbol: str = "", **more: Any) -> Any:
-    """Return a field of a class of parameters; what is said of it are attributes of `Parameter`."""
+    """Return a field of a class of parameters with the attributes of `Parameter`."""
     limits = dict(zip(("low", "high"), bounds, strict=False))
     return field(default=default, metadata={"help": text, "symbol": symbol, **limits, **more})
 
 
 def table_of(cls: Any) -> dict[str, Parameter]:
-    """Return what is known of each parameter of a class of them, by name."""
-    return _table_of(cls)  # mypy takes no frozen dataclass for hashable
+    """Return the parameters of a class by name."""
+    return _table_of(cls)  # mypy thinks that a dataclass is not hashable
 
 
 @cache
@@ -159,7 +149,7 @@ def _table_of(cls: Any) -> dict[str, Parameter]:
 
 @dataclass(frozen=True, kw_only=True)
 class SubspaceParameters(_Parameters):
-    """What the tracker of a stream of vectors and that of a video have in common."""
+    """The parameters of trackers of vectors and of videos."""
 
     rank: int | Auto = _parameter(3, "dimension of the background subspace", 1, symbol="k")
     surrogate: SurrogateName = _parameter("atan", "l0-surrogate cost", symbol="h")
@@ -198,20 +188,20 @@ class TrackerParameters(SubspaceParameters):
 
 @dataclass(frozen=True, kw_only=True)
 class SegmenterParameters(_Parameters):
-    """Parameters of `bgsub.scene.segmentation.Segmenter`."""
+    """Parameters of the segmentation."""
 
     threshold: float = _parameter(
         0.08,
-        "least residual of a foreground pixel in colour, full scale is 1; of a grey one 0.58 times that",
+        "minimum colour difference of a foreground pixel (0 to 1 of full scale); 0.58 times that for grey frames",
         1e-6,
         2,
         live=True,
     )
     noise_factor: float = _parameter(2.5, "threshold of a pixel in units of its own noise scale", 0, 100, live=True)
-    median: int = _parameter(5, "side of the majority vote in pixels; 1 switches it off", 1, 31, live=True)
+    median: int = _parameter(5, "side of the majority filter in pixels; 1 disables it", 1, 31, live=True)
     neighbours: int = _parameter(
         1,
-        "reach in pixels within which a moving background is recognised; 0 switches it and its memory off",
+        "radius in pixels in which a moving background is recognised; 0 disables it and its memory",
         0,
         5,
         live=True,
@@ -222,7 +212,7 @@ class SegmenterParameters(_Parameters):
         live=True,
         of_bool=("merged", "on"),
     )
-    min_area: float = _parameter(0.0002, "least area of a foreground region as a share of the frame", 0, 1, live=True)
+    min_area: float = _parameter(0.0002, "minimum area of a foreground region as a share of the frame", 0, 1, live=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,18 +221,16 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
 
     rank: int = _parameter(3, "dimension of the background subspace", 1, symbol="k")
     forgetting: float = _parameter(0.05, "weight of the newest frame", 0, 1, is_open=True, symbol="w", live=True)
-    start_frames: int = _parameter(50, "frames of the batch start, fewer where they last longer than 20 s", 1, 1000)
-    fps: float = _parameter(
-        25.0, "frames per second of the stream, for all that is set in seconds", 0, 10000, is_open=True
-    )
-    stabilise: bool = _parameter(True, "undo small movements of the camera")
-    light: bool = _parameter(True, "explain sudden changes of the light", live=True)
-    scene_changes: bool = _parameter(True, "recognise a covered lens and a cut to another scene", live=True)
-    ghosts: bool = _parameter(True, "release the places that an object has left", live=True)
+    start_frames: int = _parameter(50, "frames of the batch start, fewer if they last longer than 20 s", 1, 1000)
+    fps: float = _parameter(25.0, "frames per second of the stream, for parameters in seconds", 0, 10000, is_open=True)
+    stabilise: bool = _parameter(True, "compensate small movements of the camera")
+    light: bool = _parameter(True, "compensate sudden light changes", live=True)
+    scene_changes: bool = _parameter(True, "detect a covered lens and a cut to another scene", live=True)
+    ghosts: bool = _parameter(True, "remove false foreground where an object has left", live=True)
     absorb_after: float = _parameter(
-        60.0, "seconds until a standing object is background; inf for never", 0, may_be_infinite=True, live=True
+        60.0, "seconds until a standing object becomes background; inf for never", 0, may_be_infinite=True, live=True
     )
-    scale: float = _parameter(1.0, "work on a frame reduced by this factor; the mask keeps its full size", 0.05, 1)
+    scale: float = _parameter(1.0, "reduce the frame by this factor for processing; the mask has full size", 0.05, 1)
     threads: int | None = _parameter(None, "threads of the kernels; by default all cores, for large frames", 1, 256)
     max_value: float | None = _parameter(
         None,
@@ -251,7 +239,7 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
         1e300,
     )
     on_change: Literal["error", "restart"] = _parameter(
-        "error", "what a frame of another size or type does: an error, or a new model that begins with it"
+        "error", "response to a frame of another size or type: an error or a new model"
     )
 
     def __post_init__(self) -> None:
@@ -261,18 +249,18 @@ class SubtractorParameters(SegmenterParameters, SubspaceParameters):
 
     @property
     def start_length(self) -> int:
-        """Frames of the batch start: `start_frames`, or what 20 s hold where that is less, but then 20 at least.
+        """Frames of the batch start: `start_frames`, or fewer if they last longer than 20 s, but at least 20.
 
-        In a longer start people stand still in most of the frames, and are learned with the background.
+        A longer start would learn people who stand still as background.
         """
         return min(self.start_frames, max(round(_LONGEST_START * self.fps), _LEAST_START, self.rank))
 
     def part(self, cls: type[T]) -> T:
-        """Return those of the parameters that `cls` holds as well."""
+        """Return the parameters of `cls` among these."""
         return cls(**{name: getattr(self, name) for name in table_of(cls)})
 
     def tracker(self, size: int) -> TrackerParameters:
-        """Return those of the tracker, for frames of `size` entries, which limit the rank."""
+        """Return the parameters of the tracker for frames of `size` entries, which limit the rank."""
         return TrackerParameters(**{**self.part(SubspaceParameters).as_dict(), "rank": min(self.rank, size)})
 
 
@@ -303,7 +291,7 @@ def in_british(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_names(names: Iterable[str], table: Mapping[str, Parameter], also: Iterable[str] = ()) -> None:
-    """Raise ParameterError for a name that is not in `table`, with the nearest of those there and of `also`."""
+    """Raise ParameterError for a name that is not in `table`, with the most similar name in it or `also`."""
     for name in names:
         if name not in table:
             near = did_you_mean(name, (*table, *also))
@@ -311,13 +299,7 @@ def check_names(names: Iterable[str], table: Mapping[str, Parameter], also: Iter
 
 
 def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters of the subtractor that may change while it runs, checked.
-
-    Raises
-    ------
-    ParameterError
-        For a name that is unknown or belongs to a parameter that is fixed, and for a value outside its range.
-    """
+    """Return checked parameters for a running subtractor; ParameterError for a fixed or unknown one or a bad value."""
     values = in_british(values)
     allowed = [name for name, parameter in SUBTRACTOR.items() if parameter.live]
     for name in values:
@@ -329,7 +311,7 @@ def check_live(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def takes(source: Callable[P, object]) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, P], None]]:
-    """Give a constructor that takes ``**parameters`` the signature of a class of parameters, for editors to see."""
+    """Give a constructor with ``**parameters`` the signature of a class of parameters, for editors."""
 
     def decorate(constructor: Callable[..., None]) -> Callable[Concatenate[Any, P], None]:
         own = next(iter(signature(constructor).parameters.values()))

@@ -55,8 +55,8 @@ def _file_option(flag: str, name: str, text: str) -> Any:
     group=INPUT,
     type=FOLDER,
     metavar="FOLDER",
-    help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder, of one sequence those in the folder itself, "
-    "and run nothing.",
+    help="Score the masks CATEGORY/VIDEO/bin000123.png in this folder, or of one sequence bin000123.png, instead of "
+    "running the method.",
 )
 @option(
     "--masks",
@@ -90,18 +90,18 @@ def evaluate(
     fps: float | None,
     **options: Any,
 ) -> None:
-    """Run the method on sequences with known masks and score its own.
+    """Run the method on sequences with ground truth and score the masks.
 
     DIR is a sequence, or a folder in which sequences are found at any depth: a category, or the whole tree of
-    changedetection.net. A sequence holds input/in000123.jpg, groundtruth/gt000123.png and, if wanted,
-    temporalROI.txt and ROI.bmp; its category is the folder that holds it. All frames are fed in order, those
-    with a mask inside the temporal region are scored: recall, specificity, rates of false positives and
+    changedetection.net. A sequence holds input/in000123.jpg, groundtruth/gt000123.png and, optionally,
+    temporalROI.txt and ROI.bmp; its category is the folder that holds it. All frames are processed in order; those
+    with ground truth in the temporal region are scored: recall, specificity, rates of false positives and
     negatives, percentage of wrong classifications, precision and F; with the median time of a frame in
     milliseconds.
 
-    Of several sequences the averages follow: a category is the mean of its videos, overall the mean of the
-    categories. A metric that a video does not define is left out of the mean, and a line below the table says
-    so; --json has null there, the CSV file an empty cell.
+    For several sequences averages follow: a category is the mean of its videos, overall the mean of the categories. A
+    metric that is undefined for a video is left out of the mean, as a line below the table says; it is null in --json
+    and empty in the CSV file.
     """
     if Reporting.of().json and directories[-1].suffix == ".json" and not directories[-1].is_dir():
         raise ParameterError(f"--json prints and takes no file: bgsub evaluate ... --json > {directories[-1]}")
@@ -123,7 +123,7 @@ def evaluate(
         else evaluation.compare_results(sequences, results, sheet=sheet, worst=worst, progress=show_progress),
         parameters,
     )
-    _print(scores, parameters)  # first, so that a full disk costs the files only
+    _print(scores, parameters)  # first, so that a full disk loses only the files
     if csv_file is not None:
         evaluation.write_csv(csv_file, scores)
     if sheet is not None:
@@ -131,7 +131,7 @@ def evaluate(
 
 
 def _check_free(sequences: Sequence[evaluation.Sequence], masks: Path | None, *files: Path | None) -> None:
-    """Refuse to replace what is there, before the work."""
+    """Raise SinkError for outputs that exist, before the run."""
     places = [glob.escape(f"{sequence.category}/{sequence.name}") for sequence in sequences] if masks else []
     patterns = (f"{method}{place}/bin*.png" for place in places for method in ("", "*/"))
     there = (path for pattern in patterns for path in Path(masks or "").glob(pattern))
@@ -143,7 +143,7 @@ def _check_free(sequences: Sequence[evaluation.Sequence], masks: Path | None, *f
 def _methods(
     peers: list[str], options: dict[str, Any]
 ) -> tuple[dict[str, Callable[[], evaluation.Method]], dict[str, dict[str, Any]]]:
-    """Return what makes each method, and its parameters; what cannot be made shows now, not after hours."""
+    """Return the factory and the parameters of each method; errors show now, not after hours."""
     makers: dict[str, Callable[[], evaluation.Method]] = {"bgsub": partial(make_subtractor, options)}
     parameters = {"bgsub": make_subtractor(options).get_params()}
     for name in peers:
@@ -153,7 +153,7 @@ def _methods(
 
 
 def _collect(runs: Iterable[evaluation.Score], parameters: dict[str, dict[str, Any]]) -> list[evaluation.Score]:
-    """Return all scores; when a run fails or is stopped, those before it are printed."""
+    """Return all scores; print those before an error or an interruption."""
     scores: list[evaluation.Score] = []
     try:
         for score in runs:
@@ -181,15 +181,14 @@ def _print(scores: list[evaluation.Score], parameters: dict[str, dict[str, Any]]
     ),
 )
 @click.argument("source", required=False, shell_complete=one_of_files())
-@duration_option("300", "Take this much at most")
+@duration_option("300", "Maximum length")
 def bench(source: str | None, duration: Timecode, **options: Any) -> None:
     """Time the method, MOG2 and KNN on the frames of SOURCE, by default a synthetic street of 320x240.
 
-    The methods take turns every 20 frames; the first frames, at most 60, are not counted. The first frame
-    and the longest one (the batch start) are reported apart; compilation is in no figure. --threads holds for
-    OpenCV as well.
+    The methods alternate every 20 frames; up to 60 frames at the start are not counted. The first frame and the
+    longest one (the batch start) are listed separately; compilation is excluded. --threads applies to OpenCV, too.
     """
-    from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415 - OpenCV comes along
+    from bgsub.evaluation.speed import format_speed, load_frames, time_methods  # noqa: PLC0415 - it imports OpenCV
 
     pictures = load_frames(source, duration)
     timings = time_methods(pictures, lambda: make_subtractor(options), options["threads"])

@@ -1,4 +1,4 @@
-"""Progress while a run goes on: a bar where a person is watching, lines in the log elsewhere."""
+"""Progress of a run: a bar on a terminal, or lines in the log."""
 
 from __future__ import annotations
 
@@ -14,36 +14,36 @@ from bgsub.numerics import compilation
 from bgsub.numerics.compilation import logger as kernel_logger
 from bgsub.numerics.compilation import waited, working_time
 
-_LABEL = 40  # characters of a path that leave room for the bar itself
+_LABEL = 40  # characters of a path next to the bar
 INTERVAL = 30.0  # seconds between two lines
-INTERVAL_LIVE = 600.0  # of a source without an end, whose log is kept for weeks
+INTERVAL_LIVE = 600.0  # for a source without an end, whose log is kept for weeks
 
 
 class Meter(Protocol):
-    """What counts frames."""
+    """A counter of frames."""
 
     def update(self, n: int = 1) -> Any:
         """Count `n` more frames."""
 
 
 class ProgressLines:
-    """Tells the progress of `name`, of that length if it is known, in a line every `interval` seconds."""
+    """Writes the progress of `name` in a line every `interval` seconds; `length` is None if unknown."""
 
     def __init__(
-        self, name: str, length: int | None, interval: float, say: Callable[[str], None], unit: str = "frames"
+        self, name: str, length: int | None, interval: float, write: Callable[[str], None], unit: str = "frames"
     ) -> None:
-        self._name, self._length, self._interval, self._say, self._unit = name, length, interval, say, unit
-        self._count = self._told_count = 0
-        self._told_at = working_time()
+        self._name, self._length, self._interval, self._write, self._unit = name, length, interval, write, unit
+        self._count = self._last_count = 0
+        self._last_time = working_time()
 
     def update(self, n: int = 1) -> None:
         self._count += n
-        passed = working_time() - self._told_at
+        passed = working_time() - self._last_time
         if passed < self._interval:
             return
-        self._say(self._line((self._count - self._told_count) / max(passed, 1e-9)))
-        self._told_at += passed
-        self._told_count = self._count
+        self._write(self._line((self._count - self._last_count) / max(passed, 1e-9)))
+        self._last_time += passed
+        self._last_count = self._count
 
     def _line(self, fps: float) -> str:
         pace = f"{fps:.0f} {self._unit}/s" if fps >= 10 else f"{fps:.2g} {self._unit}/s"
@@ -54,7 +54,7 @@ class ProgressLines:
 
 
 class _Bar:
-    """Counts on a bar of tqdm, whose clock stands still while kernels are waited for."""
+    """Counts on a bar of tqdm without the time of waiting for kernels."""
 
     def __init__(self, drawn: Any) -> None:
         self._drawn, self._waited = drawn, waited()
@@ -68,7 +68,7 @@ class _Bar:
 
 
 class _Both:
-    """Counts in several ways at once."""
+    """Counts on several meters."""
 
     def __init__(self, meters: list[Meter]) -> None:
         self._meters = meters
@@ -79,7 +79,7 @@ class _Both:
 
 
 def kind_of_progress(quiet: bool = False) -> str:
-    """Return "bar", "log" or "none", as ``--progress`` wants it."""
+    """Return "bar", "log" or "none", by ``--progress`` and ``--quiet``."""
     reporting = Reporting.of()
     if quiet or reporting.quiet:
         return "none"
@@ -90,9 +90,9 @@ def kind_of_progress(quiet: bool = False) -> str:
 def show_progress(
     name: str, length: int | None, quiet: bool = False, live: bool = False, unit: str = "frames"
 ) -> Iterator[Meter]:
-    """Tell the progress of `name` on standard error, as ``--progress`` wants it; warnings appear above the bar.
+    """Show the progress of `name` on standard error, as ``--progress`` says; warnings appear above the bar.
 
-    A `live` source has no end, and lines more rarely; `unit` is what is counted, `length` how many there are, if known.
+    A `live` source has no end and fewer lines; `length` is the number of units if known.
     """
     kind = kind_of_progress(quiet)
     interval = INTERVAL_LIVE if live else INTERVAL
@@ -110,8 +110,8 @@ def show_progress(
 
 @contextmanager
 def bar(**options: Any) -> Iterator[Any]:
-    """Yield a bar of tqdm, which is gone after the block; the log appears above it."""
-    from tqdm import tqdm  # noqa: PLC0415 - most commands draw none
+    """Yield a bar of tqdm, which is removed after the block; the log appears above it."""
+    from tqdm import tqdm  # noqa: PLC0415 - most commands draw no bar
 
     with tqdm(dynamic_ncols=True, leave=False, **options) as drawn:
         yield drawn
@@ -119,11 +119,11 @@ def bar(**options: Any) -> Iterator[Any]:
 
 @contextmanager
 def show_compilation() -> Iterator[None]:
-    """Tell of kernels that are compiled inside the block, as ``--progress`` wants it, and in the file of the log."""
+    """Show the compilation of kernels inside the block, as ``--progress`` says, and in the log file."""
     kind = kind_of_progress()
     kernel_logger.setLevel(logging.INFO)
     if kind == "bar":
-        with _KernelBar() as told, compilation.listening(told):
+        with _KernelBar() as kernel_bar, compilation.listening(kernel_bar):
             yield
     else:
         with shown_on_screen(kernel_logger) if kind == "log" else nullcontext():
@@ -131,7 +131,7 @@ def show_compilation() -> Iterator[None]:
 
 
 class _KernelBar:
-    """A bar of tqdm that is there while kernels are being compiled."""
+    """A bar of tqdm during the compilation of kernels."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
