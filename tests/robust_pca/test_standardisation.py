@@ -150,9 +150,10 @@ def test_scale_accepts_units_that_would_be_refused(size):
 
 
 @needs_compiler
+@pytest.mark.slow
 @pytest.mark.parametrize(("options", "most"), [({}, 3.9), ({"scale": True}, 5.4), ({"center": True}, 5.4)])
 def test_peak_memory_of_a_fit(options, most):
-    X = np.random.default_rng(0).standard_normal((1100, 1100)) + 5
+    X = np.random.default_rng(0).standard_normal((1500, 1500)) + 5
     model = RobustPCA(2, iterations=3, quality="fast", **options).fit(X[:60, :60])  # compiles the kernels
     tracemalloc.start()
     try:
