@@ -1,10 +1,10 @@
-"""Print how the objects of ``bgsub track`` compare with the movers of synthetic scenes, which are known exactly.
+"""Compare the objects of ``bgsub track`` with the known movers of synthetic scenes.
 
-A mover counts where it shows at least 2.5e-4 of the picture in 5 frames. An object belongs to the mover that it shows
-in most of its frames, and is false where that is nobody in half of them. A mover without an object is merged where
-objects of others cover it in half of its frames, and missed otherwise; each object of a mover beyond the first is a
-split. SOURCES of one's own (videos, folders of images) have no truth: their objects are counted, and those that began
-before the model was tracking. Usage: python scripts/events.py [SOURCE...] [--frames N] [--seeds N].
+A mover counts if it covers at least 2.5e-4 of the picture in 5 frames. An object belongs to the mover that it covers in
+most of its frames, and is false if it covers none in half of them. A mover without an object is merged if objects of
+others cover it in half of its frames, and missed otherwise; each further object of a mover is a split. For SOURCES
+(videos, folders of images), which have no ground truth, the script counts the objects and those that began in the start
+phase. Usage: python scripts/events.py [SOURCE...] [--frames N] [--seeds N].
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from bgsub.jobs.simple import frames_per_second
 from bgsub.video.sources.base import Frame
 from bgsub.video.sources.opening import open_source
 
-_LEAST_SHARE, _LEAST_FRAMES = 2.5e-4, 5  # of the picture that a mover shows
-_OWNED = 0.2  # of an object's pixels that are a mover's
+_LEAST_SHARE, _LEAST_FRAMES = 2.5e-4, 5  # smallest share of the picture, and number of frames, of a mover
+_OWNED = 0.2  # share of an object's pixels that belong to its mover
 
 SCENES: dict[str, dict[str, Any]] = {
     "lobby": {},
@@ -47,7 +47,7 @@ Movers = dict[tuple[int, ...], np.ndarray]
 
 @dataclass
 class Counts:
-    """The movers of a scene by result, and the objects that match no mover."""
+    """Numbers of movers, objects and errors."""
 
     movers: int = 0
     objects: int = 0
@@ -60,15 +60,15 @@ class Counts:
         return Counts(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
-class Referee:
-    """Compares objects with movers; objects of a frame may become known later."""
+class ObjectScorer:
+    """Compares objects with movers; objects of a frame may be confirmed later."""
 
     def __init__(self) -> None:
         self._owners: dict[int, Counter] = defaultdict(Counter)  # movers of each object, in frames
         self._covered: Counter = Counter()  # frames in which an object covers half of a mover
 
-    def take(self, objects: Iterable[ObjectInFrame], movers: list[Movers]) -> None:
-        """Add objects of any frames; `movers` are those of all frames."""
+    def add(self, objects: Iterable[ObjectInFrame], movers: list[Movers]) -> None:
+        """Add objects of any frames; `movers` are those of all frames so far."""
         for one in objects:
             x, y, w, h = one.box
             there = movers[one.frame].items()
@@ -79,7 +79,7 @@ class Referee:
                 self._covered[key] += 2 * pixels >= np.count_nonzero(movers[one.frame][key])
 
     def counts(self, movers: list[Movers]) -> Counts:
-        """Return the result after the last frame."""
+        """Return the counts after the last frame."""
         seen: Counter = Counter()
         for frame in movers:
             seen.update(key for key, mask in frame.items() if np.count_nonzero(mask) >= _LEAST_SHARE * mask.size)
@@ -94,20 +94,20 @@ class Referee:
         return Counts(len(wanted), len(self._owners), len(lost) - merged, merged, split, of_mover[None])
 
 
-def judged(name: str, frames: int, seed: int) -> Counts:
-    """Return the result of a scene."""
+def scored(name: str, frames: int, seed: int) -> Counts:
+    """Return the counts of a scene."""
     place, options = name.split(maxsplit=1)[0], SCENES[name]
     scene = synthetic.scene(place, length=frames, seed=seed, **options)
     subtractor, linker = BackgroundSubtractor(fps=float(scene.fps)), ObjectLinker(float(scene.fps))
-    judge, movers = Referee(), []
+    scorer, movers = ObjectScorer(), []
     for index, (image, _) in enumerate(scene):
         movers.append(scene.movers(index))
-        judge.take(linker.update(Frame(index, "", None, image), subtractor.process(image)), movers)
-    return judge.counts(movers)
+        scorer.add(linker.update(Frame(index, "", None, image), subtractor.process(image)), movers)
+    return scorer.counts(movers)
 
 
 def counted(source: str, frames: int | None) -> tuple[int, int]:
-    """Return the number of objects in a source, and of those that began in the start phase."""
+    """Return the numbers of objects, and of objects that began in the start phase."""
     with open_source(source) as opened:
         fps = frames_per_second(opened)
         subtractor, linker = BackgroundSubtractor(fps=fps), ObjectLinker(fps)
@@ -131,7 +131,7 @@ def main(sources: tuple[str, ...], frames: int | None, seeds: int) -> None:
     total = Counts()
     click.echo(f"{'scene':22s}" + "".join(f"{name:>9s}" for name in names))
     for scene in SCENES if seeds else ():
-        counts = sum((judged(scene, frames or 500, seed) for seed in range(seeds)), Counts())
+        counts = sum((scored(scene, frames or 500, seed) for seed in range(seeds)), Counts())
         total += counts
         click.echo(f"{scene:22s}" + "".join(f"{number:9d}" for number in astuple(counts)))
     click.echo(f"{'all':22s}" + "".join(f"{number:9d}" for number in astuple(total)))

@@ -1,4 +1,4 @@
-"""A small scene in which all happens that kernels are there for, and a subtractor that sees it all in 52 frames."""
+"""A small scene of 52 frames that calls every kernel."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ _SIDE, _FRAMES = 64, 52
 
 
 def rehearse(channels, dtype="uint8"):
-    """Show the scene to a subtractor, of which kernels for rank 2 and one thread are called."""
+    """Process the scene with rank 2 and one thread."""
     subtractor = BackgroundSubtractor(rank=2, start_frames=8, fps=5, absorb_after=1, threads=1)
     for frame in scene(channels):
         subtractor.process(frame if dtype == "uint8" else frame.astype(np.float32) / 255)
@@ -17,11 +17,7 @@ def rehearse(channels, dtype="uint8"):
 
 
 def scene(channels: int) -> list[np.ndarray]:
-    """Return frames, (h, w, c) uint8, of which the first 8 are the start.
-
-    A still scene whose first frame has an object that is gone in the next one, a shaken camera, an object that casts a
-    hard shadow and stops, a lamp.
-    """
+    """Return frames, (h, w, c) uint8: an object in the first frame only, camera shake, a shadow, a lamp."""
     rng = np.random.default_rng(0)
     coarse = np.kron(rng.integers(40, 160, (10, 10, channels)), np.ones((8, 8, 1)))[:80, :80]
     background = (coarse + rng.integers(0, 20, coarse.shape)).astype(np.uint8)

@@ -22,7 +22,7 @@ def script(monkeypatch):
     return module
 
 
-def test_each_kind_of_mistake_is_counted(script):
+def test_each_kind_of_error_is_counted(script):
     def mover(x):
         mask = np.zeros((20, 60), bool)
         mask[5:10, x : x + 5] = True
@@ -31,16 +31,16 @@ def test_each_kind_of_mistake_is_counted(script):
     def seen(number, frame, x, w=5):
         return ObjectInFrame(number, frame, None, (x, 5, w, 5), (x, 5), 5 * w, np.ones((5, w), bool))
 
-    # One mover has two objects, one shares that of the third, one has none; one object is on nobody.
+    # Mover 1 is split, 2 and 3 share an object, 4 is missed; one object is false.
     movers = [{(1,): mover(0), (2,): mover(10), (3,): mover(16), (4,): mover(40)} for _ in range(8)]
-    compare_block = script.Referee()
+    compare_block = script.ObjectScorer()
     for frame in range(8):
         compare_block.take([seen(1 + frame // 4, frame, 0), seen(3, frame, 9, 12), seen(4, frame, 52)], movers)
     counts = compare_block.counts(movers)
     assert counts == script.Counts(movers=4, objects=4, missed=1, merged=1, split=1, false=1)
 
 
-def test_it_runs_small(script, monkeypatch, tmp_path):
+def test_small_run(script, monkeypatch, tmp_path):
     monkeypatch.setattr(script, "SCENES", {"lobby": {"walkers": 2}})
     result = CliRunner().invoke(script.main, ["--frames", "60", "--seeds", "1"])
     assert result.exit_code == 0, result.output

@@ -35,15 +35,17 @@ def dump(value: Any) -> Any:  # noqa: PLR0911 - one return for each type
 
 def load(hint: type[T], state: Any) -> T:
     """Return the value of type `hint` that `dump` returned `state` for."""
-    return _load(hint, state)  # type: ignore[no-any-return]
+    made: T = _load(hint, state)
+    return made
 
 
 def _load(hint: Any, state: Any) -> Any:  # noqa: PLR0911 - as above
-    origin, arguments = get_origin(hint) or hint, get_args(hint)
+    origin: Any = get_origin(hint) or hint
+    arguments = get_args(hint)
     if origin in (Union, types.UnionType):
         return None if state is None else _load(next(one for one in arguments if one is not type(None)), state)
     if dataclasses.is_dataclass(origin):
-        made = object.__new__(origin)  # type: ignore[call-overload]
+        made = object.__new__(origin)
         vars(made).update({name: _load(one, state[name]) for name, one in _hints(origin).items()})
         return made
     if origin is np.ndarray:

@@ -1,4 +1,4 @@
-"""Masks with boxes that move as a test wants, as frames and separations."""
+"""Streams of moving boxes as frames and separations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def separated(mask: np.ndarray, event: str | None = None, y=()) -> Separation:
 
 
 def pairs(frames, fps: float | None = RATE, events=None, shape=SHAPE):
-    """Frame and separation for each list of boxes; `events` maps indices to events of the whole frame."""
+    """Yield frame and separation for each list of boxes; `events` maps indices to events of the whole frame."""
     events = events or {}
     for index, boxes in enumerate(frames):
         y = (float(index), np.sin(index)) if index > 3 else ()
@@ -49,7 +49,7 @@ def close(sinks):
 
 
 def linked(linker, frames, fps: float | None = RATE, events=None):
-    """All events and all objects that a linker finds."""
+    """Return all events and objects of a linker."""
     done, objects = [], []
     for frame, separation in pairs(frames, fps, events):
         objects += linker.update(frame, separation)
@@ -58,18 +58,18 @@ def linked(linker, frames, fps: float | None = RATE, events=None):
 
 
 def walk(start, step, count, size=(8, 12)):
-    """Boxes of one object: corner `start`, `step` pixels per frame."""
+    """Return boxes from `start`, moving by `step` pixels per frame."""
     return [(round(start[0] + step[0] * index), round(start[1] + step[1] * index), *size) for index in range(count)]
 
 
 def together(*walks):
-    """Frames that hold several walks at once; None for a frame in which one is not there."""
+    """Return frames with several walks; None in a walk is a frame without its box."""
     length = max(len(boxes) for boxes in walks)
     return [[boxes[i] for boxes in walks if i < len(boxes) and boxes[i] is not None] for i in range(length)]
 
 
 def busy(count: int = 40, seed: int = 3):
-    """Frames with objects that come, cross, rest and go."""
+    """Return frames with objects that appear, cross, rest and leave."""
     rng = np.random.default_rng(seed)
     walks = [
         walk((0, 4), (2, 0), 40),

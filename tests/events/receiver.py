@@ -1,4 +1,4 @@
-"""A web server that notes what it is sent and answers as a test wants."""
+"""A web server that records requests and sends given answers."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ HANG, MIDWAY, TRICKLE = "hang", "midway", "trickle"
 
 
 class Receiver(ThreadingHTTPServer):
-    """Answers with the next one of `answers`, a status or one of the words above, and with 200 after them.
-
-    Hanging requests end when the server does.
-    """
+    """Answers with the next of `answers` (a status or a word above), then with `always`."""
 
     daemon_threads = False  # `served` waits for them: none is left behind
     block_on_close = True
@@ -33,15 +30,15 @@ class Receiver(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}"
 
     def notification(self) -> dict[str, Any]:
-        """The JSON of the next request, which is waited for."""
+        """Return the JSON of the next request."""
         return json.loads(self.requests.get(timeout=60)[2])
 
     def notifications(self) -> list[dict[str, Any]]:
-        """The JSON of all requests that have come."""
+        """Return the JSON of all requests so far."""
         return [self.notification() for _ in range(self.requests.qsize())]
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: the other side may go away."""
+        """Ignore closed connections."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -68,12 +65,12 @@ class _Handler(BaseHTTPRequestHandler):
     do_GET = do_POST
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def receiving(answers: list[int | str] | None = None, always: int | str = 200) -> Iterator[Receiver]:
-    """Serve until the end of the block."""
+    """Serve during the block."""
     server = Receiver(answers or [], always)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -87,6 +84,6 @@ def receiving(answers: list[int | str] | None = None, always: int | str = 200) -
 
 
 def address_of_nobody() -> str:
-    """An address at which nobody listens."""
+    """Return an address without a server."""
     with Receiver([]) as server:
         return server.address

@@ -1,4 +1,4 @@
-"""Events at the end of the pipeline, as a run makes them."""
+"""Event sinks in a pipeline."""
 
 import csv
 import json
@@ -18,7 +18,7 @@ from bgsub.video.sources.images import ArraySource
 
 
 class Threshold:
-    """Foreground is what is brighter than half."""
+    """Marks pixels above 127 as foreground."""
 
     def process(self, image, learningRate=-1):
         mask = np.where(image > 127, 255, 0).astype(np.uint8)
@@ -29,7 +29,7 @@ def source():
     return ArraySource(np.stack([mask_of(boxes) for boxes in busy()]), fps=25)
 
 
-def test_a_run_within_a_region_writes_events_of_that_region_only(tmp_path):
+def test_runs_with_a_region(tmp_path):
     regions = Regions(["top=0,0,100%,50%"])
     opened = source()
     feed = make_feed(opened, regions=regions)
@@ -47,7 +47,7 @@ def test_a_run_within_a_region_writes_events_of_that_region_only(tmp_path):
     assert all(one["bbox"][1] + one["bbox"][3] <= 24 for one in coco["annotations"])
 
 
-def test_a_run_that_fails_leaves_partial_files_only(tmp_path):
+def test_failed_runs_leave_partial_files(tmp_path):
     class Failing(EventSink):
         def write(self, frame, separation):
             if frame.index == 30:
@@ -61,7 +61,7 @@ def test_a_run_that_fails_leaves_partial_files_only(tmp_path):
     assert all(name.endswith(".partial") for name in names)
 
 
-def test_what_is_asked_for_is_created(tmp_path):
+def test_created_sinks(tmp_path):
     opened = ArraySource(np.zeros((1, 8, 8), np.uint8))
     assert create_event_sinks(tmp_path, (), opened, make_feed(opened)) == []
     formats, feed = ["csv", "html"], make_feed(opened)
@@ -74,10 +74,10 @@ def test_what_is_asked_for_is_created(tmp_path):
     assert (tmp_path / "x-events.csv").read_text().splitlines()[1].startswith("object,1,0,11,,")
 
 
-def test_a_wrong_format_is_told_what_is_right(tmp_path):
+def test_unknown_formats(tmp_path):
     opened = source()
-    with pytest.raises(ParameterError, match=r"^formats of events must be of csv, jsonl, coco, html, got 'xml'$"):
+    with pytest.raises(ParameterError, match=r"formats .* html, got 'xml'"):
         create_event_sinks(tmp_path, ["csv", "xml"], opened, make_feed(opened))
-    with pytest.raises(ParameterError, match=r"of csv, jsonl, coco, got 'html'; SummarySink writes the page$"):
+    with pytest.raises(ParameterError, match="got 'html'; SummarySink"):
         EventSink(tmp_path, ["csv", "html"])
     assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Laws of linking: identities stay, gaps are bridged, order does not matter."""
+"""Tracking of objects."""
 
 import dataclasses
 import json
@@ -34,39 +34,21 @@ def test_an_object_at_constant_speed_is_one_event():
     assert all(one.mask.all() and one.mask.shape == (12, 8) for one in objects)
 
 
-@pytest.mark.parametrize("speed", [1, 4, 7, 12, -9])
-def test_fast_objects_that_do_not_overlap_themselves_are_linked(speed):
+@pytest.mark.parametrize("speed", [1, 12, -9])
+def test_fast_objects_are_tracked(speed):
     start = 0 if speed > 0 else 84
     events, _ = link(together(walk((start, 10), (speed, 0), 7)))
     assert [event.frames for event in events] == [7]
 
 
-def test_two_distant_objects_are_two_events():
-    events, objects = link(together(walk((0, 2), (2, 0), 20), walk((80, 32), (-2, 0), 20)))
-    assert sorted(event.frames for event in events) == [20, 20]
-    assert {one.id for one in objects} == {1, 2}
-
-
-def test_shadows_do_not_count():
-    linker, shadow = ObjectLinker(RATE), separated(np.full(SHAPE, 127, np.uint8))
-    assert not any(linker.update(frame_of(index), shadow) for index in range(20))
-    assert linker.finish() == []
-
-
-def test_parts_that_touch_at_a_corner_are_one_object():
-    _, objects = link([[(10, 10, 6, 6), (16, 16, 6, 6)]] * 10, join=0)
-    assert {one.area for one in objects} == {72}
-    assert {one.box for one in objects} == {(10, 10, 12, 12)}
-
-
-@pytest.mark.parametrize(("apart", "count"), [(1, 1), (2, 1), (3, 2)])
+@pytest.mark.parametrize(("apart", "count"), [(2, 1), (3, 2)])
 def test_parts_closer_than_the_join_are_one_object(apart, count):
     _, objects = link([[(10, 10, 8, 8), (18 + apart, 10, 8, 8)]] * 6, join=1)
     assert len({one.id for one in objects}) == count
     assert sum(one.area for one in objects if one.frame == 5) == 128
 
 
-@pytest.mark.parametrize(("gap", "count"), [(3, 1), (12, 1), (13, 2), (30, 2)])
+@pytest.mark.parametrize(("gap", "count"), [(12, 1), (13, 2)])
 def test_gaps_up_to_half_a_second_are_bridged(gap, count):
     boxes = walk((5, 10), (1, 0), 20 + gap)
     # The gap is counted from the last sight to the next one: 12 intervals of 40 ms are still within 0.5 s.
@@ -75,23 +57,17 @@ def test_gaps_up_to_half_a_second_are_bridged(gap, count):
     assert len(events) == count
 
 
-def test_gaps_are_of_source_time_not_of_frames():
+def test_gaps_are_measured_in_time():
     boxes = walk((5, 10), (1, 0), 30)
     frames = together(boxes[:10] + [None] * 3 + boxes[13:])
     assert len(link(frames, fps=25)[0]) == 1
     assert len(link(frames, fps=5)[0]) == 2
 
 
-def test_what_is_too_short_or_too_small_is_no_event():
+def test_short_or_small_objects_are_ignored():
     small = together(walk((5, 5), (1, 0), 20, (3, 3)))
     assert [len(link(together(walk((5, 5), (1, 0), count)))[0]) for count in (4, 5)] == [0, 1]
     assert [len(link(small, min_area=least)[0]) for least in (10, 9)] == [0, 1]
-
-
-def test_identities_count_confirmed_objects_only():
-    events, objects = link(together([(60, 30, 6, 6)] * 2, [None] * 4 + walk((0, 4), (1, 0), 20)))
-    assert [event.id for event in events] == [1]
-    assert {one.id for one in objects} == {1}
 
 
 @pytest.mark.parametrize("dy", [0, 3])
@@ -124,7 +100,7 @@ def test_the_larger_object_keeps_the_identity_after_a_merge():
     assert len(events) == 2
 
 
-def test_what_is_torn_off_an_object_is_no_event_until_it_goes_its_way():
+def test_satellites_are_no_objects_until_they_move_away():
     body = [(40, 10, 16, 24)] * 30
     attached = [None] * 10 + [(58, 20, 4, 8)] * 20
     assert [event.frames for event in link(together(body, attached), join=0)[0]] == [30]
@@ -134,7 +110,7 @@ def test_what_is_torn_off_an_object_is_no_event_until_it_goes_its_way():
     assert min(event.start_frame for event in events if event.id == 2) > 10
 
 
-def test_left_overs_of_a_light_change_are_no_objects():
+def test_remains_of_a_light_change_are_no_objects():
     spot = [None] * 10 + [(10, 10, 8, 8)] * 20
     assert link(together(spot), events={10: "light-change"})[0] == []
     assert len(link(together(spot))[0]) == 1
@@ -144,7 +120,7 @@ def test_left_overs_of_a_light_change_are_no_objects():
     assert [event.start_frame for event in stays] == [0]
 
 
-def test_an_object_that_stays_is_known_even_where_the_light_never_rests():
+def test_objects_are_confirmed_under_flickering_light():
     flicker = dict.fromkeys(range(2, 150, 20), "light-change")
     linker = ObjectLinker(RATE)
     known = [bool(linker.update(*pair)) for pair in pairs([[(10, 10, 8, 8)]] * 150, events=flicker)]
@@ -157,7 +133,7 @@ def test_a_cut_ends_all_objects():
     assert [(event.start_frame, event.end_frame) for event in events] == [(0, 14), (15, 29)]
 
 
-def test_an_object_that_stays_has_a_bounded_track(monkeypatch):
+def test_tracks_are_bounded(monkeypatch):
     monkeypatch.setattr("bgsub.events.track._MOST_POINTS", 16)
     events, objects = link([[(10, 10, 8, 8)]] * 203)
     event = events[0]
@@ -166,7 +142,7 @@ def test_an_object_that_stays_has_a_bounded_track(monkeypatch):
     assert [box[0] for box in event.boxes] == list(range(0, 203, event.step))
 
 
-def test_the_largest_area_is_noted():
+def test_peak_area():
     sizes = [6, 8, 14, 14, 8, 6, 6]
     event = link([[(10, 10, size, 10)] for size in sizes])[0][0]
     assert (event.peak_area, event.peak_frame, event.peak_box) == (140, 2, (10, 10, 14, 10))
@@ -179,12 +155,12 @@ def test_regions_visited_in_order():
     assert [one.regions for one in objects if one.frame in (0, 20, 39)] == [("left",), (), ("right",)]
 
 
-def test_a_region_smaller_than_the_object_counts_when_it_is_filled():
+def test_small_regions_that_are_filled():
     events, _ = link([[(10, 10, 30, 30)]] * 10, regions=Regions(["door=20,20,4,4"]))
     assert events[0].regions == ["door"]
 
 
-def test_frames_without_time_have_events_without_times():
+def test_frames_without_time():
     events, objects = linked(ObjectLinker(), together(walk((0, 10), (2, 0), 20)), fps=None)
     assert [(event.start_time, event.end_time) for event in events] == [(None, None)]
     assert {one.time for one in objects} == {None}
@@ -192,7 +168,7 @@ def test_frames_without_time_have_events_without_times():
     assert (timed[0].start_time, timed[0].end_time) == (0.0, 1.9)
 
 
-def test_times_that_stand_still_are_survived():
+def test_constant_times():
     linker = ObjectLinker()
     for frame, separation in pairs(together(walk((0, 10), (2, 0), 20))):
         still = type(frame)(frame.index, frame.name, 1.0, frame.image)
@@ -204,7 +180,7 @@ def test_times_that_stand_still_are_survived():
     "wrong",
     [{"fps": 0.0}, {"max_gap": -1}, {"min_duration": float("nan")}, {"min_area": 0}, {"join": -1}, {"max_hidden": -2}],
 )
-def test_wrong_numbers_are_named(wrong):
+def test_invalid_numbers(wrong):
     with pytest.raises(ParameterError, match=f"^{next(iter(wrong))} must be"):
         ObjectLinker(**wrong)
 
@@ -215,8 +191,7 @@ def summary(events):
     )
 
 
-def test_mirrored_pictures_give_mirrored_events():
-    """The order in which objects are found is another one."""
+def test_mirrored_frames_give_mirrored_events():
     width = SHAPE[1]
     frames = together(walk((0, 2), (1, 0), 30), walk((60, 20), (0.5, 0), 30), [None] * 5 + walk((30, 34), (0, 0), 20))
     mirrored = [[(width - x - w, y, w, h) for x, y, w, h in boxes] for boxes in frames]
@@ -228,13 +203,12 @@ def test_mirrored_pictures_give_mirrored_events():
 
 
 @pytest.mark.parametrize("uneven", [False, True])
-def test_whatever_is_done_between_state_and_set_state_changes_nothing(uneven):
-    """With gaps in the stream as well, where a frame stands for as long as the gap before it was."""
+def test_restored_state_is_identical(uneven):
     frames = list(pairs(busy()))
     if uneven:
         times = np.cumsum(np.resize([0.04, 0.04, 0.4, 0.05, 0.04, 1.2, 0.3], len(frames)))
         frames = [(dataclasses.replace(frame, time=t), one) for (frame, one), t in zip(frames, times, strict=True)]
-    for cut in (0, 1, 5, 7, 13, 22, 26, 35):
+    for cut in (0, 5, 13, 26):
         straight, torn = ObjectLinker(RATE), ObjectLinker(RATE)
         results = []
         for index, (frame, separation) in enumerate(frames):
@@ -259,9 +233,9 @@ def seen(one):
 boxes = st.tuples(st.integers(0, 90), st.integers(0, 40), st.integers(1, 20), st.integers(1, 20))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(boxes, max_size=6), max_size=25))
-def test_each_object_is_reported_once_and_as_part_of_the_mask(frames):
+def test_objects_are_reported_once_per_frame(frames):
     linker = ObjectLinker(RATE, min_area=1, join=0)
     masks = [mask_of(frame) for frame in frames]
     events, objects = linked(linker, frames)
@@ -280,7 +254,7 @@ def test_each_object_is_reported_once_and_as_part_of_the_mask(frames):
     assert linker.settled is None
 
 
-def test_exact_masks_of_a_street_give_as_many_events_as_there_are_movers():
+def test_exact_masks_of_a_street():
     scene = synthetic.scene("street", size=(160, 128), length=130, seed=1, walkers=2)
     linker, events = ObjectLinker(25), []
     for index, mask in enumerate(scene.masks()):
@@ -289,8 +263,8 @@ def test_exact_masks_of_a_street_give_as_many_events_as_there_are_movers():
     assert len(events + linker.finish()) == 2
 
 
-@pytest.mark.parametrize("fps", [1 / 3, 0.1, 1, 4.9, 25, 60])
-def test_whoever_stays_is_one_object_at_every_rate(fps):
+@pytest.mark.parametrize("fps", [0.1, 4.9, 60])
+def test_one_object_at_every_frame_rate(fps):
     boxes = walk((5, 10), (2, 0), 30)
     events, objects = link(together([None] * 3 + boxes), fps=fps)
     assert len(events) == 1
@@ -298,7 +272,7 @@ def test_whoever_stays_is_one_object_at_every_rate(fps):
     assert events[0].end_time - events[0].start_time == pytest.approx(29 / fps)
 
 
-def test_at_one_frame_in_three_seconds_one_sight_is_enough():
+def test_one_sight_is_enough_at_low_frame_rates():
     once = [[]] * 4 + [[(20, 10, 8, 12)]] + [[]] * 3
     assert [len(link(once, fps=fps)[0]) for fps in (1 / 3, 25)] == [1, 0]
 
@@ -311,7 +285,7 @@ def timed(times, frames, **options):
     return done + linker.finish()
 
 
-def test_a_gap_in_the_stream_is_no_time_for_which_an_object_was_seen():
+def test_gaps_in_the_stream_do_not_count_as_time_in_sight():
     times = [*np.arange(10) / 25, *(60 + np.arange(10) / 25)]
     speck = [[]] * 10 + [[(20, 10, 8, 12)]] + [[]] * 9
     assert timed(times, speck) == []
@@ -320,7 +294,7 @@ def test_a_gap_in_the_stream_is_no_time_for_which_an_object_was_seen():
 
 
 @pytest.mark.parametrize(("fps", "frames"), [(25, 25), (1, 2), (1 / 3, 2)])
-def test_left_overs_of_light_are_no_objects(fps, frames):
+def test_remains_of_light_at_every_frame_rate(fps, frames):
     left = [[]] * 3 + [[(20, 10, 8, 12)]] * frames + [[]] * 20
     events, _ = linked(ObjectLinker(), left, fps, {3: "light-change"})
     assert events == []

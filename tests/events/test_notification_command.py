@@ -1,4 +1,4 @@
-"""Notifications as commands: what they get, how they fail, and what is no command."""
+"""Notifications by commands."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def failure_of(command, **options):
     return str(failed.value)
 
 
-def test_json_comes_on_standard_input(tmp_path):
+def test_json_on_standard_input(tmp_path):
     code = f"import sys; open({str(tmp_path / 'got')!r}, 'wb').write(sys.stdin.buffer.read())"
     send(python(code))
     text = (tmp_path / "got").read_text(encoding="utf-8")
@@ -55,7 +55,7 @@ def test_json_comes_on_standard_input(tmp_path):
     }  # fmt: skip
 
 
-def test_placeholders_stay_within_their_words_and_no_shell_sees_them(tmp_path):
+def test_placeholders_stay_within_their_words(tmp_path):
     code = f"import sys; open({str(tmp_path / 'got')!r}, 'w').write(repr(sys.argv[1:]))"
     words = '{source} "{snapshot}" x{number}{clip} {regions} \'{"state": "{type}", "on": {}}\' $HOME `id` * {time}'
     send(f"{python(code)} {words}")
@@ -63,11 +63,6 @@ def test_placeholders_stay_within_their_words_and_no_shell_sees_them(tmp_path):
         "front door", "/tmp/a picture.jpg", "x3", "gate,way", '{"state": "snapshot", "on": {}}', "$HOME", "`id`", "*",
         "2026-01-31T12:00:00.005+00:00",
     ])  # fmt: skip
-
-
-def test_a_shell_is_there_for_those_who_ask(tmp_path):
-    send(f"sh -c 'cat > {tmp_path}/got; echo \"$1\" >> {tmp_path}/got' sh {{source}}")
-    assert (tmp_path / "got").read_text().splitlines()[1] == "front door"
 
 
 @pytest.mark.parametrize(("kind", "wanted"), [("start:", False), ("end: ", False), (" snapshot: ", True), ("", True)])
@@ -108,7 +103,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="pr
 
 
 @needs_proc  # where files may have holes, too
-def test_a_command_that_floods_for_long_fills_no_disk(monkeypatch):
+def test_a_flood_of_output_does_not_fill_the_disk(monkeypatch):
     last_line, sizes = command_module._last_line, []
 
     def look(said):
@@ -116,15 +111,15 @@ def test_a_command_that_floods_for_long_fills_no_disk(monkeypatch):
         return last_line(said)
 
     monkeypatch.setattr(command_module, "_last_line", look)
-    flood = "import os, time; os.write(2, b'x' * 20_000_000); time.sleep(3); os.write(2, b'the end'); os._exit(3)"
+    flood = "import os, time; os.write(2, b'x' * 20_000_000); time.sleep(1); os.write(2, b'the end'); os._exit(3)"
     assert failure_of(python(flood)) == "ended with exit code 3: the end"
     assert sizes[0].st_size > 20_000_000 > 100 * 512 * sizes[0].st_blocks
 
 
 @needs_proc
-def test_a_command_that_hangs_is_killed_with_its_children(tmp_path):
+def test_a_hanging_command_is_killed_with_its_children(tmp_path):
     command = f"sh -c 'echo waiting >&2; sleep 1000 & echo $! > {tmp_path}/pid; wait'"
-    assert failure_of(command, timeout=2) == "was killed after 2 s: waiting"
+    assert failure_of(command, timeout=0.5) == "was killed after 0.5 s: waiting"
     child = pid_in(tmp_path / "pid")
     end = time.monotonic() + 60
     while is_alive(child):
@@ -152,7 +147,7 @@ def test_a_command_is_cancelled_from_another_thread(tmp_path):
     assert not is_alive(pid)
 
 
-def test_a_program_that_cannot_be_started_any_more(tmp_path):
+def test_a_missing_program_at_run_time(tmp_path):
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -169,16 +164,14 @@ ALLOWED = "{type}, {event}, {number}, {source}, {time}, {seconds}, {frame}, {dur
     ("command", "message"),
     [
         ("", "a command must be a program and its arguments, got ''"),
-        ("start: ", "a command must be a program and its arguments, got 'start: '"),
         ("echo 'x", "a command must be words as in a shell, got 'echo 'x': No closing quotation"),
         ("nobody-has-this x", "there is no program 'nobody-has-this', got 'nobody-has-this x'"),
-        ("{source} x", "there is no program '{source}', got '{source} x'"),
         ("echo {kind}", f"a command can have the placeholders {ALLOWED}, got {{kind}}"),
         ("echo {Type}", f"a command can have the placeholders {ALLOWED}, got {{Type}}; did you mean 'type'?"),
         ("echo x | cat", "a command runs without a shell, which | needs: sh -c '...', got 'echo x | cat'"),
     ],
 )  # fmt: skip
-def test_what_is_no_command(command, message):
+def test_invalid_commands(command, message):
     with says(ParameterError, message):
         CommandNotifier(command)
 

@@ -1,4 +1,4 @@
-"""Notifications on their way: nobody waits, what fails is tried again, counted and said, and the end comes in time."""
+"""Delivery of notifications: order, further attempts, counts, log, and the end of a run."""
 
 import logging
 import threading
@@ -25,7 +25,7 @@ def no_thread_is_left():
 
 
 class Answering(Destination):
-    """Fails as it is told, then takes everything; holds a notification back until `open` is set."""
+    """Raises `failures`, then succeeds; blocks until `open` is set."""
 
     name = "destination"
 
@@ -45,7 +45,7 @@ class Answering(Destination):
 
 
 def deliver(destination, count=1, linger=60, **options):
-    """Bring notifications there; return what became of them."""
+    """Deliver notifications; return the counts."""
     delivery = Delivery(destination, **{"pause": 0.001, **options})
     for number in range(count):
         delivery.put(notification(number))
@@ -53,13 +53,13 @@ def deliver(destination, count=1, linger=60, **options):
     return delivery.counts
 
 
-def test_notices_arrive_in_their_order():
+def test_notifications_arrive_in_order():
     destination = Answering()
     assert deliver(destination, 20) == DeliveryCounts(20, 0, 0)
     assert destination.got == list(range(20))
 
 
-def test_what_fails_is_tried_again_and_said_once(caplog):
+def test_failures_are_retried_and_logged_once(caplog):
     destination = Answering(None, DeliveryError("is away"), DeliveryError("is away"), OSError("no files left"))
     assert deliver(destination, 3) == DeliveryCounts(3, 0, 3)
     assert destination.got == [0, 1, 2]
@@ -70,7 +70,7 @@ def test_what_fails_is_tried_again_and_said_once(caplog):
     assert {record.levelno for record in caplog.records} == {logging.WARNING}
 
 
-def test_what_would_fail_again_is_lost_at_once(caplog):
+def test_final_failures_are_not_retried(caplog):
     destination = Answering(DeliveryError("answers 404 Not Found", final=True), None, DeliveryError("off", final=True))
     assert deliver(destination, 4) == DeliveryCounts(2, 2, 0)
     assert destination.got == [1, 3]
@@ -82,14 +82,14 @@ def test_what_would_fail_again_is_lost_at_once(caplog):
     ]
 
 
-def test_patience_ends():
+def test_retries_end_after_the_patience():
     destination = Answering(*[DeliveryError("is away")] * 1000)
     counts = deliver(destination, 1, patience=0.05)
     assert (counts.delivered, counts.lost) == (0, 1)
     assert counts.retried > 1
 
 
-def test_a_flood_loses_the_oldest_and_never_waits(caplog):
+def test_a_flood_loses_the_oldest(caplog):
     destination = Answering(DeliveryError("is away"))
     destination.open.clear()
     delivery = Delivery(destination, pause=0.001)
@@ -104,18 +104,18 @@ def test_a_flood_loses_the_oldest_and_never_waits(caplog):
     assert caplog.messages[-1] == "destination works again; notifications lost meanwhile: 936"
 
 
-def test_only_what_is_wanted_counts():
+def test_unwanted_notifications_do_not_count():
     destination = CommandNotifier("end: false")
     assert deliver(destination, 3) == DeliveryCounts()
 
 
-def test_500_then_200():
+def test_temporary_server_errors():
     with receiving([500, MIDWAY, 503]) as server:
         assert deliver(WebhookNotifier(server.address), 2) == DeliveryCounts(2, 0, 3)
         assert [one["number"] for one in server.notifications()] == [0, 0, 0, 0, 1]
 
 
-def test_the_end_does_not_wait_for_a_server_that_hangs(caplog):
+def test_the_end_does_not_wait_for_hanging_servers(caplog):
     with receiving(always=HANG) as server:
         begin = time.monotonic()
         webhooks = [WebhookNotifier(server.address) for _ in range(3)]
@@ -128,7 +128,6 @@ def test_the_end_does_not_wait_for_a_server_that_hangs(caplog):
         taken = time.monotonic() - begin
         begin = time.monotonic()
         finish_all(deliveries, 0.5)
-        # All three together: half a second, and as long as a busy machine takes to end three threads.
         assert 0.5 <= time.monotonic() - begin < 30
     assert taken < 30
     assert [delivery.counts for delivery in deliveries] == [DeliveryCounts(0, 10, 0)] * 3
@@ -138,7 +137,7 @@ def test_the_end_does_not_wait_for_a_server_that_hangs(caplog):
     )
 
 
-def test_the_end_does_not_wait_for_a_command_that_hangs():
+def test_the_end_does_not_wait_for_hanging_commands():
     begin = time.monotonic()
     assert deliver(CommandNotifier("sleep 1000"), 5, linger=0.5) == DeliveryCounts(0, 5, 0)
     assert time.monotonic() - begin < 20
@@ -148,7 +147,7 @@ def test_the_end_does_not_wait_for_a_pause():
     assert deliver(WebhookNotifier(address_of_nobody()), 3, linger=0.2, pause=1000, patience=1e6).lost == 3
 
 
-def test_after_the_end_nothing_is_taken():
+def test_nothing_is_accepted_after_the_end():
     delivery = Delivery(Answering())
     finish_all([delivery])
     delivery.put(notification())

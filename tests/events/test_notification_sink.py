@@ -1,4 +1,4 @@
-"""What other programs are told of a video, and when."""
+"""Notifications of a stream."""
 
 import time
 from dataclasses import replace
@@ -22,7 +22,7 @@ GAP = 3.0  # seconds without motion after which it has ended
 
 
 class Memory(Destination):
-    """Keeps the notifications."""
+    """Stores the notifications."""
 
     name = "memory"
 
@@ -41,12 +41,12 @@ class Memory(Destination):
 
 
 def boxes_of(index, moving=range(100, 140)):
-    """A box that walks to the right while something moves; largest in frame 120."""
+    """Return a box that moves to the right, largest in frame 120."""
     return [(10 + (index - moving[0]), 10, 20 if index == 120 else 12, 12)] if index in moving else []
 
 
 def stream(count=COUNT, fps=RATE, received=None, events=None, boxes=boxes_of):
-    """Frames whose grey level is their index, and their separations."""
+    """Yield frames whose grey level is their index, and separations."""
     for index in range(count):
         frame = frame_of(index, fps)
         if received is not None:
@@ -56,7 +56,7 @@ def stream(count=COUNT, fps=RATE, received=None, events=None, boxes=boxes_of):
 
 
 def run(pairs, end="close", fps=RATE, regions=None, **options):
-    """The notifications of a stream, and what the sink counted."""
+    """Return the notifications of a stream."""
     memory = Memory()
     sink = NotificationSink(EventFeed(ObjectLinker(fps, regions=regions)), [memory], source="gate", **options)
     for pair in pairs:
@@ -70,7 +70,7 @@ def brief(notifications):
     return [(one.type, one.event, one.number, one.frame) for one in notifications]
 
 
-def test_motion_begins_and_ends():
+def test_start_and_end():
     start, end = run(stream())
     assert brief([start, end]) == [("start", "motion", 1, 100), ("end", "motion", 1, 139)]
     assert (start.seconds, start.duration, start.time) == (4.0, 0.0, None)
@@ -81,7 +81,7 @@ def test_motion_begins_and_ends():
     assert (largest.id, largest.box, largest.frame) == (1, (30, 10, 20, 12), 120)
 
 
-def test_the_start_is_told_while_it_moves_and_the_end_once_it_is_sure():
+def test_times_of_start_and_end():
     memory = Memory()
     sink = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
     told = {}
@@ -92,20 +92,19 @@ def test_the_start_is_told_while_it_moves_and_the_end_once_it_is_sure():
     assert told == {0: 0, 1: 108, 2: 139 + GAP * RATE + 1}
 
 
-def test_the_snapshot_is_the_largest_of_the_first_two_seconds(tmp_path):
+def test_the_snapshot_is_the_peak_of_two_seconds(tmp_path):
     start, snapshot, end = run(stream(), snapshots=tmp_path / "new" / "pictures")
     assert brief([snapshot]) == [("snapshot", "motion", 1, 120)]
     assert (start.snapshot, end.snapshot) == (None, snapshot.snapshot)
     assert [one.box for one in snapshot.objects] == [(30, 10, 20, 12)]
     assert snapshot.snapshot == tmp_path / "new" / "pictures" / "gate-snapshot-0001.jpg"
     assert abs(cv2.imread(str(snapshot.snapshot), cv2.IMREAD_GRAYSCALE).astype(int) - 120).max() <= 2
-    # What grows later comes too late.
     late = run(stream(boxes=lambda index: [(5, 5, 12 + index // 10, 12)] if index >= 100 else []), snapshots=tmp_path)
     assert [one.type for one in late] == ["start", "snapshot", "end"]
     assert 150 <= late[1].frame <= 108 + 2 * RATE
 
 
-def test_the_clip_is_told_once_it_is_complete(tmp_path):
+def test_complete_clips_are_notified(tmp_path):
     for count, expected in ((450, 6), (140, 3)):  # the second one ends in the middle of it
         folder, memory = tmp_path / str(count), Memory()
         feed = EventFeed(ObjectLinker(RATE))
@@ -123,7 +122,7 @@ def test_the_clip_is_told_once_it_is_complete(tmp_path):
         assert all(path.exists() for path in told)
 
 
-def test_what_lasts_at_the_end_ends_with_it(tmp_path):
+def test_events_end_with_the_run(tmp_path):
     for end in ("close", "abort"):
         notifications = run(stream(count=125), end, snapshots=tmp_path)
         assert brief(notifications) == [
@@ -131,7 +130,7 @@ def test_what_lasts_at_the_end_ends_with_it(tmp_path):
         ]  # fmt: skip
 
 
-def test_events_of_the_whole_frame_have_numbers_of_their_own():
+def test_events_of_the_whole_frame_are_numbered_separately():
     events = {30: "light-change", 200: "covered", 201: "covered", 202: "scene-change"}
     notifications = run(stream(events=events))
     whole = [one for one in notifications if one.event != "motion"]
@@ -143,7 +142,7 @@ def test_events_of_the_whole_frame_have_numbers_of_their_own():
     assert [one.number for one in notifications if one.event == "motion"] == [1, 1]
 
 
-def test_a_live_source_tells_the_time_of_day():
+def test_live_sources_have_dates():
     begin, received = datetime.now(UTC), time.monotonic()
     start, end = run(stream(received=received))
     for notification, seconds in ((start, 4.0), (end, 5.56)):
@@ -151,18 +150,18 @@ def test_a_live_source_tells_the_time_of_day():
         assert abs(notification.time - begin - timedelta(seconds=seconds)) < timedelta(seconds=1)
 
 
-def test_without_times_there_are_frames():
+def test_frames_without_time():
     start, end = run(stream(fps=None), fps=None)
     assert (start.seconds, start.duration, start.frame, end.frame) == (None, None, 100, 139)
 
 
-def test_regions_are_those_visited_so_far():
+def test_visited_regions():
     start, end = run(stream(), regions=Regions(["left=0,0,35,48", "right=35,0,61,48", "nothing=0,40,9,8"]))
     assert start.regions == ("left",)
     assert end.regions == ("left", "right")
 
 
-def test_a_disk_that_is_full_costs_the_snapshot_only(tmp_path, monkeypatch, caplog):
+def test_a_full_disk(tmp_path, monkeypatch, caplog):
     def fail(path, _image):
         raise SinkError(f"'{path}' cannot be written: No space left on device")
 
@@ -173,13 +172,13 @@ def test_a_disk_that_is_full_costs_the_snapshot_only(tmp_path, monkeypatch, capl
     ]
 
 
-def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+def test_unwritable_folder(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(SinkError, match=f"^cannot write into folder '{tmp_path}/file/x': "):
         NotificationSink(EventFeed(ObjectLinker()), [], snapshots=tmp_path / "file" / "x")
 
 
-def test_a_run_goes_on_where_it_was():
+def test_resumed_runs():
     pairs, whole = list(stream(events={30: "covered", 240: "covered"})), []
     memory = Memory()
     first = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])

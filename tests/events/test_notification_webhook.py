@@ -1,9 +1,8 @@
-"""Notifications to a real web server, which answers or does not."""
+"""Notifications by webhooks to a local server."""
 
 import base64
 import json
 import socket
-import threading
 import time
 
 import pytest
@@ -18,14 +17,14 @@ NOTIFICATION = Notification("start", "motion", 1, "camera 0", None, 1.25, 12, 0.
 
 
 def failure_of(address, **options):
-    """How the notification fails, and in which time."""
+    """Return message, `final` and duration of a failed delivery."""
     begin = time.monotonic()
     with pytest.raises(DeliveryError) as failed:
         WebhookNotifier(address, **options).send(NOTIFICATION)
     return str(failed.value), failed.value.final, time.monotonic() - begin
 
 
-def test_a_notice_is_posted_as_json():
+def test_json_is_posted():
     with receiving() as server:
         WebhookNotifier(f"{server.address}/api/webhook/gate?x=1&name=Küche 1").send(NOTIFICATION)
         path, headers, body = server.requests.get(timeout=60)
@@ -38,7 +37,7 @@ def test_a_notice_is_posted_as_json():
     }  # fmt: skip
 
 
-def test_the_password_goes_into_the_header_and_no_message():
+def test_the_password_is_in_the_header_only():
     with receiving([404]) as server:
         webhook = WebhookNotifier(server.address.replace("://", "://me:s%20cret@") + "/hook-secret")
         with pytest.raises(DeliveryError) as failed:
@@ -51,16 +50,16 @@ def test_the_password_goes_into_the_header_and_no_message():
     assert "cret" not in str(failed.value)
 
 
-@pytest.mark.parametrize(("status", "final"), [(500, False), (503, False), (429, False), (404, True), (400, True)])
-def test_what_is_no_success_is_a_failure(status, final):
+@pytest.mark.parametrize(("status", "final"), [(500, False), (429, False), (404, True)])
+def test_error_statuses(status, final):
     with receiving([status]) as server:
         message, is_final, _ = failure_of(server.address)
     assert message.startswith(f"answers {status} ")
     assert is_final is final
 
 
-@pytest.mark.parametrize("status", [301, 302, 307, 308])
-def test_redirections_are_not_followed(status):
+@pytest.mark.parametrize("status", [301, 308])
+def test_redirects_are_not_followed(status):
     with receiving([status]) as server:
         message, final, _ = failure_of(server.address)
         assert server.requests.qsize() == 1
@@ -69,25 +68,25 @@ def test_redirections_are_not_followed(status):
 
 
 @pytest.mark.parametrize("answer", [HANG, TRICKLE])
-def test_a_server_that_hangs_is_given_up(answer):
+def test_hanging_servers(answer):
     with receiving([answer]) as server:
         message, final, seconds = failure_of(server.address, timeout=0.3)
     assert (message, final) == ("no answer within 0.3 s", False)
     assert 0.3 <= seconds < 20
 
 
-def test_a_server_that_closes_midway_has_not_answered():
+def test_a_connection_closed_midway():
     with receiving([MIDWAY]) as server:
         message, final, _ = failure_of(server.address)
     assert (message, final) == ("no answer: HTTP/1.1 2", False)
 
 
-def test_nobody_listens():
+def test_refused_connection():
     message, final, _ = failure_of(address_of_nobody())
     assert (message, final) == ("no answer: Connection refused", False)
 
 
-def test_no_such_host(monkeypatch):
+def test_unknown_host(monkeypatch):
     def fail(*_, **__):
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -103,34 +102,16 @@ def test_https_is_encrypted():
     assert not final
 
 
-def test_what_is_no_web_server():
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        webhook = WebhookNotifier(f"http://127.0.0.1:{listening.getsockname()[1]}", timeout=20)
-        listening.settimeout(60)
-
-        def answer():
-            connection, _ = listening.accept()
-            with connection:
-                connection.recv(4096)
-                connection.sendall(b"220 mail ready\r\n")
-
-        thread = threading.Thread(target=answer)
-        thread.start()
-        with pytest.raises(DeliveryError, match=r"^no answer: 220 mail ready"):
-            webhook.send(NOTIFICATION)
-        thread.join()
-
-
 @pytest.mark.parametrize(
     "address",
-    ["", "gate", "ftp://host/x", "http://", "http:///path", "https://host:port/", "http://host:99999/", "http://h/\nx"],
+    ["", "ftp://host/x", "http:///path", "https://host:port/", "http://h/\nx"],
 )
-def test_what_is_no_address(address):
+def test_invalid_addresses(address):
     with says(ParameterError, f"a webhook is an address http://HOST/... or https://HOST/..., got '{address}'"):
         WebhookNotifier(address)
 
 
-def test_a_wrong_address_is_shown_without_its_password():
+def test_messages_do_not_show_the_password():
     with pytest.raises(ParameterError) as error:
         WebhookNotifier("mqtt://me:secret@host/x")
     assert str(error.value).endswith("got 'mqtt://host/x'")

@@ -1,4 +1,4 @@
-"""The timeline: bounded memory, no lost peak, rows without overlap."""
+"""The timeline: bounded memory, peaks, rows without overlap."""
 
 import json
 from itertools import pairwise
@@ -11,9 +11,9 @@ from bgsub.events._state import dump, load
 from bgsub.events.summary.timeline import MOST_BARS, Bar, Series, longest, rows_of
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(-5, 5, width=32), min_size=1, max_size=200), st.sampled_from([4, 8, 32]))
-def test_no_peak_is_lost_and_the_memory_is_bounded(values, most):
+def test_peaks_and_bounded_memory(values, most):
     series = Series(1, most)
     for index, value in enumerate(values):
         series.add(float(index), np.array([value]))
@@ -27,7 +27,7 @@ def test_no_peak_is_lost_and_the_memory_is_bounded(values, most):
         assert (least[0], largest[0]) == (min(part), max(part))
 
 
-def test_missing_values_do_not_hide_others():
+def test_missing_values():
     series = Series(1, 4)
     for index, value in enumerate([np.nan, 1.0, np.nan, np.nan, 3.0, np.nan]):
         series.add(float(index), np.array([value]))
@@ -36,7 +36,7 @@ def test_missing_values_do_not_hide_others():
     np.testing.assert_array_equal(low[:, 0], high[:, 0])
 
 
-def test_a_series_goes_on_after_a_kill():
+def test_restored_series():
     values = np.random.default_rng(2).normal(size=(50, 3))
     straight, torn = Series(3, 8), Series(3, 8)
     for index, row in enumerate(values):
@@ -48,7 +48,7 @@ def test_a_series_goes_on_after_a_kill():
         np.testing.assert_array_equal(one, other)
 
 
-def test_bars_in_a_row_do_not_touch():
+def test_bars_in_a_row_do_not_overlap():
     rng = np.random.default_rng(4)
     starts = np.sort(rng.uniform(0, 100, 60))
     bars = [Bar("object", i, float(s), float(s + rng.uniform(0.1, 20))) for i, s in enumerate(starts)]
