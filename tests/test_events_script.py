@@ -33,10 +33,10 @@ def test_each_kind_of_error_is_counted(script):
 
     # Mover 1 is split, 2 and 3 share an object, 4 is missed; one object is false.
     movers = [{(1,): mover(0), (2,): mover(10), (3,): mover(16), (4,): mover(40)} for _ in range(8)]
-    compare_block = script.ObjectScorer()
+    scorer = script.ObjectScorer()
     for frame in range(8):
-        compare_block.take([seen(1 + frame // 4, frame, 0), seen(3, frame, 9, 12), seen(4, frame, 52)], movers)
-    counts = compare_block.counts(movers)
+        scorer.add([seen(1 + frame // 4, frame, 0), seen(3, frame, 9, 12), seen(4, frame, 52)], movers)
+    counts = scorer.counts(movers)
     assert counts == script.Counts(movers=4, objects=4, missed=1, merged=1, split=1, false=1)
 
 

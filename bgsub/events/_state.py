@@ -44,9 +44,10 @@ def _load(hint: Any, state: Any) -> Any:  # noqa: PLR0911 - as above
     arguments = get_args(hint)
     if origin in (Union, types.UnionType):
         return None if state is None else _load(next(one for one in arguments if one is not type(None)), state)
-    if dataclasses.is_dataclass(origin):
-        made = object.__new__(origin)
-        vars(made).update({name: _load(one, state[name]) for name, one in _hints(origin).items()})
+    if isinstance(origin, type) and dataclasses.is_dataclass(origin):
+        kind: Any = origin
+        made = object.__new__(kind)
+        vars(made).update({name: _load(one, state[name]) for name, one in _hints(kind).items()})
         return made
     if origin is np.ndarray:
         return _array(state)
