@@ -16,7 +16,10 @@ from bgsub.live.loopback_camera import age, milliseconds, read_stamp, stamp
 from bgsub.video import CameraSource
 from bgsub.video.sources import camera_connection
 
-pytestmark = pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the program ffmpeg is missing")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="the program ffmpeg is missing"),
+]
 
 PICTURES = ("-re", "-f", "lavfi", "-i", "testsrc=size=64x48:rate=25", "-g", "5")
 

@@ -1,4 +1,4 @@
-"""The page of a live run in a browser without a screen."""
+"""The page of a live run in a headless browser."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from bgsub.numerics.compilation import Progress
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs chromium")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
 
 ARGUMENTS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
-# A folder to look at the pictures of the page, after a change of it.
+# An optional folder for screenshots.
 PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 
 
@@ -69,7 +69,7 @@ def running(**options):
 
 @contextmanager
 def browsing(refused: bool = False, **options):
-    """A page of Chromium; whatever it complains about fails the test, but for refusals that the test is about."""
+    """A page of Chromium; its errors fail the test, except refused requests if they are expected."""
     with sync_api.sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=BROWSER, args=[*ARGUMENTS.split(), "--no-first-run"])
         try:

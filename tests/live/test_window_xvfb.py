@@ -20,7 +20,7 @@ from bgsub._opencv import cv2
 CHOSEN = (0, 159, 230)  # blue, green, red of the region that is edited
 PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 MISSING = [tool for tool in ("Xvfb", "xdotool", "import") if shutil.which(tool) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(MISSING), reason=f"needs {', '.join(MISSING)}")]
 
 
 @pytest.fixture(scope="module")
