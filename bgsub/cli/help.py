@@ -104,13 +104,14 @@ class HelpfulCommand(click.Command):
         for option in self.params:
             if isinstance(option, Option):
                 option.common = not flags or not flags.isdisjoint(option.opts)
-        self._help_all = click.Option(
+        self._help_all = Option(
             ["--help-all"],
+            group=REPORTING,
             is_flag=True,
             is_eager=True,
             expose_value=False,
             callback=_show_all,
-            hidden=True,
+            hidden=not common,
             help="Show every option and exit.",
         )
 

@@ -75,6 +75,7 @@ def in_bash(line):
     )
 
 
+@pytest.mark.slow
 def test_bash_completes(place):
     code = 'eval "$(bgsub completion bash)"; compopt() { echo "$@"; }; '
     code += "; echo ---; ".join(map(in_bash, ASKED))
@@ -88,6 +89,7 @@ def test_bash_completes(place):
         assert (wanted or set()) <= found, line
 
 
+@pytest.mark.slow
 def test_fish_completes(place):
     lines = [line for line, wanted in ASKED.items() if wanted]
     code = "bgsub completion fish | source; " + "; echo ---; ".join(
@@ -98,6 +100,7 @@ def test_fish_completes(place):
         assert ASKED[line] <= {row.split("\t")[0] for row in answer.strip().split("\n")}, line
 
 
+@pytest.mark.slow
 def test_zsh_takes_the_script(place):
     code = 'autoload -U compinit; compinit -u; eval "$(bgsub completion zsh)"; echo $_comps[bgsub]'
     assert shell("zsh", code) == ["_bgsub_completion"]
@@ -110,8 +113,8 @@ def test_every_shell_gets_its_script(cli, name):
     assert "_BGSUB_COMPLETE" in cli("completion", name).clean().out
 
 
-def test_the_lines_of_the_help_do_it(place):
-    """The examples put a line where the shell reads it, which works in the next one."""
+@pytest.mark.slow
+def test_the_examples_of_the_help_work(place):
     for example in completion.examples:
         name = example.text.partition(",")[0]
         (place / "home" / ".config" / "fish").mkdir(parents=True, exist_ok=True)

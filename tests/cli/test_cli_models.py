@@ -87,7 +87,7 @@ def test_parameters_from_a_file_hold_for_new_models(day, place):
     (place / "bgsub.toml").write_text("[method]\nstart-frames = 10\nrank = 4")
     answer = day().ok()
     assert answer.err == (
-        f"{told}bgsub: the model m.npz keeps its rank = 2; not used is bgsub.toml: 'rank' in [method]\n"
+        f"{told}bgsub: the model m.npz keeps its rank = 2; bgsub.toml: 'rank' in [method] is ignored\n"
     )
     assert bgsub.BackgroundSubtractor.load("m.npz").get_params()["rank"] == 2
 
@@ -96,7 +96,7 @@ def test_a_model_that_is_typed_goes_before_parameters_of_a_file(cli, day, place)
     assert day(*QUICK).code == 0
     (place / "bgsub.toml").write_text("rank = 4")
     answer = cli("run", "frames", "-o", "x", "--model", "m.npz").ok()
-    assert answer.err == (f"{FOUND}rank\nbgsub: the model m.npz keeps its rank = 3; not used is bgsub.toml: 'rank'\n")
+    assert answer.err == (f"{FOUND}rank\nbgsub: the model m.npz keeps its rank = 3; bgsub.toml: 'rank' is ignored\n")
 
 
 def test_a_rate_beside_a_model_of_another_one_is_told(cli, day, place):
@@ -104,7 +104,7 @@ def test_a_rate_beside_a_model_of_another_one_is_told(cli, day, place):
     for words in (["--fps", 10, "--every", 2], ["--fps", 5], []):
         cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", *words).clean()
     answer = cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", "--fps", 25).ok()
-    told = "keeps its seconds, of 5 frames: --fps 25 holds for times and outputs only"
+    told = "times of the method keep its 5 frames per second; --fps 25 applies to times and outputs only"
     assert answer.err == f"bgsub: the model m.npz {told}\n"
 
 

@@ -50,7 +50,7 @@ def test_the_demo_writes_its_results_and_scores_them(cli, tmp_path, monkeypatch)
     for frame, (image, _) in zip(read_video(out / "input.mp4"), shown, strict=True):
         assert np.abs(frame.astype(int) - image).mean() < 6  # grey levels
     assert second == (
-        f"against the exact masks: recall {total.recall:.3f}, precision {total.precision:.3f}, "
+        f"against ground truth: recall {total.recall:.3f}, precision {total.precision:.3f}, "
         f"F {total.f_measure:.3f}; one frame of it: {out / 'strip.png'}"
     )
     assert [frame.shape for frame in read_video(out / "panel.mp4")] == [(480, 640, 3)] * 60

@@ -34,6 +34,7 @@ def run(*words, **variables):
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=200)
 
 
+@pytest.mark.slow
 @jit
 def test_kernels_of_all_kinds_of_frames_are_compiled_once(tmp_path):
     cache = tmp_path / "cache"
@@ -68,9 +69,3 @@ def test_as_a_module_where_kernels_are_plain_python():
     message = "bgsub: error: kernels are not compiled where NUMBA_DISABLE_JIT is set\n"
     assert (ended.stdout, ended.stderr) == ("", message)
     assert ended.returncode == 2
-
-
-def test_help(cli):
-    answer = cli("warm-up", "--help").clean()
-    assert "Compile everything that streams of frames need" in answer.out
-    assert "NUMBA_CACHE_DIR" in answer.out

@@ -121,7 +121,7 @@ RUNS = [  # commands in sequence, exit code and message of the last
         ["live cam-1.mp4"],
         2,
         "no window can be shown: neither DISPLAY nor WAYLAND_DISPLAY is set; "
-        "--serve PORT shows the run in a browser, --no-window does without",
+        "--serve PORT shows the run in a browser, --no-window runs without a window",
     ),
     (["run 97 -o out"], 2, "camera 97 cannot be opened: it is not there, in use or not permitted"),
 ]
