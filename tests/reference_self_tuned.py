@@ -1,4 +1,4 @@
-"""Dense float64 twin of the tracker that tunes itself: whole matrices with columns U and V, as in the formulas."""
+"""Dense float64 twin of the self-tuned tracker: whole matrices with columns U and V."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bgsub.tracking.step import ARMIJO, FLOOR, IN_SPAN
 
 
 def predict(U, V, momentum: float, C):
-    """Move U (m, k) by a share of its velocity; return it orthonormal, V tangent there, and C in its coordinates."""
+    """Move U (m, k) by a share of its velocity; return an orthonormal U, the tangent V, and C in its coordinates."""
     moved = U + momentum * V
     L = np.linalg.cholesky(moved.T @ moved)
     P = np.linalg.solve(L, moved.T).T
@@ -26,9 +26,9 @@ def weighted_fit(U, x, a, s, surrogate: Surrogate, widening: float, y):
 
 
 def own_scale_coefficients(U, x, a, s, surrogate: Surrogate, limits):
-    """Least squares, weighted fits from wide scales to what they are, then some more.
+    """Least squares, weighted fits from wide to true scales, then more of them.
 
-    Returns y, the residual, the weights, their mean and the median of ``|r| / s`` of what is observed.
+    Returns y, the residual, the weights, their mean and the median of ``|r| / s`` of observed entries.
     """
     stages, iterations, tolerance = limits
     seen = a > 0
@@ -80,7 +80,7 @@ def step(P, V, C, y, e, cost: float, w: float, share: float, keep: float, gain: 
 
 
 def sense(Z, P, e, omega, y, z, inside, w: float):
-    """What a larger w would have gained, and the sensitivity ``dU / d(log w)``, (n, k), after the step."""
+    """The gain of a larger w, and the sensitivity ``dU / d(log w)``, (n, k), after the step."""
     gained = e @ (Z @ y) / (e @ e)
     return gained, Z + w * np.outer(e - P @ inside - omega * (Z @ y), z)
 
@@ -88,7 +88,7 @@ def sense(Z, P, e, omega, y, z, inside, w: float):
 class SelfTuned:
     """`bgsub.tracking.self_tuned.SelfTunedSubspace` with dense matrices, U and V (m, k), Z (n, k).
 
-    `forgetting` None adapts it; without scales of their own all entries have one, for a cold start.
+    `forgetting` None adapts it; without `own_scales` all entries share one scale.
     """
 
     def __init__(self, U, index, surrogate: Surrogate, forgetting=None, own_scales: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""Dense float64 twins of the tracker's and the segmenter's kernels: slow, small, and written like the formulas."""
+"""Dense float64 twins of the kernels of tracker and segmenter, written like the formulas."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def rows_given_coefficients(X, Y, mus, name: str, p: float):
 
 
 def raised(C):
-    """C, its eigenvalues raised by a share of their sum."""
+    """C with its eigenvalues raised by a share of their sum."""
     return C + FLOOR * np.trace(C) * np.eye(len(C))
 
 
@@ -76,7 +76,7 @@ def joint_residual(frame, background):
 
 
 def learn_noise(d, kept, rate, clip, floor, sigma):
-    """Running mean of the clipped residual, but where it is kept."""
+    """Running mean of the clipped residual, except where `kept` is set."""
     out = np.empty_like(sigma)
     for i in np.ndindex(sigma.shape):
         a = 0 if kept[i] else rate
