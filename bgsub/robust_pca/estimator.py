@@ -65,15 +65,12 @@ class RobustPCA(FittedSubspace):
         For `partial_fit`: share of its weight that the past loses with each new sample. 0 weights all samples equally,
         for a subspace that does not move.
     center : bool, default False
-        Whether the subspace is about a location. The medians of the features are subtracted, the fit has one direction
-        more, and the mean of its low-rank part corrects the medians; some rounds of reweighted least squares follow.
-        Without it the mean is one of the directions and costs digits: a mean of 1000 times the variation leaves an
-        error of 4e-4 instead of 1e-7.
+        Whether the subspace is about a location, fitted with it. Without it the mean is one of the directions and costs
+        digits: a mean of 1000 times the variation leaves an error of 4e-4 instead of 1e-7.
     scale : bool, default False
         Whether features are divided by their median absolute deviation, which changes neither rank nor outliers. With
-        sizes from 0.1 to 10, and noise of a tenth of each, the error is 0.1 without and 0.04 with it; without noise, at
-        a fifth of the full rank, 0.6 and 4e-7. If all features have the same noise, it adds a tenth to the error. A
-        feature of the same value in most samples is divided by the median of the others' deviations.
+        sizes from 0.1 to 10, and noise of a tenth of each, the error is 0.1 without and 0.04 with it. If all features
+        have the same noise, it adds a tenth to the error.
     callback : callable, optional
         Called with a `Progress` after each step (half of an alternation); ends the fit if it returns True.
     verbose : int, default 0
@@ -122,16 +119,13 @@ class RobustPCA(FittedSubspace):
 
     If one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted first,
     which gives the factor of the short side; the whole then takes a few steps. At the end, samples and features with
-    far less weight than most are regressed again from nothing (`bgsub.robust_pca.irls.refit_rows`).
-
-    All steps but the last ones use ``log``; another surrogate replaces it at the last mu. The remaining error is of the
-    order of mu for ``log`` and ``atan`` and mu^(1 - p/2) for ``lp``, so that the floor is the rounding.
+    far less weight than most are fitted again (`bgsub.robust_pca.irls.refit_rows`). All steps but the last ones use
+    ``log``; another surrogate replaces it at the last mu.
 
     float32 samples are computed in float32, all others in float64, "fast" and "balanced" in float32 until its rounding
     is reached. One step costs about ``6 m n k`` multiplications in BLAS, one pass of a compiled kernel over the matrix
-    and O((m + n) k^2 + k^3). Memory: X, two more matrices of its size, which become `low_rank_` and `sparse_`, three of
-    half the bytes while a fit is in single precision, and a mask of one byte per entry; another copy of X if it has
-    missing entries or another type, and up to 1.5 if it is centred or scaled.
+    and O((m + n) k^2 + k^3). The peak memory is below 4 times that of X, 5.5 times if X is
+    centred, scaled or incomplete.
 
     References
     ----------
