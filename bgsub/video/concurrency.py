@@ -16,8 +16,8 @@ T = TypeVar("T")
 class Channel(Generic[T]):
     """A bounded first-in first-out queue with one end: closed, failed or cancelled.
 
-    The receiver iterates. Nobody polls: a waiting end sleeps until the other one acts. Of `size` items at most, the
-    oldest is dropped for the next one with `drop_oldest`, and counted in `dropped`; otherwise the sender waits.
+    The receiver iterates. The queue holds at most `size` items: with `drop_oldest` a new item replaces the oldest,
+    which is counted in `dropped`; otherwise the sender waits.
     """
 
     def __init__(self, size: int, *, drop_oldest: bool = False) -> None:
@@ -49,7 +49,7 @@ class Channel(Generic[T]):
         return self
 
     def __next__(self) -> T:
-        """Take the oldest item, waiting for one; after the last, stop or raise what `fail` was given."""
+        """Wait for the oldest item and remove it; after the last, stop or raise the exception of `fail`."""
         with self._changed:
             while self._open and not self._items:
                 self._changed.wait()
@@ -62,25 +62,25 @@ class Channel(Generic[T]):
             raise StopIteration
 
     def newest(self) -> T | None:
-        """Look at the item that was put last, None if there is none; it stays."""
+        """Return the newest item without removing it; None if there is none."""
         with self._changed:
             return self._items[-1] if self._items else None
 
     def ready(self, timeout: float) -> bool:
-        """Wait for at most `timeout` seconds; whether the receiver need not wait now, for an item or for the end."""
+        """Wait up to `timeout` seconds for an item or the end; return whether there is one."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._items) or not self._open, timeout)
 
     def close(self) -> None:
-        """End the channel: what it holds is still received."""
+        """End the channel after its items."""
         self._end()
 
     def fail(self, error: BaseException) -> None:
-        """End the channel with an exception, raised to the receiver after what the channel holds."""
+        """End the channel with an exception, which the receiver gets after the items."""
         self._end(error=error)
 
     def cancel(self) -> None:
-        """End the channel at once and forget what it holds; wakes both ends."""
+        """End the channel at once, drop its items and wake both ends."""
         self._end(forget=True)
 
     def _end(self, error: BaseException | None = None, forget: bool = False) -> None:
@@ -93,13 +93,10 @@ class Channel(Generic[T]):
             self._changed.notify_all()
 
 
-T = TypeVar("T")
-
-
 def in_background(make: Callable[[], T], release: Callable[[T], None], attend: Callable[[], object] | None = None) -> T:
-    """Return what `make` does, called in a thread of its own; `release` gets what comes when nobody waits any more.
+    """Call `make` in a thread and return its result; Ctrl-C ends the wait, and `release` then gets a late result.
 
-    Meanwhile `attend` is called again and again, to take its time; what it raises, or Ctrl-C, ends the waiting.
+    Meanwhile `attend` is called in a loop; an exception in it ends the wait, too.
     """
     answer: Future[T] = Future()
 

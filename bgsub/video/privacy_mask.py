@@ -1,4 +1,4 @@
-"""Parts of the picture that nobody is to see."""
+"""Privacy regions, blacked out before processing."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from bgsub.video.timecode import Part
 
 
 class PrivateSource(SelectedSource):
-    """The frames of a source, black in some regions before anything else sees them.
+    """The frames of a source with privacy regions blacked out before processing.
 
-    What is made of the frames holds nothing of these regions, then: neither pictures nor models. Sound is left as it
-    is.
+    So neither pictures nor models contain these regions. The sound is not changed.
 
     Parameters
     ----------
     source : FrameSource
-        Where the frames come from; closed together with this one, also when a region is refused.
+        Source of the frames; closed together with this one, also if a region is invalid.
     regions : iterable of Region or str
-        See `Regions`, which takes texts as ``--privacy`` does.
+        See `Regions`.
 
     Raises
     ------
     ParameterError
-        If a region is none, or lies outside of the frames; while iterating, where frames have another size.
+        If a region is invalid or outside of the frame; while iterating, if it is for frames of another size.
 
     Examples
     --------
@@ -53,7 +52,7 @@ class PrivateSource(SelectedSource):
 
     @property
     def is_copyable(self) -> bool:
-        """Never: what is copied out of the files would show what is hidden."""
+        """False, because copied packets would show the privacy regions."""
         return False
 
     def _frames(self) -> Iterator[Frame]:
@@ -63,7 +62,7 @@ class PrivateSource(SelectedSource):
         return map(self._blackened, self._source.take(part))
 
     def _fit(self, shape: tuple[int, ...]) -> None:
-        """Find the pixels in frames of that height and width."""
+        """Compute the mask for frames of that height and width."""
         try:
             hidden = self._regions.union(shape)
         except ParameterError as error:

@@ -1,4 +1,4 @@
-"""Words on a picture: a caption, a label, a box of lines, a bar below; in a size that fits the picture."""
+"""Text on a picture: captions, labels, boxes and bars, in a size that fits the picture."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from bgsub._opencv import cv2
 
 _FONT = cv2.FONT_HERSHEY_SIMPLEX
 _WHITE, _GREY = (255, 255, 255), (190, 190, 190)
-_LIGHT = 110  # brightness from which on a ground takes black letters
+_LIGHT = 110  # brightness from which on the text is black
 LEAST_SIZE = 320, 240
-"""Width and height below which a picture with words on it is enlarged."""
+"""Width and height below which a picture with text is enlarged."""
 
-_LEAST_SCALE = 0.4  # below, the letters of OpenCV run together
+_LEAST_SCALE = 0.4  # smaller text of OpenCV is unreadable
 _LINE = 30  # height of a line at scale 1, in pixels
-_LINES_OF_BOX = 16  # that a picture must have room for
+_LINES_OF_BOX = 16  # minimum number of lines that must fit
 
 
 def text_scale(image: np.ndarray) -> float:
-    """Return the scale of OpenCV's letters that suits a picture: lines a thirty-sixth of its height."""
+    """Return the text scale of OpenCV for a picture: 36 lines fit its height."""
     return max(_LEAST_SCALE, image.shape[0] / 36 / _LINE)
 
 
@@ -40,13 +40,13 @@ def _write(
 
 
 def enlarged(image: np.ndarray) -> np.ndarray:
-    """Return a picture enlarged by a whole number, with sharp pixels, until one side reaches `LEAST_SIZE`."""
+    """Return a picture enlarged by a whole factor until one side reaches `LEAST_SIZE`."""
     factor = min(-(-least // side) for least, side in zip(LEAST_SIZE, image.shape[1::-1], strict=True))
     return image.repeat(factor, axis=0).repeat(factor, axis=1) if factor > 1 else image
 
 
 def label_size(text: str, scale: float) -> tuple[int, int]:
-    """Return width and height of what `put_label` draws."""
+    """Return the width and height of a label of `put_label`."""
     margin = round(scale * 10)
     return _width(text, scale) + margin, round(_LINE * scale) + margin // 2
 
@@ -54,7 +54,7 @@ def label_size(text: str, scale: float) -> tuple[int, int]:
 def put_label(
     image: np.ndarray, text: str, left: int, top: int, scale: float, ground: Sequence[int] = (0, 0, 0)
 ) -> None:
-    """Write a line on a ground of that colour, blue first, into a picture, (h, w, 3) uint8, in place."""
+    """Write a line on a background colour, blue first, into a picture, (h, w, 3) uint8, in place."""
     width, height = label_size(text, scale)
     is_light = 0.11 * ground[0] + 0.59 * ground[1] + 0.3 * ground[2] > _LIGHT
     cv2.rectangle(image, (left, top), (left + width - 1, top + height - 1), tuple(ground), cv2.FILLED)
@@ -62,7 +62,7 @@ def put_label(
 
 
 def add_caption(image: np.ndarray, text: str, scale: float) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with a line in its upper left corner, white on black; in a new array."""
+    """Return a copy of a picture, (h, w, 3) uint8, with a line in the upper left corner, white on black."""
     (width, height), below = cv2.getTextSize(text, _FONT, scale, _thickness(scale))
     margin = 2 + below // 2
     image = image.copy()
@@ -72,9 +72,9 @@ def add_caption(image: np.ndarray, text: str, scale: float) -> np.ndarray:
 
 
 def add_label(image: np.ndarray, text: str, scale: float | None = None) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with a line in its lower left corner, white on black; in a new array.
+    """Return a copy of a picture, (h, w, 3) uint8, with a line in the lower left corner, white on black.
 
-    A line that is too long for the picture becomes smaller.
+    A line that is too long is made smaller.
     """
     scale = text_scale(image) if scale is None else scale
     image = image.copy()
@@ -87,12 +87,12 @@ def add_label(image: np.ndarray, text: str, scale: float | None = None) -> np.nd
 
 
 def add_bar(image: np.ndarray, words: Sequence[str], scale: float) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with a black bar below that holds the words, in as many lines as they need.
+    """Return a picture, (h, w, 3) uint8, with a black bar below that holds the words, in one or more lines.
 
-    Words that keep their number of characters keep the bar's height: it is laid out for digits, all as wide.
+    Equal word lengths give an equal height of the bar, because spaces are as wide as digits.
     """
     gap, margin = scale * 14, scale * 10
-    # A blank is narrower than a digit; filled up, a number that grows does not move the others.
+    # A space is narrower than a digit; a growing number must not move the other words.
     wide = [_width(word.replace(" ", "0"), scale) for word in words]
     lines: list[list[tuple[float, str]]] = [[]]
     left = margin
@@ -111,7 +111,7 @@ def add_bar(image: np.ndarray, words: Sequence[str], scale: float) -> np.ndarray
 
 
 def add_box(image: np.ndarray, rows: Sequence[tuple[str, str]], scale: float) -> np.ndarray:
-    """Return a picture, (h, w, 3) uint8, with two columns of words on a darkened box in the middle; a new array."""
+    """Return a copy of a picture, (h, w, 3) uint8, with two columns of text on a dark box in the middle."""
     scale = min(1.4 * scale, image.shape[0] / (max(len(rows), _LINES_OF_BOX) * _LINE))
     left = max(_width(row[0], scale) for row in rows)
     right = max(_width(row[1], scale) for row in rows)

@@ -1,4 +1,4 @@
-"""Places in a video as people write them: a frame number, seconds, or hours, minutes and seconds."""
+"""Places and parts of a video, by frame number or time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CLOCK = re.compile(rf"(?:({_DIGITS}):)?({_DIGITS}):([0-9]{{1,2}}(?:\.[0-9]{{0,9
 
 @dataclass(frozen=True)
 class Timecode:
-    """A place in a video, or a length: by frames or by seconds, one of the two.
+    """A place in a video, or a length, in frames or in seconds.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Timecode:
 
     @classmethod
     def parse(cls, value: Timecode | str | int | float | Fraction, name: str = "a time") -> Timecode:
-        """Return the place that `value` stands for.
+        """Parse a place.
 
         Parameters
         ----------
@@ -42,12 +42,12 @@ class Timecode:
             ``"120"`` or an int: a frame number from 0. ``"12.5"``, ``"12s"`` or a float: seconds.
             ``"02:03"``, ``"1:02:03.5"``: minutes and seconds, with hours before them.
         name : str
-            What a message calls the value.
+            Name of the value in messages.
 
         Raises
         ------
         ParameterError
-            If it is none of these, or negative.
+            If the value is invalid or negative.
         """
         if isinstance(value, Timecode):
             return value
@@ -69,7 +69,7 @@ class Timecode:
         return self.seconds if self.seconds is not None else Fraction(self.frame or 0)
 
     def in_frames(self, fps: Fraction | None) -> int | None:
-        """Return the number of the first frame at or after the place at that rate; None where it takes a rate."""
+        """Return the number of the first frame at or after the place; None if `fps` is needed but unknown."""
         if self.frame is not None:
             return self.frame
         return None if fps is None else math.ceil(self.amount * fps)
@@ -102,7 +102,7 @@ def _decimal(digits: str) -> Fraction:
     return Fraction(f"0{digits}" if digits.startswith(".") else digits.rstrip("."))
 
 
-# Times are kept in floating point and, by OpenCV, in milliseconds.
+# Times are floating point numbers.
 _TOLERANCE = 1e-6
 
 Place = Timecode | str | int | float
@@ -110,14 +110,14 @@ Place = Timecode | str | int | float
 
 @dataclass(frozen=True)
 class Selection:
-    """From where to where, and each how many frames.
+    """A part of a source.
 
     Attributes
     ----------
     start, end, duration : Timecode or None
-        From where, inclusive, to where, exclusive; or how much from there on.
+        First place (inclusive) and last place (exclusive), or the length.
     every : int
-        Of each so many frames the first is taken.
+        Take the first of each `every` frames.
     """
 
     start: Timecode | None = None
@@ -127,12 +127,12 @@ class Selection:
 
     @classmethod
     def parse(cls, start: Place | None, end: Place | None, duration: Place | None, every: int) -> Selection:
-        """Return what places as `Timecode.parse` takes them stand for.
+        """Parse the places with `Timecode.parse`.
 
         Raises
         ------
         ParameterError
-            If one cannot be understood, `every` is below 1, `end` comes with `duration` or not behind `start`.
+            If a place is invalid, `every` is below 1, or `end` is given with `duration` or does not come after `start`.
         """
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise ParameterError(f"every must be a whole number of 1 or more, got {every!r}")
@@ -144,17 +144,17 @@ class Selection:
 
     def _check_order(self) -> None:
         if self.end is not None and self.duration is not None:
-            raise ParameterError("end and duration exclude each other: give one of them")
+            raise ParameterError("use either end or duration")
         if self.duration is not None and self.duration.amount <= 0:
             raise ParameterError(f"duration must be more than nothing, got {self.duration}")
         if self.end is None:
             return
         start = self.start or (Timecode(frame=0) if self.end.frame is not None else Timecode(seconds=Fraction(0)))
         if (start.frame is None) == (self.end.frame is None) and self.end.amount <= start.amount:
-            raise ParameterError(f"end must lie behind start ({start}), got {self.end}")
+            raise ParameterError(f"end must come after start ({start}), got {self.end}")
 
     def count(self, fps: Fraction | None, length: int | None) -> int | None:
-        """Return how many frames it takes of a source of `length` frames at `fps`; None where it cannot be told."""
+        """Return the number of frames of the part in a source of `length` frames at `fps`; None if unknown."""
         first = 0 if self.start is None else self.start.in_frames(fps)
         if first is None:
             return None
@@ -175,9 +175,9 @@ ALL = Selection()
 
 
 class Part:
-    """Decides about one frame after the other, in order, whether it belongs to a part of the source of that name.
+    """Decides for one frame after the other whether it belongs to the part; `name` is the source in messages.
 
-    It begins at `start`; a source may go there by a shorter way.
+    A source may seek to `start`.
     """
 
     def __init__(self, selection: Selection = ALL, name: str = "the source") -> None:
@@ -189,12 +189,12 @@ class Part:
         self._ended = False
 
     def wants(self, index: int, time: float | None) -> bool | None:
-        """Whether the frame at `index` and `time` seconds is wanted; None: neither this nor any later one.
+        """Return whether the frame at `index` and `time` seconds is in the part; None after its end.
 
         Raises
         ------
         ParameterError
-            If seconds are asked for and the frames have no times.
+            If a place is in seconds and the frames have no times.
         """
         self._last = index, time
         if self._end is not None and self._reached(self._end, index, time):
@@ -206,12 +206,12 @@ class Part:
             self._first = index
             self._end = self._end or self._end_after(index, time)
             if self._end is not None and self._reached(self._end, index, time):
-                self._first, self._ended = None, True  # a duration shorter than the way to the next frame
+                self._first, self._ended = None, True  # the duration is shorter than one frame
                 return None
         return (index - self._first) % self._every == 0
 
     def check(self) -> None:
-        """Raise SourceError if frames came, but the part began after the last of them or after its own end."""
+        """Raise SourceError if there were frames, but none in the part."""
         if self._first is not None or self._last is None:
             return
         index, time = self._last

@@ -90,11 +90,11 @@ def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_secon
     [
         ({"start": "abc"}, f"start must be {SYNTAX}, got 'abc'"),
         ({"start": -1}, f"start must be {SYNTAX}, got -1"),
-        ({"end": 5, "duration": 5}, "end and duration exclude each other: give one of them"),
-        ({"end": 0}, "end must lie behind start (frame 0), got frame 0"),
-        ({"end": "0.0"}, "end must lie behind start (0 s), got 0 s"),
-        ({"start": 5, "end": 5}, "end must lie behind start (frame 5), got frame 5"),
-        ({"start": "2:00", "end": "12.5"}, "end must lie behind start (120 s), got 12.5 s"),
+        ({"end": 5, "duration": 5}, "use either end or duration"),
+        ({"end": 0}, "end must come after start (frame 0), got frame 0"),
+        ({"end": "0.0"}, "end must come after start (0 s), got 0 s"),
+        ({"start": 5, "end": 5}, "end must come after start (frame 5), got frame 5"),
+        ({"start": "2:00", "end": "12.5"}, "end must come after start (120 s), got 12.5 s"),
         ({"duration": 0}, "duration must be more than nothing, got frame 0"),
         ({"every": 0}, "every must be a whole number of 1 or more, got 0"),
         ({"every": 2.5}, "every must be a whole number of 1 or more, got 2.5"),
@@ -212,7 +212,9 @@ STYLES = {
 }
 
 
-@pytest.fixture(scope="module", params=[(style, suffix) for style in STYLES for suffix in ("mp4", "mkv")], ids="-".join)
+@pytest.fixture(
+    scope="module", params=[(style, ("mp4", "mkv")[number % 2]) for number, style in enumerate(STYLES)], ids="-".join
+)
 def long_video(request, tmp_path_factory):
     """A file of 160 frames, and all its frames."""
     from av_files import film, write_av  # noqa: PLC0415
@@ -225,8 +227,8 @@ def long_video(request, tmp_path_factory):
         return style, path, list(source)
 
 
-@pytest.mark.parametrize("start", [1, 59, 60, 61, 77, 100, 101, 119, 120, 141, 159])
-def test_the_shorter_way_leads_to_the_same_frames(long_video, start):
+@pytest.mark.parametrize("start", [1, 60, 77, 101, 119, 159])
+def test_a_shortcut_gives_the_same_frames(long_video, start):
     _, path, frames = long_video
     for place in (start, frames[start].time, max(frames[start].time - 0.002, 0.0)):
         with open_source(path, start=place) as source:
@@ -235,7 +237,7 @@ def test_the_shorter_way_leads_to_the_same_frames(long_video, start):
         assert all(same(*pair) for pair in zip(part, frames[start:], strict=True))
 
 
-def test_the_shorter_way_is_taken(long_video):
+def test_the_shortcut_is_used(long_video):
     from bgsub.video.sources.video_file import VideoFileSource  # noqa: PLC0415
     from bgsub.video.timecode import Part, Selection  # noqa: PLC0415
 

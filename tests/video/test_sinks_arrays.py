@@ -22,9 +22,9 @@ def load(path):
         return {name: data[name] for name in data.files}
 
 
-@pytest.mark.parametrize("view", list(VIEWS))
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-def test_views_come_back_exactly(tmp_path, view, dtype):
+@pytest.mark.parametrize(("number", "view"), enumerate(VIEWS))
+def test_views_come_back_exactly(tmp_path, number, view):
+    dtype = np.dtype(["u1", "u2", "f4"][number % 3])
     full = 1 if dtype == np.float32 else np.iinfo(dtype).max
     images = (np.random.default_rng(3).random((4, 9, 7, 3)) * full).astype(dtype)
     sink = fed(ArraySink(tmp_path / "a.npz", view), images)

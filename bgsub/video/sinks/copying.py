@@ -22,23 +22,23 @@ from bgsub.video.sinks.encoding import FORMATS
 from bgsub.video.sources.av_container import first_video
 from bgsub.video.sources.base import FilePart, Frame
 
-_STEP_BACK = 10  # seconds, where a file has no index and a seek leads behind the keyframe
-_TOLERANCE = Fraction(1, 2000)  # containers round times: sound this little before the picture belongs to it
+_STEP_BACK = 10  # seconds, if a seek without an index ends after the keyframe
+_TOLERANCE = Fraction(1, 2000)  # for times that the container rounded
 
 
 class Piece(NamedTuple):
-    """A part of a file, in seconds on its own clock; None for its beginning, and for its end."""
+    """A part of a file, in seconds on its clock; None for the start or end of the file."""
 
     path: Path
-    begin: Fraction | None = None  # a frame; the keyframe at or before it is the first one that is taken
-    end: Fraction | None = None  # the last frame
+    begin: Fraction | None = None  # of a frame; the copy starts at the keyframe at or before it
+    end: Fraction | None = None  # of the last frame
 
 
 class PacketCopy:
-    """Writes pieces of files, one behind the other, into one file; video and the first sound, as they are.
+    """Copies pieces of files one after the other into one file: video and the first sound.
 
-    `target` is a path whose ending says the container, or an open file and a container as `FORMATS` names it; `like` is
-    one of the files. FFmpegError, OSError or ValueError where a file cannot be read or the target not written.
+    `target` is a path whose ending gives the container, or an open file with a container out of `FORMATS`; `like` is
+    one of the files. FFmpegError, OSError or ValueError if a file cannot be read or the target not written.
     """
 
     def __init__(self, target: Path | io.BytesIO, like: Path, format: str | None = None) -> None:
@@ -61,7 +61,7 @@ class PacketCopy:
         self._end = Fraction(0)  # where the next piece begins
 
     def append(self, piece: Piece) -> Fraction:
-        """Write a piece behind what is there; return when its first picture is shown, on the clock of its file."""
+        """Append a piece; return the time of its first picture on the clock of its file."""
         pictures = self._pictures(piece)
         first = next(pictures)  # there is one, as the keyframe was found
         start = first.pts * first.time_base
@@ -81,7 +81,7 @@ class PacketCopy:
 
     def _mux(self, packet: Any, number: int) -> None:
         packet.stream = stream = self._streams[number]
-        # Where two pieces meet, what the first one holds back for its order may come as late as the next one begins.
+        # At the border of two pieces, reordered packets of the first may come as late as the start of the second.
         rounded = packet.dts * packet.time_base / stream.time_base
         if rounded <= self._last[number]:
             rounded = self._last[number] + 1
@@ -96,13 +96,13 @@ class PacketCopy:
             key = self._go_to_keyframe(source, stream, piece.begin)
             interval = round(1 / (stream.average_rate or 25) / stream.time_base)
             end = None if piece.end is None else round(piece.end / stream.time_base)
-            waiting: list[Any] = []  # Matroska tells no decoding time of the first ones
+            waiting: list[Any] = []  # Matroska has no decoding times for the first packets
             newest = key
             for packet in self._packets(source, stream):
-                # Before the keyframe comes what depends on others, also some of what is stored behind it.
+                # Pictures shown before the keyframe depend on earlier ones.
                 if packet.pts < key:
                     continue
-                # A group of pictures that is stored in another order is taken to its end.
+                # A reordered group of pictures is copied to its end.
                 if packet.dts is not None and end is not None and packet.dts > end and packet.pts > newest:
                     break
                 newest = max(newest, packet.pts)
@@ -114,7 +114,7 @@ class PacketCopy:
             yield from _with_order(waiting, interval)
 
     def _go_to_keyframe(self, source: Any, stream: Any, begin: Fraction | None) -> int:
-        """Go to the last keyframe at or before a frame, or else to the first one; return its time stamp."""
+        """Seek to the last keyframe at or before a frame, or to the first one; return its time stamp."""
         earliest = stream.start_time or 0
         target = earliest if begin is None else round(begin / stream.time_base)
         back = 0
@@ -149,7 +149,7 @@ class PacketCopy:
                     yield packet
 
     def _packets(self, source: Any, stream: Any) -> Iterator[Any]:
-        """Yield the packets of a stream that have a time; ends early where the file is broken."""
+        """Yield the packets of a stream with times; end early where the file is broken."""
         try:
             for packet in source.demux(stream):
                 packet.pts = packet.dts if packet.pts is None else packet.pts
@@ -160,7 +160,7 @@ class PacketCopy:
 
 
 def _with_order(packets: list[Any], interval: int) -> list[Any]:
-    """Give each packet a decoding time, in steps of `interval` before that of the last one, which may have one."""
+    """Give each packet a decoding time, in steps of `interval` back from the last packet."""
     for packet, after in zip(packets[-2::-1], packets[:0:-1], strict=True):
         packet.dts = (after.pts if after.dts is None else after.dts) - interval
     if packets and packets[-1].dts is None:
@@ -172,9 +172,9 @@ _CLOSE = 1e-6  # seconds
 
 
 class CopySink(Sink):
-    """From the keyframe before the first frame that is written to the last one, with sound, as they are in the source.
+    """Copies the video files of a source from the keyframe before the first written frame to the last one, with sound.
 
-    Nothing is encoded: `close` copies the packets. What lies between two frames that are written is there as well.
+    Nothing is encoded: `close` copies the packets, with all frames in between.
 
     Parameters
     ----------
@@ -186,12 +186,12 @@ class CopySink(Sink):
     Attributes
     ----------
     start : float or None
-        Once it is closed: when the first picture in the file is shown, in seconds of the source.
+        After `close`: time of the first picture in the file, in seconds of the source.
 
     Raises
     ------
     SinkError
-        If the file cannot be written, or the source cannot be read any more.
+        If the file cannot be written, or the source cannot be read.
     """
 
     def __init__(self, path: Path, files: Sequence[FilePart]) -> None:
@@ -223,7 +223,7 @@ def _copy_span(files: Sequence[FilePart], first: float, last: float, path: Path)
 
 
 def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tuple[FilePart, Piece]]:
-    """Yield the files with something of a span, and what of them."""
+    """Yield the files that overlap a span, and the pieces of them."""
     ends = [*(part.begin for part in files[1:]), math.inf]
     for part, end in zip(files, ends, strict=False):  # the list may grow meanwhile
         if part.begin <= last + _CLOSE and first < end - _CLOSE:
@@ -233,7 +233,7 @@ def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tup
 
 
 def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
-    """Copy pieces behind each other into one file; return the time of its first frame in the first piece."""
+    """Copy pieces one after the other into one file; return the time of its first frame in the first piece."""
     errors = (OSError, ValueError, av.error.FFmpegError)
     reading = pieces[0].path
     try:
@@ -245,7 +245,7 @@ def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
                     reading = piece.path
                     starts.append(copy.append(piece))
             except BaseException:
-                with suppress(*errors):  # what failed once fails again here
+                with suppress(*errors):  # the error occurs again here
                     copy.close()
                 raise
             copy.close()
@@ -256,7 +256,7 @@ def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
 
 
 def ending_of_copy(path: Path) -> str | None:
-    """Return the ending of the files that parts of a video file can be copied into; None if there is none."""
+    """Return the ending for files with copied parts of a video file; None if they cannot be copied."""
     ending = path.suffix.lower()
     ending = ending if ending in FORMATS and ending != ".avi" else ".mkv"
     try:

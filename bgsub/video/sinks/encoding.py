@@ -1,4 +1,4 @@
-"""Encode views by PyAV."""
+"""Encode views with PyAV."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from bgsub.video.views import to_bgr8
 FORMATS = {".mkv": "matroska", ".avi": "avi", ".mp4": "mp4", ".m4v": "mp4", ".mov": "mov", ".webm": "webm"}
 """FFmpeg's name of the container by ending."""
 
-# Ticks per second of the containers with a clock of their own choice; MPEG-4 allows no more than 65535.
+# Maximum ticks per second where the container allows any; MPEG-4 allows 65535.
 _MOST_TICKS = 60_000
 # Matroska counts milliseconds.
 _MILLISECONDS = 1000
 
-# The number of threads is fixed where it has an influence on the bytes.
+# A fixed number of threads, because the bytes depend on it.
 _THREADS = 4
 _SLICED_FROM = 64
 
@@ -34,7 +34,7 @@ _LAMBDA = 118
 # The conversion of FFmpeg where nothing is said; said, so that every player takes it for the same.
 _COLOURS = {"colorspace": "smpte170m", "color_range": "tv"}
 
-# The transparency of VP9 travels beside the picture.
+# The side data with the alpha channel of VP9.
 _ALPHA_BESIDE = "matroska_block_additional"
 
 
@@ -56,28 +56,28 @@ class Encoding:
 
     @property
     def is_intra(self) -> bool:
-        """Whether each frame is encoded on its own, so that a segment may end anywhere without a trace."""
+        """Whether each frame is encoded alone, so that a segment may end anywhere."""
         return self.codec in ("ffv1", "prores_ks")
 
     def prepare(self, image: np.ndarray) -> np.ndarray:
-        """Return the image of a view as this encoding takes it, 8 bit."""
+        """Return the image of a view in the layout of this encoding, 8 bit."""
         if self.layout == "bgr24":
             image = to_bgr8(image)
         return padded_to_even(image) if self.even else np.ascontiguousarray(image)
 
     def without_delay(self) -> Encoding:
-        """Return the same for whoever watches while it is encoded: no frame waits for the next."""
+        """Return the same encoding without delay of frames, for live viewers."""
         tuned = {"tune": "zerolatency"} if self.codec == "libx264" else {}
         return replace(self, options=self.options | tuned)
 
     def ticks(self, fps: Fraction) -> Fraction:
-        """Ticks per second, so fine that frames of a constant rate fall on them where the container allows it."""
+        """Return ticks per second that contain the times of a constant frame rate, if the container allows it."""
         if self.clock is None:
             return Fraction(fps.numerator * max(1, _MOST_TICKS // fps.numerator))
         return Fraction(self.clock) if self.clock else fps
 
     def configure(self, context: Any, size: tuple[int, int], fps: Fraction) -> None:
-        """Set up an encoder that is not open yet, for frames of `size` (width, height)."""
+        """Configure an encoder before it is opened, for frames of `size` (width, height)."""
         context.width, context.height = size
         context.pix_fmt = self.pixels
         context.framerate = fps
@@ -99,9 +99,9 @@ def padded_to_even(image: np.ndarray) -> np.ndarray:
 
 
 def choose_encoding(view: str, ending: str) -> Encoding:
-    """Return how a view is encoded in a file of that ending.
+    """Return the encoding of a view in a file with that ending.
 
-    ParameterError where the file cannot hold the view, DependencyError where PyAV lacks the encoder.
+    ParameterError if the file cannot hold the view, DependencyError if PyAV has no encoder.
     """
     clock = {".mkv": _MILLISECONDS, ".webm": _MILLISECONDS, ".avi": 0}.get(ending)
     if view == "cutout":
@@ -132,7 +132,7 @@ def _with_alpha(ending: str, clock: int | None) -> Encoding:
 
 
 def _quality(quantiser: int) -> dict[str, str]:
-    """Return the options for a constant quantiser; 3 or 4 is hardly visible."""
+    """Return the options for a constant quantiser; 3 or 4 gives high quality."""
     return {"flags": "+qscale", "global_quality": str(quantiser * _LAMBDA)}
 
 
@@ -140,7 +140,7 @@ def _vp9(pixels: str, layout: str, clock: int | None) -> Encoding:
     if not _has_encoder("libvpx-vp9"):
         raise DependencyError("this build of the package av has no VP9 encoder for .webm; .mkv and .mov need none")
     options = {"crf": "24", "b": "0", "deadline": "good", "cpu-used": "5", "row-mt": "0", "g": "250", **_COLOURS}
-    options |= {"auto-alt-ref": "0", "lag-in-frames": "0"}  # what comes later stays out, and alpha wants it
+    options |= {"auto-alt-ref": "0", "lag-in-frames": "0"}  # no later frames; required for alpha
     return Encoding("libvpx-vp9", pixels, layout, True, clock, options)
 
 
@@ -153,7 +153,7 @@ def _has_encoder(name: str) -> bool:
 
 
 class SegmentEncoder:
-    """Encodes frames that can be decoded without those before them; for one segment of the video."""
+    """Encodes one segment of the video, which can be decoded alone."""
 
     def __init__(self, encoding: Encoding, size: tuple[int, int], fps: Fraction) -> None:
         self._encoding = encoding
@@ -163,11 +163,11 @@ class SegmentEncoder:
         self._duration = max(1, round(encoding.ticks(fps) / fps))
 
     def encode(self, image: np.ndarray, ticks: int) -> list[Any]:
-        """Return the packets that are complete after one more image, which is shown at `ticks`."""
+        """Encode an image at time `ticks`; return the packets that are complete."""
         return self.encode_frame(self.frame_of(image, ticks))
 
     def frame_of(self, image: np.ndarray, ticks: int) -> Any:
-        """Return an image as `encode_frame` takes it."""
+        """Return an image as a frame for `encode_frame`."""
         frame = av.VideoFrame.from_ndarray(image, format=self._encoding.layout)
         if self._encoding.pixels != self._encoding.layout:
             frame = frame.reformat(format=self._encoding.pixels)
@@ -175,11 +175,11 @@ class SegmentEncoder:
         return frame
 
     def encode_frame(self, frame: Any) -> list[Any]:
-        """Return the packets that are complete after one more frame."""
+        """Encode a frame; return the packets that are complete."""
         return self._timed(self._context.encode(frame))
 
     def flush(self) -> list[Any]:
-        """Return the packets that are left; the encoder is at its end then."""
+        """Return the remaining packets and end the encoder."""
         return self._timed(self._context.encode(None))
 
     def _timed(self, packets: Iterable[Any]) -> list[Any]:
@@ -191,14 +191,14 @@ class SegmentEncoder:
 
 
 def packet_to_bytes(packet: Any) -> tuple[dict[str, Any], bytes]:
-    """Return what `packet_from_bytes` makes the same packet of."""
+    """Return facts and bytes of a packet for `packet_from_bytes`."""
     facts = {"pts": packet.pts, "dts": packet.dts, "duration": packet.duration, "key": packet.is_keyframe}
     beside = b"".join(bytes(side) for side in packet.iter_sidedata() if side.data_type == _ALPHA_BESIDE)
     return {**facts, "beside": len(beside)}, bytes(packet) + beside
 
 
 def packet_from_bytes(facts: dict[str, Any], data: bytes, time_base: Fraction) -> Any:
-    """Return a packet of the facts and bytes of `packet_to_bytes`."""
+    """Return the packet for the facts and bytes of `packet_to_bytes`."""
     size = len(data) - facts["beside"]
     packet = av.Packet(data[:size])
     packet.pts, packet.dts, packet.duration = facts["pts"], facts["dts"], facts["duration"]
@@ -211,71 +211,71 @@ def packet_from_bytes(facts: dict[str, Any], data: bytes, time_base: Fraction) -
     return packet
 
 
-# Lossless, each frame on its own, and a fifth of the work of x264.
+# Lossless, each frame alone, five times as fast as x264.
 _CODEC = "ffvhuff"
 
 
 class SegmentFrames:
-    """What an encoder was given since the segment began: given again, it makes the same bytes of what follows.
+    """The input frames of an unfinished segment: a resumed run encodes them again to get the same bytes.
 
-    Two files take turns, as the newest checkpoint may still need that of the segment before.
+    Two files alternate, because the newest checkpoint may still need the previous segment.
 
     Parameters
     ----------
     target : Path
-        The output, beside which they lie.
+        The output; the files are stored beside it.
     pixels : str
         Pixel format of the frames.
 
     Raises
     ------
     SinkError
-        From all methods but `close` and `remove`, if a file cannot be written, or has not what it should.
+        From all methods but `close` and `remove`, if a file cannot be written or is damaged.
     FFmpegError, ValueError, LookupError
-        From `frames`, if what is there is damaged.
+        From `frames`, if the data are damaged.
     """
 
     def __init__(self, target: Path, pixels: str) -> None:
         self._pixels = pixels
         self._files = [Journal(target, target.with_name(f"{target.name}.frames-{turn}.partial")) for turn in (0, 1)]
         self._turn = 0
-        self._needed: int | None = None  # whose turn it was at the newest checkpoint, if it was one's
+        self._needed: int | None = None  # the turn at the newest checkpoint
         self._encoder: Any = None
 
     def begin(self) -> None:
-        """Forget the frames: a segment begins."""
+        """Start a new segment without frames."""
         self._turn = 1 if self._needed == 0 else 0
         self._files[self._turn].remove()
 
     def add(self, frame: Any) -> None:
-        """Keep one more frame of PyAV."""
+        """Store a frame of PyAV."""
         self._encoder = self._encoder or self._new_encoder((frame.width, frame.height), frame.time_base)
         for packet in self._encoder.encode(frame):
             self._files[self._turn].add({"pts": frame.pts}, bytes(packet))
 
     def checkpoint(self, in_segment: bool) -> dict[str, Any] | None:
-        """Make the frames safe; return what `resume` needs, None where there is no unfinished segment."""
+        """Sync the frames; return the state for `resume`, None without an unfinished segment."""
         self._needed = self._turn if in_segment else None
         return {"turn": self._turn, "bytes": self._files[self._turn].sync()} if in_segment else None
 
     def resume(self, state: dict[str, Any]) -> None:
-        """Go on where `checkpoint` returned `state`."""
+        """Continue from the `state` of a checkpoint."""
         self._turn = self._needed = int(state["turn"])
         self._files[self._turn].cut(state["bytes"])
 
     def frames(self, size: tuple[int, int], time_base: Fraction) -> Iterator[Any]:
-        """Yield the frames again, which are of that width and height."""
+        """Yield the stored frames, which have that width and height."""
         encoder, decoder = self._new_encoder(size, time_base), self._codec("r", size)
         encoder.open()
         decoder.extradata = encoder.extradata
         for facts, data in self._files[self._turn].records():
             for frame in decoder.decode(av.Packet(data)):
-                frame.pict_type = 0  # or else the encoder would take it for the wish for a keyframe
+                frame.pict_type = 0  # otherwise the encoder makes a keyframe
                 frame.pts, frame.time_base = facts["pts"], time_base
                 yield frame
 
     def close(self) -> None:
-        """Leave the files as they are."""
+        """Close the files."""
         for file in self._files:
             file.close()
 
@@ -286,7 +286,7 @@ class SegmentFrames:
 
     def _new_encoder(self, size: tuple[int, int], time_base: Fraction) -> Any:
         encoder = self._codec("w", size)
-        encoder.time_base = time_base  # or else PyAV would round the times of the frames that it is given
+        encoder.time_base = time_base  # otherwise PyAV rounds the times of the frames
         return encoder
 
     def _codec(self, mode: str, size: tuple[int, int]) -> Any:

@@ -18,7 +18,7 @@ from bgsub.video.sinks.encoding import FORMATS, Encoding
 
 logger = logging.getLogger("bgsub")
 
-# Codecs that are copied: what players expect in the container. Matroska takes nearly all; FFmpeg says which.
+# Codecs that are copied, because players support them in the container; for Matroska FFmpeg gives the list.
 _PCM = frozenset({"pcm_s16le", "pcm_s16be", "pcm_s24le", "pcm_s24be", "pcm_f32le"})
 _COPIED = {
     "mp4": frozenset({"aac", "mp3", "ac3", "eac3", "opus", "flac", "alac"}),
@@ -29,16 +29,16 @@ _COPIED = {
 _ENCODED = {"mp4": "aac", "mov": "aac", "matroska": "flac", "webm": "libopus"}
 _OPUS_RATE = 48_000
 _FRAME_SIZE = 1024
-# Containers round times: what begins this little before the first picture belongs to it.
+# Tolerance for times that the container rounded.
 _TOLERANCE = Fraction(1, 2000)
 
 
 class AudioTrack:
-    """The sound of a file, from a time on: copied where the container takes its codec, encoded anew otherwise.
+    """The sound of a file from a time on: copied if the container supports its codec, otherwise encoded.
 
-    What is heard at `begin`, in seconds after the first picture of the file `source`, becomes time 0. `target` is
-    PyAV's container that is written, before its header, and `format` FFmpeg's name of it. FFmpegError or OSError where
-    the file cannot be read, LookupError where there is no sound in it, or none that the container can hold.
+    `begin`, in seconds after the first picture of the file `source`, becomes time 0. `target` is the output container
+    of PyAV before its header, `format` FFmpeg's name of it. FFmpegError or OSError if the file cannot be read,
+    LookupError without sound that the container can hold.
     """
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
@@ -52,7 +52,7 @@ class AudioTrack:
         self._next: Any = None
 
     def until(self, seconds: float | Fraction) -> Iterator[Any]:
-        """Yield the packets that begin before `seconds` after `begin` and were not yielded before."""
+        """Yield the next packets that start before `seconds` after `begin`."""
         while True:
             if self._next is None:
                 self._next = self._read()
@@ -112,8 +112,8 @@ class AudioTrack:
     def _encoded(self, stream: Any, output: Any, resampler: Any, start: Fraction) -> Iterator[Any]:
         rate = output.codec_context.sample_rate
         fifo, position = av.AudioFifo(), None
-        # After the last one comes None: resampler and encoder hold back some of the end.
-        for decoded in chain(self._heard(stream, start), (None,)):
+        # None flushes resampler and encoder.
+        for decoded in chain(self._decoded(stream, start), (None,)):
             if position is None:
                 if decoded is None:
                     return
@@ -128,8 +128,8 @@ class AudioTrack:
                 yield from self._of(output, frame)
         yield from self._of(output, None)
 
-    def _heard(self, stream: Any, start: Fraction) -> Iterator[Any]:
-        """Yield what is heard from the start on, decoded."""
+    def _decoded(self, stream: Any, start: Fraction) -> Iterator[Any]:
+        """Yield the decoded sound from the start on."""
         for decoded in self._input.decode(stream):
             if decoded.pts is not None and decoded.pts * decoded.time_base >= start - _TOLERANCE:
                 yield decoded
@@ -141,7 +141,7 @@ class AudioTrack:
 
 
 def open_audio(source: Path | None, begin: float, target: Any, format: str) -> AudioTrack | None:
-    """Return the sound of a file, or None, with a warning, where it has none that can be written."""
+    """Return the sound of a file; None, with a warning, if it has none that can be written."""
     if source is None:
         return None
     try:
@@ -152,7 +152,7 @@ def open_audio(source: Path | None, begin: float, target: Any, format: str) -> A
 
 
 def _rate_for(codec: str, rate: int) -> int:
-    """Return the samples per second that an encoder takes: those of the source, or the next more, or its most."""
+    """Return the samples per second of the source, or the next higher rate of the encoder, or its highest."""
     if codec == "libopus":
         return _OPUS_RATE
     known = av.Codec(codec, "w").audio_rates
@@ -162,7 +162,7 @@ def _rate_for(codec: str, rate: int) -> int:
 
 
 def _first_picture(container: Any) -> Fraction:
-    """Return when the first picture of a file is shown, in seconds on the clock of the file."""
+    """Return the time of the first picture of a file, in seconds on its clock."""
     stream = container.streams.best("video")
     if stream is None or stream.start_time is None:
         return Fraction(0)
@@ -170,11 +170,11 @@ def _first_picture(container: Any) -> Fraction:
 
 
 class Muxer:
-    """Writes one video stream, and one of sound, into a file; the same packets always give the same bytes.
+    """Writes a stream of video and one of sound into a file; equal packets give equal bytes.
 
-    What is no path is written to from front to back, as Matroska. The sound is that of the file `audio_from` from
-    `begin` on, the time of the first frame in it in seconds; `fps` stands in the header. Where the file cannot be
-    written, all methods raise FFmpegError or OSError.
+    A target other than a path gets Matroska, written from front to back. The sound is that of the file `audio_from`
+    from the time `begin` on, in seconds; `fps` is for the header. All methods raise FFmpegError or OSError if the file
+    cannot be written.
     """
 
     def __init__(
@@ -193,9 +193,9 @@ class Muxer:
             options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
         # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
         if not isinstance(target, Path):
-            options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # whoever reads need not wait for the next
+            options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # without delay for the reader
         else:
-            unlink(target)  # a link of somebody else would lead to another file
+            unlink(target)  # it could be a link to another file
         file = str(target.absolute()) if isinstance(target, Path) else target
         self._container = av.open(file, "w", format=format, options=options)
         self._audio = None

@@ -1,4 +1,4 @@
-"""Video files as outputs, by PyAV: true times, transparency, sound, and runs that can be continued."""
+"""Video files as outputs, with exact times, transparency and sound."""
 
 from __future__ import annotations
 
@@ -39,41 +39,40 @@ _SEGMENT = 250  # frames after which one can be decoded without those before it
 
 
 class VideoSink(Sink):
-    """Writes one view into a video file whose frames are shown at the times of the source.
+    """Writes one view into a video file, with the times of the source.
 
     ========================  =====================================================================
-    mask in .mkv, .avi        FFV1, without loss: 0, 127 and 255 come back
-    cutout in .mkv            FFV1 with alpha, without loss
-    cutout in .mov            ProRes 4444, the alpha channel without loss
-    all views in .webm        VP9; the alpha channel of cutouts with a small loss
+    mask in .mkv, .avi        FFV1, lossless
+    cutout in .mkv            FFV1 with alpha, lossless
+    cutout in .mov            ProRes 4444, lossless alpha channel
+    all views in .webm        VP9; alpha channel of cutouts with a small loss
     others                    H.264 (MPEG-4 in .avi, and where PyAV has no H.264)
     ========================  =====================================================================
 
     H.264, MPEG-4 and VP9 get an even width and height: the last column or row of an odd frame is repeated once.
-    The first frame is at time 0. ``.avi`` knows constant rates only: there a frame goes to the nearest one. ``.mkv``
-    and ``.webm`` round times to milliseconds; elsewhere constant rates are exact. Equal frames give equal bytes.
+    The first frame is at time 0. ``.avi`` has a constant frame rate only. ``.mkv`` and ``.webm`` round times to
+    milliseconds. Equal frames give equal bytes.
 
-    The file grows as ``NAME.partial.EXT`` beside its final name, and is renamed when it is complete. With
-    a call of `checkpoint` before the first frame it grows as ``NAME.EXT.partial`` instead, which no player reads, and
-    becomes a video, the same one byte for byte, at the end. Beside it lie up to 250 frames without loss then, unless
-    the encoding is FFV1 or ProRes: what goes on in the middle of a segment encodes them once more.
+    The file grows as ``NAME.partial.EXT`` and is renamed at the end. With a `checkpoint` before the first frame it
+    grows as ``NAME.EXT.partial``, which is no video until the end, with up to 250 lossless frames beside it: a resumed
+    run encodes them again, so that the video is the same byte for byte.
 
     Parameters
     ----------
     path : str or path
-        The file; its ending chooses the container. Missing folders are created.
+        The file; its ending gives the container. Missing folders are created.
     view : str
         One of `VIEWS`.
     fps : float or Fraction, optional
-        Frames per second, for frames without a time and in the header; 25 if unknown.
+        Frames per second for the header, and for frames without a time; 25 if unknown.
     audio_from : path, optional
-        A file whose sound is taken along, from the first frame to the last; `Frame.time` is its time after the first
-        picture. Where there is none, or none that the container can hold, there is a warning.
+        A file whose sound is written from the first frame to the last; `Frame.time` is relative to its first picture.
+        A warning is logged if the container cannot hold the sound.
 
     Raises
     ------
     ParameterError
-        If the ending or the view is none of the allowed.
+        If the ending or the view is not allowed.
     SinkError
         If the file cannot be written.
 
@@ -109,7 +108,7 @@ class VideoSink(Sink):
         self._encoder: SegmentEncoder | None = None
         self._muxer: Muxer | None = None
         self._journal: Journal | None = None
-        self._kept: SegmentFrames | None = None  # beside the journal, where frames depend on those before
+        self._frames: SegmentFrames | None = None  # beside the journal, if frames depend on earlier ones
         self._begin = 0  # bytes of the journal when the segment began
         self._failed = False
         prepare_folder(self.path.parent)
@@ -124,8 +123,8 @@ class VideoSink(Sink):
         with self._failures():
             self._encoder = self._encoder or self._begin_segment()
             picture = self._encoder.frame_of(image, ticks)
-            if self._kept is not None:
-                self._kept.add(picture)
+            if self._frames is not None:
+                self._frames.add(picture)
             self._store(self._encoder.encode_frame(picture))
             self._count += 1
             if self._count % _SEGMENT == 0:
@@ -149,13 +148,13 @@ class VideoSink(Sink):
     def abort(self) -> None:
         if not self._count:
             return
-        told = self._failed
+        logged = self._failed
         try:
             with self._failures():
                 if self._journal is None:
                     self._end_segment()
         except SinkError as error:
-            if not told:  # what failed before fails again here
+            if not logged:  # an earlier error occurs again here
                 logger.warning("%s", error)
         self._encoder, self._count = None, 0
         for file in self._files:
@@ -163,20 +162,20 @@ class VideoSink(Sink):
         self._close_muxer()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Make the frames safe; see `Sink.checkpoint`.
+        """Sync the frames to disk; see `Sink.checkpoint`.
 
         Raises
         ------
         SinkError
-            If the first call is not before the first frame: only then the packets are kept so that they can be resumed.
+            If the first call is not before the first frame.
         """
         if self._count and self._journal is None:
             raise SinkError(f"'{self.path}' can be resumed only with a checkpoint before the first frame")
         journal = self._journal or self._new_journal()
         with self._failures():
-            if self._kept is None:
+            if self._frames is None:
                 self._end_segment()
-            kept = None if self._kept is None else self._kept.checkpoint(self._encoder is not None)
+            kept = None if self._frames is None else self._frames.checkpoint(self._encoder is not None)
         size = journal.sync()
         state = {"frames": self._count, "bytes": size if kept is None else self._begin, "kept": kept}
         return {**state, "shape": list(self._shape), "clock": self._clock.state}
@@ -188,12 +187,12 @@ class VideoSink(Sink):
         journal.cut(state["bytes"])
         self._count, self._shape = state["frames"], tuple(state["shape"])
         self._clock.state = state["clock"]
-        if self._kept is not None and state["kept"] is not None:
-            self._kept.resume(state["kept"])
+        if self._frames is not None and state["kept"] is not None:
+            self._frames.resume(state["kept"])
             self._begin = state["bytes"]
             with self._failures():
                 self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
-                for picture in self._kept.frames(self._size, self._encoder.time_base):
+                for picture in self._frames.frames(self._size, self._encoder.time_base):
                     self._store(self._encoder.encode_frame(picture))
 
     @property
@@ -203,13 +202,13 @@ class VideoSink(Sink):
     def _new_journal(self) -> Journal:
         self._journal = Journal(self.path)
         if not self._encoding.is_intra:
-            self._kept = SegmentFrames(self.path, self._encoding.pixels)
+            self._frames = SegmentFrames(self.path, self._encoding.pixels)
         return self._journal
 
     @property
     def _files(self) -> list[Journal | SegmentFrames]:
-        """What lies beside the output of a run that can be resumed."""
-        return [file for file in (self._journal, self._kept) if file is not None]
+        """The temporary files of an output that can be resumed."""
+        return [file for file in (self._journal, self._frames) if file is not None]
 
     def _new_muxer(self) -> Muxer:
         return Muxer(
@@ -217,13 +216,13 @@ class VideoSink(Sink):
         )
 
     def _begin_segment(self) -> SegmentEncoder:
-        if self._kept is not None and self._journal is not None:
+        if self._frames is not None and self._journal is not None:
             self._begin = self._journal.size
-            self._kept.begin()
+            self._frames.begin()
         return SegmentEncoder(self._encoding, self._size, self._fps)
 
     def _end_segment(self) -> None:
-        """Take out of the encoder what is in it; the next frame begins anew."""
+        """Flush the encoder; the next frame starts a new segment."""
         encoder, self._encoder = self._encoder, None
         if encoder is not None:
             self._store(encoder.flush())
@@ -251,13 +250,13 @@ class VideoSink(Sink):
     def _close_muxer(self) -> None:
         muxer, self._muxer = self._muxer, None
         if muxer is not None:
-            # What failed once fails again here, and was told.
+            # An earlier error, which was reported, occurs again here.
             with suppress(*_ERRORS):
                 muxer.close()
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """Tell what PyAV and the disk raise as `SinkError`."""
+        """Raise errors of PyAV and the disk as `SinkError`."""
         try:
             yield
         except SinkError:
@@ -274,7 +273,7 @@ def as_separation(image: np.ndarray) -> Separation:
 
 
 class Clock:
-    """Turns the times of frames into ticks that always increase, from 0 on."""
+    """Converts frame times to increasing ticks, from 0 on."""
 
     def __init__(self, fps: Fraction, ticks: Fraction) -> None:
         self._fps, self._ticks = fps, ticks
@@ -283,7 +282,7 @@ class Clock:
 
     @property
     def state(self) -> dict[str, Any]:
-        """What a clock that goes on from here needs, as types that JSON knows."""
+        """The state of the clock in types of JSON."""
         return {"first": self.first, "last": self._last}
 
     @state.setter
@@ -292,7 +291,7 @@ class Clock:
 
     @property
     def end(self) -> Fraction:
-        """When the last frame ends, in seconds after the first one."""
+        """The end of the last frame, in seconds after the first one."""
         return self._last / self._ticks + 1 / self._fps
 
     def ticks_of(self, frame: Frame) -> int:

@@ -31,9 +31,8 @@ def packets(path):
         return [(bytes(packet), packet.is_keyframe) for packet in file.demux(video=0) if packet.size]
 
 
-@pytest.mark.parametrize("ending", [".mp4", ".mkv", ".mov"])
-@pytest.mark.parametrize("bf", ["0", "2"])
-@pytest.mark.parametrize(("first", "last"), [(50, 69), (40, 40), (0, 99), (95, 99), (3, 10)])
+@pytest.mark.parametrize(("ending", "bf"), [(".mp4", "0"), (".mp4", "2"), (".mkv", "2"), (".mov", "0")])
+@pytest.mark.parametrize(("first", "last"), [(50, 69), (40, 40), (95, 99)])
 def test_packets_are_those_of_the_source_from_the_keyframe_before(tmp_path, ending, bf, first, last):
     path = write_av(tmp_path / f"in{ending}", film(COUNT), bf=bf, g=str(GROUP), sc_threshold="0")
     frames, start = copy(path, target := tmp_path / f"clip{ending}", first, last)

@@ -65,10 +65,14 @@ def test_cutouts(tmp_path, suffix, colours, shape):
         assert np.abs(found[..., :3] - expected[..., :3]).max() <= colours
 
 
-@pytest.mark.parametrize("suffix", ENDINGS)
-@pytest.mark.parametrize("view", ["foreground", "residual", "panel", "overlay"])
-@pytest.mark.parametrize(("shape", "dtype"), [((1, 1), np.uint8), ((33, 47, 3), np.uint16), ((2, 300, 3), np.float32)])
-def test_all_kinds_of_frames(tmp_path, suffix, view, shape, dtype):
+KINDS = [((1, 1), np.uint8), ((33, 47, 3), np.uint16), ((2, 300, 3), np.float32)]
+
+
+@pytest.mark.parametrize(("number", "suffix"), enumerate(ENDINGS))
+@pytest.mark.parametrize("kind", range(len(KINDS)))
+def test_kinds_of_frames(tmp_path, number, suffix, kind):
+    shape, dtype = KINDS[kind]
+    view = ["foreground", "residual", "panel", "overlay"][(number + kind) % 4]
     full = 1 if dtype == np.float32 else np.iinfo(dtype).max
     images = (np.random.default_rng(3).random((3, *shape)) * full).astype(dtype)
     sink = fed(VideoSink(tmp_path / f"out.{suffix}", view), images)
@@ -91,7 +95,7 @@ def test_colours_come_back_about(tmp_path, suffix):
 
 
 @pytest.mark.parametrize("suffix", ENDINGS)
-@pytest.mark.parametrize("fps", [10, 25, Fraction(30000, 1001), Fraction(24000, 1001), Fraction(1, 2), 12.34])
+@pytest.mark.parametrize("fps", [Fraction(30000, 1001), Fraction(1, 2), 12.34])
 def test_constant_rates(tmp_path, frames, suffix, fps):
     sink = fed(VideoSink(tmp_path / f"panel.{suffix}", "panel", fps), frames, fps=Fraction(fps).limit_denominator(2000))
     exact = [index / Fraction(fps).limit_denominator(2000) for index in range(len(frames))]
