@@ -89,7 +89,7 @@ def test_map_is_lazy_and_cached():
 def test_stream(options, shake):
     subtractor = BackgroundSubtractor(start_frames=15, **options)
     frames = list(
-        scene("lobby", size=(160, 120), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)
+        scene("lobby", size=(320, 240), length=40, seed=5, shake=shake, lamps=False, walkers=8, empty_start=0)
     )
     results = [subtractor.process(frame) for frame, _ in frames]  # maps are made after the last frame
     right, wrong = [], []
