@@ -1,4 +1,4 @@
-"""Naive twin in float64 of the enlargement of masks, pixel by pixel, by its definition."""
+"""Naive float64 twin of the enlargement of masks, pixel by pixel."""
 
 import numpy as np
 
@@ -6,13 +6,13 @@ REACH, SPREAD, PLACE, TOLERANCE = 2, 0.9, 0.7, 0.04
 
 
 def own(line, full, reduced):
-    """The reduced line in which the middle of a full-size one lies, and that middle in reduced lines."""
+    """Return the reduced line of the middle of a full-size one, and that middle in reduced lines."""
     middle = (line + 0.5) * reduced / full
     return int(np.floor(middle)), middle - 0.5
 
 
 def enlarge(mask, frame, small, picture):
-    """The full-size mask; the images, (h, w, c), in the unit range."""
+    """Return the full-size mask; the images, (h, w, c), in the unit range."""
     height, width = frame.shape[:2]
     out = np.empty((height, width), np.uint8)
     for y in range(height):

@@ -1,4 +1,4 @@
-"""Naive dense twins in float64 of everything that looks at whole pictures, and pictures whose truth is known."""
+"""Naive dense float64 twins of the kernels on whole images, and images with known truth."""
 
 import math
 
@@ -8,7 +8,7 @@ import numpy as np
 
 
 class Texture:
-    """A picture as a formula of the place, so that it can be seen from anywhere: waves, and tiles with soft edges.
+    """An image defined by a formula, which can be sampled anywhere: waves, and tiles with soft edges.
 
     `finest` is the shortest wavelength in pixels.
     """
@@ -25,7 +25,7 @@ class Texture:
         self._colour = rng.uniform(-0.25, 0.25, (tiles, 1)) * tint[1, :tiles]
 
     def at(self, x, y):
-        """The picture at places of any shape s: (*s, channels), within (0.1, 0.9)."""
+        """Return the image at places of any shape s: (*s, channels), within (0.1, 0.9)."""
         waves = np.sin(self._kx * x[..., None] + self._ky * y[..., None] + self._phase) @ self._amplitude
         total = waves
         for (cx, cy), (a, b), colour in zip(*self._tiles, self._colour, strict=True):
@@ -34,7 +34,7 @@ class Texture:
         return 0.5 + 0.4 * np.tanh(1.5 * total)
 
     def seen(self, h, w, dx=0.0, dy=0.0, angle=0.0):
-        """The frame, (h, w, channels) float32, of a camera that shows the place (x, y) at (x, y) turned and shifted."""
+        """Return the frame, (h, w, channels) float32, of a rotated and shifted camera."""
         rows, columns = np.mgrid[:h, :w].astype(float)
         cx, cy = (w - 1) / 2, (h - 1) / 2
         px, py = columns - cx - dx, rows - cy - dy
@@ -50,12 +50,12 @@ def _step(t):
 
 
 def hat(t):
-    """The linear hat function: 1 at 0, 0 from 1 on."""
+    """Return the linear hat function: 1 at 0, 0 from 1 on."""
     return np.maximum(0.0, 1 - np.abs(t))
 
 
 def sample(image, x, y):
-    """Mean of the channels at (x, y), as a sum of hat functions over the whole picture; None outside."""
+    """Return the mean of the channels at (x, y), as a sum of hat functions over the whole picture; None outside."""
     h, w, _ = image.shape
     if not (0 <= x < w - 1 and 0 <= y < h - 1):
         return None
@@ -64,7 +64,7 @@ def sample(image, x, y):
 
 
 def sobel(image):
-    """Derivatives of the mean of the channels by x and y, (h, w) each; 0 on the rim."""
+    """Return the derivatives of the mean of the channels by x and y, (h, w) each; 0 on the rim."""
     grey = image.astype(float).mean(axis=2)
     gx, gy = np.zeros_like(grey), np.zeros_like(grey)
     for i in range(1, grey.shape[0] - 1):
@@ -76,7 +76,7 @@ def sobel(image):
 
 
 def shrunken(image, factor, stride):
-    """Means over squares of `factor` pixels and all channels, of every `stride`-th of their rows."""
+    """Return the means over squares of `factor` pixels and all channels, of every `stride`-th of their rows."""
     h, w = image.shape[0] // factor, image.shape[1] // factor
     out = np.empty((h, w))
     for i in range(h):
@@ -86,7 +86,7 @@ def shrunken(image, factor, stride):
 
 
 def shifted(image, dx, dy, outside):
-    """Value of every channel at (x + dx, y + dy), or of `outside` where a neighbour of that place is missing."""
+    """Return the value of every channel at (x + dx, y + dy), or of `outside` where a neighbour of that place is missing."""
     out = outside.astype(float)
     for c in range(image.shape[2]):
         for y in range(image.shape[0]):
@@ -129,17 +129,17 @@ def align_step(image, points, rows, soft, unit, movement):
 
 
 def node_weights(shape, u, v):
-    """Values of all hat functions of a grid of nodes, `shape`, at (u, v)."""
+    """Return all hat functions of a grid of nodes, `shape`, at (u, v)."""
     return np.outer(hat(np.arange(shape[0]) - v), hat(np.arange(shape[1]) - u))
 
 
 def knot_weights(knots, value):
-    """Values of all hat functions of a tone curve on [0, 1]."""
+    """Return all hat functions of a tone curve on [0, 1]."""
     return hat(np.arange(knots) - min(max(value, 0.0), 1.0) * (knots - 1))
 
 
 def lit(base, places, grid, tone):
-    """The light at sites as a sensor shows it: (n, c)."""
+    """Return the light at sites, clipped like a sensor: (n, c)."""
     return brightness(base, places, grid, tone).clip(0, 1)
 
 
@@ -154,7 +154,7 @@ def brightness(base, places, grid, tone):
 
 
 def light_equations(x, base, places, grid, tone, mu, channel):
-    """Normal equations of one channel from the dense design matrix; what is rightly in saturation counts nothing.
+    """Return the normal equations of one channel by the dense design matrix, without saturated sites.
 
     The unknowns are the nodes, down the columns of the grid, and the knots.
     """
@@ -181,7 +181,7 @@ def places_of(h, w, shape):
 
 
 class Ages:
-    """For every pixel, how long it has been foreground of one colour."""
+    """Ages: how long every pixel has been foreground of one colour."""
 
     def __init__(self, n, channels, tolerance):
         self.age, self._anchor, self._tolerance = np.zeros(n, int), np.zeros((n, channels)), tolerance
@@ -194,7 +194,7 @@ class Ages:
 
 
 def solid(over):
-    """Where a square of 4x4 is set, and two pixels around it; beyond the border all is set."""
+    """Return where a square of 4x4 is set, grown by two pixels; everything beyond the border is set."""
     h, w = over.shape
     padded = np.pad(over != 0, ((2, 1), (2, 1)), constant_values=True)
     out = np.zeros((h, w), bool)
@@ -205,12 +205,12 @@ def solid(over):
 
 
 def deviation(x, l, scale):
-    """Of a pixel from the background, as samples hold it: 127 is full scale."""
+    """Return the deviation from the background as a sample; 127 is full scale."""
     return np.rint(np.clip(127 * scale * (x.astype(float) - l.astype(float)), -127, 127)).astype(int)
 
 
 def cleared(x, l, memory, rate, belief, full, radius, samples, shares, over):
-    """Running shares of familiar candidates, and the candidates less those that are and mostly were."""
+    """Return the running shares of matching candidates, and the remaining candidates."""
     shares, over, scale, threshold = shares.copy(), over.copy(), float(memory.scale), float(memory.threshold)
     w = x.shape[1]
     for i, j in zip(*np.nonzero(over), strict=True):
@@ -238,7 +238,7 @@ _64_BITS = 2**64 - 1
 
 
 def remembered(first, step, frame, x, l, memory, solid, age, samples):
-    """The samples after every `step`-th restless pixel has written what it shows, and where; see the kernel."""
+    """Return the samples after every `step`-th restless pixel has stored its deviation; see the kernel."""
     samples, scale = samples.copy(), float(memory.scale)
     h, w, _ = x.shape
     for p in range(first % step, h * w, step):

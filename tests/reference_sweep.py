@@ -1,4 +1,4 @@
-"""Dense float64 twins of the one-pass engine, written like the formulas, and what they are compared on."""
+"""Dense float64 twins of the one-pass engine, and random cases for both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTHING = np.empty(0, np.uint16)
 
 @dataclass(frozen=True)
 class CompareParams:
-    """What a frame is compared by: its surrogate, its unit, and the limits of a candidate."""
+    """Surrogate, unit and limits of a comparison."""
 
     surrogate: Surrogate
     scale: float
@@ -42,7 +42,7 @@ class CompareParams:
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Everything that one sweep makes."""
+    """The results of one sweep."""
 
     V: np.ndarray
     e: np.ndarray
@@ -142,7 +142,7 @@ class Case:
         return stack, products.sum(axis=0), d, picture, over
 
     def expected(self):
-        """Return what the dense twin makes."""
+        """Return the result of the dense twin."""
         m, k, stack = self.pixels.size, self.k, self.stack.astype(float)
         hidden = self.hidden if self.hidden.size else np.zeros(self.n)
         model = stack[:k, :m].T, stack[k, :m], self.G.astype(float), self.c.astype(float), self.turn
@@ -171,7 +171,7 @@ class SmallStep:
 
 
 def tracked(frames, rank, one_pass=True, **parameters):
-    """Return a tracked background that knows the first half of the frames, (n, h, w, c), and an empty buffers."""
+    """Return a tracked background fitted to the first half of the frames, (n, h, w, c), and empty buffers."""
     form = FrameFormat.of(frames[0])
     background = TrackedBackground(form, SubtractorParameters(rank=rank, subset=400, **parameters))
     X = frames[: len(frames) // 2].reshape(-1, form.size).astype(float) / form.pixels_full
@@ -241,7 +241,7 @@ def learned(monkeypatch, period, look=None):
 
 
 def drift(monkeypatch, rank, period, n, rate=None):
-    """Return a tracker after n frames, and how far its basis ever was from an orthonormal one."""
+    """Return a tracker after n frames, and the largest deviation of its basis from an orthonormal one."""
     small_blocks(monkeypatch, period)
     frames = planted((24, 31, 3), F, 60, 1)
     background, buffers = tracked(frames, rank)
@@ -257,7 +257,7 @@ def drift(monkeypatch, rank, period, n, rate=None):
 
 
 def basis_of(tracker):
-    """Return the basis of a tracker that is left as it is, (m, k)."""
+    """Return the basis of a tracker without changing it, (m, k)."""
     basis = tracker.subspace_.basis
     k, m, deferred = basis.k, basis.m, basis.deferred
     V, e = basis.stack[:k, :m].T.astype(float), basis.stack[k, :m].astype(float)

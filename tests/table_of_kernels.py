@@ -1,4 +1,4 @@
-"""What kernels a stream calls, beside the rows of `bgsub.scene.kernel_table`: a program for a process of its own.
+"""Compare the kernels that a stream calls with `bgsub.scene.kernel_table`, as a separate program.
 
 ``python table_of_kernels.py DTYPE CHANNELS`` plays all that a stream meets and prints, as JSON, the rows that are
 missing in the table, those that nobody calls, and what frames that lie otherwise in memory compile anew. Their types
@@ -62,7 +62,7 @@ def written(kernel, frames):
 
 
 def play(dtype, channels):
-    """Show a subtractor all that a stream can meet."""
+    """Process streams with all features."""
     eventful_scene.rehearse(channels, dtype)
     frames = [_frame(path, dtype, channels) for path in sorted(SAMPLE.glob("*.jpg"))]
     known = np.zeros(frames[0].shape[:2], bool)
@@ -78,7 +78,7 @@ def play(dtype, channels):
 
 
 def play_what_lies_otherwise(dtype, channels):
-    """Show it frames that are read-only, strided, of another order, of another type with the same pixels."""
+    """Process frames that are read-only, strided, in another order or in another type."""
     frames = [frame if dtype == "uint8" else frame.astype(np.float32) / 255 for frame in eventful_scene.scene(channels)]
     kinds = [frozen, np.asfortranarray, lambda frame: np.repeat(frame, 2, axis=1)[:, ::2]]
     if dtype == "float32":
@@ -133,7 +133,7 @@ def _common(colour, grey):
 
 
 def main(dtype, channels):
-    """Print what the table lacks, what nobody calls, and what is compiled for frames that lie otherwise."""
+    """Print missing rows, unused rows, and kernels compiled for other memory layouts."""
     bgsub.subtractor.subtractor.prepare = lambda frames: None
     frames = Frames(dtype, channels, CODES["atan"], is_reduced=True)
     play(dtype, channels)
