@@ -86,7 +86,7 @@ def shrunken(image, factor, stride):
 
 
 def shifted(image, dx, dy, outside):
-    """Return the value of every channel at (x + dx, y + dy), or of `outside` where a neighbour of that place is missing."""
+    """Return every channel at (x + dx, y + dy), or `outside` where a neighbour of that place is missing."""
     out = outside.astype(float)
     for c in range(image.shape[2]):
         for y in range(image.shape[0]):
