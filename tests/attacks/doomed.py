@@ -1,7 +1,4 @@
-"""Calls in a process that may die of them, hang, or take all memory: what each of them came to.
-
-The process is used for one call after another, and replaced when it was lost.
-"""
+"""Run calls in another process, which may crash, hang, or take all memory; a lost process is replaced."""
 
 import contextlib
 import faulthandler
@@ -15,13 +12,13 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-SECONDS = 60  # of wall clock, on a busy machine, after which a call hangs
-MEGABYTES = 500  # that a call may take at its peak
+SECONDS = 60  # of wall clock, on a busy machine
+MEGABYTES = 500  # at the peak of a call
 FUNCTION = "bgsub.cli:invoke"
 
 
 class Outcome(NamedTuple):
-    """What a call came to: what it returned, what it said, and the megabytes at its peak; why it is lost, if it is."""
+    """Result, output and peak memory of a call in megabytes; or the reason why it was lost."""
 
     code: object
     text: str
@@ -30,7 +27,7 @@ class Outcome(NamedTuple):
 
     @property
     def is_told(self):
-        """Whether it is a run to the end, or one clear line and the exit code of wrong input or of a failure."""
+        """Whether the call succeeded, or failed with one line and an exit code."""
         if self.lost or self.megabytes > MEGABYTES:
             return False
         lines = [line for line in self.text.splitlines() if line.strip()]
@@ -38,7 +35,7 @@ class Outcome(NamedTuple):
 
 
 class Doomed:
-    """Calls functions in a process of their own, `seconds` for each."""
+    """Calls functions in another process, `seconds` for each."""
 
     def __init__(self, seconds=SECONDS):
         self._seconds, self._child = seconds, None
@@ -50,7 +47,7 @@ class Doomed:
         self._end()
 
     def call(self, *arguments, function=FUNCTION):
-        """Return the outcome of a function, by default the command line, of arguments that JSON knows."""
+        """Return the outcome of a function, by default the command line; JSON must know the arguments."""
         if self._child is None:
             pipe = subprocess.PIPE
             self._child = subprocess.Popen([sys.executable, __file__], stdin=pipe, stdout=pipe, text=True)
@@ -65,7 +62,7 @@ class Doomed:
         return Outcome(None, "", 0, str(code))
 
     def _end(self):
-        """End the process, and return what it has returned if it was gone."""
+        """End the process; return its exit code."""
         child, self._child = self._child, None
         if child is None:
             return None
@@ -84,7 +81,7 @@ def _peak():
 
 
 def _rest():
-    """Begin to measure memory anew; return what is taken now."""
+    """Reset the peak of memory; return the current use."""
     Path("/proc/self/clear_refs").write_text("5")
     return _peak()
 

@@ -1,7 +1,7 @@
-"""A disk that loses its power: what a journaling file system may leave of a folder around each call that changes it.
+"""A simulated power cut: the states of a folder that a journaling file system may leave around each system call.
 
-`Disk` notes, from outside of the library, which content and which names were synced. Before and after each
-call it can make the worst folders that may be found after a power cut, and what a kill leaves.
+`Disk` records which content and which names were synced before and after each call, to make the worst folders after a
+power cut or a kill.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Tree(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What was on the disk for good, and what a program saw, before or after a call."""
+    """The synced state of the disk, and the state that programs see, before or after a call."""
 
     call: str
     synced: Tree
@@ -33,14 +33,9 @@ class Moment(NamedTuple):
 
 
 class Disk:
-    """The folder `root`, whose content is safe at the beginning; `moments` has two for each call in a `watched` block.
+    """The folder `root`, synced at the beginning; `moments` has two states for each call in a `watched` block.
 
-    Parameters
-    ----------
-    root : Path
-        The folder, on a file system whose numbers of inodes can be told.
-    graves : Path
-        A folder beside it, which keeps what is removed, so that no number is used twice.
+    The folder `graves` beside it keeps removed files, so that no inode number is used twice.
     """
 
     def __init__(self, root: Path, graves: Path) -> None:
@@ -52,7 +47,7 @@ class Disk:
 
     @contextmanager
     def watched(self, monkeypatch):
-        """Note the calls of this process inside the block."""
+        """Record the calls of this process inside the block."""
         with monkeypatch.context() as patch:
             for name in CALLS:
                 patch.setattr(os, name, self._noting(name, getattr(os, name)))
@@ -73,7 +68,7 @@ class Disk:
         return call
 
     def _keep(self, name, arguments, options):
-        """Keep what is going to be removed."""
+        """Keep a file that is about to be removed."""
         victim = {"unlink": 0, "replace": 1, "rename": 1}.get(name)
         if victim is not None and "dir_fd" not in options:
             with suppress(OSError):
@@ -127,16 +122,16 @@ class Disk:
 
 
 def left(moment: Moment, kind: str, seed: int = 0) -> dict[str, bytes | None]:
-    """Return what a cut of that kind at a moment leaves: content by name, None for folders.
+    """Return the files that a cut of that kind leaves: content by name, None for folders.
 
     names lost
-        Of names and content only what was synced.
+        Only synced names and content.
     empty files
-        All names, but content only as it was synced: what never was has 0 bytes.
+        All names, but only synced content.
     torn
-        Anything between the two and what was seen, of each folder and each file.
+        A random state between the two, of each folder and each file.
     killed
-        All that was seen: the power stays, the process is gone.
+        The state that programs saw.
     """
     chance = random.Random(seed)
     root = next(iter(moment.seen.folders))
@@ -175,7 +170,7 @@ def write(tree: dict[str, bytes | None], root: Path) -> Path:
 
 
 def worst(moments, kinds, count, seed):
-    """Return up to so many different folders, (call, kind, what is left), chosen by the seed; first is the end."""
+    """Return up to so many different states, (number, name, files), chosen by the seed, with that at the end."""
     chance = random.Random(seed)
     places = [(number, kind) for number in range(len(moments)) for kind in kinds]
     chance.shuffle(places)

@@ -1,4 +1,4 @@
-"""A run, and a batch, that kill themselves after a frame or a time, as a process: ``python stop_kit.py JSON``."""
+"""A process that does a run or a batch and kills itself: ``python stop_kit.py JSON``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LENGTH, SEGMENT = 90, 25
 
 
 def make_source(folder):
-    """Write a video with a light that changes and a moving object; return its path."""
+    """Write a video with a light change and a moving object; return its path."""
     import numpy as np  # noqa: PLC0415
     from video_fakes import write_video  # noqa: PLC0415
 
@@ -28,7 +28,7 @@ def make_source(folder):
 
 
 def short_segments():
-    """Have videos end their segments often, as if the run were long."""
+    """Make short segments of videos, as in a long run."""
     from bgsub.video.sinks import av  # noqa: PLC0415
 
     av._SEGMENT = SEGMENT
@@ -42,12 +42,12 @@ def make_job(source, output, **fields):
 
 
 def watching(act):
-    """Return what calls `act` with the number of frames after each of them."""
+    """Return a `watch` that calls `act` with the number of frames after each of them."""
     return lambda _source: nullcontext(lambda frame, _separation: act(frame.index + 1))
 
 
 def killed(**what):
-    """Run a process that is killed as `what` says; return whether it was, and not done before."""
+    """Run a process that kills itself; return whether it did, rather than finish before."""
     paths = [str(ROOT.parent), *(str(ROOT / name) for name in ("", "attacks", "jobs/batch", "video", "cli"))]
     if os.environ.get("PYTHONPATH"):
         paths.insert(0, os.environ["PYTHONPATH"])
@@ -73,7 +73,7 @@ def _main(source, output, frames=0, seconds=0, batch=""):
 
     def act(number):
         if left[0]:
-            signal.setitimer(signal.ITIMER_REAL, left.pop())  # nobody takes it: it ends the process anywhere
+            signal.setitimer(signal.ITIMER_REAL, left.pop())  # SIGALRM ends the process
             left.append(0.0)
         _die(number, int(frames))
 

@@ -1,4 +1,4 @@
-"""A system that lets a process open few files at a time."""
+"""A low limit of open files."""
 
 import subprocess
 import sys
@@ -14,13 +14,13 @@ resource = pytest.importorskip("resource", reason="the limit is one of Unix")
 
 
 def limited(words, files, folder):
-    """Return the end of a program that may open so many files."""
+    """Run a program that may open so many files."""
     limit = f"import resource; resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files})); "
     command = [sys.executable, "-c", limit + PROGRAM, *map(str, words), "-q"]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
 
 
-def test_few_open_files_end_in_a_line(tmp_path, tries, score):
+def test_few_open_files(tmp_path, tries, score):
     video = write_video(tmp_path / "v.avi", make_scene(30, empty=12))
     attacks = [
         (["batch", video, "-o", "many", "--workers", "2"], files) for files in tries((20,), (12, 16, 20, 32, 48))

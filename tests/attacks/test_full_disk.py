@@ -1,7 +1,6 @@
-"""A full disk: one line that names the output, exit code 1, and nothing that is half under the name of the whole.
+"""A full disk: one line that names the output, exit code 1, and no partial output with a final name.
 
-Files cannot grow beyond some size here (RLIMIT_FSIZE), which programs meet as they do a full disk: in the middle of
-any write.
+A limit of the file size (RLIMIT_FSIZE) fails in the middle of any write, like a full disk.
 """
 
 import os
@@ -88,14 +87,14 @@ def full_after(size):
         signal.signal(signal.SIGXFSZ, handler)
 
 
-def is_told(code, err, output):
+def is_reported(code, err, output):
     """Whether one line names an output that cannot be written; of others warnings may tell."""
     lines = [line for line in err.splitlines() if line.startswith(("bgsub: error: ", "failed: "))]
     return code == 1 and len(lines) == 1 and output in lines[0] and "File too large" in lines[0]
 
 
 @pytest.mark.parametrize("what", COMMANDS)
-def test_a_file_that_cannot_grow(what, place, capsys, monkeypatch, tries, score):
+def test_full_disk(what, place, capsys, monkeypatch, tries, score):
     if what == "batch":  # in this process
         monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
         monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
@@ -114,7 +113,7 @@ def test_a_file_that_cannot_grow(what, place, capsys, monkeypatch, tries, score)
         made = {name: data for name, data in content(output).items() if not any(part in name for part in OTHERS)}
         half = [name for name, data in made.items() if data != whole.get(name)]
         left = [thread.name for thread in threading.enumerate() if thread.name.startswith("bgsub")]
-        survived += is_told(code, capsys.readouterr().err, output.name) and not half and not left
+        survived += is_reported(code, capsys.readouterr().err, output.name) and not half and not left
     score(f"a disk that is full: {what}", len(sizes), survived)
 
 
@@ -125,8 +124,8 @@ def start(*words, **files):
 
 
 @needs_full
-def test_a_screen_that_takes_nothing(place, score):
-    """Whoever printed nothing has not told anything; whoever could not complain has the exit code."""
+def test_standard_output_on_a_full_disk(place, score):
+    """A failed print is an error; without standard error only the exit code is left."""
     printed = (1, "bgsub: error: standard output cannot be written: No space left on device\n")
     with open("/dev/full", "w") as full:
         answers = [
@@ -140,8 +139,8 @@ def test_a_screen_that_takes_nothing(place, score):
 
 
 @needs_full
-def test_a_log_that_cannot_be_written(place, capsys, score):
-    """The outputs are what matters: the run goes on, and says once that lines are missing."""
+def test_log_on_a_full_disk(place, capsys, score):
+    """The run continues, with one warning."""
     words = [str(word) for word in (*COMMANDS["residual.npz"], "--log", "/dev/full", "-v")]
     code = invoke(words)
     warnings = [line for line in capsys.readouterr().err.splitlines() if "log cannot be written" in line]
@@ -149,8 +148,8 @@ def test_a_log_that_cannot_be_written(place, capsys, score):
     score("a log on a full disk", 1, int((code, warnings, os.listdir("out")) == (0, expected, ["residual.npz"])))
 
 
-def test_a_log_goes_on_when_there_is_room_again(place, capsys, monkeypatch):
-    """One warning each time that the disk is full, and a line for what comes after it."""
+def test_log_continues_when_there_is_room_again(place, capsys, monkeypatch):
+    """One warning each time that the disk is full."""
     with full_after(0):
         log_to_screen(False)
         with logged(Reporting(log=place / "out" / "log")):

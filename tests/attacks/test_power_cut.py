@@ -1,4 +1,4 @@
-"""The power fails after any call that reaches the disk: going on gives the whole, and "done" is never said of less."""
+"""A power cut after any system call: the resumed run makes all outputs, and no partial output counts as finished."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def decomposition(inputs, output):
 
 
 def run(make, inputs, folder, resume):
-    """Do a job, and return the content of its outputs."""
+    """Do a job; return the content of its outputs."""
     job = make(inputs, folder)
     if make is decomposition:
         run_decomposition(dataclasses.replace(job, overwrite=resume))
@@ -73,19 +73,19 @@ def run(make, inputs, folder, resume):
 
 
 def outputs(folder):
-    """The content of what is there under final names."""
+    """Return the content of outputs with final names."""
     own = (".resume", ".lock", "manifest", "result.json", ".decompose-")  # with times of the day, or of a dead process
     return {name: data for name, data in content(folder).items() if not any(word in name for word in own)}
 
 
-# Whether the run that is cut is one with --resume, and how often it is cut.
+# Whether the first run has --resume, and the number of power cuts.
 JOBS = [(video, True, 3), (arrays, True, 2), (images, True, 4), (films, False, 4)]
 JOBS += [(make, False, 0) for make in (video, arrays, images, decomposition)]
 
 
 @pytest.fixture
 def fallen(inputs, tmp_path, monkeypatch):
-    """Do a job, and yield by name what cuts of it leave; each is removed when the next one is asked for."""
+    """Do a job, and yield the names and the folders that power cuts leave."""
 
     def fall(make, first, count):
         graves, root = tmp_path / "graves", tmp_path / "disk"
@@ -107,7 +107,7 @@ def wrong(whole, found):
 
 
 @pytest.mark.parametrize(("make", "first", "short"), JOBS)
-def test_going_on_gives_the_whole(inputs, fallen, tmp_path, tries, score, make, first, short):
+def test_resume_after_a_power_cut(inputs, fallen, tmp_path, tries, score, make, first, short):
     cuts = tries(short, 120)
     if not cuts:
         pytest.skip("with --long")

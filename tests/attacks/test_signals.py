@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM at any moment, alone, together, twice, to the program or to all its processes."""
+"""Ctrl-C and SIGTERM at any time, alone, together, twice, to the program or to all its processes."""
 
 import os
 import random
@@ -18,7 +18,7 @@ from video_fakes import write_video
 psutil = pytest.importorskip("psutil")
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="/proc tells when signals are taken")
 
-# Letters are signals, a dot is a short time between them, a hash begins what the whole group of processes gets.
+# Letters are signals, a dot is a short pause, a hash sends them to the whole process group.
 PATTERNS = ["IT", "TI", "II", "I.I", "T.T", "I.T", "T.I", "I", "T", "#I", "#II", "#T"]
 SPANS = {"run": 3.0, "run --resume": 3.0, "camera": 2.0, "live": 3.0, "live two": 3.0, "decompose": 4.0, "batch": 7.0}
 WAIT = 60  # seconds
@@ -49,7 +49,7 @@ def words_of(name, videos):
 
 
 def takes_signals(pid):
-    """Return whether a process has begun to take SIGTERM; before that Python itself is starting."""
+    """Return whether a process handles SIGTERM; before that Python is starting."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
@@ -65,7 +65,7 @@ def until(condition, seconds=WAIT):
 
 
 def attack(words, folder, pattern, delay, pause):
-    """Start the program, send it signals, and return what was wrong about its end; nothing if all was well."""
+    """Start the program, send it signals, and return what was wrong about its end; empty if nothing was."""
     folder.mkdir()
     process = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *map(str, words)],
@@ -106,7 +106,7 @@ def is_alive(child):
 
 
 @pytest.mark.parametrize("name", SPANS)
-def test_signals_at_any_moment(videos, tmp_path, tries, score, name):
+def test_signals_at_any_time(videos, tmp_path, tries, score, name):
     count = tries({"camera": 2, "run": 1, "live two": 1}.get(name, 0), 30)
     if not count:
         pytest.skip("only with --long")
@@ -123,8 +123,8 @@ def test_signals_at_any_moment(videos, tmp_path, tries, score, name):
     score(f"signals: {name}", count, survived)
 
 
-def test_a_later_signal_is_impatience_and_ends_at_once(tmp_path):
-    """The one that is raised first is lost in what does not end; the next one does not wait for it."""
+def test_later_signal_ends_the_process_at_once(tmp_path):
+    """The exception of the first one is lost in cleanup that hangs."""
     program = (
         "import time, bgsub.cli as cli\n"
         "from bgsub.jobs.run import make_subtractor\n"

@@ -1,4 +1,4 @@
-"""Stopped or killed at any frame, a run and a batch go on there: every byte is that of a run that nothing stopped."""
+"""A run or a batch that is stopped or killed at any frame resumes, with the outputs of an uninterrupted run."""
 
 import random
 import shutil
@@ -31,7 +31,7 @@ def segments():
 
 @pytest.fixture(scope="module")
 def whole(source, tmp_path_factory):
-    """The outputs of a run that nothing stops."""
+    """The outputs of an uninterrupted run."""
     output = tmp_path_factory.mktemp("whole")
     run_job(make_job(source, output))
     return outputs(output)
@@ -42,14 +42,14 @@ def outputs(folder):
 
 
 def stop(job, number):
-    """Stop a run after at least so many frames, as Ctrl-C does; return whether all its frames are safe."""
+    """Stop a run after at least so many frames; return whether the checkpoint has all of them."""
     controls = Controls()
     with pytest.raises(StoppedError) as stopped:
         run_job(job, controls=controls, watch=watching(lambda frames: frames >= number and controls.quit()))
     return Checkpoint.read(job.output / ".resume" / "state").frames == stopped.value.result.summary.frames
 
 
-def test_a_graceful_stop_loses_no_frame(source, whole, tmp_path, tries, score):
+def test_stop_loses_no_frame(source, whole, tmp_path, tries, score):
     seeds = tries(2, 40)
     stops = survived = 0
     for seed in range(seeds):
@@ -64,7 +64,7 @@ def test_a_graceful_stop_loses_no_frame(source, whole, tmp_path, tries, score):
         stops += len(good)
         survived += sum(good) if outputs(job.output) == whole else 0
         shutil.rmtree(job.output)
-    score("graceful stop of a run at any frame, no frame lost", stops, survived)
+    score("stop of a run at any frame, no frame lost", stops, survived)
 
 
 def kept(output):
@@ -73,7 +73,7 @@ def kept(output):
 
 
 @needs_kill
-def test_a_kill_after_any_frame_costs_that_frame_only(source, whole, tmp_path, tries, score):
+def test_kill_loses_one_frame(source, whole, tmp_path, tries, score):
     seeds = tries(1, 12)
     kills = survived = 0
     for seed in range(seeds):
@@ -91,7 +91,7 @@ def test_a_kill_after_any_frame_costs_that_frame_only(source, whole, tmp_path, t
 
 
 @needs_kill
-def test_a_kill_at_any_moment(source, whole, tmp_path, tries, score):
+def test_kill_at_any_time(source, whole, tmp_path, tries, score):
     kills = survived = 0
     for seed in range(tries(1, 40)):
         job, chance = make_job(source, tmp_path / str(seed), resume=True), random.Random(200 + seed)
@@ -105,7 +105,7 @@ def test_a_kill_at_any_moment(source, whole, tmp_path, tries, score):
 
 
 @needs_kill
-def test_a_batch_killed_inside_a_file(source, whole, tmp_path, tries, score, monkeypatch):
+def test_batch_killed_inside_a_file(source, whole, tmp_path, tries, score, monkeypatch):
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)
     sources = tmp_path / "in"
     sources.mkdir()
@@ -124,7 +124,7 @@ def test_a_batch_killed_inside_a_file(source, whole, tmp_path, tries, score, mon
 
 
 def results(folder):
-    """What was made, but for what says when and how long it took."""
+    """The outputs, without records that have times."""
     made = {name: data for name, data in content(folder).items() if "/" in name and not name.endswith("result.json")}
     assert {name.split("/")[1] for name in made} >= {name for name in SAVE if "." in name}
     return made

@@ -1,4 +1,4 @@
-"""Two runs that would write the same outputs: one of them does, whole, and the other one says so."""
+"""Two runs with the same outputs: one writes them, the other reports it."""
 
 import os
 import signal
@@ -20,7 +20,7 @@ BUSY, DONE = "is being written by another run", "exists already"
 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory):
-    """Two videos as files and as bytes, and what a run alone makes of each."""
+    """Two videos as files and as bytes, and the outputs of a run over each."""
     folder = tmp_path_factory.mktemp("scenes")
     found = []
     for empty in (12, 30):
@@ -56,7 +56,7 @@ def refused(process, answer):
     return process.returncode == 2 and said.count("\n") == 1 and (BUSY in said or DONE in said)
 
 
-def test_two_that_start_together(scenes, tmp_path, tries, score):
+def test_two_runs_at_the_same_time(scenes, tmp_path, tries, score):
     count, survived = tries(2, 12), 0
     for number in range(count):
         output = tmp_path / str(number)
@@ -68,11 +68,11 @@ def test_two_that_start_together(scenes, tmp_path, tries, score):
             and content(output) == scenes[done.index(True)][2]
             and refused(processes[done.index(False)], answers[done.index(False)])
         )
-    score("two runs into one folder, started together", count, survived)
+    score("two runs into one folder at the same time", count, survived)
 
 
-def test_others_while_one_goes_on(scenes, tmp_path, tries, score):
-    """Also with --overwrite: what is being written is not there yet to be replaced."""
+def test_other_runs_while_one_writes(scenes, tmp_path, tries, score):
+    """Also with --overwrite, which replaces finished outputs only."""
     others = (("--resume",), ("--overwrite",), ())
     count, survived = tries(1, 12), 0
     for number in range(count):
@@ -83,11 +83,11 @@ def test_others_while_one_goes_on(scenes, tmp_path, tries, score):
         answers = [process.communicate(timeout=120) for process in processes]
         first.communicate(timeout=120)
         survived += first.returncode == 0 and content(output) == whole and all(map(refused, processes, answers))
-    score("a run into the folder of one that goes on, plain, with --overwrite, with --resume", count, survived)
+    score("a run into the folder of an active one, plain, with --overwrite, with --resume", count, survived)
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-def test_one_that_was_killed_is_in_nobodys_way(scenes, tmp_path, tries, score):
+def test_run_after_a_killed_one(scenes, tmp_path, tries, score):
     count, survived = tries(1, 12), 0
     for number in range(count):
         output = tmp_path / str(number)
@@ -99,4 +99,4 @@ def test_one_that_was_killed_is_in_nobodys_way(scenes, tmp_path, tries, score):
         process.communicate(timeout=120)
         made = {name: data for name, data in content(output).items() if ".partial" not in name}
         survived += process.returncode == 0 and made == whole
-    score("a run into the folder of one that was killed", count, survived)
+    score("a run into the folder of a killed one", count, survived)

@@ -1,4 +1,4 @@
-"""The output folder goes away while it is written into: one line that names a file, and no output that is not whole."""
+"""The output folder is removed during a run: one line that names a file, and no partial output with a final name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def video(tmp_path_factory):
 
 
 @pytest.mark.parametrize("way", [removed, renamed, replaced])
-def test_a_run(video, tmp_path, tries, score, way):
+def test_run(video, tmp_path, tries, score, way):
     kinds = list(OUTPUTS)[: tries(2, len(OUTPUTS))]
     survived = 0
     for kind in kinds:
@@ -57,17 +57,17 @@ def test_a_run(video, tmp_path, tries, score, way):
                     way(folder)
 
             fields = {"parameters": {"start_frames": 20}, "checkpoint_seconds": 0.0, "resume": resume}
-            with pytest.raises(OutputError, match="cannot be written") as told:
+            with pytest.raises(OutputError, match="cannot be written") as error:
                 run_job(
                     Job(str(video), folder, **OUTPUTS[kind], **fields),
                     watch=lambda _source, after=after: contextlib.nullcontext(after),
                 )
-            survived += "\n" not in str(told.value) and not (folder.is_dir() and [*folder.glob("*.*")])
+            survived += "\n" not in str(error.value) and not (folder.is_dir() and [*folder.glob("*.*")])
     score(f"output folder of a run {way.__name__}", 2 * len(kinds), survived)
 
 
 @pytest.mark.parametrize("way", [removed, renamed, replaced])
-def test_a_batch(video, tmp_path, score, way):
+def test_batch(video, tmp_path, score, way):
     survived = 0
     for place in (0, 1):
         folder = tmp_path / str(place) / "out"
@@ -79,7 +79,7 @@ def test_a_batch(video, tmp_path, score, way):
             return outcome if place else do_task(task)
 
         fill = lambda source, output: Job(source, output, save=("mask.npz",), parameters={"start_frames": 20})  # noqa: E731
-        with pytest.raises(OutputError, match=r"manifest.* cannot be written") as told:
+        with pytest.raises(OutputError, match=r"manifest.* cannot be written") as error:
             run(video, folder, FakeWorkers(perform), make_job=fill)
-        survived += "\n" not in str(told.value)
+        survived += "\n" not in str(error.value)
     score(f"output folder of a batch {way.__name__}", 2, survived)
