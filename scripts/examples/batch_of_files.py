@@ -1,4 +1,4 @@
-"""The files of a folder, several at a time with Dask, or one after the other where it is not installed.
+"""Process the files of a folder, several at a time.
 
 python scripts/examples/batch_of_files.py recordings out --workers 2
 """
@@ -8,31 +8,18 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-import bgsub
 from bgsub.jobs.batch import Entry, run_batch
 from bgsub.jobs.job import Job
-from bgsub.jobs.run import run_job
 
 
 def make_job(source: str, output: Path) -> Job:
-    """Say what is to be made of one file; `Job` has all the options of ``bgsub run``."""
+    """Return the job of one file; `Job` has all the options of ``bgsub run``."""
     return Job(source, output, save=("mask.png", "background-image"), parameters={"rank": 2})
 
 
-def tell(entry: Entry) -> None:
-    """Print what became of one file."""
+def print_entry(entry: Entry) -> None:
+    """Print the result of one file."""
     print(f"{Path(entry.source.path).name}: {entry.error or str(entry.result['frames']) + ' frames'}")
-
-
-def one_by_one(folder: Path, output: Path) -> None:
-    """Do what `run_batch` does in its simplest form: no second attempt, no manifest, nothing left out as done."""
-    for file in sorted(folder.iterdir()):
-        try:
-            result = run_job(make_job(str(file), output / file.name))
-        except bgsub.BgsubError as error:
-            print(f"{file.name}: {error}")
-        else:
-            print(f"{file.name}: {result.summary.frames} frames")
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -42,13 +29,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--workers", type=int, help="processes on this machine")
     options = parser.parse_args(arguments)
-
-    try:
-        run_batch(f"{options.folder}/*", options.output, workers=options.workers, make_job=make_job, progress=tell)
-    except bgsub.DependencyError as error:
-        print(f"one by one, as {error}")
-        one_by_one(options.folder, options.output)
+    run_batch(f"{options.folder}/*", options.output, workers=options.workers, make_job=make_job, progress=print_entry)
 
 
-if __name__ == "__main__":  # needed: the processes that run_batch starts import this file
+if __name__ == "__main__":  # needed: the worker processes import this file
     main()
