@@ -29,9 +29,9 @@ def make_source(folder):
 
 def short_segments():
     """Make short segments of videos, as in a long run."""
-    from bgsub.video.sinks import av  # noqa: PLC0415
+    from bgsub.video.sinks import video  # noqa: PLC0415
 
-    av._SEGMENT = SEGMENT
+    video._SEGMENT = SEGMENT
 
 
 def make_job(source, output, **fields):

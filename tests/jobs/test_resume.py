@@ -1,4 +1,4 @@
-"""Jobs that resume after an interruption: the outputs equal those of an expected_outputs run."""
+"""Jobs that resume after an interruption: the outputs equal those of an uninterrupted run."""
 
 import contextlib
 import dataclasses
@@ -19,7 +19,7 @@ from bgsub.jobs.job import Job
 from bgsub.jobs.run import run_job
 from bgsub.numerics.threads import in_bands
 from bgsub.synthetic import scene
-from bgsub.video import StillSink
+from bgsub.video import ArraySink, StillSink
 
 EVERY, LENGTH = 40, 300
 PARAMETERS = {"start_frames": 20, "absorb_after": 3.0}
@@ -129,24 +129,19 @@ def test_time_in_names_is_that_of_the_first_run(inputs, tmp_path):
     assert result.outputs == [tmp_path / "2001-02-03-040506" / "background-image.png"]
 
 
-@pytest.mark.large
-def test_finished_job_does_nothing(inputs, expected_outputs, tmp_path):
-    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
-    assert not run_job(job).already_done
-    times = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.name != ".resume"}
-    result = run_job(job)
-    assert result.already_done
-    assert result.summary.frames == 0
-    assert tmp_path / "model.npz" in result.outputs
-    assert {path: path.stat().st_mtime_ns for path in times} == times
-    assert len(list((tmp_path / ".resume").iterdir())) == 1
-    assert content(tmp_path) == expected_outputs("images")[1]
-
-
 def test_changed_outputs_or_options_are_not_finished(inputs, tmp_path):
-    job = make_job(inputs, tmp_path, "images", save=("mask", "mask.npz"), resume=True, end="30")
+    model = tmp_path / "model.npz"
+    job = make_job(inputs, tmp_path, "images", save=("mask", "mask.npz"), resume=True, end="30", save_model=model)
     run_job(job)
-    assert run_job(job).already_done
+    before = content(tmp_path)
+    again = run_job(job)
+    assert (again.already_done, again.summary.frames, model in again.outputs) == (True, 0, True)
+    assert content(tmp_path) == before
+    part = dataclasses.replace(job, save=("mask.npz",), parameters={**PARAMETERS, "rank": 5})
+    with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5; --save .*--overwrite"):
+        run_job(part)
+    with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts anew"):
+        run_job(dataclasses.replace(job, save=("mask", "overlay")))
     with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5\); --overwrite"):
         run_job(dataclasses.replace(job, parameters={**PARAMETERS, "rank": 5}))
     lost = tmp_path / "mask" / "bin000002.png"
@@ -161,16 +156,6 @@ def test_changed_outputs_or_options_are_not_finished(inputs, tmp_path):
         run_job(job)
     assert not run_job(dataclasses.replace(job, overwrite=True)).already_done
     assert run_job(job).already_done
-
-
-def test_other_options_for_a_part_of_the_outputs(inputs, tmp_path):
-    job = make_job(inputs, tmp_path, "images", save=("mask.npz", "background-image"), resume=True, end="30")
-    run_job(job)
-    part = dataclasses.replace(job, save=("mask.npz",), parameters={**PARAMETERS, "rank": 5})
-    with pytest.raises(ParameterError, match=r"were made by other options \(--rank 3, now 5; --save .*--overwrite"):
-        run_job(part)
-    assert not run_job(dataclasses.replace(part, overwrite=True)).already_done
-    assert run_job(part).already_done
 
 
 def test_checkpoint_without_the_states_of_all_outputs(inputs, tmp_path):
@@ -191,14 +176,14 @@ def test_another_run_removes_the_record_of_its_outputs(inputs, tmp_path):
     run_job(job)
     beside = dataclasses.replace(job, name="other-{view}")
     run_job(beside)
-    assert run_job(job).already_done  # each has its own note
+    assert run_job(job).already_done  # each has its own record
     run_job(dataclasses.replace(job, resume=False, overwrite=True, parameters={**PARAMETERS, "rank": 5}))
     assert len(list((tmp_path / ".resume").iterdir())) == 1
     assert run_job(beside).already_done
 
 
 def test_kill_while_outputs_of_a_broken_source_are_finished(inputs, tmp_path, monkeypatch):
-    """Or what there is of it would be taken for finished outputs of the whole."""
+    """Incomplete outputs do not count as finished."""
     job = make_job(inputs, tmp_path, "images", save=("mask.npz", "background-image"), resume=True, end="30")
 
     def remaining(self, source):
@@ -236,16 +221,6 @@ def test_kill_while_a_run_starts_anew(inputs, tmp_path, monkeypatch):
 
 
 @pytest.mark.large
-def test_part_of_the_outputs_cannot_resume(tmp_path):
-    job = Job(str(write_images(tmp_path / "short", np.zeros((3, 32, 48, 3), np.uint8))), tmp_path)
-    run_job(job)
-    with pytest.raises(SinkError, match=r"not '.*overlay' and no checkpoint.*--overwrite starts anew"):
-        run_job(dataclasses.replace(job, save=("mask", "overlay"), resume=True))
-    assert run_job(dataclasses.replace(job, resume=True, overwrite=True)).summary.frames == 3
-    assert not (tmp_path / ".resume" / "state").exists()
-
-
-@pytest.mark.large
 def test_resume_with_other_options(inputs, tmp_path):
     job = make_job(inputs, tmp_path, "images", resume=True)
     interrupt(job, EVERY + 2)
@@ -268,16 +243,8 @@ def test_resume_with_a_changed_source(inputs, tmp_path):
     interrupt(job, EVERY + 2)
     with pytest.raises(ParameterError, match=r"was made from .*frames.*--overwrite starts anew"):
         run_job(dataclasses.replace(job, source=str(inputs / "frames")))
-    copy.rename(tmp_path / "renamed")
-    with pytest.raises(ParameterError, match=rf"was made from '{copy}'; --overwrite starts anew"):
-        run_job(dataclasses.replace(job, source=str(tmp_path / "renamed")))
-    copy = (tmp_path / "renamed").rename(copy)
-    changed = r"was made before .*frames.* was changed; --overwrite starts anew"
     (copy / "in000002.png").rename(copy / "in999999.png")
-    with pytest.raises(ParameterError, match=changed):
-        run_job(job)
-    shutil.copy(copy / "in000001.png", copy / "in000002.png")
-    with pytest.raises(ParameterError, match=changed):
+    with pytest.raises(ParameterError, match=r"was made before .*frames.* was changed; --overwrite starts anew"):
         run_job(job)
 
 
@@ -293,8 +260,6 @@ def test_missing_partial_output_starts_anew(inputs, expected_outputs, tmp_path, 
 
 @pytest.mark.large
 def test_kill_while_outputs_are_finished(inputs, expected_outputs, tmp_path, monkeypatch):
-    from bgsub.video import ArraySink  # noqa: PLC0415
-
     job = make_job(inputs, tmp_path, "video", save_model=tmp_path / "model.npz", resume=True)
 
     def killed(_self):
@@ -317,52 +282,30 @@ def test_kill_while_outputs_are_finished(inputs, expected_outputs, tmp_path, mon
 
 
 @pytest.mark.large
-def test_second_ctrl_c_keeps_the_last_checkpoint(inputs, expected_outputs, tmp_path):
-    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
-    said = interrupt(job, EVERY + 10, KeyboardInterrupt, StoppedError)  # as a second Ctrl-C, which waits for nothing
-    assert f"stopped after {EVERY + 10} frames" in said
-    assert said.endswith(f"goes on after {EVERY} frames")
-    assert not (tmp_path / "model.npz").exists()
-    run_job(job)
-    assert content(tmp_path) == expected_outputs("images")[1]
-
-
-@pytest.mark.large
 @pytest.mark.parametrize("kind", KINDS)
 def test_stop_at_any_frame_loses_none(inputs, expected_outputs, tmp_path, kind):
     job = make_job(inputs, tmp_path, kind, save_model=tmp_path / "model.npz", resume=True)
     resumed = 0
-    for number in (1, 137, 251):
+    for number in (0, 137, 251):  # 0: before the first frame
         controls = Controls()
-        with pytest.raises(StoppedError, match="goes on after") as stopped:
-            run_job(job, controls=controls, watch=lambda _s, c=controls, n=number: quitting(c, n))
+
+        def after(frame, _separation, controls=controls, number=number):
+            if frame.index + 1 >= number:
+                controls.quit()
+
+        if not number:
+            controls.quit()
+        with pytest.raises(StoppedError, match=r"begins anew|goes on after") as stopped:
+            run_job(job, controls=controls, watch=lambda _source, after=after: contextlib.nullcontext(after))
         summary = stopped.value.result.summary
         assert (summary.resumed, Checkpoint.read(tmp_path / ".resume" / "state").frames) == (resumed, summary.frames)
-        assert max(resumed + 1, number) <= summary.frames <= max(resumed + 1, number) + 20
+        assert number <= summary.frames <= max(resumed + 1, number) + 20
         resumed = summary.frames
+    assert not (tmp_path / "model.npz").exists()
+    second = interrupt(job, 290, KeyboardInterrupt, StoppedError)  # a second Ctrl-C does not wait for a checkpoint
+    assert second.endswith("goes on after 280 frames")
     run_job(job)
     assert content(tmp_path) == expected_outputs(kind)[1]
-
-
-def quitting(controls, number):
-    """Watch a run and quit it after so many frames, or with the first one that comes if it is beyond."""
-
-    def after(frame, _separation):
-        if frame.index + 1 >= number:
-            controls.quit()
-
-    return contextlib.nullcontext(after)
-
-
-@pytest.mark.large
-def test_stop_before_the_first_checkpoint(inputs, expected_outputs, tmp_path):
-    controls = Controls()
-    controls.quit()
-    job = make_job(inputs, tmp_path, "images", save_model=tmp_path / "model.npz", resume=True)
-    with pytest.raises(StoppedError, match=r"begins anew|goes on after"):
-        run_job(job, controls=controls)
-    run_job(job)
-    assert content(tmp_path) == expected_outputs("images")[1]
 
 
 def test_one_resumable_run_at_a_time(inputs, tmp_path):

@@ -35,30 +35,24 @@ def tree(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_natural_order(tree):
-    assert found(tree, "v10.mp4", "v2.mp4") == ["v2.mp4", "v10.mp4"]
-
-
-def test_glob_matches_videos_and_folders_of_images(tree):
-    assert found(tree, "*") == ["v2.mp4", "v10.mp4"]
-    assert found(tree, "**") == ["sub/deep/w.avi", "sub/seq", "v2.mp4", "v10.mp4"]
-    assert found(tree, "**/*.mp4") == ["v2.mp4", "v10.mp4"]
-    assert found(tree, "sub/**") == ["sub/deep/w.avi", "sub/seq"]
-
-
-def test_explicit_ending(tree):
-    assert found(tree, "*.raw") == ["x.raw"]
-    assert found(tree, "x.raw") == ["x.raw"]
-
-
-def test_folders(tree):
-    assert found(tree, "sub/seq") == ["sub/seq"]
-    assert found(tree, ".") == ["v2.mp4", "v10.mp4"]
-
-
-def test_existing_name_is_no_glob(tree):
-    make(tree, "take[1].mp4", "take1.mp4")
-    assert found(tree, "take[1].mp4") == ["take[1].mp4"]
+@pytest.mark.parametrize(
+    ("patterns", "sources"),
+    [
+        (["v10.mp4", "v2.mp4"], ["v2.mp4", "v10.mp4"]),
+        (["*"], ["v2.mp4", "v10.mp4"]),
+        (["**"], ["sub/deep/w.avi", "sub/seq", "v2.mp4", "v10.mp4"]),
+        (["**/*.mp4"], ["v2.mp4", "v10.mp4"]),
+        (["*.raw"], ["x.raw"]),  # an explicit ending
+        (["x.raw"], ["x.raw"]),
+        (["sub/seq"], ["sub/seq"]),
+        (["."], ["v2.mp4", "v10.mp4"]),
+        (["take[1].avi"], ["take[1].avi"]),  # an existing name is no glob
+    ],
+)
+def test_patterns(tree, patterns, sources):
+    if "take" in patterns[0]:
+        make(tree, "take[1].avi", "take1.avi")
+    assert found(tree, *patterns) == sources
 
 
 def test_lists(tree):
