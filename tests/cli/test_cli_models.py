@@ -105,7 +105,7 @@ def test_a_rate_beside_a_model_of_another_one_is_told(cli, day, place):
         cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", *words).clean()
     answer = cli("run", "frames", "-o", "x", "--overwrite", "--model", "m.npz", "--fps", 25).ok()
     told = "times of the method keep its 5 frames per second; --fps 25 applies to times and outputs only"
-    assert answer.err == f"bgsub: the model m.npz {told}\n"
+    assert answer.err == f"bgsub: the model m.npz: {told}\n"
 
 
 def test_only_the_model_that_is_saved_may_be_missing(day, place):
