@@ -46,7 +46,7 @@ def place(tmp_path, monkeypatch):
         ("97", "camera 97 cannot be opened: it is not there, in use or not permitted"),
         (
             "http://127.0.0.1:9/video",
-            "stream 'http://127.0.0.1:9/video' cannot be opened: nobody answers there, no access, or no video",
+            "stream 'http://127.0.0.1:9/video' cannot be opened: no answer, no access, or no video",
         ),
         (
             "ftp://127.0.0.1/video",

@@ -1,12 +1,11 @@
-"""The options that say which part of a source is read, and how."""
-
-from __future__ import annotations
+"""The options of sources, events and regions, on commands of their own."""
 
 import click
 import pytest
 from click.testing import CliRunner
 from saying import says
 
+from bgsub.cli.output_options import event_options
 from bgsub.cli.source_options import source_options
 from bgsub.errors import ParameterError
 
@@ -25,7 +24,7 @@ def options():
     return lambda *arguments: command.main(list(arguments), standalone_mode=False)
 
 
-def test_defaults(options):
+def test_source_defaults(options):
     assert options() == dict(zip(NAMES, [None, None, None, 1, "auto"], strict=True))
 
 
@@ -42,11 +41,34 @@ def test_wrong_places_name_the_option(options, flag):
 
 
 @pytest.mark.parametrize("words", [("--every", "0"), ("--every", "x"), ("--backend", "gstreamer")])
-def test_wrong_values_are_refused(options, words):
+def test_wrong_source_values_are_refused(options, words):
     with pytest.raises(click.BadParameter):
         options(*words)
 
 
-def test_help_shows_all():
-    text = CliRunner().invoke(source_options(click.command()(lambda **_given: None)), ["--help"]).output
-    assert all(f"--{name}" in text for name in NAMES)
+@click.command()
+@event_options
+def command(event_formats, roi, privacy):
+    click.echo(repr((event_formats, roi, privacy)))
+
+
+def test_defaults_and_values():
+    assert CliRunner().invoke(command, []).output == "([], (), ())\n"
+    words = ["--event-formats", "csv,coco", "--roi", "0,0,5,5", "--roi", "door=1,1,10%,10%"]
+    words += ["--privacy", "1,1,2,2"]
+    answer = CliRunner().invoke(command, words)
+    assert answer.output == "(['csv', 'coco'], ('0,0,5,5', 'door=1,1,10%,10%'), ('1,1,2,2',))\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--event-formats", "xml"], "--event-formats takes csv, jsonl, coco, html, got 'xml'"),
+        (["--roi", "1,2,3"], "--roi: a region must be"),
+        (["--roi", "a=0,0,5,5", "--roi", "a=0,0,6,6"], "--roi: regions must have different names, got 'a' twice"),
+    ],
+)
+def test_wrong_values_are_named(words, message):
+    answer = CliRunner().invoke(command, words)
+    assert isinstance(answer.exception, ParameterError)
+    assert str(answer.exception).startswith(message)
