@@ -224,7 +224,7 @@ DAMAGE = {
     "a negative count of frames": ("segmenter/noise/numbers", lambda numbers: -2 - numbers),
     "samples of more frames than there are": ("segmenter/sample_memory/frame", lambda frame: frame + 1e300),
     "more lit outline than outline": ("segmenter/shadows/outline", lambda outline: outline[:, ::-1] + [1, 0]),
-    "patience below nothing": ("light_trigger", np.negative),
+    "a negative backoff": ("light_trigger", np.negative),
 }
 
 

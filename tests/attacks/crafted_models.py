@@ -178,7 +178,7 @@ def containers(model, folder):
         "numbers for a header": {**members, "header.npy": npy(np.array(3.0))},
         "unknown array": {**members, "unknown.npy": npy(np.zeros(3))},
         "many members": {**members, **{f"m{i}": b"" for i in range(30_000)}},
-        "truth": {**members, "scenes/model/objects/hasty.npy": raw_npy("|b1", (64, 96), b"\7" * 64 * 96)},
+        "truth": {**members, "scenes/model/objects/leftovers.npy": raw_npy("|b1", (64, 96), b"\7" * 64 * 96)},
     }
     for title, inner in made.items():
         path = write_members(folder / "made.npz", inner)
