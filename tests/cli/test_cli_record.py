@@ -170,7 +170,7 @@ def test_length_gap_and_longest_clip(cli, place, plain):
     assert len(clips("--event-gap", 3)) == 2
     assert len(clips("--event-gap", 5)) == 1
     told = clips("--motion-threshold", 0.9)
-    assert re.fullmatch(r"bgsub: no clip: at most [56].\d % of a frame was foreground, less than the motion threshold\n", told)
+    assert re.fullmatch(r"bgsub: no clip: at most [56].\d % of a frame was foreground, .* motion threshold\n", told)
     split = clips("--event-gap", 1, "--max-clip-length", 1)
     assert len(split) == 3 + 3 + 2
     assert all(end - start <= 1 + GROUP / RATE for start, end in split)
