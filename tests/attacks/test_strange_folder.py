@@ -68,7 +68,7 @@ def test_a_settings_file_of_a_stranger_is_refused_in_a_line(folder, capsys, scor
                 Path("bgsub.toml").write_text(f"{table}{key} = {value.format(away=away)}\n")
                 code = invoke([command, *NEEDED.get(command, ["gone.avi", "-o", "out"])])
                 out, err = capsys.readouterr()
-                told = err.startswith(f"bgsub: error: bgsub.toml: '{key}'") and "--config bgsub.toml does" in err
+                told = err.startswith(f"bgsub: error: bgsub.toml: '{key}'") and "such as --config bgsub.toml" in err
                 count += 1
                 survived += (code, out, err.count("\n"), told, list(away.iterdir())) == (2, "", 1, True, [])
                 [path.unlink() for path in away.iterdir()]

@@ -159,7 +159,7 @@ def test_a_video(cli, place):
 def test_a_part_of_a_video_smaller_and_grey(cli, place):
     write_video(place / "v.avi", make_pictures(height=28, width=36)[0])
     words = ("--start", 3, "--duration", 12, "--every", 2, "--scale", 0.5, "--gray")
-    assert "6 frames of 18x14;" in done(cli("decompose", "v.avi", "-o", "out", *words, *SHORT))
+    assert "6 frames of 18x14" in done(cli("decompose", "v.avi", "-o", "out", *words, *SHORT))
     assert len(read_video(Path("out/low_rank.mp4"))) == 6
 
 
