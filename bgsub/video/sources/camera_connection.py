@@ -54,11 +54,11 @@ class LocalCapture:
         self.size = int(width), int(height)
         self.fps = rate_as_fraction(self._capture.get(cv2.CAP_PROP_FPS))
 
-    def read(self) -> np.ndarray | None:
-        """Return the next frame, (h, w, 3) uint8; None if the camera sends none."""
+    def read(self) -> tuple[np.ndarray | None, int]:
+        """Return the next frame, (h, w, 3) uint8, or None if the camera sends none; and 0, as `NetworkCapture`."""
         with quiet():
             good, image = self._capture.read()
-        return image if good else None
+        return image if good else None, 0
 
     def release(self) -> None:
         """End the connection; may be called more than once."""
@@ -96,6 +96,7 @@ class NetworkCapture:
         self.length = video.frames or _estimated_length(self._container.seconds, self.fps)
         self._packets = self._container.packets()
         self._frames: list[Any] = []
+        self._begun = False
         self._convert = Converter(colour=True)
 
     @property
@@ -103,17 +104,23 @@ class NetworkCapture:
         """What the camera sent too much of, so that it was cut off; empty if nothing."""
         return self._stream.excess if self._stream is not None else ""
 
-    def read(self) -> np.ndarray | None:
-        """Return the next frame, (h, w, 3) uint8; None if none came in time."""
+    def read(self) -> tuple[np.ndarray | None, int]:
+        """Return the next frame, (h, w, 3) uint8, or None if none came in time; and the undecodable ones before it."""
         if self._stream is not None:
             self._stream.renew(self._read_timeout)
-        end = time.monotonic() + self._read_timeout
-        while not self._frames:
-            packet = next(self._packets, None)
-            if packet is None or time.monotonic() > end:
-                return None
-            self._frames = [frame for frame in self._container.decode(packet) if frame is not None]
-        return self._convert(self._frames.pop(0))
+        end, failures = time.monotonic() + self._read_timeout, 0
+        while True:
+            while not self._frames:
+                packet = next(self._packets, None)
+                if packet is None or time.monotonic() > end:
+                    return None, failures
+                self._frames = self._container.decode(packet)
+            frame = self._frames.pop(0)
+            if frame is not None:
+                self._begun = True
+                return self._convert(frame), failures
+            # Before the first keyframe, nothing can be decoded.
+            failures += self._begun
 
     def release(self) -> None:
         """End the connection; may be called more than once."""
@@ -189,12 +196,14 @@ def release_capture(capture: Capture) -> None:
 
 
 def read_image(capture: Capture, stopping: Callable[[], bool]) -> tuple[np.ndarray | None, int]:
-    """Return the next image, (h, w, 3) uint8, and the failed reads before it; None once no more comes."""
-    for failures in range(_RETRIES + 1):
+    """Return the next image, (h, w, 3) uint8, and the failed frames before it; None once no more comes."""
+    failures = 0
+    for attempt in range(_RETRIES + 1):
         begin = time.monotonic()
-        image = capture.read()
+        image, undecodable = capture.read()
+        failures += undecodable
         if image is not None:
-            return image, failures
+            return image, failures + attempt
         # A read that fails after a wait has timed out: another wait would only delay the end.
         if stopping() or time.monotonic() - begin > 1:
             break
