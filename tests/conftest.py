@@ -1,4 +1,4 @@
-"""Shared by all tests: settings, kernels that are compiled once, and which tests need them compiled."""
+"""Fixtures and hooks of all tests: settings, markers, kernels that are compiled once."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from numba import config
 
 from bgsub.numerics.threads import cores
 
-settings.register_profile("ci", derandomize=True)  # a landing does not depend on luck
+settings.register_profile("ci", derandomize=True)  # reproducible in CI
 if os.environ.get("CI"):
     settings.load_profile("ci")
 
@@ -33,7 +33,7 @@ WHOLE_FRAMES = [ROOT / name for name in STREAMS]
 MARKED = {"attacks": "hostile", "docs": "docs", "paper": "slow"}
 """The marker of all tests of a folder."""
 THREADED = [ROOT / "jobs", ROOT / "live", ROOT / "video"]
-# What streams need, and what only these tests do: no two processes compile the same.
+# The kernels of all streams: compile them once, not in every process.
 COMPILE = """
 from bgsub.scene.kernel_table import TRACKING, Frames
 from bgsub.scene.kernel_warmup import prepare
@@ -44,7 +44,7 @@ for channels in (3, 1):
 
 @pytest.fixture(autouse=True)
 def no_settings(monkeypatch):
-    """Whoever runs the tests has settings of his own; they must not reach the commands."""
+    """Hide the user's settings from the commands."""
     for variable in [name for name in os.environ if name.startswith("BGSUB_")]:
         monkeypatch.delenv(variable)
     monkeypatch.setenv("BGSUB_NO_CONFIG", "1")
@@ -52,31 +52,31 @@ def no_settings(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def headless(monkeypatch):
-    """No test touches the screen of whoever runs it."""
+    """Hide the user's screen."""
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
 
 
 @pytest.fixture(autouse=True)
 def no_thread_left(request):
-    """Sources, pipelines and servers end their threads."""
+    """Check that sources, pipelines and servers end their threads."""
     before = set(threading.enumerate())
     yield
     if request.path.parent in THREADED:
-        # The loader and the pool of the kernels belong to the process, whichever test was the first to need them.
+        # The threads that load and run kernels belong to the process.
         assert {thread for thread in threading.enumerate() if not thread.name.startswith("kernel-")} <= before
 
 
 def pytest_configure(config):
-    # Processes that a test starts import the package that the test imports, not the working folder's.
+    # Subprocesses import the package under test, not one in the working folder.
     os.environ["PYTHONSAFEPATH"] = "1"
-    # Workers share the cores: threads of the BLAS that wait for one another would take them all.
+    # Workers share the cores: limit the threads of the BLAS.
     if config.option.numprocesses:
         os.environ.setdefault("OPENBLAS_NUM_THREADS", str(max(cores() // config.option.numprocesses, 1)))
 
 
 def pytest_sessionstart(session):
-    """Begin to compile the kernels, which all workers need, while these collect the tests."""
+    """Start to compile the kernels while the workers collect the tests."""
     is_worker = hasattr(session.config, "workerinput")
     if not (is_worker or session.config.option.collectonly or config.DISABLE_JIT):
         session.compiling = subprocess.Popen([sys.executable, "-c", COMPILE])
