@@ -1,13 +1,10 @@
-"""What the tests of the outputs share: feeding a sink, reading what it made."""
+"""Helpers for tests of sinks: create, feed and read them."""
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import textwrap
+from contextlib import contextmanager
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 from video_fakes import make_frames, separate
@@ -24,14 +21,14 @@ def feed(sink, images, first=0, fps=None):
 
 
 def fed(sink, images, **options):
-    """Return a sink that has taken all images and is closed."""
+    """Write all images to a sink, close and return it."""
     with sink:
         feed(sink, images, **options)
     return sink
 
 
 def run(sinks, source):
-    """Send a source to all sinks and close them."""
+    """Write the frames of a source to all sinks and close them."""
     for frame in source:
         for sink in sinks:
             sink.write(frame, separate(frame.image))
@@ -39,31 +36,22 @@ def run(sinks, source):
         sink.close()
 
 
-def feed_and_raise(sink, images, error):
-    feed(sink, images)
+def feed_and_raise(sink, images, error, **options):
+    feed(sink, images, **options)
     raise error
 
 
-def starved(kind, folder, limit, count, checked=False):
-    """Run a process that writes `count` frames of noise while no file can grow beyond `limit` bytes."""
-    script = f"""
-        import resource, sys
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from pathlib import Path
-        import numpy as np
-        from sink_kit import fed, make
-        from bgsub.errors import SinkError
-        noise = np.random.default_rng(0).integers(0, 256, ({count}, 64, 64), dtype=np.uint8)
-        sink = make({kind!r}, Path({str(folder)!r}))
-        {"sink.checkpoint()" if checked else ""}
-        resource.setrlimit(resource.RLIMIT_FSIZE, ({limit}, {limit}))
-        try:
-            fed(sink, noise)
-        except SinkError as error:
-            print("SinkError", error)
-    """
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+@contextmanager
+def file_limit(size):
+    """Let no file of this process grow beyond `size` bytes."""
+    import resource  # noqa: PLC0415 - not on Windows
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def files(folder):
@@ -75,13 +63,13 @@ def read_images(folder):
 
 
 def small_frames(count, height=12, width=16):
-    """A few pictures over and over, as many as asked for."""
+    """Return `count` pictures, of which few differ."""
     few = make_frames(7, 32, 48)[:, :height, :width]
     return [np.ascontiguousarray(few[index % 7]) for index in range(count)]
 
 
 def make(kind, folder):
-    """Return a sink by its kind, and where its result will be."""
+    """Return a sink by its kind: a file name, with " stream" for one on a pipe."""
     name, _, by = kind.partition(" ")
     view, dot, _ending = name.partition(".")
     path = folder / name

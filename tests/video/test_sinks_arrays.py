@@ -7,7 +7,6 @@ import zipfile
 
 import numpy as np
 import pytest
-from saying import says
 from sink_kit import fed, feed, files
 from video_fakes import make_frames, separate
 
@@ -22,10 +21,12 @@ def load(path):
         return {name: data[name] for name in data.files}
 
 
-@pytest.mark.parametrize(("number", "view"), enumerate(VIEWS))
-def test_views_come_back_exactly(tmp_path, number, view):
-    dtype = np.dtype(["u1", "u2", "f4"][number % 3])
-    full = 1 if dtype == np.float32 else np.iinfo(dtype).max
+@pytest.mark.parametrize(
+    ("view", "dtype"),
+    [("mask", "u1"), ("background", "u2"), ("foreground", "f4"), ("probability", "u2"), ("cutout", "f4")],
+)
+def test_views_are_stored_exactly(tmp_path, view, dtype):
+    full = 1 if dtype == "f4" else np.iinfo(dtype).max
     images = (np.random.default_rng(3).random((4, 9, 7, 3)) * full).astype(dtype)
     sink = fed(ArraySink(tmp_path / "a.npz", view), images)
     found = load(sink.path)[view]
@@ -34,7 +35,7 @@ def test_views_come_back_exactly(tmp_path, number, view):
     np.testing.assert_array_equal(found, expected)
 
 
-def test_what_is_known_of_each_frame(tmp_path):
+def test_facts_of_each_frame(tmp_path):
     image = make_frames(1)[0]
     given = [
         (Frame(3, "in4", None, image), [], None),
@@ -58,7 +59,7 @@ def test_what_is_known_of_each_frame(tmp_path):
     assert {name: data[name].dtype for name in kinds} == kinds
 
 
-def test_no_coefficients_no_events_and_no_time_of_the_file(tmp_path, frames):
+def test_files_without_coefficients_and_events_have_no_time_of_writing(tmp_path, frames):
     sink = fed(ArraySink(tmp_path / "mask.npz"), frames)
     data = load(sink.path)
     assert data["coefficients"].shape == (len(frames), 0)
@@ -79,26 +80,18 @@ def test_frames_wait_on_the_disk(tmp_path):
     assert files(tmp_path) == ["background.npz"]
 
 
-def test_frames_that_change(tmp_path, frames):
+def test_wrong_frames_names_and_folders(tmp_path, frames):
+    for kind, name, allowed in ((ArraySink, "mask.npy", ".npz"), (StillSink, "b.gif", ".png, .jpg, .tif")):
+        with pytest.raises(ParameterError, match=rf"must end in {allowed}, got '.*{name}'$"):
+            kind(tmp_path / name)
     sink = ArraySink(tmp_path / "mask.npz")
     feed(sink, frames)
-    with says(SinkError, f"'{sink.path}' holds images of shape (32, 48), uint8; frame in000001 has (20, 48), uint8"):
+    with pytest.raises(SinkError, match=r"shape \(32, 48\), uint8; frame in000001 has \(20, 48\), uint8"):
         feed(sink, [frames[0][:20]])
     sink.abort()
-
-
-def test_other_endings(tmp_path):
-    with pytest.raises(ParameterError, match=r"^a file of arrays must end in .npz, got '.*mask.npy'$"):
-        ArraySink(tmp_path / "mask.npy")
-    with pytest.raises(ParameterError, match=r"^a still image must end in .png, .jpg, .tif, got '.*b.gif'$"):
-        StillSink(tmp_path / "b.gif")
-
-
-def test_arrays_that_cannot_be_written(tmp_path, frames):
-    sink = ArraySink(tmp_path / "mask.npz")
-    (tmp_path / "mask.npz.partial").mkdir()
-    with says(SinkError, f"'{sink.path}' cannot be written: Is a directory"):
-        feed(sink, frames)
+    (tmp_path / "other.npz.partial").mkdir()
+    with pytest.raises(SinkError, match=r"other\.npz' cannot be written: Is a directory"):
+        feed(ArraySink(tmp_path / "other.npz"), frames)
 
 
 def test_a_full_disk_at_the_end(tmp_path, frames, monkeypatch):
@@ -109,7 +102,7 @@ def test_a_full_disk_at_the_end(tmp_path, frames, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("bgsub.video.sinks.arrays._npy", full)
-    with says(SinkError, f"'{sink.path}' cannot be written: No space left on device"):
+    with pytest.raises(SinkError, match=r"mask\.npz' cannot be written: No space left on device"):
         sink.close()
     assert files(tmp_path) == ["mask.npz.partial"]
     monkeypatch.undo()
@@ -117,9 +110,11 @@ def test_a_full_disk_at_the_end(tmp_path, frames, monkeypatch):
     assert files(tmp_path) == ["mask.npz"]
 
 
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
-@pytest.mark.parametrize("ending", [".png", ".tif", ".jpg"])
-def test_the_newest_background_is_kept(tmp_path, ending, dtype):
+@pytest.mark.parametrize(
+    ("ending", "dtype"),
+    [(".png", np.uint8), (".png", np.uint16), (".tif", np.uint16), (".jpg", np.uint16), (".tif", np.float32)],
+)
+def test_a_still_image_is_the_newest_background(tmp_path, ending, dtype):
     full = 1 if dtype == np.float32 else np.iinfo(dtype).max
     with StillSink(tmp_path / f"background-image{ending}") as sink:
         for level in (0.2, 0.9, 0.5):
@@ -133,7 +128,7 @@ def test_the_newest_background_is_kept(tmp_path, ending, dtype):
     assert np.abs(found.astype(float) - (65535 if deep else 255) * 0.5).max() <= 1
 
 
-def test_a_still_goes_on_from_its_checkpoint(tmp_path, frames):
+def test_a_still_image_continues_from_its_checkpoint(tmp_path, frames):
     sink = StillSink(tmp_path / "b.png")
     feed(sink, frames)
     state = sink.checkpoint()
