@@ -20,10 +20,8 @@ def as_array(values: Any) -> np.ndarray:
 
 
 def lazy_zeros(shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray:
-    """Return writable zeros that take memory only where they are written, in small pages.
-
-    NumPy asks for huge pages (2 MiB) for large arrays, where one written entry takes the memory of a whole page.
-    """
+    """Return writable zeros that take memory only where they are written, in small pages."""
+    # for large arrays NumPy asks for huge pages (2 MiB), of which one written entry takes a whole one
     size = math.prod(shape) * np.dtype(dtype).itemsize
     private = {"flags": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS} if hasattr(mmap, "MAP_ANONYMOUS") else {}
     pages = mmap.mmap(-1, max(size, 1), **private)

@@ -71,10 +71,7 @@ def progress() -> Progress:
 
 
 def waited() -> float:
-    """Return the seconds for which threads of this process have waited for kernels, including the current wait.
-
-    Threads that wait at the same time count once; a thread that loads kernels beside a stream does not wait.
-    """
+    """Return the seconds for which threads of this process have waited for kernels, including the current wait."""
     return _compilations.waited()
 
 

@@ -27,10 +27,11 @@ def project(U: np.ndarray, Z: np.ndarray) -> np.ndarray:
 class Retraction:
     """The QR retraction at the basis U along the tangent vector B, both (m, k), for all step lengths.
 
-    With the thin QR ``B = Q R`` and the Q-factor theta of ``M(tR) = [[I, -t R'], [t R, I]]``, the new basis is
-    ``U T11 + Q T21``, which is the Q-factor of ``U + t B``; its companion is ``U T12 + Q T22`` (paper, section 4.2).
-    Q has ``r = min(k, m - k)`` columns, orthogonal to U even if B does not have full rank.
+    With ``B = Q R`` and the Q-factor theta of ``M(tR) = [[I, -t R'], [t R, I]]``, the new basis is ``U T11 + Q T21``,
+    the Q-factor of ``U + t B``; its companion is ``U T12 + Q T22`` (paper, section 4.2).
     """
+
+    # Q has r = min(k, m - k) columns, orthogonal to U even if B does not have full rank
 
     def __init__(self, U: np.ndarray, B: np.ndarray) -> None:
         k = U.shape[1]
@@ -74,11 +75,8 @@ class Retraction:
 
 
 def small_rotation(R: np.ndarray) -> np.ndarray:
-    """Return the Q-factor of ``M(R) = [[I, -R'], [R, I]]`` for `R` of shape (r, k): (k + r, k + r).  O((k + r)^3).
-
-    The columns of M have ``M'M = blockdiag(I + R'R, I + R R')``, so that the factor is M with each block divided by
-    the upper Cholesky factor of its Gram matrix.
-    """
+    """Return the Q-factor, (k + r, k + r), of ``M(R) = [[I, -R'], [R, I]]`` for `R`, (r, k).  O((k + r)^3)."""
+    # M'M = blockdiag(I + R'R, I + R R'): divide each block of M by the upper Cholesky factor of its Gram matrix
     r, k = R.shape
     M = np.eye(k + r)
     M[:k, k:] = -R.T
@@ -89,11 +87,8 @@ def small_rotation(R: np.ndarray) -> np.ndarray:
 def small_rank_one_update(
     R: np.ndarray, beta: np.ndarray, rho: float, y: np.ndarray, w: float, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return J, (r + 1, r_new), and R_new, (r_new, k), with ``[[(1-w) R + w beta y'], [w rho y']] = J R_new``.
-
-    These are the small factors of ``(1 - w) Q R + w p y'`` for ``p = Q beta + rho q`` (paper, algorithm 6). A singular
-    value decomposition finds an orthonormal J and drops directions below `tolerance`.  O((r + 1) k min(r + 1, k)).
-    """
+    """Return J, (r + 1, r_new), and R_new, (r_new, k), with ``[[(1-w) R + w beta y'], [w rho y']] = J R_new``."""
+    # the small factors of (1 - w) Q R + w p y' for p = Q beta + rho q (paper, algorithm 6)
     stacked = np.vstack([(1 - w) * R + w * np.outer(beta, y), w * rho * y[np.newaxis, :]])
     J, s, V = np.linalg.svd(stacked, full_matrices=False)
     keep = s > tolerance * max(float(s[0]), np.finfo(float).tiny)

@@ -34,11 +34,9 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """Compile `function` as `kernel` does, and inline it into every kernel that calls it.
-
-    Without inlining, a called function exists in its own library and, optimised again, in that of each caller. The one
-    that runs depends on what the process loaded before, and their sums differ in the last digits.
-    """
+    """Compile `function` as `kernel` does, and inline it into every kernel that calls it."""
+    # otherwise it exists in its own library and in that of each caller; the one that runs depends on what was loaded
+    # before, and their sums differ in the last digits
     return _compiled(function, inline="always")
 
 
@@ -63,19 +61,14 @@ def formula(function: F) -> F:
 
 
 def constant(n: int) -> tuple[int, ...]:
-    """Return a tuple of n zeros, whose length a kernel knows at compile time.
-
-    Loops over the length unroll, and branches that it excludes are not compiled. Each n compiles its own kernel.
-    """
+    """Return a tuple of n zeros, whose length a kernel knows at compile time."""
     return (0,) * n
 
 
 class _KernelCache(FunctionCache):
-    """Numba's cache of one function; files that cannot be read or written are ignored with a warning.
+    """Numba's cache of one function; files that cannot be read or written are ignored with a warning."""
 
-    The files are pickles: anyone who can write into their folder can run code in this program. RuntimeError when no
-    folder is writable.
-    """
+    # the files are pickles: anyone who can write into their folder can run code in this program
 
     def __init__(self, function: Any) -> None:
         super().__init__(function)

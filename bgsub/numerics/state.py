@@ -27,11 +27,8 @@ def array_of(
     low: float = -LARGEST,
     high: float = LARGEST,
 ) -> np.ndarray:
-    """Return a contiguous copy of an array of a state; ParameterError if it is missing or does not fit.
-
-    `shape` may contain None for any length; `low` and `high` are the range, ends included, without NaN. The default
-    range can be squared and summed in float32.
-    """
+    """Return a contiguous copy of an array of a state; ParameterError if it is missing or does not fit."""
+    # the default range can be squared and summed in float32; None in `shape` is any length
     value = state.get(name)
     if not isinstance(value, np.ndarray):
         raise ParameterError(f"the array {name} is missing")

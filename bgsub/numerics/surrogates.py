@@ -134,21 +134,11 @@ _INFLUENCES = {"lp": lp_influence, "log": log_influence, "atan": atan_influence}
 
 @dataclass(frozen=True)
 class Surrogate:
-    """A smoothed l0-surrogate.
+    """A smoothed l0-surrogate."""
 
-    Parameters
-    ----------
-    name : {"lp", "log", "atan"}
-        Which cost.
-    mu : float > 0
-        Smoothing parameter; intensity squared for ``lp`` and ``log``, intensity for ``atan``.
-    p : float in [0.001, 0.999]
-        Exponent of ``lp``.
-    """
-
-    name: str
-    mu: float
-    p: float = 0.5
+    name: str  # "lp", "log" or "atan"
+    mu: float  # smoothing; intensity squared for ``lp`` and ``log``, intensity for ``atan``
+    p: float = 0.5  # exponent of ``lp``, in [0.001, 0.999]
 
     def __post_init__(self) -> None:
         if self.name not in CODES:
@@ -166,10 +156,7 @@ class Surrogate:
 
     @classmethod
     def flattening_at(cls, residual: float, name: str, p: float = 0.5) -> Surrogate:
-        """Return the surrogate whose influence is largest at `residual`, in intensity units (``atan``: at 0.77 of it).
-
-        From there on the cost is concave. mu is ``(1 - p) residual^2``, ``residual^2`` and, for atan, `residual`.
-        """
+        """Return the surrogate whose influence is largest at `residual`, in intensity units (atan: 0.77 of it)."""
         return cls(name, {"lp": (1 - p) * residual**2, "log": residual**2, "atan": residual}[name], p)
 
     @property

@@ -24,10 +24,8 @@ def cores() -> int:
 
 
 def bands_for(pixels: int, least: int, threads: int | None) -> int:
-    """Return the number of bands of at least `least` pixels, one per thread at most; None uses all cores.
-
-    Handing over a band takes some 25 microseconds, so smaller bands gain nothing.
-    """
+    """Return the number of bands of at least `least` pixels, one per thread at most; None uses all cores."""
+    # handing over a band takes some 25 microseconds, so smaller bands gain nothing
     return max(min(cores() if threads is None else threads, pixels // least), 1)
 
 
@@ -81,11 +79,9 @@ def limit_threads(count: int) -> None:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Limit the BLAS to one thread inside the block; blocks of several threads run one after another.
-
-    The limit belongs to the process: one block would lift that of another, and the number of threads changes the last
-    digits of sums.
-    """
+    """Limit the BLAS to one thread inside the block; blocks of several threads run one after another."""
+    # the number of threads changes the last digits of sums; the limit belongs to the process: one block would lift that
+    # of another
     from threadpoolctl import threadpool_limits  # noqa: PLC0415 - it scans the libraries of the process
 
     with _blas_lock, threadpool_limits(limits=1, user_api="blas"):
@@ -93,19 +89,8 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def in_bands(function: Callable[[int, int, int], None], length: int, threads: int, grain: int = 1) -> None:
-    """Call ``function(begin, end, band)`` on bands that cover ``range(length)``, on up to `threads` threads.
-
-    Parameters
-    ----------
-    function : callable
-        Calls kernels that release the GIL; `band` numbers the calls from 0, for separate workspaces.
-    length : int
-        Length of the range.
-    threads : int
-        Most bands, the caller's thread included; fewer while others use the pool.
-    grain : int, default 1
-        Bands begin at multiples of it.
-    """
+    """Call ``function(begin, end, band)`` on bands that cover ``range(length)``, on up to `threads` threads."""
+    # bands begin at multiples of `grain`; `band` numbers the calls from 0, for separate workspaces
     if threads <= 1:
         function(0, length, 0)
         return

@@ -46,10 +46,8 @@ def _atan_block(x, a, mu, l, e):  # type: ignore[no-untyped-def]
 
 @part
 def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
-    """Take one logarithm, which does not vectorise, for the product of ``1 + q`` of eight entries.
-
-    The product minus one is stored, which preserves the digits of small q = r^2 / mu.
-    """
+    """Take one logarithm, which does not vectorise, for the product of ``1 + q`` of eight entries."""
+    # the product minus one preserves the digits of small q = r^2 / mu
     zero = x.dtype.type(0)
     one = np.float64(1)
     lanes = x.size // _GROUP
@@ -80,21 +78,7 @@ def _log_block(x, a, mu, p, l, e, excess):  # type: ignore[no-untyped-def]
 
 @kernel
 def cost_and_influence(x, a, code, mu, p, l, e):  # type: ignore[no-untyped-def]
-    """Return ``sum h(a (x - l))`` in float64 and write the influence ``a psi(x - l)`` to `e`.
-
-    Parameters
-    ----------
-    x, l : ndarray, (s,), float32 or float64
-        Data and low-rank part.
-    a : ndarray, (s,) or (0,), bool
-        Observed entries; empty when all are.
-    code : tuple
-        Its length is one of `bgsub.numerics.surrogates.CODES`.
-    mu, p : float of the type of `x`
-        Smoothing and exponent.
-    e : ndarray, (s,)
-        Written; not `l`.
-    """
+    """Return ``sum h(a (x - l))`` in float64; write the influence ``a psi(x - l)`` to `e`, (s,); `a` can be empty."""
     cost = np.float64(0)
     excess = np.empty(_BLOCK // _GROUP, np.float64)
     for first in range(0, x.size, _BLOCK):

@@ -54,24 +54,10 @@ def alternation(settings: Settings, cost: RobustCost, rank: int) -> Iterator[Pro
 
 
 class BasisHalf(Problem):
-    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``.
+    """The cost as a function of the subspace, along ``P(t) L`` with ``L = U Y``; U (m, k), Y (k, n).
 
-    Parameters
-    ----------
-    cost : RobustCost
-        Evaluated last at (U, Y).
-    U : ndarray, (m, k)
-        Orthonormal basis; each accepted step replaces it.
-    Y : ndarray, (k, n)
-        Coefficients; ``T11' Y`` after a step, so that U Y becomes ``P L``.
-
-    Notes
-    -----
-    Every accepted step replaces L by P L, so L lies in the subspace, only the first term of the gradient is left (see
-    paper, section 4.2), and the derivative along B is ``<-(I - U U') psi Y', B>``.
-
-    The metric is scaled by ``(Y Y')^-1``. With curvature one at zero, ``Y Y'`` bounds the Hessian, so a step length of
-    one is natural for any unit and any distribution of energy over the components.
+    An accepted step replaces L by P L, so only the first term of the gradient is left (paper, section 4.2). The metric
+    is scaled by ``(Y Y')^-1``, a bound of the Hessian: a step length of one is natural.
     """
 
     def __init__(self, cost: RobustCost, U: np.ndarray, Y: np.ndarray) -> None:

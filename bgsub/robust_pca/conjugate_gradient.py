@@ -77,20 +77,9 @@ class Line:
 
 
 class ConjugateGradients:
-    """Conjugate gradient steps; the objective may change between them.
+    """Conjugate gradient steps; the objective may change between them."""
 
-    Parameters
-    ----------
-    problem : Problem
-        The objective with its current point, which is moved.
-    rule : callable
-        One of `CONJUGATE_RULES`. A negative factor, or a direction that hardly descends, restarts the conjugation.
-    step_length : float
-        First trial of the first line search.
-    probing : bool
-        Whether the next line search begins at twice the accepted step length. Otherwise it begins at the minimiser of
-        a parabola through the last line, which avoids most refused trials.
-    """
+    # probing begins a line search at twice the accepted step; else it begins at the minimum of a parabola
 
     def __init__(self, problem: Problem, rule: Rule, *, step_length: float = 1.0, probing: bool = True) -> None:
         self.step_length = step_length
@@ -149,15 +138,7 @@ class ConjugateGradients:
 def minimise(
     problem: Problem, value: float, rule: Rule, *, steps: int, tolerance: float, step_length: float
 ) -> tuple[list[float], float]:
-    """Lower the objective of `problem`, now `value`, by at most `steps` steps, until one gains less than `tolerance`.
-
-    Returns
-    -------
-    values : list of float
-        The objective at the start and after each accepted step; it never rises.
-    step_length : float
-        First trial of the next line search.
-    """
+    """Lower the objective of `problem`, now `value`, by at most `steps` steps; return values and next trial step."""
     search = ConjugateGradients(problem, rule, step_length=step_length)
     values = [value]
     while len(values) <= steps:

@@ -13,24 +13,7 @@ _ROUNDINGS = 16  # of the trace of a Gram matrix
 
 
 class RobustCost:
-    """The cost ``h_mu(X - A(U Y))``, and its influence at the last evaluated point.
-
-    Parameters
-    ----------
-    X : ndarray, (n, m), float32 or float64, contiguous
-        Samples as rows, finite.
-    observed : ndarray, (n, m), bool, contiguous
-        The mask A.
-    surrogate : Surrogate
-        The cost of an entry; may be replaced before an evaluation.
-
-    Attributes
-    ----------
-    low_rank : ndarray, (n, m)
-        ``(U Y)'``.
-    influence : ndarray, (n, m)
-        ``A(psi(X - A(U Y)))``.
-    """
+    """The cost ``h_mu(X - A(U Y))`` of samples X, (n, m), and its influence at the last evaluated point."""
 
     def __init__(self, X: np.ndarray, observed: np.ndarray, surrogate: Surrogate) -> None:
         self.X, self.observed = X, observed
@@ -53,23 +36,9 @@ class RobustCost:
 
 
 class FactorProblem(Problem):
-    """``h(X - A B') + ridge/2 (|A|^2 + |B|^2)`` as a function of A, (n, k), and B, (m, k).
+    """``h(X - A B') + ridge/2 (|A|^2 + |B|^2)`` as a function of A, (n, k), above B, (m, k)."""
 
-    Parameters
-    ----------
-    cost : RobustCost
-        The cost h.
-    point : ndarray, (n + m, k)
-        A above B.
-    ridge : float
-        In intensity. The smallest penalty over all factors of one product is `ridge` times its nuclear norm.
-
-    Notes
-    -----
-    The metric is scaled after T. Tong, C. Ma and Y. Chi, Accelerating ill-conditioned low-rank matrix estimation via
-    scaled gradient descent, 2021: A is preconditioned by ``(B'B + ridge)^-1`` and B by ``(A'A + ridge)^-1``. With
-    curvature one at zero these bound the diagonal blocks of the Hessian, so a step length of about one is natural.
-    """
+    # the metric, (B'B + ridge)^-1 for A, bounds the Hessian (T. Tong, C. Ma, Y. Chi, scaled gradient descent, 2021)
 
     def __init__(self, cost: RobustCost, point: np.ndarray, ridge: float) -> None:
         self.cost, self.point, self.ridge = cost, point, ridge

@@ -118,10 +118,7 @@ class Descent:
         return (self._residual < _VANISHED * residual or self.ending is Ending.NOISE) and self._is_noise()
 
     def finish(self, surrogate: Surrogate, repeated: bool) -> Iterator[Step]:
-        """Yield the remaining steps at the last width with the surrogate of the result; its own mu is not used.
-
-        `repeated` says that other fits ran after this one.
-        """
+        """Yield the remaining steps at the last width with the surrogate of the result; its own mu is not used."""
         if np.isinf(self.mu):  # only zeros
             self._cost.surrogate = surrogate
             value = self._problem.evaluate(self._problem.point)
@@ -223,10 +220,7 @@ class Descent:
         return self._cost.evaluate(self._problem.B, self._problem.A.T)
 
     def _first_residual(self) -> float:
-        """Return a first width above the residual of the inliers, the worst samples and features included.  O(m n).
-
-        A few outliers spoil the start of their own samples and features only. Overwrites the influence.
-        """
+        """Return a first width above the inliers' residual in every sample and feature; overwrites the influence."""
         r = np.subtract(self._cost.X, self._cost.low_rank, out=self._cost.influence)
         np.multiply(r, self._cost.observed, out=r)
         squares = np.concatenate([np.einsum(to, r, r, dtype=np.float64) for to in ("ij,ij->i", "ij,ij->j")])
@@ -272,11 +266,8 @@ class Descent:
         yield self._result(self._value, self._value)  # the result if the budget is used up
 
     def _fewer(self) -> Descent | None:
-        """Return a fit without the directions that the ridge left empty, if there is a clear gap.
-
-        While mu is large, a true direction exceeds the outliers and a surplus one is empty; later it fills with
-        outliers. An empty direction may also be a weak true one, so the smaller fit has to explain the data.
-        """
+        """Return a fit without the directions that the ridge left empty, if there is a clear gap."""
+        # an empty direction may also be a weak true one, so the smaller fit has to explain the data
         if self._checked <= _CHECKED * self.mu or self._problem.point.shape[1] == 1:
             return None
         self._checked = self.mu
@@ -301,10 +292,8 @@ class Descent:
         self._set(other.mu)
 
     def _is_noise(self) -> bool:
-        """Return whether no singular value of the influence exceeds those of independent entries.
-
-        Tested at a mu not far below the first one, where more than a few outliers of about that size contribute.
-        """
+        """Return whether no singular value of the influence exceeds those of independent entries."""
+        # tested at a mu not far below the first one, where more than a few outliers of about that size contribute
         last = self.mu
         self._problem.evaluate(self._problem.point)
         self._set(max(last, _TESTED * (self._task.first or 0) ** 2))

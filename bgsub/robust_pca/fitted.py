@@ -189,10 +189,7 @@ class FittedSubspace(Estimator):
 def cross_validation_residual(
     X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float
 ) -> np.ndarray:
-    """Return the residual of the observed entries, each with coefficients from the other four fifths of them.
-
-    The folds are always the same. Parameters are those of `robust_coefficients`.
-    """
+    """Return the residual of the observed entries, each with coefficients from the other four fifths of them."""
     fold = np.random.default_rng(_FOLDS).integers(_FOLDS, size=X.shape)
     residual = np.empty_like(X)
     for number in range(_FOLDS):
@@ -203,19 +200,15 @@ def cross_validation_residual(
 
 
 def least_residual(X: np.ndarray, observed: np.ndarray, rank: int) -> float:
-    """Return the residual below which all count the same, for samples X, (n, m), and a fit of some rank.
-
-    It grows with ``rank / m``, so that of two exact fits the one of lower rank scores better.
-    """
+    """Return the residual below which all count the same, for samples X, (n, m), and a fit of some rank."""
+    # it grows with rank / m, so that of two exact fits the one of lower rank scores better
     least = _EXACT * scale_of_data(X, observed) * float(np.sqrt(1 + rank / X.shape[1]))
     return max(least, float(np.finfo(np.float32).tiny))
 
 
 def log_likelihood(residual: np.ndarray, least: float) -> float:
-    """Return the largest mean log density of a residual, (entries,), over all Cauchy scales s.
-
-    The best s solves ``mean(r^2 / (r^2 + s^2)) = 1/2``. Residuals below `least` count as that.
-    """
+    """Return the largest mean log density of a residual, (entries,), over all Cauchy scales s."""
+    # the best s solves mean(r^2 / (r^2 + s^2)) = 1/2
     squares = np.maximum(residual.astype(np.float64) ** 2, least**2)
     scale = float(np.median(squares))
     for _ in range(_MOST_ROUNDS):

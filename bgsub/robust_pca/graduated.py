@@ -32,10 +32,7 @@ _ELONGATED = 4  # times the part: the least long side
 
 @dataclass(frozen=True)
 class Part:
-    """Some features of all samples, or all features of some samples, that determine the factor of the short side.
-
-    A few thousand pixels of a video determine the coefficients of its frames; then each pixel is a small problem.
-    """
+    """Some features of all samples, or all features of some samples, that determine the factor of the short side."""
 
     indices: np.ndarray  # (s,), rising
     features: bool  # of features, not of samples
@@ -52,10 +49,7 @@ class Part:
 
 
 def part_of(observed: np.ndarray, rank: int, rng: np.random.Generator) -> Part | None:
-    """Return a random part of a matrix with the mask `observed`, (n, m); None if it is not elongated.
-
-    None also if some row or column of the part would be empty.
-    """
+    """Return a random part, no row or column of it empty, of the mask `observed`, (n, m); None if there is none."""
     short, long = sorted(observed.shape)
     size = max(_LEAST, _PER_OTHER * short, _PER_DIRECTION * rank)
     if long < _ELONGATED * size:

@@ -45,23 +45,7 @@ def reweighted(
     surrogate: Surrogate | None,
     past: Past | None = None,
 ) -> np.ndarray:
-    """Return the rows after one reweighted least-squares step for ``X ~ Y U'``, (n, k).  O(m n k^2 + n k^3).
-
-    Parameters
-    ----------
-    X : ndarray, (n, m)
-        Samples as rows; 0 where missing.
-    observed : ndarray, (n, m), bool
-        The mask.
-    Y : ndarray, (n, k)
-        Current coefficients.
-    U : ndarray, (m, k)
-        Basis; any columns.
-    surrogate : Surrogate or None
-        The cost; None for plain least squares.
-    past : Past, optional
-        A term that keeps the rows near given ones.
-    """
+    """Return the rows, (n, k), after one reweighted least-squares step for ``X ~ Y U'``.  O(m n k^2 + n k^3)."""
     new = np.empty_like(Y)
     step = max(1, _BLOCK // len(U))
     for first in range(0, len(X), step):
@@ -92,17 +76,8 @@ def least_squares(X: np.ndarray, observed: np.ndarray, U: np.ndarray) -> np.ndar
 def robust_coefficients(
     X: np.ndarray, observed: np.ndarray, U: np.ndarray, surrogate: Surrogate, first: float
 ) -> np.ndarray:
-    """Return the coefficients, (n, k), that minimise the cost of each sample, from the least-squares fit.
-
-    Parameters
-    ----------
-    X, observed, U
-        As for `reweighted`.
-    surrogate : Surrogate
-        The cost, at its last mu.
-    first : float
-        The first mu: at the last mu alone, a sample with many outliers stays in a wrong minimum.
-    """
+    """Return the coefficients, (n, k), that minimise the cost of each sample, from the least-squares fit."""
+    # at the last mu alone, a sample with many outliers stays in a wrong minimum
     Y = least_squares(X, observed, U)
     steps = max(0, int(np.ceil(np.log(first / surrogate.mu) / -np.log(_HALVING))))
     for mu in np.geomspace(first, surrogate.mu, steps + 1)[:steps]:
@@ -136,26 +111,8 @@ def refine(
 def refit_rows(
     cost: RobustCost, point: np.ndarray, few: np.ndarray, surrogate: Surrogate, first: float, ridge: float
 ) -> np.ndarray:
-    """Return the factors after regressing some rows from nothing; a row is replaced if its objective falls.
-
-    If rows have few entries or very large ones, a joint descent leaves some of them in a wrong minimum. With the other
-    factor known, the rows are independent and robust regression alone finds most of them.
-
-    Parameters
-    ----------
-    cost : RobustCost
-        Data, (n, m), and mask.
-    point : ndarray, (n + m, k)
-        The factor of the samples above that of the features.
-    few : ndarray, (s,)
-        Indices of the rows of `point` to try.
-    surrogate : Surrogate
-        The cost, at its current mu.
-    first : float
-        The first mu of a regression.
-    ridge : float
-        Adds ``ridge/2 |row|^2`` to the cost.
-    """
+    """Return the factors, (n + m, k), after regressing the rows `few`; a row is replaced if its objective falls."""
+    # if rows have few or very large entries, a joint descent leaves some of them in a wrong minimum
     n = len(cost.X)
     point = point.copy()
     A, B = point[:n], point[n:]

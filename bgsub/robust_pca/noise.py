@@ -23,19 +23,7 @@ _POWERS = 20
 
 
 class ResidualScale:
-    """The standard deviation of the inliers of a residual, from the lower quartile of some of its absolute entries.
-
-    Parameters
-    ----------
-    X : ndarray, (n, m)
-        Samples as rows.
-    observed : ndarray, (n, m), bool
-        Entries that count.
-    rank : int
-        Rank of the fit, which uses up k (m + n - k) of the entries.
-    rng : Generator
-        Draws the rows and columns of the sample.
-    """
+    """The standard deviation of the inliers of a residual, from the lower quartile of some of its absolute entries."""
 
     def __init__(self, X: np.ndarray, observed: np.ndarray, rank: int, rng: np.random.Generator) -> None:
         rows, columns = _nonzero_lines(X)
@@ -56,11 +44,9 @@ class ResidualScale:
         return scale or float(np.sqrt(np.mean(np.square(entries, dtype=np.float64))))
 
     def of_residual(self, A: np.ndarray, B: np.ndarray, mu: float = np.inf) -> float:
-        """Return the scale of ``X - A B'`` for A, (n, k), and B, (m, k).
-
-        The degrees of freedom count entries by their weight under ``log`` at `mu`: a fit that follows its own noise
-        leaves few more weighted entries than it has parameters.
-        """
+        """Return the scale of ``X - A B'`` for A, (n, k), and B, (m, k)."""
+        # degrees of freedom count entries by weight: a fit that follows its own noise leaves few more than its
+        # parameters
         residual = self._X - A[self._rows] @ B[self._columns].T
         r = np.abs(residual[self._seen])
         weighted = float(np.mean(1 / (1 + np.square(r, dtype=np.float64) / mu)))
@@ -116,14 +102,8 @@ def noise_norm(E: np.ndarray) -> float:
 
 
 def is_noise(E: np.ndarray, rng: np.random.Generator) -> bool:
-    """Return whether no singular value of `E`, (n, m), exceeds those with random signs; overwrites `E`.  O(m n).
-
-    Random signs destroy low rank and preserve the sizes of the entries.
-
-    References
-    ----------
-    D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA via random signs, 2020.
-    """
+    """Return whether no singular value of `E`, (n, m), exceeds those with random signs; overwrites `E`.  O(m n)."""
+    # D. Hong, Y. Sheng and E. Dobriban, Selecting the number of components in PCA via random signs, 2020
     norm = _spectral_norm(E, rng)
     for i in range(len(E)):
         E[i] *= 1 - 2 * rng.integers(0, 2, E.shape[1], np.int8)

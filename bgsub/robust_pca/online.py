@@ -24,19 +24,7 @@ _LEAST_SHARE = 0.05  # of free entries per entry
 
 
 def continuation(settings: Settings, cost: RobustCost, past: Past, first: float) -> Iterator[Progress]:
-    """Yield each round of reweighted least squares: the coefficients once, then the basis once.
-
-    Parameters
-    ----------
-    settings : Settings
-        Without a last mu the fit ends where the residual is noise.
-    cost : RobustCost
-        The new samples; its mu is not used.
-    past : Past
-        Orthonormal basis so far, (m, k), and moment of the coefficients after forgetting.
-    first : float
-        The first mu.
-    """
+    """Yield each round of reweighted least squares: the coefficients once, then the basis once."""
     X, observed, B = cost.X, cost.observed, past.rows
     scale = ResidualScale(X, observed, 0, settings.rng)
     free = np.sqrt(max(1 - B.shape[1] / X.shape[1], _LEAST_SHARE))

@@ -15,12 +15,10 @@ from bgsub.robust_pca.conjugate_gradient import CONJUGATE_RULES, Rule
 
 @dataclass(frozen=True)
 class ContinuationSchedule:
-    """How fast mu falls during one fit.
+    """How fast mu falls during one fit."""
 
-    A fit has settled when a step of curvature one gains less than ``rest * mu`` per observed entry in each sample and
-    each feature. A mean over all of them would not do: a sample or feature with few entries that lags behind would be
-    treated as outliers from then on.
-    """
+    # settled: a step gains less than rest * mu per observed entry in each sample and feature; a mean over all would
+    # leave those with few entries behind as outliers
 
     unsettled: float  # factor of mu after `hold` steps without settling
     settled: float  # least factor of mu after one step of a settled fit

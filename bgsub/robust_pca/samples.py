@@ -17,21 +17,7 @@ _TIMES = re.compile("date|time|duration", re.IGNORECASE)  # column types of pand
 
 
 def check_samples(X: np.ndarray, observed: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the samples, contiguous, with 0 where missing, and the mask of observed entries.
-
-    Parameters
-    ----------
-    X : array_like, (n_samples, n_features)
-        Samples as rows; NaN and hidden entries of a masked array are missing. All types but float32 become float64.
-    observed : array_like of bool, (n_samples, n_features), optional
-        False marks a further entry as missing.
-
-    Raises
-    ------
-    ParameterError
-        For samples that are not real, not two-dimensional, empty or infinite, a mask of another shape, or a sample
-        without any observed entry.
-    """
+    """Return the samples, contiguous floats with 0 where missing, and the mask of observed entries, both (n, m)."""
     X = _real(X)
     mask = ~np.isnan(X)
     if observed is not None:

@@ -19,10 +19,7 @@ def fill_missing(X: np.ndarray, observed: np.ndarray) -> np.ndarray:
 
 
 def truncated_svd(X: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the best basis U, (m, rank), and coefficients Y, (rank, n), of samples X, (n, m).
-
-    From the Gram matrix of the smaller side, in float64.  O(m n min(m, n)).
-    """
+    """Return the best basis, (m, rank), and coefficients, (rank, n), of samples X, (n, m).  O(m n min(m, n))."""
     n, m = X.shape
     gram = X @ X.T if n <= m else X.T @ X
     vectors = np.linalg.eigh(gram.astype(np.float64))[1][:, : -rank - 1 : -1].astype(X.dtype)
@@ -31,14 +28,8 @@ def truncated_svd(X: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def random_svd(X: np.ndarray, rank: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Return a basis and coefficients as `truncated_svd` does, to the precision that a start needs.  O(m n rank).
-
-    A random range finder with two power iterations; the Gram matrix if the rank is not small.
-
-    References
-    ----------
-    N. Halko, P.-G. Martinsson and J. Tropp, Finding structure with randomness, 2011, algorithm 4.4.
-    """
+    """Return a basis and coefficients as `truncated_svd` does, to the precision that a start needs.  O(m n rank)."""
+    # N. Halko, P.-G. Martinsson and J. Tropp, Finding structure with randomness, 2011, algorithm 4.4
     if 4 * (rank + _OVERSAMPLING) > min(X.shape):
         return truncated_svd(X, rank)
     Q = X.T @ rng.standard_normal((len(X), rank + _OVERSAMPLING)).astype(X.dtype)
@@ -75,26 +66,8 @@ def about_mean(A: np.ndarray, B: np.ndarray, rank: int) -> tuple[np.ndarray, np.
 def principal_axes(
     U: np.ndarray, Y: np.ndarray, past: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the orthonormal basis of ``U Y`` for which ``Y Y'`` is diagonal and falls, coefficients and energy.
-
-    The largest entry of each axis is positive.
-
-    Parameters
-    ----------
-    U : ndarray, (m, k)
-        Any columns.
-    Y : ndarray, (k, n)
-        Coefficients.
-    past : ndarray, (k,), optional
-        Energy of further, uncorrelated coefficients, which is added.
-
-    Returns
-    -------
-    basis : ndarray, (m, k)
-    coefficients : ndarray, (k, n)
-    energy : ndarray, (k,)
-        Diagonal of ``Y Y'``, including the past.
-    """
+    """Return the orthonormal basis of ``U Y`` for which ``Y Y'`` is diagonal and falls, coefficients and energy."""
+    # `past` (k,) is the energy of further, uncorrelated coefficients; the largest entry of each axis is positive
     U, R = qr_positive(U)
     Y = R @ Y
     moment = (Y @ Y.T).astype(np.float64)

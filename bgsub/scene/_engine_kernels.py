@@ -18,69 +18,33 @@ _ZERO = np.float32(0)
 
 
 class FrameArrays(NamedTuple):
-    """A frame, flattened for the kernels.
+    """A frame, flattened for the kernels: n pixels, m = n c values."""
 
-    Attributes
-    ----------
-    pixels : ndarray, (m,), uint8 or float32
-        ``scale * pixels`` is in [0, 1].
-    sigma : ndarray, (n,), float32
-        Noise scale.
-    cost_scale : ndarray, (n,) or (0,), float32
-        Scales s of the costs of the pixels, ``s^2 h(r / s)``; empty without costs.
-    hidden : ndarray, (n,) or (0,), uint16
-        Non-zero where a pixel is not observed; empty if all are observed.
-    before : ndarray, (m,), type of `pixels`
-        Background of the previous frame.
-    kept : bool
-        Reuse the background of the previous frame for the blocks that are not visited.
-    """
-
-    pixels: np.ndarray
-    sigma: np.ndarray
-    cost_scale: np.ndarray
-    hidden: np.ndarray
-    before: np.ndarray
-    kept: bool
+    pixels: np.ndarray  # (m,), uint8 or float32, ``scale * pixels`` is in [0, 1]
+    sigma: np.ndarray  # (n,) float32, noise scale
+    cost_scale: np.ndarray  # (n,) float32, scales s of the costs ``s^2 h(r / s)``; empty without costs
+    hidden: np.ndarray  # (n,) uint16, not 0 where a pixel is not observed; empty if all are observed
+    before: np.ndarray  # (m,), type of the pixels, background of the previous frame
+    kept: bool  # whether the blocks that are not visited keep that background
 
 
 class CompareParams(NamedTuple):
-    """Units of a frame and limits of a candidate.
+    """Units of a frame and limits of a candidate."""
 
-    Attributes
-    ----------
-    scale, full, top : float32
-        Factor to the unit range, its reciprocal, and the largest value of an integer image (0 for floating point).
-    lanes : tuple of int
-        See `bgsub.scene.frame_format.lanes_of`.
-    threshold, factor : float32
-        A pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``.
-    """
-
-    scale: np.float32
-    lanes: tuple[int, ...]
-    full: np.float32
-    top: np.float32
-    threshold: np.float32
+    scale: np.float32  # factor to the unit range
+    lanes: tuple[int, ...]  # see `bgsub.scene.frame_format.lanes_of`
+    full: np.float32  # reciprocal of `scale`
+    top: np.float32  # largest value of an integer image, 0 for floating point
+    threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``
     factor: np.float32
 
 
 class Outputs(NamedTuple):
-    """Output arrays.
+    """Output arrays."""
 
-    Attributes
-    ----------
-    d : ndarray, (n,), float32
-        Joint residual.
-    picture : ndarray, (m,), type of the frame
-        Background.
-    over : ndarray, (n,), uint8
-        Candidates.
-    """
-
-    d: np.ndarray
-    picture: np.ndarray
-    over: np.ndarray
+    d: np.ndarray  # (n,) float32, joint residual
+    picture: np.ndarray  # (m,), type of the frame, background
+    over: np.ndarray  # (n,) uint8, candidates
 
 
 @part
@@ -158,11 +122,10 @@ def compare(begin, end, l, frame, look, out, work):  # type: ignore[no-untyped-d
 def sweep(begin, end, visit, cost, frame, look, out, work, products):  # type: ignore[no-untyped-def]
     """Step the due blocks of the basis and separate the pixels `begin` to `end` of a frame.  O(m k).
 
-    `begin` is the first pixel of a block. Blocks of number `visit.turn` are stepped, and their influence, weighted by
-    `visit.period`, is computed. `work` is (3, channels * pixels of a block) float32. `products`, (blocks, k + 3)
-    float64, receives per block: inner products of e with the rows of V and with itself, the cost ``h(A(x - l))``, the
-    number of candidates; per block, so that their sums do not depend on the number of bands.
+    `work` (3, channels * pixels of a block) float32. `products` (blocks, k + 3) float64: inner products of e with the
+    rows of V and with itself, the cost, the number of candidates.
     """
+    # one row of products per block: their sums do not depend on the number of bands
     stack, c, channels = visit.stack, visit.c, len(look.lanes)
     k, pixels_per_block = c.size, work.shape[1] // channels
     for a in range(begin, end, pixels_per_block):

@@ -92,12 +92,11 @@ def residuals(x, base, corners, cells, rows, unknowns, d):  # type: ignore[no-un
 
 @part
 def accumulate(x, base, corners, cells, rows, unknowns, mu, gram, right):  # type: ignore[no-untyped-def]
-    """Add the normal equations of the light at the sites to `gram`, (c, p q + 4, p q + 4), lower half, and `right`.
+    """Add the normal equations of ``x ~ sum_j a_j phi_j base + sum_b t_b psi_b(base)`` to `gram` and `right`.
 
-    ``x ~ sum_j a_j phi_j base + sum_b t_b psi_b(base)`` per channel, with weights ``1 / (1 + (d / mu)^2)^2`` of the
-    joint residual d. Saturated sites do not count if the current light saturates them too. `x`, `base` (n, c) float32;
-    `corners` (n, 4), bilinear weights; `cells` (n,), sorted numbers of the upper left nodes, counted down the columns
-    of `rows` nodes; `unknowns` (c, p q + 4), the current nodes and knots.
+    `x`, `base` (n, c); `corners` (n, 4): bilinear weights; `cells` (n,): sorted upper left nodes; `unknowns` (c, p q +
+    4): nodes and knots. Weights ``1 / (1 + (d / mu)^2)^2``. Saturated sites do not count if the current light saturates
+    them too.
     """
     n, channels = x.shape
     local, row = np.empty((channels, 8), np.float32), np.empty((channels, 8), np.float32)
@@ -156,11 +155,8 @@ def solve_envelope(gram, first, right):  # type: ignore[no-untyped-def]
 
 @kernel
 def fit(x, base, corners, cells, rows, penalty, first, pull, mus, unknowns, gram, right):  # type: ignore[no-untyped-def]
-    """Refine the light by one step of reweighted least squares for each of `mus`.
-
-    `penalty`, (p q + 4, p q + 4), and `pull`, of the distance of the nodes from 1, are per site; `first` as in
-    `solve_envelope`; `unknowns` are start and result; `gram` and `right` are workspaces; others as in `accumulate`.
-    """
+    """Refine the light, `unknowns`, by one step of reweighted least squares for each of `mus`."""
+    # `penalty` (p q + 4, p q + 4) and `pull`, of the distance of the nodes from 1, are per site
     n, channels = x.shape
     nodes = right.shape[1] - 4
     for step in range(mus.size):

@@ -132,11 +132,7 @@ def paint(where, value, image):  # type: ignore[no-untyped-def]
 
 @kernel
 def read_subset(entries, places, pixels, scale, cost_scale, hidden, values, scales, seen):  # type: ignore[no-untyped-def]
-    """Read values, cost scales and visibility (0 if hidden) of a frame at `entries`, (s,) uint64, of pixels `places`.
-
-    `pixels` (m,); `cost_scale`, `hidden` (n,); `values`, `scales`, `seen` (s,) float32, `seen` unchanged if `hidden` is
-    empty.
-    """
+    """Read values, cost scales and visibility (0 if hidden) at `entries`, (s,) uint64, of the pixels `places`."""
     for i in range(entries.size):
         values[i] = np.float32(pixels[entries[i]]) * scale
         scales[i] = cost_scale[places[i]]

@@ -23,15 +23,13 @@ def enlarge(  # type: ignore[no-untyped-def]
     begin, end, frame, frame_scale, small, picture, small_scale, mask, edges, rows, columns, row_taper, column_taper,
     out, labels, votes, colours,
 ):  # fmt: skip
-    """Write the full-size mask of the reduced rows `begin` to `end`.
+    """Write the full-size mask, `out` (H, W), of the reduced rows `begin` to `end`.
 
-    A full-size pixel at an edge is foreground if ``0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0``, with the share g of
-    foreground around it, and its joint distances b and f from the nearer colour of the background and from the colour
-    of the foreground. `frame` (H, W, c); `small`, `picture` (h, w, c), the reduced frame and its background; `mask` (h,
-    w); `edges` (h, w), non-zero where the labels of the 3x3 around a pixel differ; `rows` (h + 1,), `columns` (w + 1,),
-    first full-size line of each reduced one; `row_taper` (H, 5), `column_taper` (W, 5), weights of the reduced lines;
-    `out` (H, W) receives the mask; `labels`, `votes`, `colours` (2, 5, 5), (2, 5), (3, 4) are workspaces.
+    `frame` (H, W, c); `small`, `picture` (h, w, c): reduced frame and background; `mask`, `edges` (h, w); `rows` (h +
+    1,), `columns` (w + 1,): first full-size lines; `row_taper` (H, 5), `column_taper` (W, 5): weights of reduced lines.
     """
+    # an edge pixel is foreground if 0.7 (2 g - 1) + (b - f) / (b + f + 0.04) > 0: share g of foreground around it,
+    # joint distances b and f from the nearer colour of the background and from the colour of the foreground
     w = mask.shape[1]
     for i in range(begin, end):
         _spread(mask[i], columns, out[rows[i]])
@@ -89,11 +87,8 @@ def _gather_labels(mask, i, j, labels):  # type: ignore[no-untyped-def]
 
 @part
 def _gather_colours(small, picture, scale, i, j, foreground, colours):  # type: ignore[no-untyped-def]
-    """Write the colours around (i, j) in the unit range; return whether foreground and others are present.
-
-    Rows: the background at (i, j); the mean foreground, weighted by its squared residual, as mixed pixels at the edge
-    differ least; the mean of the others, weighted against their residual, which includes shadows and light.
-    """
+    """Write the colours around (i, j) in the unit range; return whether foreground and others are present."""
+    # rows: background; foreground, weighted by the squared residual, as mixed pixels differ least; others, against it
     h, w, channels = small.shape
     colours[:] = 0.0
     inside, outside = np.float32(0.0), np.float32(0.0)

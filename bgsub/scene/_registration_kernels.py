@@ -49,9 +49,8 @@ def first_least(values):  # type: ignore[no-untyped-def]
 def strongest(image, scale, side, stride, first, last, places, strength, sums, gx, gy):  # type: ignore[no-untyped-def]
     """Choose the places of strongest gradient in the rows of square cells `first` to `last`.
 
-    `image` (h, w, c) with ``scale * image`` in [0, 1]; `side` pixels along a cell, every `stride`-th row is read.
-    Writes `places` (cell rows, cells per row, n), int64 indices of pixels, and `strength`, like it, their squared
-    gradients (-1 if a cell has no more inner pixels). `sums`, `gx`, `gy` (2, w c), (w,), (w,) float32 are workspaces.
+    `places` (cell rows, cells per row, n) int64; `strength`, like it: squared gradients, -1 if a cell has too few
+    pixels. `sums` (2, w c), `gx`, `gy` (w,) float32 are workspaces.
     """
     h, w = image.shape[0], image.shape[1]
     for row in range(first, last):
@@ -126,9 +125,8 @@ def residuals_at_rest(image, scale, places, rows, movement, r):  # type: ignore[
 def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyped-def]
     """Write ``image(q) - gain * value - offset`` into `r`, (n,), with q the moved points, bilinear.  O(n c).
 
-    `points` (2, n) are x and y from the centre; `rows` (5, n) the derivatives of the reference by x, y, angle (pixels
-    at the corner), gain (minus the value) and offset (-1); `movement` (5,) is dx, dy, angle, gain, offset. Points
-    outside of the frame get a large residual.
+    `points` (2, n): x and y from the centre; `rows` (5, n): derivatives of the reference by x, y, angle (pixels at the
+    corner), gain and offset; `movement` (5,): dx, dy, angle, gain, offset.
     """
     h, w, channels = image.shape
     pixels = image.reshape(-1)
@@ -159,12 +157,8 @@ def residuals(image, scale, points, rows, movement, r):  # type: ignore[no-untyp
 
 @kernel
 def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-untyped-def]
-    """Take one reweighted Gauss-Newton step of `movement`, (5,), in place; return the cost before and the length.
-
-    Weights are ``1 / (1 + (r / soft)^2)^2``, the cost is the mean of ``r^2 / (soft^2 + r^2)``. `rows`, `r` as in
-    `residuals`; `unit` is the movement of a corner per radian; `work` (2, n), `gram` (5, 5), `right` (5,) are
-    workspaces.  O(n).
-    """
+    """Take one reweighted Gauss-Newton step of `movement`, (5,), in place; return the cost before and the length."""
+    # weights 1 / (1 + (r / soft)^2)^2; `unit` is the movement of a corner per radian
     n = r.size
     weights, weighted = work[0], work[1]
     inverse = np.float32(1 / (soft * soft))
@@ -202,10 +196,7 @@ def step(rows, r, soft, unit, movement, work, gram, right):  # type: ignore[no-u
 
 @kernel
 def shift(image, dx, dy, rounding, line, out):  # type: ignore[no-untyped-def]
-    """Write `image` at (x + dx, y + dy), bilinear, into `out` except for the margin; both (h, w, c).
-
-    The weights are constant, so whole rows are blended. `rounding` is 0.5 for integers, `line` (w c,) is a workspace.
-    """
+    """Write `image` at (x + dx, y + dy), bilinear, into `out` except for the margin; both (h, w, c)."""
     h, w, channels = image.shape
     column, row = math.floor(dx), math.floor(dy)
     u, v, half = np.float32(dx - column), np.float32(dy - row), np.float32(rounding)

@@ -16,33 +16,22 @@ _RARELY = np.uint64(4)  # visits of a solid pixel per stored sample
 
 
 class MatchLimits(NamedTuple):
-    """Limits of a match.
+    """Limits of a match."""
 
-    Attributes
-    ----------
-    sigma : ndarray, (h, w), float32
-        Noise scale.
-    scale : float32
-        Factor of frame and background to the unit range.
-    threshold, factor : float32
-        Largest joint distance of a match; a pixel is restless if ``factor * sigma`` exceeds it.
-    """
-
-    sigma: np.ndarray
-    scale: np.float32
-    threshold: np.float32
-    factor: np.float32
+    sigma: np.ndarray  # (h, w) float32, noise scale
+    scale: np.float32  # factor of frame and background to the unit range
+    threshold: np.float32  # largest joint distance of a match
+    factor: np.float32  # a pixel is restless if ``factor * sigma`` exceeds the threshold
 
 
 @kernel
 def clear_matching(begin, end, lanes, x, l, memory, rate, belief, full, radius, samples, shares, over):  # type: ignore[no-untyped-def]
-    """Clear the candidates that match, at pixels where most candidates match.  O(h w + (radius^2 + q) c candidates).
+    """Clear the matching candidates in `over`, (h, w), where most match.  O(h w + (radius^2 + q) c candidates).
 
-    A candidate matches if the background within `radius` pixels (a square) is closer to its colour than the threshold,
-    or, at a restless pixel, one of the `samples`, (h * w, c, q) int8, to its deviation from the background. `shares`,
-    (h, w) uint8, is the running share of matching candidates of each pixel, `full` for all, with weight `rate` of a new
-    one; above `belief`, matching candidates are cleared in `over`, (h, w) uint8. `x`, `l` (h, w, c).
+    `x`, `l` (h, w, c); `samples` (h * w, c, q) int8; `shares` (h, w) uint8: running share of matching candidates, with
+    weight `rate` of a new one; above `belief`, matching ones are cleared.
     """
+    # a candidate matches a background colour within `radius` or, at a restless pixel, a sample of its deviation
     h, w = over.shape
     channels = len(lanes)
     colours, others, remembered = x.reshape(-1), l.reshape(-1), samples.reshape(-1)
@@ -98,12 +87,8 @@ def deviation(x, l, unit):  # type: ignore[no-untyped-def]
 
 @kernel
 def remember(first, step, frame, x, l, memory, solid, age, samples):  # type: ignore[no-untyped-def]
-    """Write the deviation of restless pixels into one of their samples, every second time also to a neighbour.
-
-    Visits every `step`-th pixel from `first` < `step` on; `frame`, its number, seeds the choice of sample and
-    neighbour. Where `solid`, (h, w) uint8, is not 0, only every fourth visit counts, and none where `age`, (h, w)
-    uint16, exceeds 1. Other arguments as in `clear_matching`.  O(h w c / step).
-    """
+    """Write the deviation of restless pixels into one of their samples, every second time also to a neighbour."""
+    # at solid pixels only every fourth visit counts, and none where the age exceeds 1: an object stands there
     h, w, channels = x.shape
     count = np.uint64(samples.shape[2])
     unit, sigma = memory.scale * _UNIT, memory.sigma

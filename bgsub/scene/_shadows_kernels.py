@@ -24,12 +24,10 @@ def count_coloured(pixels, step, least):  # type: ignore[no-untyped-def]
 
 @kernel
 def classify(begin, end, lanes, x, l, scale, mask, darkest, faintest, colour, texture, dark, other, box):  # type: ignore[no-untyped-def]
-    """Classify the foreground of the rows `begin` to `end` into darkened background and others.  O(h w + c foreground).
+    """Classify the foreground of the rows `begin` to `end` as darkened background or not.  O(h w + c foreground).
 
-    `x`, `l` (h, w, c), `scale` times them in [0, 1]; `mask` (h, w), foreground if not zero. `darkest`, `faintest`,
-    `colour`, `texture` are the limits of `is_darkened` and `has_other_texture`. Writes 1 into `dark` where a pixel is
-    darkened and into `other` where it is not or its texture differs; widens `box`, (4,), to rows and columns of the
-    darkened pixels.
+    `x`, `l` (h, w, c); `mask`, `dark`, `other` (h, w) uint8; `box` (4,), widened to the darkened pixels. A pixel of
+    other texture is in `other`, even if it is darkened.
     """
     h, w = mask.shape
     channels = len(lanes)
@@ -102,11 +100,7 @@ def has_other_texture(x, l, mask, pixel, w, channels, tiny, limit):  # type: ign
 
 @kernel
 def clear_outvoted(box, mask, other, dark, side, share, columns, counts):  # type: ignore[no-untyped-def]
-    """Clear `dark` where more than `share` of the foreground in the square around a pixel is object.
-
-    `box` (4,) are rows and columns to visit; `mask`, `other`, `dark` (h, w) uint8; `side` of the square, odd;
-    `columns`, (2, w + side - 1), and `counts`, (2, w), uint16, are workspaces.  O(rows columns side).
-    """
+    """Clear `dark` in the `box` where more than `share` of the foreground in the square around a pixel is object."""
     h, w = mask.shape
     half = side // 2
     begin, end, left, right = box[0], box[1], box[2], box[3]
@@ -154,11 +148,8 @@ def take_line(flags, counts):  # type: ignore[no-untyped-def]
 
 @kernel
 def see_outline(begin, end, x, l, mask, every, depth, steps, least, counts):  # type: ignore[no-untyped-def]
-    """Add the outline pixels of each side to `counts`, (s, 2) int64, lit ones and all.
-
-    Reads every `every`-th row of `begin` to `end`, `depth` pixels inside of the background, as the first pixels are
-    mixed; `steps` (s, 2) are the directions; a pixel is lit from `least` times the brightness of the background on.
-    """
+    """Add the outline pixels of each side, `steps` (s, 2), to `counts`, (s, 2) int64: lit ones and all."""
+    # the brightness is read `depth` pixels inside of the background, as the first pixels are mixed
     h, w, channels = x.shape
     colours, others, flat = x.reshape(-1), l.reshape(-1), mask.reshape(-1)
     for i in range(max(begin, depth), min(end, h - depth)):
@@ -191,13 +182,9 @@ def brightness(image, pixel, channels):  # type: ignore[no-untyped-def]
 
 @kernel
 def walk_in(dy, dx, x, l, mask, unit, umbra, faintest, rise, fall, cast, darkest):  # type: ignore[no-untyped-def]
-    """Find cast shadows from their side inwards: a shadow gets darker up to its umbra, an object is lighter again.
-
-    A pixel is cast shadow if its neighbour on the side (`dy`, `dx`) is background and it is darker than `faintest`, or
-    if that neighbour is cast shadow and the pixel exceeds the darkest one on the way by at most `rise`; if lighter than
-    `umbra`, it must be darker by more than `fall`. Writes `cast`, (h, w) uint8; `darkest`, (h, w) float32, is a
-    workspace.
-    """
+    """Find cast shadows from their side inwards: a shadow gets darker up to its umbra, an object is lighter again."""
+    # a pixel continues the shadow of its neighbour if it exceeds the darkest one on the way by at most `rise`; if
+    # lighter than `umbra`, it must be darker by more than `fall`
     h, w, channels = x.shape
     colours, others = x.reshape(-1), l.reshape(-1)
     for row in range(h):

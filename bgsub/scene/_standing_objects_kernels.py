@@ -16,9 +16,8 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 def update_ages(begin, end, lanes, x, mask, tolerance, older, half, anchor, age):  # type: ignore[no-untyped-def]
     """Count for how many ticks each foreground pixel has shown the same colour; return the largest age of the band.
 
-    `x`, `anchor` (n, c); `mask` (n,), foreground if 255. A colour is the same up to the joint distance `tolerance` from
-    `anchor`, which follows slowly; `older` is added to its `age`, (n,), which is 0 off the foreground and at most
-    65535; `half` is 0.5 for integers.  O(n + c foreground).
+    `x`, `anchor` (n, c), which follows slowly; `mask`, `age` (n,): `older` is added to the age, which is 0 off the
+    foreground and at most 65535.
     """
     limit = tolerance * tolerance
     channels, colours, kept = len(lanes), x.reshape(-1), anchor.reshape(-1)

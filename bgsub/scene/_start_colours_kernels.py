@@ -16,11 +16,10 @@ _FOLLOWS = np.float32(0.1)  # of the way to a new colour, per frame
 def count_colours(begin, end, lanes, x, limits, colours, counts, last, due):  # type: ignore[no-untyped-def]
     """Count the colours of the pixels `begin` to `end`; return how many pixels are due for `put_first`.  O(q c n).
 
-    `x` (n, c); `limits` (n,), joint distance of the same colour; `colours` (q, n, c) follow the frame, a new colour
-    replaces the rarest one except the first; `counts` (q, n), frames of each after a frame that showed it as well;
-    `last` (n,), the colour of the previous frame; `due` (n,), the current colour if it was seen longer than the first
-    one, else 0. Helper functions for the arrays would cost six times the work, for their reference counts.
+    `x`, `last`, `due` (n, c): current, previous and due colour; `limits` (n,): joint distance of the same colour;
+    `colours` (q, n, c); `counts` (q, n): frames of each after a frame that showed it as well.
     """
+    # helper functions for the arrays would cost six times the work, for their reference counts
     channels, most = len(lanes), colours.shape[0]
     pixels, kept, seen = x.reshape(-1), colours.reshape(-1), counts.reshape(-1)
     n, one, found = np.uint64(limits.size), np.uint64(1), 0

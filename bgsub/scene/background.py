@@ -31,30 +31,14 @@ _CALM = 0.003  # root mean square change up to which blocks keep their backgroun
 
 
 class Comparison(NamedTuple):
-    """Result of comparing a frame with a background, besides the buffers.
-
-    Attributes
-    ----------
-    candidates : int
-        Number of candidates.
-    update : SubspaceUpdate or None
-        Update of the subspace by the frame; None during the start.
-    """
+    """Result of comparing a frame with a background, besides the buffers."""
 
     candidates: int
-    update: SubspaceUpdate | None
+    update: SubspaceUpdate | None  # None during the start
 
 
 class StartBackground:
-    """The commonest colours of the frames so far, until there are enough frames to fit a subspace.
-
-    Attributes
-    ----------
-    buffer : StartBuffer
-        The frames.
-    colours : StartColours
-        Their colours.
-    """
+    """The commonest colours of the frames so far, until there are enough frames to fit a subspace."""
 
     def __init__(self, frames: FrameFormat, capacity: int, threads: int | None) -> None:
         self.colours = StartColours(frames, threads)
@@ -65,10 +49,7 @@ class StartBackground:
         self._sigma = np.empty(frames.cube[:2], np.float32)
 
     def add(self, pixels: np.ndarray, known: np.ndarray | None, frozen: bool, sigma: np.ndarray) -> None:
-        """Add a frame, (h, w, c), with the background in place of `known` foreground, (h, w) bool.
-
-        `sigma`, (h, w) float32, is the noise scale relative to full scale.
-        """
+        """Add a frame, (h, w, c), with the background in place of `known` foreground, (h, w) bool."""
         buffer = self.buffer
         if buffer.is_full or (frozen and buffer.count):
             return
@@ -103,21 +84,11 @@ class StartBackground:
 class TrackedBackground:
     """The tracked subspace: one pass over the model per frame.
 
-    Every pixel has its own cost ``s^2 h(r / s)`` with s in [1/3, 1]. It starts at 1, and sign steps of log s follow the
-    median of the joint residual, so that the cost flattens at three times the noise: sudden changes of a calm pixel are
-    outliers and hardly learned, and noisy or wrong pixels keep the common cost. The mask does not influence s, except
-    that s is kept where foreground is known. With s above one, or with the noise scale of the segmenter instead,
-    objects were learned as noise.
-
-    Attributes
-    ----------
-    tracker : SubspaceTracker
-        The subspace.
-    scale : ndarray, (h, w), float32
-        The scales s; all one if `mu` is given.
-    one_pass : bool
-        False to process every frame by the plain passes of the tracker, for comparison.
+    Every pixel has its own cost ``s^2 h(r / s)``, `scale` (h, w) float32: sign steps of log s follow the median of the
+    joint residual, so that sudden changes of a calm pixel are outliers and hardly learned.
     """
+
+    # s is at most 1: with larger ones, or the noise scale of the segmenter, objects were learned as noise
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         values = parameters.tracker(frames.size)
@@ -143,12 +114,8 @@ class TrackedBackground:
         self.one_pass = True
 
     def cleaned(self, start: StartBackground, limit: np.ndarray) -> StartBuffer:
-        """Return the frames of the start for the fit, changed in place.
-
-        Pixels that differ from their commonest colour by more than `limit`, (h * w,) float32, are replaced by it, so
-        that objects of the start do not become directions of the subspace; but not if the changes recur, as of a tree
-        in the wind.
-        """
+        """Return the frames of the start for the fit, with colours that pass once replaced, in place."""
+        # objects of the start would become directions of the subspace; changes that recur, as of trees, are no objects
         buffer, tracker, scale = start.buffer, self.tracker, float(self._scale)
         rank = tracker.rank if isinstance(tracker.rank, int) else 1
         if not passes_cross_validation(buffer.frames, scale, rank, tracker.surrogate_, self._index):
@@ -198,10 +165,8 @@ class TrackedBackground:
         self.tracker.subspace_.update(update, self.tracker.forgetting_ if rate is None else rate)
 
     def set_state(self, state: State, scale: np.ndarray) -> None:
-        """Restore the tracker and the scales, (h, w) float32; ParameterError if they do not fit.
-
-        Coefficients out of range would lead to a singular matrix later in the stream.
-        """
+        """Restore the tracker and the scales, (h, w) float32; ParameterError if they do not fit."""
+        # coefficients out of range would lead to a singular matrix later in the stream
         self.tracker.set_state(state, self._frames.size)
         if not np.linalg.norm(self.tracker.coefficients_) <= _BRIGHTEST * np.sqrt(self._frames.size):
             raise ParameterError("saved coefficients are out of range")

@@ -20,19 +20,7 @@ _BLOCK_BYTES = 73_728  # basis and workspaces; exceeds the first-level cache for
 
 
 class FrameBuffers:
-    """Residual, candidates and background of the newest frame, in the coordinates of the background.
-
-    Attributes
-    ----------
-    residual : ndarray, (h, w), float32
-        Joint colour residual.
-    over : ndarray, (h, w), uint8
-        Candidates, 0 or 1.
-    count : int
-        Number of frames so far.
-    picture, before : ndarray, (h, w, c), uint8 or float32
-        Background of the newest and of the previous frame; None if there was none.
-    """
+    """Residual and `over` (candidates), (h, w), and backgrounds, (h, w, c), in the coordinates of the background."""
 
     def __init__(self, frames: FrameFormat) -> None:
         h, w, _ = frames.cube
@@ -82,53 +70,25 @@ class FrameBuffers:
 
 
 class FrameInput(NamedTuple):
-    """A frame and the limits of its candidates.
+    """A frame and the limits of its candidates."""
 
-    Attributes
-    ----------
-    pixels : ndarray, (h, w, c), uint8 or float32
-        The frame, see `FrameFormat.to_pixels`.
-    hidden : ndarray, (h, w), uint16, or None
-        Non-zero where a pixel is not observed: known foreground and standing objects.
-    sigma : ndarray, (h, w), float32
-        Noise scale.
-    threshold, factor : float32
-        A pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``.
-    """
-
-    pixels: np.ndarray
-    hidden: np.ndarray | None
-    sigma: np.ndarray
-    threshold: np.float32
+    pixels: np.ndarray  # (h, w, c), uint8 or float32
+    hidden: np.ndarray | None  # (h, w) uint16, not 0 at known foreground and standing objects
+    sigma: np.ndarray  # (h, w) float32, noise scale
+    threshold: np.float32  # a pixel is a candidate if its joint residual exceeds ``max(threshold, factor * sigma)``
     factor: np.float32
 
 
 class SweepResult(NamedTuple):
-    """Result of a sweep, besides the buffers.
+    """Result of a sweep, besides the buffers."""
 
-    Attributes
-    ----------
-    products : ndarray, (k + 1,), float64
-        Inner products of the new influence e with the rows of V' and with itself.
-    cost : float
-        ``h(A(x - U y))`` on the visited blocks, times the period.
-    candidates : int
-        Number of candidates.
-    """
-
-    products: np.ndarray
-    cost: float
+    products: np.ndarray  # (k + 1,) float64, inner products of the new influence e with the rows of V' and with itself
+    cost: float  # ``h(A(x - U y))`` on the visited blocks, times the period
     candidates: int
 
 
 class SweepEngine:
-    """The passes over a frame, in blocks that fit into the cache and in bands on several threads.
-
-    Attributes
-    ----------
-    block : int
-        Pixels of a block of the basis.
-    """
+    """The passes over a frame, in blocks that fit into the cache and in bands on several threads."""
 
     def __init__(self, frames: FrameFormat, rank: int, threads: int | None) -> None:
         channels = frames.channels
@@ -143,23 +103,8 @@ class SweepEngine:
     def sweep(
         self, sweep: Sweep, frame_input: FrameInput, scale: np.ndarray, kept: bool, buffers: FrameBuffers
     ) -> SweepResult:
-        """Step the due blocks of the basis, compare a frame with its background, and compute its influence.
-
-        One pass over memory, O(m k).
-
-        Parameters
-        ----------
-        sweep : Sweep
-            The basis; its stack is changed in place as `Sweep` says.
-        frame_input : FrameInput
-            The frame.
-        scale : ndarray, (h, w), float32
-            Scales s of the costs of the pixels, ``s^2 h(r / s)``.
-        kept : bool
-            Whether the blocks that are not visited keep the background of the previous frame.
-        buffers : FrameBuffers
-            Receives residual, candidates and background.
-        """
+        """Step the due blocks of the basis, compare a frame with its background, and compute its influence.  O(m k)."""
+        # `scale` (h, w): scales of the costs; `kept`: the blocks that are not visited keep the previous background
         frame, look, out = self._arrays(frame_input, scale, kept, buffers)
 
         def in_band(begin: int, end: int, band: int) -> None:

@@ -29,19 +29,7 @@ _LEAST_SCALE = 0.05
 
 @dataclass(frozen=True)
 class FrameFormat:
-    """Shape, type and full scale of the frames of a stream.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (h, w) or (h, w, c) with c from 1 to 4.
-    dtype : str
-        "uint8", "uint16", "float16", "float32" or "float64".
-    max_value : float
-        Intensity of full scale.
-    origin : str
-        Source of the format, for messages.
-    """
+    """Shape, (h, w) or (h, w, c), type and full scale of the frames of a stream."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -50,13 +38,7 @@ class FrameFormat:
 
     @classmethod
     def of(cls, frame: np.ndarray, max_value: float | None = None) -> FrameFormat:
-        """Return the format of a frame.
-
-        Raises
-        ------
-        ParameterError
-            If it is no grey or colour image of uint8, uint16 or floating point, or is empty.
-        """
+        """Return the format of a frame; ParameterError if it is no grey or colour image."""
         frame = _some(frame)
         good_shape = frame.ndim == 2 or (frame.ndim == 3 and 1 <= frame.shape[2] <= MAX_CHANNELS)
         if not good_shape:
@@ -125,11 +107,8 @@ class FrameFormat:
 
     @property
     def joint(self) -> float:
-        """Unit of joint distances, 1 in colour: sqrt(c / 3).
-
-        Limits of joint distances are multiplied by it, so that grey frames give the same masks with one channel as with
-        three equal ones.
-        """
+        """Unit of joint distances, 1 in colour: sqrt(c / 3)."""
+        # makes the masks of grey frames the same with one channel as with three equal ones
         return math.sqrt(self.channels / 3)
 
     @property
@@ -190,10 +169,7 @@ class FrameFormat:
         return known != 0
 
     def to_pixels(self, frame: np.ndarray, out: np.ndarray) -> np.ndarray:
-        """Return a checked frame in the type that the engine works on, (h, w, c).
-
-        A uint8 frame is returned itself; others are written into `out`, float32, scaled to [0, 1].
-        """
+        """Return a checked frame, (h, w, c): itself if uint8, else written into `out` as float32 in [0, 1]."""
         if self.dtype == "uint8":
             return frame.reshape(self.cube)
         self.to_vector(frame, out.reshape(-1))
@@ -274,11 +250,8 @@ def _warn_of_depth(largest: int) -> None:
 
 
 def stream_memory(frames: FrameFormat, parameters: SubtractorParameters, scale: float | None = None) -> int:
-    """Return the bytes that a stream takes at its peak, the batch start.
-
-    Per pixel of the model 70, and per channel 1 + 9 s + 8 k + n s with the entry size s in bytes (1 for uint8, else 4),
-    the rank k and n start frames; full frames besides if they are reduced.
-    """
+    """Return the bytes that a stream takes at its peak, the batch start."""
+    # per pixel of the model 70, and per channel 1 + 9 s + 8 k + n s: s bytes of an entry, rank k, n start frames
     scale = parameters.scale if scale is None else scale
     pixels, size = math.prod(frames.shape[:2]), np.dtype(frames.pixels_dtype).itemsize
     entry = _ENTRY + size * (_COPIES + parameters.start_length) + _BASES * parameters.rank

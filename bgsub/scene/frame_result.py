@@ -19,37 +19,18 @@ from bgsub.tracking.subspace import SubspaceUpdate
 
 @dataclass(frozen=True, eq=False)
 class ForegroundProbability:
-    """A lazy map of the foreground probability of one frame.
+    """A lazy map of the foreground probability, ``r^2 / (1 + r^2)`` with ``r = d / limit``, averaged over a square.
 
-    A residual d counts ``r^2 / (1 + r^2)`` with ``r = d / max(threshold, factor * sigma)``: 0 for none, 0.5 at the
-    limit of a candidate, 1 far beyond it. The map is the mean over the square of the majority filter.
-
-    Attributes
-    ----------
-    residual, sigma : ndarray, (h, w), float32
-        Joint residual and noise scale, in the coordinates of the background; read only.
-    threshold, factor : float32
-        As in `FrameInput`.
-    side : int
-        Side of the square, odd.
-    movement : Movement or None
-        Movement of the camera.
-    reduction : Reduction or None
-        Enlarges the map if the frames are reduced.
-
-    Notes
-    -----
-    The cost of S. Geman and D. McClure (Statistical methods for tomographic image reconstruction, Bull. ISI 52(4),
-    1987). The map ranks pixels and is not calibrated.
+    The cost of S. Geman and D. McClure (Statistical methods for tomographic image reconstruction, 1987).
     """
 
-    residual: np.ndarray
-    sigma: np.ndarray
-    threshold: np.float32
+    residual: np.ndarray  # (h, w) float32, joint residual, read only
+    sigma: np.ndarray  # (h, w) float32, noise scale
+    threshold: np.float32  # the limit is ``max(threshold, factor * sigma)``
     factor: np.float32
-    side: int
+    side: int  # of the square, odd
     movement: Movement | None = None
-    reduction: Reduction | None = None
+    reduction: Reduction | None = None  # enlarges the map
 
     def __call__(self) -> np.ndarray:
         """Return the mean counts, (H, W) float32 in [0, 1], in the coordinates and size of the frame."""
@@ -65,60 +46,26 @@ class ForegroundProbability:
 
 @dataclass(frozen=True, eq=False)
 class TrainingInput:
-    """The input of learning from a frame, in the coordinates of the background.
+    """The input of learning from a frame, in the coordinates of the background."""
 
-    Attributes
-    ----------
-    pixels : ndarray, (h, w, c), uint8 or float32
-        The frame.
-    known : ndarray of bool, (h, w), or None
-        Known foreground.
-    mask : ndarray, (h, w), uint8
-        A buffer.
-    update : SubspaceUpdate or None
-        Update of the subspace; None during the start.
-    """
-
-    pixels: np.ndarray
-    known: np.ndarray | None
-    mask: np.ndarray
-    update: SubspaceUpdate | None
+    pixels: np.ndarray  # (h, w, c), uint8 or float32
+    known: np.ndarray | None  # (h, w) bool, known foreground
+    mask: np.ndarray  # (h, w) uint8, a buffer
+    update: SubspaceUpdate | None  # None during the start
 
 
 @dataclass(frozen=True, eq=False)
 class FrameResult:
-    """Result of a scene model for one frame; valid until the next frame.
-
-    Attributes
-    ----------
-    frames : FrameFormat
-        Format of the frames.
-    pixels : ndarray, (h, w, c), uint8 or float32
-        The frame, see `FrameFormat.to_pixels`.
-    mask : ndarray, (h, w), uint8
-        In the coordinates of the frame; a buffer.
-    buffers : FrameBuffers
-        Residual and background.
-    segmenter : Segmenter
-        Its noise scale and limits made the mask.
-    phase : {"start", "tracking"}
-        Phase of the model.
-    movement : Movement or None
-        Movement of the camera.
-    training : TrainingInput or None
-        Input of learning; None if the lens is covered.
-    event : FrameEvent or None
-        Event of the whole frame.
-    """
+    """Result of a scene model for one frame; valid until the next frame."""
 
     frames: FrameFormat
-    pixels: np.ndarray
-    mask: np.ndarray
+    pixels: np.ndarray  # (h, w, c), uint8 or float32
+    mask: np.ndarray  # (h, w) uint8, in the coordinates of the frame, a buffer
     buffers: FrameBuffers
     segmenter: Segmenter
     phase: Phase
     movement: Movement | None = None
-    training: TrainingInput | None = None
+    training: TrainingInput | None = None  # None if the lens is covered
     event: FrameEvent | None = None
 
     def picture(self) -> np.ndarray:
@@ -137,10 +84,7 @@ class FrameResult:
         return residual.copy() if residual is self.buffers.residual else residual
 
     def probability(self, residual: np.ndarray, reduction: Reduction | None) -> ForegroundProbability | None:
-        """Return the probability map before anything is learned from the frame; None if the lens is covered.
-
-        `residual` is the result of the method `residual`; it is kept without a copy if the camera did not move.
-        """
+        """Return the probability map before anything is learned from the frame; None if the lens is covered."""
         if self.training is None:
             return None
         residual = residual if self.movement is None else self.buffers.residual.copy()

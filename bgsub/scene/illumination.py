@@ -42,24 +42,12 @@ _USUAL_RATE = 0.1  # rate of the running share of candidates
 
 @dataclass(frozen=True, eq=False)
 class Light:
-    """One explanation of a frame: a background under a light.
+    """One explanation of a frame: a background under a light."""
 
-    Attributes
-    ----------
-    base : ndarray, (m,)
-        The background.
-    grid, tone : ndarray
-        Gain field (p, q, c) and tone curve (b, c).
-    explained : float
-        Share of explained sites.
-    scale : float
-        ``scale * base`` is in [0, 1].
-    """
-
-    base: np.ndarray
-    grid: np.ndarray
-    tone: np.ndarray
-    explained: float
+    base: np.ndarray  # (m,), the background; ``scale * base`` is in [0, 1]
+    grid: np.ndarray  # (p, q, c), gain field
+    tone: np.ndarray  # (b, c), tone curve
+    explained: float  # share of explained sites
     scale: float = 1.0
 
 
@@ -155,19 +143,8 @@ class Illumination:
     def explain(
         self, x: np.ndarray, backgrounds: list[np.ndarray], scale: float = 1.0, min_explained: float = 0.0
     ) -> Light:
-        """Return the best explanation of a frame by `backgrounds` and the remembered ones.
-
-        Parameters
-        ----------
-        x : ndarray
-            The frame, (m,) or as an image, with ``scale * x`` in [0, 1].
-        backgrounds : list of ndarray
-            Like `x`, in its units.
-        scale : float, default 1
-            Reciprocal of full scale.
-        min_explained : float, default 0
-            Required share of explained sites; the result is a coarse light if few sites show that it is out of reach.
-        """
+        """Return the best explanation of a frame, (m,) or an image, by `backgrounds` and the remembered ones."""
+        # a coarse light is returned if few sites show that `min_explained` is out of reach
         grid, tone = np.ones((*_QUICK_GRID, self._shape[2])), np.zeros((_KNOTS, self._shape[2]))
         lights = [Light(base, grid, tone, 0.0, scale) for base in (*backgrounds, *self._memory)]
         lights = self._quick.fit(x, lights)
@@ -215,21 +192,11 @@ class Illumination:
 
 @dataclass(frozen=True)
 class LightChangeTrigger:
-    """Decides when to try to explain a frame by light.
+    """Decides when to try to explain a frame by light; failed fits back off exponentially."""
 
-    Attributes
-    ----------
-    usual : float
-        Running share of candidates.
-    waiting : int
-        Frames until the next fit is allowed.
-    backoff : int
-        Frames to wait after the next failed fit; failed fits back off exponentially.
-    """
-
-    usual: float = 0.0
-    waiting: int = 0
-    backoff: int = 1
+    usual: float = 0.0  # running share of candidates
+    waiting: int = 0  # frames until the next fit is allowed
+    backoff: int = 1  # frames to wait after the next failed fit
 
     def next(self, eager: bool = False) -> LightChangeTrigger:
         """Return the trigger of the next frame; `eager` allows a fit at once."""

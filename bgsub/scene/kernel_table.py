@@ -87,23 +87,11 @@ FIRST_FRAME, START, TRACKING = range(3)
 
 
 class Frames(NamedTuple):
-    """Properties of a stream that determine the types of its kernels.
+    """Properties of a stream that determine the types of its kernels."""
 
-    Attributes
-    ----------
-    dtype : str
-        "uint8" or "float32", the type of the pixels.
-    channels : int
-        Channels of the frames.
-    surrogate : int
-        One of `bgsub.numerics.surrogates.CODES`.
-    is_reduced : bool
-        Whether the frames are reduced.
-    """
-
-    dtype: str
+    dtype: str  # "uint8" or "float32"
     channels: int
-    surrogate: int
+    surrogate: int  # one of `bgsub.numerics.surrogates.CODES`
     is_reduced: bool = False
 
 

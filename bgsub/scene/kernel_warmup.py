@@ -254,13 +254,7 @@ def prepare(frames: Frames) -> Warmup | None:
 
 
 def warm_up_all() -> Path:
-    """Compile the kernels for all kinds of frames; return a folder that contains them.
-
-    Raises
-    ------
-    SinkError
-        If they cannot be stored, or were not compiled.
-    """
+    """Compile the kernels for all kinds of frames; return their folder. SinkError if they cannot be stored."""
     if config.DISABLE_JIT:
         raise SinkError("kernels are not compiled where NUMBA_DISABLE_JIT is set")
     kinds = [Frames(dtype, channels, CODES["atan"], True) for dtype in _PIXELS for channels in _CHANNELS]

@@ -11,17 +11,7 @@ _FITS = 15  # largest side of a square whose pixels fit into a byte
 
 
 def majority_filter(candidates: np.ndarray, side: int, out: np.ndarray) -> np.ndarray:
-    """Write 255 where most of the square around a pixel are candidates, else 0; return `out`.  O(h w).
-
-    Parameters
-    ----------
-    candidates : ndarray, (h, w), uint8
-        0 or 1; border pixels are replicated.
-    side : int
-        Side of the square, odd.
-    out : ndarray, (h, w), uint8
-        Receives the result.
-    """
+    """Write 255 into `out` where most of the square around a pixel are candidates, else 0; (h, w) uint8.  O(h w)."""
     window, limit = (side, side), side * side // 2
     if side <= _FITS:
         cv2.boxFilter(candidates, -1, window, dst=out, normalize=False, borderType=cv2.BORDER_REPLICATE)
@@ -31,11 +21,8 @@ def majority_filter(candidates: np.ndarray, side: int, out: np.ndarray) -> np.nd
 
 
 def remove_small_regions(mask: np.ndarray, area: float) -> None:
-    """Erase regions, 8-connected and with their holes, and fill holes smaller than `area` pixels, in place.
-
-    Contours cost time only where there is foreground. Without this filter, F falls from .768 to .765 on average over
-    16 labelled sequences, and by up to .021 on one of them.
-    """
+    """Erase regions, 8-connected and with their holes, and fill holes smaller than `area` pixels, in place."""
+    # without it F falls from .768 to .765 on average over 16 labelled sequences, and by up to .021 on one of them
     if area <= 1:
         return
     outlines, tree = cv2.findContours(mask, cv2.RETR_CCOMP, cv2.CHAIN_APPROX_NONE)

@@ -45,15 +45,7 @@ _FEWEST = 24  # smallest number of points
 
 
 class Movement(NamedTuple):
-    """A rotation about the centre of the image and a translation, from reference to frame.
-
-    Attributes
-    ----------
-    dx, dy : float
-        Translation in pixels; the frame shows a point (x, y) of the reference at (x + dx, y + dy).
-    angle : float
-        Rotation in radians.
-    """
+    """A rotation (radians) about the centre of the image and a translation (pixels), from reference to frame."""
 
     dx: float = 0.0
     dy: float = 0.0
@@ -207,22 +199,17 @@ class _Pyramid:
 
 
 class Registration:
-    """Estimate the movement of the camera from a reference picture to a frame.
+    """Estimate the movement of the camera from a reference picture to a frame."""
 
-    Translation and rotation about the centre, with gain and offset of the light, by robust Gauss-Newton steps on points
-    of strong gradient that are spread over the picture. O(points) for a still camera.
-    """
+    # robust Gauss-Newton steps on points of strong gradient; gain and offset of the light are fitted as well
 
     def __init__(self) -> None:
         self._shape: tuple[int, int, int] | None = None
         self._usual = _FITS
 
     def set_reference(self, image: np.ndarray, scale: float = 1.0) -> None:
-        """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference.
-
-        Points are searched in the first one; later ones of the same shape are read there, and few points are chosen
-        again.
-        """
+        """Set the background, (h, w) or (h, w, c) with ``scale * image`` in [0, 1], as the reference."""
+        # points are searched in the first reference; later ones are read there, and few points are chosen again
         image = channelled(image)
         if image.shape != self._shape:
             self._begin(image.shape, image.dtype)
@@ -254,15 +241,7 @@ class Registration:
             scale.set_state(part_of(state, f"coarse{i}"))
 
     def estimate(self, image: np.ndarray, scale: float = 1.0) -> Movement | None:
-        """Return the movement from the reference to a frame, or None if the frame fits best unmoved.
-
-        Parameters
-        ----------
-        image : ndarray, (h, w) or (h, w, c)
-            Frame, of any type that kernels accept.
-        scale : float, default 1
-            ``scale * image`` is in [0, 1].
-        """
+        """Return the movement from the reference to a frame, or None if the frame fits best unmoved."""
         image = channelled(image)
         if self._shape is None or self._fine.count < _FEWEST:
             return None

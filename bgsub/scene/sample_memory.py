@@ -27,15 +27,9 @@ _BELIEF = 0.5  # share of matching candidates above which they are background
 
 
 class SampleMemory:
-    """Clear the candidates that match the background, at pixels where most candidates match.
+    """Clear the candidates that match the background, at pixels where most candidates match."""
 
-    Attributes
-    ----------
-    share : ndarray, (h, w), uint8
-        Share of matching candidates per pixel, 255 for all.
-    samples : ndarray, (h * w, channels, 16), int8
-        Deviations from the background, 127 is full scale; zero where the background was never restless.
-    """
+    # share (h, w) uint8, 255 for all; samples (h * w, channels, 16) int8, 127 is full scale
 
     def __init__(self, shape: tuple[int, int], channels: int, bands: int) -> None:
         self._bands, self._shape = bands, shape
@@ -52,19 +46,7 @@ class SampleMemory:
         radius: int,
         frozen: bool,
     ) -> None:
-        """Clear matching `candidates`, (h, w) uint8, in place.
-
-        Parameters
-        ----------
-        x, background : ndarray, (h, w, c), uint8 or float32
-            Frame and background.
-        limits : MatchLimits
-            Noise scale, limits and unit.
-        radius : int
-            Radius in pixels of the compared background.
-        frozen : bool
-            Learn nothing.
-        """
+        """Clear matching `candidates`, (h, w) uint8, in place; learn nothing if `frozen`."""
         rates = np.float32(0 if frozen else _RATE), np.float32(_BELIEF), np.float32(_FULL)
         lanes = lanes_of(x)
 
@@ -77,15 +59,7 @@ class SampleMemory:
     def learn(
         self, x: np.ndarray, background: np.ndarray, limits: MatchLimits, solid: np.ndarray, age: np.ndarray
     ) -> None:
-        """Store samples of restless pixels; `x`, `background` and `limits` as in `clear`.
-
-        Parameters
-        ----------
-        solid : ndarray, (h, w), uint8
-            Not 0 where samples are stored rarely: objects are solid, but branches are as well.
-        age : ndarray, (h, w), uint16
-            Age of the foreground; solid pixels that stand still are not stored.
-        """
+        """Store samples of restless pixels; rarely at `solid` ones, (h, w) uint8, and never if they stand still."""
         self._frame += 1
         first = self._frame % _EVERY
         _sample_memory_kernels.remember(first, _EVERY, self._frame, x, background, limits, solid, age, self.samples)

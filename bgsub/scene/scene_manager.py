@@ -19,11 +19,10 @@ _STANDS = 1.0  # seconds without change after a slow change of the scene
 
 
 class SceneManager:
-    """The model of the current scene and that of the previous one.
+    """The model of the current scene and that of the previous one."""
 
-    A mask that covers most of the frame, suddenly or standing still, starts a new model with that frame. The old model
-    is kept and used again when its scene returns, after one broken frame or after an hour.
-    """
+    # a mask that covers most of the frame, suddenly or standing still, starts a new model; the old one is used again
+    # when its scene returns
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         self._frames, self._parameters = frames, parameters
@@ -62,11 +61,9 @@ class SceneManager:
         return replace(self.model.separate(frame, known, frozen), event=FrameEvent.SCENE_CHANGE)
 
     def _is_new(self, before: np.ndarray) -> bool:
-        """Return whether a mask over most of the frame shows another scene, given the previous mask.
-
-        A cut takes one frame, and a slow change, as of a turning camera, stands still in the end; leaves before the
-        lens do neither.
-        """
+        """Return whether a mask over most of the frame shows another scene, given the previous mask."""
+        # a cut takes one frame, and a slow change, as of a turning camera, stands still in the end; leaves before the
+        # lens do neither
         found = self.model.mask == FOREGROUND
         sudden = np.count_nonzero(found & (before != FOREGROUND)) > _SUDDEN * found.size
         return sudden or self.model.objects.standing(_STANDS) > _WHOLE_FRAME

@@ -30,20 +30,12 @@ _AROUND = np.ones((8, 8), np.uint8)  # the same, grown by two pixels: edges of o
 
 
 class NoiseScale:
-    """Running mean of the clipped residual of every pixel, except at solid regions.
+    """Running mean of the clipped residual of every pixel, `sigma` (h, w) float32, except at solid regions.
 
-    Noise, leaves and water scatter; objects are solid. Squares of residuals above the threshold, grown by two pixels,
-    are not learned (an opening, J. Serra, Image Analysis and Mathematical Morphology, 1982). The mask has no influence,
-    so that errors do not sustain themselves: missed foreground would raise the scale, and moving background that is
-    labelled foreground would never be learned.
-
-    Attributes
-    ----------
-    sigma : ndarray, (h, w), float32
-        The scale relative to full scale.
-    is_empty : bool
-        Whether no residual was seen yet.
+    Solid regions are an opening of the residuals (J. Serra, Image Analysis and Mathematical Morphology, 1982).
     """
+
+    # the mask has no influence, so that errors do not sustain themselves
 
     def __init__(self, shape: tuple[int, int], joint: float, bands: int) -> None:
         self._joint, self._bands = joint, bands
@@ -60,11 +52,8 @@ class NoiseScale:
 
     @property
     def skips_frame(self) -> bool:
-        """Whether this frame, one of two, is not learned.
-
-        The Thue-Morse sequence (A. Thue, 1912; M. Morse, 1921) chooses them, so that periodic changes are not always
-        seen in the same phase.
-        """
+        """Whether this frame, one of two, is not learned."""
+        # the Thue-Morse sequence chooses them, so that periodic changes are not always seen in the same phase
         return self._learned > 1 / _RATE and self._learned.bit_count() % _PERIOD == 0
 
     def skip_frame(self) -> None:
@@ -104,19 +93,7 @@ class NoiseScale:
 
 
 class Segmenter:
-    """Turn joint colour residuals into foreground masks.
-
-    A pixel is a candidate if its residual exceeds ``max(threshold, noise_factor * sigma)`` with its noise scale sigma;
-    candidates that match a moving background are cleared; a majority filter removes speckle; regions smaller than
-    `min_area` are removed and holes smaller than it filled.
-
-    Attributes
-    ----------
-    noise : NoiseScale
-    sample_memory : SampleMemory
-    side : int
-        Side of the majority filter, odd.
-    """
+    """Turn joint colour residuals into foreground masks."""
 
     def __init__(
         self,
@@ -175,24 +152,8 @@ class Segmenter:
         frozen: bool = False,
         scale: float = 1.0,
     ) -> np.ndarray:
-        """Return the mask of a frame, a buffer that is overwritten two calls later.
-
-        Parameters
-        ----------
-        candidates : ndarray, (h, w), uint8
-            Result of `candidates`; changed in place.
-        x, background : ndarray, (h, w, c), uint8 or float32
-            Frame and background.
-        frozen : bool, default False
-            Learn nothing about the moving background.
-        scale : float, default 1
-            ``scale`` times frame and background is in [0, 1].
-
-        Returns
-        -------
-        ndarray, (h, w), uint8
-            0 background, 127 shadow, 255 foreground.
-        """
+        """Return the mask, (h, w) uint8, of a frame, (h, w, c): a buffer that is overwritten two calls later."""
+        # 0 background, 127 shadow, 255 foreground; changes `candidates`; learns nothing if `frozen`
         if not cv2.countNonZero(candidates):
             self._masks = self._masks[::-1]
             self._masks[0][:] = BACKGROUND
@@ -224,17 +185,7 @@ class Segmenter:
         background: np.ndarray,
         scale: float = 1.0,
     ) -> None:
-        """Learn noise and moving background from a frame; `x`, `background` and `scale` as in `segment`.
-
-        Parameters
-        ----------
-        residual : ndarray, (h, w), float32
-            Joint residual.
-        known : ndarray of bool, (h, w), or None
-            Known foreground, where nothing is learned.
-        age : ndarray, (h, w), uint16
-            Age of the foreground, see `StandingObjects`.
-        """
+        """Learn noise and moving background from a frame, except at `known` foreground, (h, w) bool."""
         if self.noise.skips_frame:
             self.noise.skip_frame()
             return

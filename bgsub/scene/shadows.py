@@ -52,18 +52,10 @@ class ShadowDetector:
     """Find the foreground pixels that are cast shadows.
 
     A pixel is dark if it is its background times one factor in all channels (Horprasert et al., 1999), and object if
-    not, or if the texture around it differs. A dark pixel is shadow unless most of the foreground nearby is object.
-    Before a grey background, factor and texture have tighter limits, as everything darker has its colour.
-
-    Shadows too dark for their factor are found by their place: if the outline of the foreground is rarely lit on one
-    side, shadows fall to that side, and pixels that get darker from there inwards are shadow, up to where they get
-    lighter.
-
-    Attributes
-    ----------
-    side : int or None
-        Side of objects on which shadows lie, 0 to 7 from the right clockwise; None if unknown.
+    not, or if its texture differs. A dark pixel is shadow unless most of the foreground nearby is object.
     """
+
+    # darker shadows are found by their place: on the side where the outline of the foreground is rarely lit
 
     def __init__(self, shape: tuple[int, int], bands: int = 1) -> None:
         self._bands = bands
@@ -110,17 +102,7 @@ class ShadowDetector:
         self.side = _dark_side(self._outline)
 
     def find(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, scale: float = 1.0) -> np.ndarray | None:
-        """Return where the foreground is shadow (not 0), (h, w) uint8, a buffer; None if nowhere.
-
-        Parameters
-        ----------
-        x, background : ndarray, (h, w, c), any real dtype
-            Frame and background.
-        mask : ndarray, (h, w), uint8
-            0 background, others foreground.
-        scale : float, default 1
-            ``scale`` times frame and background is in [0, 1].
-        """
+        """Return where the foreground is shadow (not 0), (h, w) uint8, a buffer; None if nowhere."""
         dark = self._find_darkened(x, background, mask, scale)
         side = self.side
         if side is None:

@@ -15,11 +15,7 @@ _REFRESH = 50  # frames between two references
 
 
 class Stabiliser:
-    """Keep a stream in the coordinates of its background.
-
-    A still camera costs one Gauss-Newton step on a few hundred points per frame. Parts of the background outside of a
-    moved frame are filled from the background, so that they are neither foreground nor learned.
-    """
+    """Keep a stream in the coordinates of its background."""
 
     def __init__(self) -> None:
         self._registration = Registration()
@@ -38,22 +34,8 @@ class Stabiliser:
     def align(
         self, frame: np.ndarray, background: np.ndarray, scale: float = 1.0
     ) -> tuple[np.ndarray, Movement | None]:
-        """Estimate the camera movement and undo it.
-
-        Parameters
-        ----------
-        frame, background : ndarray, (h, w) or (h, w, c)
-            The frame and its background, which fills the parts outside of the frame.
-        scale : float, default 1
-            ``scale * frame`` is in [0, 1].
-
-        Returns
-        -------
-        aligned : ndarray, like `frame`
-            The frame in the coordinates of the background, a buffer; `frame` itself if the camera did not move.
-        movement : Movement or None
-            Movement of the camera, None if it did not move.
-        """
+        """Estimate the camera movement and undo it; return the frame (a buffer if moved) and the movement or None."""
+        # parts outside of a moved frame are filled from the background: neither foreground nor learned
         self._age -= 1
         movement = self._registration.estimate(_plain(frame), scale)
         if movement is None:
@@ -89,21 +71,7 @@ def to_frame(
     smooth: bool,
     out: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Return an image of the background's coordinates in those of a frame; `image` itself without movement.
-
-    Parameters
-    ----------
-    movement : Movement or None
-        Movement of the camera in that frame.
-    image : ndarray, (h, w) or (h, w, c)
-        Mask, residual or background.
-    outside : ndarray, like `image`, or None
-        Values outside of the background; None for zeros.
-    smooth : bool
-        Interpolate bilinearly; False for masks.
-    out : ndarray, like `image`, optional
-        Receives the result if the camera moved.
-    """
+    """Return an image of the background's coordinates in those of a frame; `image` itself without movement."""
     if movement is None:
         return image
     out = np.empty_like(image) if out is None else out

@@ -33,19 +33,9 @@ _OLDEST = 65000  # ticks
 
 
 class StandingObjects:
-    """Decide which foreground pixels become background.
+    """Decide which foreground pixels become background."""
 
-    Attributes
-    ----------
-    age : ndarray, (h, w), uint16
-        Ticks for which a foreground pixel has shown one colour.
-    anchor : ndarray, (h * w, c)
-        That colour.
-    support : ndarray, (h, w), uint8
-        Number of checks that showed the background.
-    frame : int
-        Number of frames so far.
-    """
+    # age (h, w) uint16: ticks of one colour, anchor (h * w, c); support (h, w) uint8: checks that showed the background
 
     def __init__(self, frames: FrameFormat, parameters: SubtractorParameters) -> None:
         h, w, channels = self._shape = frames.cube
@@ -102,10 +92,8 @@ class StandingObjects:
         return max(round(seconds * self._fps / self._tick), 2)
 
     def light_changed(self, before: np.ndarray, after: np.ndarray, explained: bool = True) -> None:
-        """Mark new foreground of `after` away from `before` as light if it stands still; masks (h, w) uint8.
-
-        A pixel counts until it turns background once. Only an `explained` change extends the settling time.
-        """
+        """Mark new foreground of `after` away from `before` as light if it stands still; masks (h, w) uint8."""
+        # a pixel counts until it turns background once; only an explained change extends the settling time
         reach = 2 * max(2, round(0.03 * min(self._shape[:2]))) + 1
         near = cv2.dilate(before, np.ones((reach, reach), np.uint8))
         fresh = (near != FOREGROUND) & (after == FOREGROUND)
@@ -128,15 +116,7 @@ class StandingObjects:
         return float(np.count_nonzero(self.age >= self._ticks(seconds))) / self.age.size
 
     def released(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray) -> np.ndarray | None:
-        """Return which pixels become background now, (h, w) bool, or None, and reset their ages.
-
-        Parameters
-        ----------
-        x, background : ndarray, (h, w, c) or (m,)
-            Frame and background.
-        mask : ndarray, (h, w), uint8
-            Foreground where it is 255.
-        """
+        """Return which pixels become background now, (h, w) bool, or None, and reset their ages."""
         self.frame += 1
         self._update_ages(x, mask)
         self._settling = max(self._settling - 1, 0)
@@ -181,10 +161,8 @@ class StandingObjects:
         return chosen
 
     def _add_ghosts(self, x: np.ndarray, background: np.ndarray, mask: np.ndarray, chosen: np.ndarray) -> None:
-        """Choose the standing regions whose outline is an edge of the background, not of the frame.
-
-        The longer the background was seen compared with the region, the clearer the edges must be.
-        """
+        """Choose the standing regions whose outline is an edge of the background, not of the frame."""
+        # the longer the background was seen compared with the region, the clearer the edges must be
         old = (self.age >= self._ticks(_GHOST_AGE)).view(np.uint8)
         foreground = (mask == FOREGROUND).view(np.uint8)
         outlines, _ = cv2.findContours(foreground, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)

@@ -91,17 +91,7 @@ class StartBuffer:
 
 
 class StartColours:
-    """Colours of every pixel, and for how many frames each was seen.
-
-    Attributes
-    ----------
-    colours : ndarray, (q, h * w, c), float32
-        In the unit of the pixels; the first one is the commonest.
-    counts : ndarray, (q, h * w), uint16
-        Number of frames of each colour.
-    noise : float
-        Smallest change from frame to frame of the calmest pixels.
-    """
+    """Colours of every pixel, (q, h * w, c), the first one the commonest, and for how many frames each was seen."""
 
     def __init__(self, frames: FrameFormat, threads: int | None) -> None:
         h, w, channels = frames.cube
@@ -144,11 +134,7 @@ class StartColours:
     def add(
         self, pixels: np.ndarray, before: np.ndarray | None, sigma: np.ndarray, known: np.ndarray | None = None
     ) -> None:
-        """Count the colours of a frame, (m,), and learn the noise from the frame `before`.
-
-        `sigma`, (h, w) float32, is the noise scale in the unit of the pixels. At `known` foreground, (h, w) bool,
-        nothing is counted; a first colour there serves until another one is seen.
-        """
+        """Count the colours of a frame, (m,), except at `known` foreground; learn the noise from `before`."""
         if before is not None:
             self._learn_noise(pixels, before)
         limit = np.multiply(sigma.reshape(-1), np.float32(_SCATTER), out=self._limit)

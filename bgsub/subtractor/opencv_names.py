@@ -29,30 +29,14 @@ class NoEquivalentError(ParameterError, AttributeError):
 
 @dataclass(frozen=True)
 class OpenCVName:
-    """One parameter of OpenCV's subtractors and its meaning here.
+    """One parameter of OpenCV's subtractors and its meaning here."""
 
-    Attributes
-    ----------
-    name : str
-        The constructor's argument; capitalised after ``set`` and ``get``.
-    of : tuple of str
-        The subtractors that have it, such as "MOG2".
-    ours : tuple of str
-        The parameters of `BackgroundSubtractor` that it sets, or the nearest ones.
-    text : str
-        The conversion, or the reason why there is none.
-    default : int, float, bool or None
-        OpenCV's default, which maps to ours; None without an equivalent.
-    power : float
-        Our value is our default times ``(value / default) ** power``; a bool is used as it is.
-    """
-
-    name: str
-    of: tuple[str, ...]
-    ours: tuple[str, ...]
-    text: str
-    default: int | float | bool | None = None
-    power: float = 1.0
+    name: str  # the constructor's argument; capitalised after ``set`` and ``get``
+    of: tuple[str, ...]  # the subtractors that have it, such as "MOG2"
+    ours: tuple[str, ...]  # the parameters of `BackgroundSubtractor` that it sets, or the nearest ones
+    text: str  # the conversion, or the reason why there is none
+    default: int | float | bool | None = None  # OpenCV's default, which maps to ours; None without an equivalent
+    power: float = 1.0  # our value is our default times ``(value / default) ** power``
 
     def to_ours(self, value: Any) -> dict[str, Any]:
         """Return our parameters for a checked value of OpenCV's."""
@@ -129,13 +113,7 @@ _ARGUMENTS = {
 
 
 def in_our_words(without_name: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the constructor's arguments with those of OpenCV converted to ours.
-
-    Raises
-    ------
-    ParameterError
-        For a bad value, a name without an equivalent, or a parameter given twice.
-    """
+    """Return the constructor's arguments with those of OpenCV converted to ours; ParameterError."""
     named = in_british(named)
     if len(without_name) > len(_WITHOUT_NAME):
         raise ParameterError(f"only {', '.join(_WITHOUT_NAME)} can be positional, got {len(without_name)} values")

@@ -150,14 +150,13 @@ def of_block(scale, begin, end, m):  # type: ignore[no-untyped-def]
 
 @kernel
 def residual_sweep(stack, k, y, x, a, scale, kind, mu, p, low_rank, products, work):  # type: ignore[no-untyped-def]
-    """Compute background, influence and inner products of one vector in one pass; return ``h(A(x - U y))``.
+    """Compute background, influence and inner products of one vector in one pass; return the cost.  O(m (k + r)).
 
-    `stack` (n_rows, m): rows 0..k-1 are U', the next ones Q', the last one receives ``e = A psi(A(x - U y))``; `y`
-    (k,); `x` (m,); `a` (m,) or (0,), observed entries 0 or 1, empty for all; `scale` (m,) or `ONES`, the scales s of
-    the costs ``s^2 h(r / s)``; all float32. Outputs: `low_rank` (m,) float32, ``U y``; `products` (n_rows,) float64,
-    the inner products of e with every row. `work` (BLOCK,) holds the residual: in place, loops do not vectorise.  O(m
-    (k + r)).
+    `stack` (n_rows, m): U', Q', and the last row receives ``e = A psi(A(x - U y))``; `a` (m,) or (0,): observed
+    entries; `scale` (m,) or `ONES`: scales of ``s^2 h(r / s)``; `low_rank` (m,); `products` (n_rows,) float64: of e
+    with every row.
     """
+    # `work` (BLOCK,) holds the residual: in place, loops do not vectorise
     last = stack.shape[0] - 1
     products[:] = 0.0
     cost = 0.0
@@ -188,10 +187,7 @@ def trial_cost(stack, c, x, a, scale, kind, mu, p, work):  # type: ignore[no-unt
 
 @kernel
 def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
-    """Replace the leading rows of `stack` by T, (n_new, n_rows) float32, times all its rows, in place, in one pass.
-
-    `work` (>= n_new, BLOCK).  O(m n_rows n_new).
-    """
+    """Replace the leading rows of `stack` by T, (n_new, n_rows) float32, times all its rows, in place, in one pass."""
     n_new = T.shape[0]
     m = stack.shape[1]
     for begin in range(0, m, BLOCK):
@@ -204,10 +200,7 @@ def transform_rows(stack, T, work):  # type: ignore[no-untyped-def]
 
 @part
 def normal_equations(rows, r, omega, a, gram, right):  # type: ignore[no-untyped-def]
-    """Write ``U' W U`` into `gram`, (k, k), and ``U' W r`` into `right`, (k,), float64, on a pixel subset.
-
-    W, the weights `omega`, (n,), times the observed entries `a`, overwrites `omega`.
-    """
+    """Write ``U' W U`` into `gram`, (k, k), and ``U' W r`` into `right`, (k,); W, ``omega a``, overwrites `omega`."""
     k = rows.shape[0]
     if a.size > 0:
         for i in range(r.size):
@@ -265,12 +258,10 @@ def solve_spd(gram, right, share):  # type: ignore[no-untyped-def]
 
 @kernel
 def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
-    """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset; return the mean of h.
+    """Refine `y` towards ``argmin_y h(A(x - U y))`` on a pixel subset; return the mean of h.  O(iterations n k^2).
 
-    `rows` (k, n): the basis there; `x`, `a`, `scale` (n,): the vector, observed entries (may be empty) and scales,
-    float32. At most `iterations` end when the relative change of y is below `tolerance`. `y` (k,) float64: start and
-    result; `work` (3, n): low-rank part, residual and weights at the result; `y32` (k,) float32, `gram` (k, k) and
-    `right` (k,) float64 are workspaces.  O(iterations n k^2).
+    `rows` (k, n): the basis there; `x`, `a`, `scale` (n,), `a` may be empty; `y` (k,) float64: start and result; `work`
+    (3, n): low-rank part, residual and weights at the result.
     """
     low_rank, r, omega = work[0], work[1], work[2]
     cost, goes_on = 0.0, iterations
@@ -294,11 +285,8 @@ def subset_coefficients(rows, x, a, scale, kind, mu, p, iterations, tolerance, y
 
 @kernel
 def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
-    """Add the pending ``e G[i]`` to V and set e to zero, for the entries `begin` to `end`.
-
-    `stack` (> k, >= m) is V' and, in row k, e. Block b of `block` entries has number ``i = b % len(G)``; those of
-    number `newest` are skipped; `begin` is the first entry of a block.  O((end - begin) k).
-    """
+    """Add the pending ``e G[i]`` to V and set e to zero, for the entries `begin` to `end`.  O((end - begin) k)."""
+    # block b has number i = b % len(G); those of number `newest` are skipped; `begin` is the first entry of a block
     period, k = G.shape
     for first in range(begin, end, block):
         last = min(first + block, end)
@@ -314,9 +302,8 @@ def settle(stack, begin, end, block, G, newest):  # type: ignore[no-untyped-def]
 def turn_rows(stack, start, c, z, target, where, gram, work):  # type: ignore[no-untyped-def]
     """Add ``(target - V c) z'`` to V where `where` is set: as ``z'c = 1``, ``V c`` becomes the target there.
 
-    `stack` (>= k, >= m) is V'. `target` (n,) and `where`, (n,) or (0,) uint8 (empty for everywhere), belong to the
-    entries from `start` on; `c`, `z` (k,), `work` (>= 2, BLOCK) float32. `gram`, (k, k) float64, receives the change of
-    V'V.  O(n k), only where something changes.
+    `target`, `where` (n,), empty for everywhere, belong to the entries from `start` on; `gram`, (k, k) float64,
+    receives the change of V'V.
     """
     k = c.size
     for first in range(0, target.size, BLOCK):

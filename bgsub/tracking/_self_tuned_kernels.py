@@ -47,11 +47,8 @@ def predicted_rows(stack, index, P, rows, work):  # type: ignore[no-untyped-def]
 
 @part
 def reweight(rows, x, a, scale, usual, widening, kind, mu, p, y, work, y32, gram, right):  # type: ignore[no-untyped-def]
-    """Improve `y` by one weighted least squares; return the squared relative change of y.
-
-    Weights are those of ``r / (widening * scale)``, times ``(usual / scale)^2`` for scales above the usual one;
-    ``work[1]`` keeps the previous residual.
-    """
+    """Improve `y` by one weighted least squares; return the squared relative change of y."""
+    # weights are those of r / (widening * scale), times (usual / scale)^2 for scales above the usual one
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
     for i in range(y.size):
         y32[i] = y[i]
@@ -96,17 +93,14 @@ def median_ratio(r, a, scale, ratio):  # type: ignore[no-untyped-def]
 
 @kernel
 def own_scale_coefficients(rows, x, a, scale, kind, mu, p, limits, y, e, work, small):  # type: ignore[no-untyped-def]
-    """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)``, ``r = A(x - U y)``, by reweighted least squares.
+    """Find ``argmin_y sum_i t_i^2 h(r_i / s_i)`` by reweighted least squares; return mean weight, median ``|r|/s``.
 
-    t_i is the lesser of s_i and the median scale, but at least a tenth of s_i: noisy or wrong entries weigh less in y.
-    After least squares, the scales are widened until half of the residuals are inliers, then narrowed in stages, so
-    that outliers do not hold y in a local minimum.
-
-    `rows` (k, n): the basis; `x`, `a`, `scale` (n,): vector, observed entries (may be empty), scales, float32;
-    `limits`: stages, most iterations at the end, relative change of y at which they stop; `small`: workspaces (k,)
-    float32, (k, k) and (k,) float64. Outputs: `y` (k,) float64; `e` (n,), influence ``s psi(r / s)``; `work` (4, n), r
-    in row 1 and the weights in row 2. Returns the mean weight and the median of ``|r| / s``.  O(n k^2) per iteration.
+    `rows` (k, n): the basis; `x`, `a`, `scale` (n,); `y` (k,) float64; `e` (n,): the influence; `work` (4, n), r in row
+    1, the weights in row 2.
     """
+    # t_i is the lesser of s_i and the median scale, but at least s_i / 10: noisy entries weigh less in y
+    # the scales are widened until half of the residuals are inliers, then narrowed: outliers cannot hold y in a local
+    # minimum
     y32, gram, right = small
     low_rank, r, omega, z = work[0], work[1], work[2], work[3]
     stages, iterations, tolerance = limits
@@ -151,13 +145,11 @@ def follow_median(r, a, follow, scale):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, work):  # type: ignore[no-untyped-def]
-    """Compute influence, cost and inner products of one vector and update the scales, in one pass; return the cost.
+    """Compute influence, cost, products of one vector and update the scales in one pass; return the cost.  O(m k).
 
-    `stack` (> 2 k, >= m): rows ``[U V]``, row 2 k receives the influence ``e = s psi(A(x - l) / s)``; `c` (2 k,):
-    coefficients of the low-rank part l; `x`, `a` (m,): vector and observed entries (may be empty); `scale` (m,): the
-    scales s, updated after their use; all float32. `follow`: factor of a residual before it is compared with its scale,
-    factors of a scale below it and of one above, a common factor of all scales, the least scale. `products` (2 k + 1,)
-    float64: inner products of e with the rows and with itself; `work` (>= 2, BLOCK).  O(m k).
+    `stack` (> 2 k, >= m): ``[U V]``, row 2 k receives the influence; `c` (2 k,); `scale` (m,), updated after its use;
+    `follow`: factor of a residual, factors of a scale below and above it, common factor, least scale; `products` (2 k +
+    1,).
     """
     products[:] = 0.0
     cost = 0.0
@@ -176,11 +168,8 @@ def self_tuned_sweep(stack, k, c, x, a, scale, follow, kind, mu, p, products, wo
 
 @kernel
 def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
-    """Write the predicted U and its velocity as coordinates P and Q, (k, 2 k) float64, in the rows ``[U V]``.
-
-    ``P = L^-1 [I momentum]`` with the Cholesky factor L that makes ``P [U V]`` orthonormal; Q is ``L^-1 V`` without its
-    part in the span. `gram` (2 k, 2 k): inner products of the rows; `C` (k, k) becomes ``L' C L``.  O(k^3).
-    """
+    """Write the predicted U and its velocity as coordinates P and Q, (k, 2 k), in the rows ``[U V]``.  O(k^3)."""
+    # P = L^-1 [I momentum] with the Cholesky factor L that makes P [U V] orthonormal; C becomes L' C L
     k = C.shape[0]
     moved = np.zeros((k, 2 * k))
     velocity = np.zeros((k, 2 * k))
@@ -198,17 +187,13 @@ def predict(gram, momentum, C, P, Q):  # type: ignore[no-untyped-def]
 
 @kernel
 def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limits, T, objective, z):  # type: ignore[no-untyped-def]
-    """Take the full step from the predicted subspace and update the velocity; return whether it lowered the objective.
+    """Take the full step from the predicted subspace, update the velocity; return whether the objective fell.
 
-    If not, U is the predicted one and the velocity stays. `gram` (2 k, 2 k): inner products of the rows ``[U V]``, then
-    of the new ones; `P`, `Q` (k, 2 k): coordinates of the predicted U and V; `products` (2 k + 1,): inner products of e
-    with the rows and itself; `C` (k, k), `y` (k,): moment and coefficients, then those in the new basis with this
-    vector; `weights`: w, and the mean weight of the entries, by which the vector counts in C; `cost` of the vector; the
-    new velocity is `keep` times the old one plus `gain` times the step; `limits`: in_span, floor and armijo of
-    `full_step`. Outputs: `T` (2 k, 2 k + 1), with which the new rows are T times the old ones and e; `objective` (2,),
-    before and after; `z` (k,), ``M^-1 y`` for the moment M with this vector: the step is along ``w e z'``. All float64.
-    O(k^3).
+    `gram` (2 k, 2 k): products of the rows ``[U V]``, then of the new ones; `products` (2 k + 1,); `weights`: w and the
+    mean weight of the entries; `keep`, `gain`: factors of the old velocity and of the step; `limits`: in_span, floor,
+    armijo of `full_step`; `T` (2 k, 2 k + 1): new rows from the old ones and e; `z` (k,): ``M^-1 y``.
     """
+    # a refused step leaves the predicted U and the velocity
     k = y.size
     w, share = weights
     inner = np.append(P @ products[: 2 * k], products[2 * k])
@@ -243,11 +228,9 @@ def self_tuned_step(gram, P, Q, products, C, y, weights, cost, keep, gain, limit
 
 @kernel
 def sense(Z, rows, e, omega, y, z, inside, w):  # type: ignore[no-untyped-def]
-    """Return ``e' Z'y / e'e``, the gain of a larger w, and update ``Z = dU / d(log w)`` on the pixel subset.
+    """Return ``e' Z'y / e'e``, the gain of a larger w, and update ``Z = dU / d(log w)`` on the subset.  O(n k).
 
-    Z (k, n) becomes ``Z - w z (omega Z'y)' + w z p'``, p the part of e outside the span; `rows` (k, n): the basis; `e`,
-    `omega` (n,): influence and weights, float32; `y`, `z`, `inside` (k,) float64: coefficients, ``M^-1 y`` and the
-    inner products of e with the whole basis; `w`: forgetting factor, 0 when no step was taken.  O(n k).
+    Z (k, n) becomes ``Z - w z (omega Z'y)' + w z p'``, p the part of e outside the span; w is 0 when no step was taken.
     """
     along, energy = 0.0, 0.0
     k = y.size

@@ -16,15 +16,10 @@ from bgsub.tracking._kernels import solve_spd
 def full_step(products, C, y, w, cost, in_span, floor, armijo, T, out):  # type: ignore[no-untyped-def]
     """Try the full step along ``H = -G C^-1`` for a rank-one gradient; return whether it is taken.
 
-    With ``inside = U'e``, ``rho q = U inside - e`` and ``kappa = -w rho C^-1 y``, the retraction of ``U + q kappa'``
-    is ``(U + q kappa') L^-T`` for ``I + kappa kappa' = L L'``. It is accepted when the bound of the objective for
-    curvature one falls by at least `armijo` times the slope.
-
-    `products` (k + 1,): inner products of e with U and with itself; `C` (k, k), `y` (k,): moment and coefficients,
-    which an accepted step updates and expresses in the new basis; `w`, `cost`: weight and cost of the vector;
-    `in_span`: share of the energy of e that is rounding; `floor`: ridge of C as a share of its trace. Outputs: `T` (k,
-    k + 1), where row i of the new U' is ``sum_j T[i, j] U'_j + T[i, k] e``; `out` (2,), the objective before and its
-    bound after.  O(k^3).
+    With ``inside = U'e``, ``rho q = U inside - e``, ``kappa = -w rho C^-1 y``, U becomes ``(U + q kappa') L^-T`` for
+    ``I + kappa kappa' = L L'``. `products` (k + 1,): of e with U and itself; `in_span`: share of e that is rounding;
+    `floor`: ridge of C; `T` (k, k + 1): rows of the new U' from U' and e; `out` (2,): objective before, its bound
+    after.
     """
     k = y.size
     z, moment = np.empty(k), np.empty((k, k))
@@ -94,11 +89,8 @@ def try_full_step(products, C, y, z, w, cost, in_span, armijo, T, out):  # type:
 
 @part
 def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-untyped-def]
-    """Write the step for ``kappa = factor z`` into `T`, (k, k + 1), and the coefficients after it into `turned`, (k,).
-
-    With ``I + kappa kappa' = L L'``: ``turned = L^-1 y``, the last column of T is ``h = -L^-1 kappa / rho``, the others
-    are ``L^-1 - h inside'``.
-    """
+    """Write the step for ``kappa = factor z`` into `T`, (k, k + 1), and the coefficients after it into `turned`."""
+    # with I + kappa kappa' = L L': turned = L^-1 y, last column h = -L^-1 kappa / rho, others L^-1 - h inside'
     k = y.size
     L, inverse = np.empty((k, k)), np.zeros((k, k))
     for i in range(k):
@@ -124,10 +116,7 @@ def factor_and_turn(z, factor, rho, products, y, T, turned):  # type: ignore[no-
 
 @kernel
 def compose(N, T, g):  # type: ignore[no-untyped-def]
-    """Add a step to the deferred form: ``N <- N M`` in place, ``g = N^-T h``, for T = (M', h), (k, k + 1).
-
-    Returns the largest entry of N or its inverse by magnitude.  O(k^3).
-    """
+    """Add a step (M', h), (k, k + 1): ``N <- N M``, ``g = N^-T h``; return the largest entry of N and its inverse."""
     k = N.shape[0]
     product, inverse = np.zeros((k, k)), np.empty((k, k))
     for i in range(k):

@@ -26,25 +26,13 @@ _SKEWED = 4.0  # largest entry of N or of its inverse from which N is multiplied
 
 
 class Visit(NamedTuple):
-    """What a kernel needs of the basis for its one pass (`bgsub.scene._engine_kernels.sweep`).
+    """The input of the engine's one pass over the basis; the low-rank part is ``V c``."""
 
-    Attributes
-    ----------
-    stack : ndarray, (> k, >= m), float32
-        Rows 0..k-1 are V'; row k is the influence e at the last visit of each block, and receives the new one.
-    G : ndarray, (period, k), float32
-        The kernel adds ``e G[i]`` to the blocks of number i that it visits.
-    c : ndarray, (k,), float32
-        Coefficients: the low-rank part is ``V c``.
-    period, turn : int
-        Of every `period` blocks, number `turn` is visited.
-    """
-
-    stack: np.ndarray
-    G: np.ndarray
-    c: np.ndarray
+    stack: np.ndarray  # (> k, >= m) float32, V' and the influence e at the last visit of each block
+    G: np.ndarray  # (period, k) float32, the kernel adds ``e G[i]`` to the blocks of number i
+    c: np.ndarray  # (k,) float32
     period: int
-    turn: int
+    turn: int  # of every `period` blocks, number `turn` is visited
 
 
 class Cost(NamedTuple):
@@ -65,24 +53,7 @@ class Sweep(NamedTuple):
 
 
 class Basis:
-    """The rows U', Q' and e' of the tracker, ``U = (V + D(e) G) N``.
-
-    Parameters
-    ----------
-    components : ndarray, (k, m)
-        U', orthonormal.
-
-    Attributes
-    ----------
-    k, m : int
-        Rank and entries.
-    stack : ndarray, (2 k + 2, >= m), float32
-        V', then Q' (only while no step is deferred), then e'.
-    deferred : DeferredStep
-        The small matrices.
-    newest : int
-        Number of the blocks whose influence `Subspace.update` has not used yet; -1 for none.
-    """
+    """The rows U', Q' and e', `stack` (2 k + 2, >= m) float32, of the tracker, ``U = (V + D(e) G) N``."""
 
     def __init__(self, components: np.ndarray) -> None:
         self.k, self.m = components.shape

@@ -34,28 +34,7 @@ _REACH = 0.5  # share of a scale below which residuals make a reweighting unnece
 def batch_start(
     X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Fit a subspace to the first frames.
-
-    Parameters
-    ----------
-    X : ndarray, (n, m), any real dtype
-        Frames as rows; ``scale * X`` is in [0, 1].
-    scale : float
-        Reciprocal of the full scale.
-    rank : int
-        Dimension k, at most ``min(n, m)``.
-    surrogate : Surrogate
-        Cost and final smoothing.
-    index : ndarray, (s,), int64
-        Pixel subset for the robust PCA.
-
-    Returns
-    -------
-    U : ndarray, (k, m), float32
-        Orthonormal rows.
-    Y : ndarray, (n, k), float64
-        Coefficients: ``scale * X ~ Y U``.
-    """
+    """Fit a subspace to the first frames X, (n, m); return orthonormal rows U, (k, m), and Y, (n, k): ``X ~ Y U``."""
     # The products are small: several BLAS threads gain nothing, and on busy cores wait for each other for seconds.
     with one_blas_thread():
         Y = subset_coefficients(sample_of(X, index, scale), rank, surrogate)
@@ -68,11 +47,7 @@ def batch_start(
 def scaled_start(
     X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Fit a subspace to the first vectors of any range, and the scale of each entry's residual.
-
-    Arguments as for `batch_start`, but without the smoothing of the surrogate. Returns U and Y as `batch_start`, and
-    the scales s, (m,) float32: the median of ``|scale * X - Y U|``, corrected for the degrees of freedom of Y.
-    """
+    """Fit a subspace to vectors of any range; return U and Y of `batch_start`, and each entry's scale, (m,) float32."""
     sample = np.abs(X[:, index].astype(np.float32))
     full = scale * _FULL_SCALE * float(np.median(sample)) or scale * float(sample.max()) or 1.0
     cost = Surrogate.flattening_at(_START_FLATTENS_AT, surrogate.name, surrogate.p)
@@ -95,13 +70,10 @@ def fit_rows(
     U: np.ndarray,
     threads: int = 1,
 ) -> None:
-    """Write the row of U of each pixel, fitted to its history given the coefficients, into `U`, (k, m) float32.
-
-    Least squares, then one reweighted solve per entry of `mus`, (iterations,) float32, from large to small. A block of
-    pixels begins with the first mu that is near any of its residuals: this halves the solves and changes the low-rank
-    part by hundredths of a grey level. `X` (n, m), ``scale * X`` in [0, 1]; `Y` (n, k) float32; the surrogate's mu is
-    not used. With one BLAS thread the result does not depend on `threads`.  O(m n k^2 iterations).
-    """
+    """Write the row of U of each pixel, fitted to its history given the coefficients, into `U`, (k, m) float32."""
+    # a block of pixels begins with the first mu near any of its residuals: this halves the solves and changes the
+    # low-rank part by hundredths of a grey level
+    # with one BLAS thread the result does not depend on `threads`
     start = np.linalg.pinv(Y.astype(np.float64)).astype(np.float32)
     j, q = np.tril_indices(Y.shape[1])
     y = np.ascontiguousarray(Y.T)
@@ -155,13 +127,9 @@ def sample_of(X: np.ndarray, index: np.ndarray, scale: float) -> np.ndarray:
 
 
 def subset_coefficients(sample: np.ndarray, rank: int, surrogate: Surrogate) -> np.ndarray:
-    """Return an orthogonal basis, (n, q <= k), of the row space of the background in the samples, (n, s) float32.
-
-    The truncated SVD of the frames would take large objects for directions, and the non-convex cost would keep them. So
-    a first fit of rank 1 finds a still picture under changing light, which objects hardly change. Where it explains
-    most pixels, the influence function shrinks deviations from it: changes of the background remain, objects vanish.
-    The columns have norm ``sqrt(n)``; negligible directions are left out.
-    """
+    """Return an orthogonal basis, (n, q <= k), of the row space of the background in the samples, (n, s) float32."""
+    # an SVD would take large objects for directions: a robust fit of rank 1 comes first, and deviations from it are
+    # shrunk
     if not np.ptp(sample, axis=0).any():  # exactly still: line searches would find only rounding
         return np.ones((len(sample), int(sample.any())))
     rank = min(rank, *sample.shape)
@@ -190,14 +158,8 @@ def fit(data: np.ndarray, k: int, surrogate: Surrogate, mu: float, alternations:
 
 
 def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: Surrogate, index: np.ndarray) -> bool:
-    """Return whether directions beside the first explain frames of the half in which they were not fitted.
-
-    Arguments as for `batch_start`, the frames in their order. A swaying tree or a flickering lamp moves alike in both
-    halves of the time; the directions of an object that passes or stands there for a while explain that object only.
-    Each half is scored by the fit of the other, on entries that were not used for the coefficients, and must leave at
-    most four fifths of the cost, both ways: an object that stands in one half only is explained in one way. Returns
-    True where there is too little data to decide.
-    """
+    """Return whether directions beside the first explain frames of the half in which they were not fitted."""
+    # a swaying tree moves alike in both halves of the time, but an object that passes is explained in one of them only
     sample = sample_of(X, index[::_VALIDATED], scale)
     half = len(sample) // 2
     if rank == 1 or min(half, sample.shape[1]) < 2 * rank:
@@ -212,19 +174,13 @@ def passes_cross_validation(X: np.ndarray, scale: float, rank: int, surrogate: S
 
 
 def first_mu(surrogate: Surrogate, scale: float = 0.0) -> float:
-    """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's unit.
-
-    Its scale is half the full scale of an image, or the intensity `scale` if that is larger.
-    """
+    """Return the mu from which a continuation down to `surrogate.mu` begins, in the surrogate's unit."""
     return surrogate.widened(max(_FIRST_SCALE, scale)).mu
 
 
 def orthonormalise(U: np.ndarray, Y: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return ``(V, Z)`` with ``Z V = Y U`` and orthonormal rows of V, sorted by the energy of the coefficients.
-
-    U (q, m) float32, Y (n, q) float64; V (k, m) float32, Z (n, k) float64 for the rank k >= q. Arbitrary orthonormal
-    rows fill up directions that the frames lack (a still or an all-black start).
-    """
+    """Return ``(V, Z)`` with ``Z V = Y U`` and orthonormal rows of V, sorted by the energy of the coefficients."""
+    # arbitrary rows fill up directions that the frames lack, as in a still or an all-black start
     values, vectors = np.linalg.eigh(gram_in_double(U))
     keep = values > 1e-10 * max(values.max(initial=0), 1e-9)
     whiten = vectors[:, keep] / np.sqrt(values[keep])

@@ -25,28 +25,14 @@ _BAD_FIT = 0.5  # mean cost, in units of the cost of a residual three times the 
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """A vector on the pixel subset, and its coefficients.
+    """A vector on the pixel subset, and its coefficients."""
 
-    Attributes
-    ----------
-    values, a : ndarray, (s,), float32
-        The vector there and its observed entries, 0 or 1; an empty `a` observes all.
-    scale : ndarray, (s,), float32
-        Scales of the costs of its entries.
-    y : ndarray, (k,), float64
-        Its coefficients in the basis.
-    change : float
-        Root mean square change of the low-rank part since the last vector; large after `PixelSubset.gather`.
-    influence : ndarray, (s,), float32
-        ``A psi(A(x - U y))``.
-    """
-
-    values: np.ndarray
-    a: np.ndarray
-    scale: np.ndarray
-    y: np.ndarray
-    change: float
-    influence: np.ndarray
+    values: np.ndarray  # (s,) float32
+    a: np.ndarray  # (s,) float32, observed entries, 0 or 1; empty for all
+    scale: np.ndarray  # (s,) float32, scales of the costs
+    y: np.ndarray  # (k,) float64
+    change: float  # root mean square change of the low-rank part; large after `PixelSubset.gather`
+    influence: np.ndarray  # (s,) float32, ``A psi(A(x - U y))``
 
 
 class PixelSubset:
@@ -87,20 +73,9 @@ class PixelSubset:
         _kernels.transform_rows(self._stack, np.ascontiguousarray(T, np.float32), self._block)
 
     def fit(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, y: np.ndarray, mu: float, widest: float) -> Fit:
-        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares.
-
-        Where y jumps or the fit is bad, y may be in a local minimum: try again with continuation in mu from large to
-        small, and keep the better fit.
-
-        Parameters
-        ----------
-        values, a, scale : ndarray, (s,), float32
-            The vector on the subset, its observed entries and its scales; `a` and `scale` may be empty.
-        y, mu
-            Previous coefficients and smoothing parameter.
-        widest : float
-            Intensity where the continuation begins, at least half the full scale of an image.
-        """
+        """Fit ``argmin_y h(A(x - U y))`` from the previous y, (k,), by reweighted least squares."""
+        # where y jumps or the fit is bad, y may be in a local minimum: try again with mu falling from `widest`, keep
+        # the better fit
         new = y.copy()
         seen = values, a, scale if scale.size else self._ones
         cost, low_rank, e = self._reweight(seen, new, mu)

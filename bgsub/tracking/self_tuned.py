@@ -25,40 +25,10 @@ _HYGIENE = 100  # vectors between two recomputations
 
 
 class SelfTunedSubspace:
-    """A subspace that follows a stream of vectors and learns the stream's scales, speed and rank.
+    """A subspace that follows a stream of vectors and learns the stream's scales, speed and rank."""
 
-    The median angle to the true subspace over three seeds, beside that of `Subspace` with the best of three fixed
-    settings: without noise 1e-7 and 3e-4, turning by 0.001 per vector 3e-4 and 3e-2, 300 vectors after a change of the
-    subspace 0.002 and 0.8.
-
-    Parameters
-    ----------
-    basis : Basis
-        U, orthonormal; the rows after it are the velocity V.
-    surrogate : Surrogate
-        Cost of residuals in units of their scale.
-    index : ndarray, (s,), int64
-        The pixel subset.
-    coefficients : ndarray, (n, k)
-        Coefficients of past vectors: their mean moment is C, the last row is the first y. May have no rows.
-    forgetting : float, optional
-        Fixed weight of the newest vector; None adapts it.
-    has_own_scales : bool
-        Whether every entry has its own scale; else all are 1 after a cold start.
-    search : RankSearch, optional
-        Finds the rank.
-
-    Attributes
-    ----------
-    scale : ndarray, (m,), float32
-        The median of each entry's residual; 0 before the first vector that is not zero.
-    forgetting : AdaptiveForgetting
-        Weight and momentum.
-    step_length, objective : float, tuple of float
-        1 for a step that lowered the objective, else 0; the objective before and a bound of it after the step.
-    updates : int
-        Number of vectors.
-    """
+    # median angle to the true subspace over three seeds, beside `Subspace` with the best of three fixed settings:
+    # without noise 1e-7 and 3e-4, turning by 0.001 per vector 3e-4 and 3e-2, after a change 0.002 and 0.8
 
     def __init__(
         self,

@@ -23,19 +23,7 @@ _BACKTRACKS = 20
 
 
 class DeferredStep:
-    """The small matrices of ``U = (V + D(e) G) N``.
-
-    Attributes
-    ----------
-    N : ndarray, (k, k), float64
-        Change of basis.
-    G : ndarray, (period, k), float64
-        Coordinates of the pending rank-one terms; zero for blocks without one.
-    block : int
-        Entries of a block.
-    turn : int
-        Number of the blocks that the newest frame visits.
-    """
+    """The small matrices N, (k, k), and G, (period, k), float64, of ``U = (V + D(e) G) N``."""
 
     def __init__(self, k: int, period: int = 1, block: int = WHOLE) -> None:
         self.N, self.G = np.eye(k), np.zeros((period, k))
@@ -88,10 +76,7 @@ class Step:
 
 
 def make_step(products: np.ndarray, R_old: np.ndarray, C_old: np.ndarray, y: np.ndarray, w: float, metric: str) -> Step:
-    """Update the gradient ``(1 - w) Q R - w (I - U U') e y'`` and choose the direction (algorithm 6, steps 2 to 4).
-
-    `products` (k + r + 1,) are the inner products of e with ``[U Q e]``; `R_old` (r, k), `C_old` (k, k), `y` (k,).
-    """
+    """Update the gradient ``(1 - w) Q R - w (I - U U') e y'`` and choose the direction (algorithm 6, steps 2 to 4)."""
     k, r = y.size, R_old.shape[0]
     inside, beta, energy = products[:k], -products[k:-1], float(products[-1])
     rest = energy - inside @ inside - beta @ beta
@@ -127,10 +112,8 @@ def carried(R: np.ndarray, t: float, C: np.ndarray, metric: str, carry: str) -> 
 
 
 def cost_bound(cost: float, products: np.ndarray, y: np.ndarray, c: np.ndarray) -> float:
-    """Return an upper bound of the newest vector's cost where its low-rank part is the combination c of ``[U Q e]``.
-
-    The curvature is at most one: ``h(r - d) <= h(r) - <psi(r), d> + |d|^2 / 2``; `cost` is that of ``U y``.
-    """
+    """Return a bound of the newest vector's cost where its low-rank part is the combination c of ``[U Q e]``."""
+    # the curvature is at most one: h(r - d) <= h(r) - <psi(r), d> + |d|^2 / 2
     d = c.copy()
     d[: y.size] -= y
     along = float(products @ d)
@@ -142,26 +125,9 @@ def cost_bound(cost: float, products: np.ndarray, y: np.ndarray, c: np.ndarray) 
 def search(
     step: Step, cost: float, costs: Sequence[Callable[[np.ndarray], float]], y: np.ndarray, w: float, last: float | None
 ) -> tuple[float, np.ndarray, tuple[float, float]]:
-    """Find a step length by backtracking (algorithm 6, step 5).
-
-    Parameters
-    ----------
-    step, y, w
-        The direction, and the coefficients (k,) and the weight of the newest vector.
-    cost : float
-        Cost of the newest vector.
-    costs : sequence of callable
-        Bounds of that cost at a combination, (k + r + 1,), of ``[U Q e]``, from the cheapest to the exact value.
-    last : float or None
-        None searches on the whole objective, from t = 1 on; the last accepted length searches on the newest vector
-        alone, from twice that length on, which is the literal reading of algorithm 6.
-
-    Returns
-    -------
-    tuple
-        The step length t, 0 when no step lowers the objective; the rotation theta of [U Q], (k + r, k + r); the
-        objective before and after.
-    """
+    """Find a step length by backtracking (algorithm 6, step 5); return it, the rotation of [U Q], the objectives."""
+    # `costs` are bounds from the cheapest to the exact value; `last` None searches on the whole objective from t = 1
+    # on, else on the newest vector alone from twice that length on, the literal reading of algorithm 6
     whole = last is None
     weight = w if whole else 1.0
     before = weight * cost

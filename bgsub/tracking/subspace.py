@@ -27,52 +27,19 @@ _COLD_MEMORIES = 20  # memories 1/w over which a cold start shrinks mu, so that 
 
 @dataclass(frozen=True, eq=False)
 class SubspaceUpdate:
-    """The input of `Subspace.update`: what a pass over the model found for one vector.
-
-    The influence ``e = psi(A(x - U y))`` itself is a row of the basis. `products` (k + r + 1,) are the inner products
-    of e with ``[U Q e]``, `cost` is ``h(A(x - U y))``, `number` that of the pass; `weights` (s,) float32, None for one,
-    are those of the subset in e and cost; `vector` is the vector, its observed entries and its scales, where the line
-    search may evaluate the exact cost; `low_rank`, ``U y``, is a buffer that the next pass overwrites.
-    """
+    """The input of `Subspace.update`: results of a pass over the model for one vector; each serves once."""
 
     fit: Fit
-    products: np.ndarray
-    cost: float
-    number: int
+    products: np.ndarray  # (k + r + 1,), of the influence e with ``[U Q e]``
+    cost: float  # ``h(A(x - U y))``
+    number: int  # of the pass
     weights: np.ndarray | None = None
     vector: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None
-    low_rank: np.ndarray | None = None
+    low_rank: np.ndarray | None = None  # ``U y``, a buffer that the next pass overwrites
 
 
 class Subspace:
-    """A subspace that follows a stream of vectors, one step per vector, with fixed smoothing and weight.
-
-    Parameters
-    ----------
-    parameters : TrackerParameters
-        See `bgsub.tracking.tracker.SubspaceTracker`.
-    surrogate : Surrogate
-        Cost of the residual.
-    index : ndarray, (s,), int64
-        The pixel subset.
-    basis : Basis
-        U, orthonormal.
-    coefficients : ndarray, (n, k)
-        Coefficients of past vectors: their mean moment is C, the last row is the first y. May have no rows.
-
-    Attributes
-    ----------
-    basis : Basis
-        U, the gradient's Q, and the influence e.
-    y : ndarray, (k,), float64
-        Coefficients of the newest vector.
-    step_length, objective : float, tuple of float
-        The last accepted step length, and the objective before and after it.
-    updates : int
-        Number of updates.
-    cold_scale : float
-        Scale of the data after a cold start; 0 after a batch start.
-    """
+    """A subspace that follows a stream of vectors, one step per vector, with fixed smoothing and weight."""
 
     def __init__(
         self,
@@ -104,17 +71,7 @@ class Subspace:
         return fit
 
     def separate(self, x: np.ndarray, a: np.ndarray = EVERYTHING, scale: np.ndarray = EVERYTHING) -> SubspaceUpdate:
-        """Fit a vector and separate it from the subspace, by plain passes; return the input of `update`.
-
-        Parameters
-        ----------
-        x : ndarray, (m,), float32
-            The vector.
-        a : ndarray, (m,) or (0,), float32
-            Observed entries, 0 or 1; empty for all.
-        scale : ndarray, (m,) or (0,), float32
-            Scales s of the entries' costs ``s^2 h(r / s)``; empty for one everywhere.
-        """
+        """Fit a vector, (m,) float32, and separate it from the subspace, by plain passes; return input of `update`."""
         basis = self.basis
         basis.carry_out()
         index = self._subset.index
@@ -132,21 +89,8 @@ class Subspace:
         return SubspaceUpdate(fit, products, cost, self._passes, vector=(x, a, scale), low_rank=self._low_rank)
 
     def begin(self, values: np.ndarray, a: np.ndarray, scale: np.ndarray, period: int, block: int) -> Sweep | None:
-        """Fit a vector's coefficients, and return the input of the engine's one pass over the model.
-
-        Parameters
-        ----------
-        values, a, scale : ndarray, (s,), float32
-            The vector on the subset, its observed entries and its scales; `a` and `scale` may be empty. They must not
-            change before `update`.
-        period, block : int
-            The pass visits one of every `period` blocks of `block` entries.
-
-        Returns
-        -------
-        Sweep or None
-            None while a gradient of more than one direction is pending, where only `separate` works.
-        """
+        """Fit a vector on the subset, (s,) float32; return the input of the engine's one pass over the model."""
+        # None while a gradient of more than one direction is pending; the arrays must not change before `update`
         if len(self._R):
             return None
         fit = self.fit(values, a, scale)
@@ -154,38 +98,13 @@ class Subspace:
         return Sweep(self.basis.begin_visit(fit.y, period, block), self._cost(), fit, self._passes)
 
     def end(self, sweep: Sweep, products: np.ndarray, cost: float, weights: np.ndarray) -> SubspaceUpdate:
-        """Return the input of `update` after a pass; ParameterError when another pass has begun since.
-
-        Parameters
-        ----------
-        sweep : Sweep
-            From `begin`.
-        products : ndarray, (k + 1,), float64
-            Inner products of the new e with the rows of V' and with itself.
-        cost : float
-            ``h(A(x - U y))``.
-        weights : ndarray, (s,), float32
-            Weights of the entries of the subset in e and in the cost.
-        """
+        """Return the input of `update` after a pass; ParameterError when another pass has begun since."""
         if sweep.number != self._passes:
             raise ParameterError("end needs the sweep of the newest begin")
         return SubspaceUpdate(sweep.fit, self.basis.end_visit(sweep.visit, products), cost, sweep.number, weights)
 
     def update(self, influence: SubspaceUpdate, w: float) -> None:
-        """Learn from the newest vector: steps 2 to 6 of the tracking algorithm.
-
-        Parameters
-        ----------
-        influence : SubspaceUpdate
-            Of the newest pass; each serves once.
-        w : float
-            Forgetting factor: weight of this vector.
-
-        Raises
-        ------
-        ParameterError
-            When a pass, an update or a `retarget` came after it.
-        """
+        """Learn from the newest vector: steps 2 to 6 of the tracking algorithm; ParameterError for another one."""
         if influence.number != self._passes:
             raise ParameterError("update needs the influence of the newest pass, once")
         if not self._full_step(influence, w):
@@ -237,20 +156,8 @@ class Subspace:
         self.y = theta[:k, :k].T @ y
 
     def retarget(self, target: np.ndarray, where: np.ndarray | None = None, start: int = 0) -> None:
-        """Make `target` the low-rank part of the newest vector by the smallest change of the basis.
-
-        The change is ``(target - U y) y' / |y|^2``, followed by orthonormalisation. The coefficients of the past stay;
-        a pending gradient is dropped, as it belongs to the old subspace.
-
-        Parameters
-        ----------
-        target : ndarray, (n,), float32
-            The new low-rank part of the n entries from `start` on.
-        where : ndarray of uint8, (n,), optional
-            Entries to change (non-zero); all by default.
-        start : int, default 0
-            First entry.
-        """
+        """Add ``(target - U y) y' / |y|^2`` to the basis: `target`, (n,) float32, becomes the newest low-rank part."""
+        # the coefficients of the past stay; a pending gradient is dropped, as it belongs to the old subspace
         y = self.y
         if float(y @ y) <= _NEGLIGIBLE:
             return

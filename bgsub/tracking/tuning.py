@@ -36,27 +36,11 @@ _NEGLIGIBLE = 1e-8  # share of the moment of all coefficients, for streams witho
 class AdaptiveForgetting:
     """Forgetting factor w and momentum of a tracker, adapted to the stream or fixed.
 
-    w follows the gradient of the newest cost with respect to log w: with the sensitivity ``Z = dU / d(log w)``,
-    ``log w += 2.5 e' Z'y / (k e'e)``. On a still subspace with noise w falls about as ``3.5 / t``, measured; on a
-    turning one it settles where steps stop agreeing. It falls no faster than ``1 / t``: steps of a cold start
-    disagree too, and a long memory of them would stay.
-
-    The momentum, in [0, 1], is the share of the velocity V by which the subspace moves before the next vector; V is
-    the running mean of all movement. ``momentum += w / w_max cos(e, V'y)`` removes the lag on a steadily turning
-    subspace.
-
-    Parameters
-    ----------
-    k, n : int
-        Rank, and entries of the pixel subset.
-    forgetting : float or None
-        A fixed w, without momentum; None adapts both.
-
-    References
-    ----------
-    V. J. Mathews and Z. Xie, "A stochastic gradient adaptive filter with gradient adaptive step size", IEEE Trans.
-    Signal Processing 41(6), 1993.
+    With ``Z = dU / d(log w)``, ``log w += 2.5 e' Z'y / (k e'e)`` and ``momentum += w / w_max cos(e, V'y)``, after V. J.
+    Mathews and Z. Xie, "A stochastic gradient adaptive filter with gradient adaptive step size", 1993.
     """
+
+    # w falls no faster than 1 / t: steps of a cold start disagree too, and a long memory of them would stay
 
     def __init__(self, k: int, n: int, forgetting: float | None) -> None:
         self._k, self._most = k, min(1 / (_SAMPLES * k), _MOST)
@@ -92,12 +76,10 @@ class AdaptiveForgetting:
         growth: float,
         taken: bool,
     ) -> None:
-        """Learn from a step.
+        """Learn from a step; `growth` is the factor by which all scales grew at once, and w with them.
 
-        `subset`: basis (k, n), influence (n,) and weights (n,) on the pixel subset before the step; `small`:
-        coefficients y, ``M^-1 y`` and the inner products of the influence with the basis, (k,); `agreement`: cosine of
-        the influence and the movement ``V'y``; `growth`: factor >= 1 by which all scales grew at once, and w with them;
-        `taken`: whether the step was taken.
+        `subset`: basis (k, n), influence and weights (n,); `small`: y, ``M^-1 y`` and products of the influence and
+        basis (k,).
         """
         if not self.is_adaptive:
             return
@@ -121,22 +103,12 @@ class AdaptiveForgetting:
 
 @dataclass
 class ColdStart:
-    """A bound of the scales that shrinks while a subspace is found from nothing.
+    """A bound of the scales that shrinks while a subspace is found from nothing."""
 
-    Residuals are large where a direction is missing, so a moving object could take its place and raise the scales
-    until it is no outlier. The bound prevents that, as the paper's batch algorithm shrinks mu on a schedule. A rank
-    search has no bound: while the rank is too small, large residuals are right.
+    # a missing direction leaves large residuals, in which a moving object would raise the scales until it is no outlier
 
-    Attributes
-    ----------
-    size : float
-        Running mean of the vectors' root mean square; 0 without a cold start or after it.
-    seen : float
-        Number of vectors, each counted by its observed share.
-    """
-
-    size: float = 0.0
-    seen: float = 0.0
+    size: float = 0.0  # running mean of the root mean square of the vectors; 0 without a cold start or after it
+    seen: float = 0.0  # number of vectors, each counted by its observed share
 
     def bound(self, x: np.ndarray, share: float) -> float | None:
         """Return the bound of the scales for the next vector x, of which a share is observed; None for none."""
@@ -155,26 +127,9 @@ class ColdStart:
 
 
 class RankSearch:
-    """Decides whether the basis needs a direction more or one less.
+    """Decide whether the basis needs a direction more or one less; `spare` (m,) follows the influence (Oja's rule)."""
 
-    The spare direction q follows the strongest direction of the influence outside the span, by Oja's rule. Only the
-    part of its coefficient ``q'e`` that y does not explain counts: a lagging subspace leaves ``e = dU'y``, a missing
-    direction does not depend on y. It is compared with the mean square of the influence in any direction.
-
-    Parameters
-    ----------
-    basis : Basis
-        U.
-    most : int
-        The largest rank.
-
-    Attributes
-    ----------
-    spare : ndarray, (m,), float32
-        q, of length one after the first influence.
-    strength : float
-        Mean square of its coefficient that y does not explain.
-    """
+    # only the part of its coefficient that y does not explain counts: a lagging subspace leaves e = dU'y
 
     def __init__(self, basis: Basis, most: int) -> None:
         k = basis.k

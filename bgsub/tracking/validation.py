@@ -36,10 +36,7 @@ def checked_batch(X: np.ndarray, scale: float, may_be_small: bool) -> np.ndarray
 
 
 def checked_vector(x: np.ndarray, observed: np.ndarray | None, size: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return the vector, (m,) float32 with 0 for missing entries, and the observed entries, 0 or 1.
-
-    The latter are (m,) float32, or (0,) if `observed` is None; `size` is the required length, None for any.
-    """
+    """Return the vector, (m,) float32 with 0 for missing entries, and the observed entries, 0 or 1, (m,) or (0,)."""
     values = as_array(x)
     expected = (values.size,) if size is None else (size,)
     if values.shape != expected or values.size == 0:

@@ -23,15 +23,7 @@ _UNKNOWN_LENGTH = 64  # frames to begin with if the source does not know its len
 def read_frames(
     source: FrameSource, *, scale: float = 1.0, grey: bool = False, rank: int | None = None, tell: Tell = logger.info
 ) -> FrameSamples:
-    """Read all frames of a source into memory, as float32 in [0, 1]; parameters as for `read_matrix`.
-
-    Raises
-    ------
-    SourceError
-        If there is no frame, or one cannot be read.
-    ParameterError
-        If the frames differ in shape or type, or are too many for the memory.
-    """
+    """Read all frames of a source into memory, as float32 in [0, 1]; SourceError, ParameterError."""
     X = np.empty((0, 0), np.float32)
     frames: list[Frame] = []
     for frame in source.alike(source):
@@ -82,11 +74,8 @@ def reduced(image: np.ndarray, scale: float = 1.0, grey: bool = False) -> np.nda
 def read_frame_masks(
     path: str | os.PathLike[str], samples: FrameSamples, key: str | None = None, scale: float = 1.0
 ) -> np.ndarray:
-    """Return which entries of frames are observed, (n, h * w * c) bool; errors as `read_matrix_mask`.
-
-    The masks are images or an array (h, w), (n, h, w) or (n, h, w, c): one for all frames, one for each frame read, or
-    one for each frame of the source. A pixel of a reduced frame is observed if all of its original pixels are.
-    """
+    """Return which entries of frames are observed, (n, h * w * c) bool; errors as `read_matrix_mask`."""
+    # a pixel of a reduced frame is observed if all of its original pixels are
     masks = _array_masks(path, key) if is_matrix(path) else read_mask_images(path)
     indices = [frame.index for frame in samples.frames]
     if len(masks) == 1:

@@ -37,15 +37,7 @@ def read_matrix(
     rank: int | None = None,
     tell: Tell = logger.info,
 ) -> MatrixSamples:
-    """Read the samples of a matrix; parameters as for `DecompositionJob`, `tell` takes the message about memory.
-
-    Raises
-    ------
-    SourceError
-        For a file that is missing, damaged, or of a kind that cannot be read.
-    ParameterError
-        For a wrong key, an array that is not a matrix of numbers, and one that is too large for the memory.
-    """
+    """Read the samples of a matrix; SourceError for the file, ParameterError for its contents."""
     array = read_array(path, key)
     if array.ndim < 2 or array.size == 0:
         raise ParameterError(f"'{path}' must hold a matrix of samples, got an array of shape {array.shape}")
@@ -62,15 +54,7 @@ def read_matrix(
 
 
 def read_matrix_mask(path: str | os.PathLike[str], samples: MatrixSamples, key: str | None = None) -> np.ndarray:
-    """Return which entries of a matrix are observed, (n, m) bool, from an array of its shape, or an image.
-
-    Raises
-    ------
-    SourceError
-        For a file that cannot be read.
-    ParameterError
-        For a mask of another shape, or one with NaN.
-    """
+    """Return which entries of a matrix are observed, (n, m) bool, from an array of its shape, or an image."""
     mask = read_mask_array(path, key) if is_matrix(path) else read_mask_images(path)[0]
     if mask.shape != samples.shape:
         raise ParameterError(f"the mask '{path}' must have the shape {samples.shape} of the matrix, got {mask.shape}")

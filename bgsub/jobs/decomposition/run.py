@@ -204,11 +204,8 @@ def decompose(
     callback: Callable[[Any], bool | None] | None = None,
     **parameters: Any,
 ) -> Decomposition:
-    """Split samples into a low-rank and a sparse part with `bgsub.RobustPCA`; parameters and errors as there.
-
-    For frames of 8 bits mu ends by default where the noise is one grey level: in compressed video most pixels stay
-    equal, so the fit would find no noise and continue.
-    """
+    """Split samples into a low-rank and a sparse part with `bgsub.RobustPCA`; parameters and errors as there."""
+    # mu of 8-bit frames ends at one grey level: in compressed video most pixels stay equal, so a fit finds no noise
     parameters = _last_mu(samples, parameters) | parameters
     model = RobustPCA(rank, callback=callback, **parameters).fit(samples.X, observed=samples.observed)
     return Decomposition(

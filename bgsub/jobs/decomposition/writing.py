@@ -119,18 +119,8 @@ def _write_images(part: str, sparse_picture: str, folder: Path, samples: FrameSa
 
 @contextmanager
 def output_folder(folder: Path, targets: Sequence[Target], read: Path | None, overwrite: bool) -> Iterator[Path]:
-    """Yield an empty folder for the targets; at the end of the block they are moved into `folder`.
-
-    If the block fails or is interrupted, nothing is left of it. With `overwrite` existing outputs are replaced; a
-    folder only if it holds nothing but images. `read` is the input, which is never replaced.
-
-    Raises
-    ------
-    SinkError
-        If the folder cannot be written, another run writes an output, or one may not be replaced.
-    OutputError
-        If the folder cannot be written any more.
-    """
+    """Yield an empty folder for the targets; at the end of the block they move into `folder`, or nothing is left."""
+    # with `overwrite` a folder is replaced only if it contains nothing but images; `read`, the input, never is
     with Claims() as claims:
         for target in targets:
             claims.take(folder / target.name)
