@@ -10,16 +10,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from queue import Queue
 from typing import Any
 
-HANG, MIDWAY, TRICKLE = "hang", "midway", "trickle"
+HANG, TRICKLE = "hang", "trickle"
 
 
 class Receiver(ThreadingHTTPServer):
-    """Answers with the next of `answers` (a status or a word above), then with `always`."""
+    """Answers with the next of `answers` (a status, raw bytes, or a word above), then with `always`."""
 
-    daemon_threads = False  # `served` waits for them: none is left behind
+    daemon_threads = False  # `receiving` waits for the threads
     block_on_close = True
 
-    def __init__(self, answers: list[int | str], always: int | str = 200) -> None:
+    def __init__(self, answers: list[int | str | bytes], always: int | str = 200) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.answers, self.always = list(answers), always
         self.requests: Queue[tuple[str, dict[str, str], bytes]] = Queue()
@@ -49,10 +49,10 @@ class _Handler(BaseHTTPRequestHandler):
         answer = self.server.answers.pop(0) if self.server.answers else self.server.always
         self.server.requests.put((self.path, dict(self.headers), body))
         self.close_connection = True
-        if answer == HANG:
+        if isinstance(answer, bytes):
+            self.wfile.write(answer)
+        elif answer == HANG:
             self.server.ended.wait()
-        elif answer == MIDWAY:
-            self.wfile.write(b"HTTP/1.1 2")
         elif answer == TRICKLE:
             self.wfile.write(b"HTTP/1.1 200 O")
             while not self.server.ended.wait(0.02):
@@ -69,7 +69,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def receiving(answers: list[int | str] | None = None, always: int | str = 200) -> Iterator[Receiver]:
+def receiving(answers: list[int | str | bytes] | None = None, always: int | str = 200) -> Iterator[Receiver]:
     """Serve during the block."""
     server = Receiver(answers or [], always)
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
@@ -83,7 +83,7 @@ def receiving(answers: list[int | str] | None = None, always: int | str = 200) -
         server.server_close()
 
 
-def address_of_nobody() -> str:
+def unused_address() -> str:
     """Return an address without a server."""
     with Receiver([]) as server:
         return server.address

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
-from event_scenes import RATE, frame_of, linked, separated, walk
+from event_scenes import RATE, frame_of, separated, walk
 
 from bgsub.events import ObjectLinker
 from bgsub.events.track import TrackConfirmation
 
 SHAPE = (120, 160)
-LENGTH = 300
+LENGTH = 240
 
 
 def leaves(rng, count=30):
@@ -38,43 +38,36 @@ def found(boxes, seed=0, wind=True, phase="tracking"):
 
 
 @pytest.mark.parametrize("phase", ["start", "tracking"])
-@pytest.mark.parametrize("seed", range(2))
-def test_leaves_are_no_objects(seed, phase):
-    assert len(found([None] * LENGTH, seed, phase=phase)) <= 2
+def test_leaves_are_no_objects(phase):
+    assert len(found([None] * LENGTH, phase=phase)) <= 2
 
 
-@pytest.mark.parametrize("wind", [False, True])
 @pytest.mark.parametrize(
     "boxes",
     [
         walk((10, 80), (0.4, 0), LENGTH, (10, 24)),
         walk((10, 80), (0.05, 0), LENGTH, (10, 24)),
-        [None] * 100 + walk((60, 80), (0, 0), LENGTH - 100, (10, 24)),
+        [None] * 80 + walk((60, 80), (0, 0), LENGTH - 80, (10, 24)),
         walk((5, 90), (0.3, 0), LENGTH, (3, 5)),
         [None] * 200 + walk((0, 80), (8, 0), 18, (30, 16)) + [None] * (LENGTH - 218),
     ],
     ids=["walks", "slow", "stands", "small and far", "fast"],
 )
-def test_objects_beside_leaves(boxes, wind):
-    below = [event for event in found(boxes, wind=wind) if event.peak_box[1] >= SHAPE[0] // 2 + 10]
+def test_objects_beside_leaves(boxes):
+    below = [event for event in found(boxes) if event.peak_box[1] >= SHAPE[0] // 2 + 10]
     assert len(below) == 1
     seen = [index for index, box in enumerate(boxes) if box is not None]
     assert (below[0].start_frame, below[0].end_frame) == (seen[0], seen[-1])
 
 
-def test_only_moving_objects_in_the_start_phase():
-    assert found(walk((60, 80), (0, 0), LENGTH, (10, 24)), wind=False, phase="start") == []
-    (event,) = found(walk((10, 80), (0.4, 0), LENGTH, (10, 24)), wind=False, phase="start")
-    assert event.start_frame == 0
-
-
 def test_standing_objects_are_confirmed_after_the_start_phase():
-    boxes = [[(20, 10, 8, 12)]] * 30
-    (event,), objects = linked(ObjectLinker(RATE), boxes)
-    assert (event.start_frame, event.frames, len(objects)) == (0, 30, 30)
+    assert found(walk((60, 80), (0, 0), LENGTH, (10, 24)), wind=False, phase="start") == []
+    (moving,) = found(walk((10, 80), (0.4, 0), LENGTH, (10, 24)), wind=False, phase="start")
+    (standing,) = found(walk((60, 80), (0, 0), LENGTH, (10, 24)), wind=False)
+    assert [(event.start_frame, event.frames) for event in (moving, standing)] == [(0, LENGTH)] * 2
 
 
-@pytest.mark.parametrize("fps", [25, 2, 1 / 3])
+@pytest.mark.parametrize("fps", [2, 1 / 3])
 def test_leaves_at_every_frame_rate(fps):
     linker, events = ObjectLinker(), 0
     for index, mask in enumerate(leaves(np.random.default_rng(1))):

@@ -3,18 +3,27 @@
 import csv
 import json
 import shutil
+from unittest.mock import DEFAULT, Mock
 
 import numpy as np
 import pytest
 from event_scenes import RATE, SHAPE, busy, close, mask_of, pairs, together, walk, write
 
 from bgsub.errors import ParameterError, SinkError
-from bgsub.events import EventFeed, EventSink, ObjectLinker
+from bgsub.events import EventFeed, EventSink, ObjectLinker, SummarySink
 from bgsub.events.event import ObjectInFrame
+from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.events.writers import run_lengths
+from bgsub.jobs.pipeline import Pipeline
+from bgsub.jobs.region_subtractor import RegionSubtractor
+from bgsub.separation import Separation
+from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
+from bgsub.video.sources.images import ArraySource
 
-FILES = ("events.csv", "events.jsonl", "objects.json")
+FILES = ["events.csv", "events.jsonl", "objects.json", "regions.csv"]
+ALL = Regions(["all=0,0,100%,100%"])
+BACK_AND_FORTH = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
 
 
 def table(path):
@@ -49,7 +58,7 @@ def test_csv(tmp_path):
 
 def test_json_lines(tmp_path):
     boxes = walk((0, 10), (3, 1), 20)
-    run(tmp_path, together(boxes), regions=Regions(["all=0,0,100%,100%"]))
+    run(tmp_path, together(boxes), regions=ALL)
     (event,) = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
     assert event["track"]["frame"] == list(range(20))
     assert event["track"]["box"] == [list(box) for box in boxes]
@@ -97,48 +106,63 @@ def test_run_lengths_of_any_mask(box):
 
 
 def test_regions_are_counted(tmp_path):
-    back_and_forth = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
     other = [None] * 20 + walk((4, 30), (0, 0), 10)
-    run(tmp_path, together(back_and_forth, other), regions=Regions(["left=0,0,30,48", "right=60,0,36,48"]))
+    run(tmp_path, together(BACK_AND_FORTH, other), regions=Regions(["left=0,0,30,48", "right=60,0,36,48"]))
     left, right = table(tmp_path / "regions.csv")
     assert (left["region"], left["events"], left["entries"], left["peak_objects"]) == ("left", "2", "3", "1")
     assert (right["events"], right["entries"], right["peak_objects"]) == ("1", "1", "1")
     # An object is in the region when a quarter of its 8 pixels is: frames 27 to 53.
     assert right["occupied_frames"] == "27"
     assert right["occupied_seconds"] == f"{27 / RATE:.3f}"
-    inside = [np.count_nonzero(mask_of([box])[:, 60:]) / (36 * 48) for box in back_and_forth]
+    inside = [np.count_nonzero(mask_of([box])[:, 60:]) / (36 * 48) for box in BACK_AND_FORTH]
     assert float(right["mean_share"]) == pytest.approx(np.mean(inside), abs=1e-6)
 
 
 @pytest.mark.parametrize("fps", [0.1, 5])
 def test_entries_do_not_depend_on_the_frame_rate(tmp_path, fps):
-    back_and_forth = walk((0, 4), (2, 0), 40) + walk((80, 4), (-2, 0), 40)
-    run(tmp_path, together(back_and_forth), fps=fps, regions=Regions(["left=0,0,30,48"]))
+    run(tmp_path, together(BACK_AND_FORTH), fps=fps, regions=Regions(["left=0,0,30,48"]))
     (row,) = table(tmp_path / "regions.csv")
     assert (row["events"], row["entries"]) == ("1", "2")
     assert float(row["occupied_seconds"]) == pytest.approx(int(row["occupied_frames"]) / fps, rel=0.06)
 
 
-def test_runs_without_frames_or_objects(tmp_path):
-    for folder, frames in ((tmp_path / "a", []), (tmp_path / "b", [[]] * 3)):
-        run(folder, frames, regions=Regions(["door=0,0,5,5"]))
-        assert table(folder / "events.csv") == []
-        assert (folder / "events.csv").read_text().startswith("type,id,start_frame")
-        assert (folder / "events.jsonl").read_text() == ""
-        coco = json.loads((folder / "objects.json").read_text())
-        assert (len(coco["images"]), coco["annotations"]) == (len(frames), [])
-        assert table(folder / "regions.csv")[0]["events"] == "0"
-        assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "regions.csv"])
+@pytest.mark.parametrize("frames", [[], [[]] * 3])
+def test_runs_without_frames_or_objects(tmp_path, frames):
+    run(tmp_path, frames, regions=ALL)
+    assert table(tmp_path / "events.csv") == []
+    assert (tmp_path / "events.csv").read_text().startswith("type,id,start_frame")
+    assert (tmp_path / "events.jsonl").read_text() == ""
+    coco = json.loads((tmp_path / "objects.json").read_text())
+    assert (len(coco["images"]), coco["annotations"]) == (len(frames), [])
+    assert table(tmp_path / "regions.csv")[0]["events"] == "0"
+    assert sorted(path.name for path in tmp_path.iterdir()) == FILES
+
+
+def test_frames_without_time(tmp_path):
+    run(tmp_path, together(walk((0, 10), (3, 0), 20)), fps=None, regions=ALL)
+    (row,), (region,) = table(tmp_path / "events.csv"), table(tmp_path / "regions.csv")
+    assert (row["start_time"], row["end_time"], row["start_frame"], row["end_frame"]) == ("", "", "0", "19")
+    assert json.loads((tmp_path / "events.jsonl").read_text())["end_time"] is None
+    assert (region["occupied_seconds"], region["occupied_frames"]) == ("", "20")
 
 
 def test_formats_are_chosen_and_checked(tmp_path):
-    named = {"formats": ["jsonl"], "locate": lambda name: tmp_path / f"lobby-{name}"}
-    run(tmp_path, busy(10), regions=Regions(["0,0,9,9"]), **named)
-    assert [path.name for path in tmp_path.iterdir()] == ["lobby-events.jsonl"]
-    with pytest.raises(ParameterError, match="formats of events must be of csv, jsonl, coco, got 'xml'"):
-        EventSink(tmp_path, ["xml"])
-    with pytest.raises(ParameterError, match="got none"):
-        EventSink(tmp_path, [])
+    sink = EventSink(tmp_path, ["jsonl"], regions=ALL, locate=lambda name: tmp_path / f"lobby-{name}")
+    sink.close()
+    assert [*tmp_path.iterdir()] == sink.paths == [tmp_path / "lobby-events.jsonl"]
+    for formats, message in ((["xml"], "of csv, jsonl, coco, got 'xml'"), ([], "got none"), (["html"], "SummarySink")):
+        with pytest.raises(ParameterError, match=message):
+            EventSink(tmp_path, formats)
+
+
+def test_aborted_files_keep_their_partial_names(tmp_path):
+    sink = EventSink(tmp_path, regions=ALL)
+    write(pairs(busy(), RATE, {3: "covered"}), sink)
+    sink.abort()
+    sink.close()
+    names = [path.name for path in tmp_path.iterdir()]
+    assert len(names) == 4  # the regions are written at the end; COCO has two partial files
+    assert all(name.endswith(".partial") for name in names)
 
 
 def test_unwritable_folder(tmp_path):
@@ -149,28 +173,23 @@ def test_unwritable_folder(tmp_path):
         write(pairs([[]]), sink)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_resumed_files_are_identical(tmp_path, seed):
+@pytest.mark.parametrize(("cut", "beyond"), [(0, 7), (9, 21), (21, 22), (34, 40)])
+def test_resumed_files_are_identical(tmp_path, cut, beyond):
     regions = Regions(["left=0,0,30,48", "0,50%,100%,50%"])
     events = {8: "light-change", 20: "covered", 21: "covered", 33: "scene-change"}
-    stream = list(pairs(busy(seed=seed), RATE, events))
-    run(tmp_path / "straight", busy(seed=seed), events=events, regions=regions)
-    rng = np.random.default_rng(seed)
-    for number in range(3):
-        folder = tmp_path / f"torn{number}"
-        cut = int(rng.integers(0, len(stream)))
-        beyond = int(rng.integers(cut, len(stream)))
-        killed = EventSink(folder, regions=regions)
-        write(stream[:cut], killed)
-        state = json.loads(json.dumps(killed.checkpoint(), allow_nan=False))
-        write(stream[cut:beyond], killed)
-        killed.abort()
-        with EventSink(folder, regions=regions) as sink:
-            sink.resume(state)
-            write(stream[cut:], sink)
-        for path in sorted((tmp_path / "straight").iterdir()):
-            assert (folder / path.name).read_bytes() == path.read_bytes(), (path.name, cut, beyond)
-        assert len(list(folder.iterdir())) == 4
+    stream = list(pairs(busy(), RATE, events))
+    run(tmp_path / "straight", busy(), events=events, regions=regions)
+    killed = EventSink(tmp_path / "torn", regions=regions)
+    write(stream[:cut], killed)
+    state = json.loads(json.dumps(killed.checkpoint(), allow_nan=False))
+    write(stream[cut:beyond], killed)
+    killed.abort()
+    with EventSink(tmp_path / "torn", regions=regions) as sink:
+        sink.resume(state)
+        write(stream[cut:], sink)
+    straight, torn = ({path.name: path.read_bytes() for path in (tmp_path / n).iterdir()} for n in ("straight", "torn"))
+    assert sorted(straight) == FILES
+    assert torn == straight
 
 
 def test_missing_partial_files_are_an_error(tmp_path):
@@ -187,15 +206,13 @@ def test_missing_partial_files_are_an_error(tmp_path):
 
 
 def test_a_feed_tracks_each_frame_once(tmp_path, monkeypatch):
-    calls = []
     linker = ObjectLinker(RATE)
-    update = linker.update
-    monkeypatch.setattr(linker, "update", lambda *words: calls.append(words) or update(*words))
+    monkeypatch.setattr(linker, "update", update := Mock(wraps=linker.update))
     feed = EventFeed(linker)
     sinks = [EventSink(tmp_path / name, [name], feed=feed) for name in ("csv", "jsonl")]
     write(pairs(busy()), *sinks)
     close(sinks)
-    assert len(calls) == 40
+    assert update.call_count == 40
     lines = (tmp_path / "jsonl" / "events.jsonl").read_text().splitlines()
     rows = table(tmp_path / "csv" / "events.csv")
     assert [json.loads(line)["id"] for line in lines] == [int(row["id"]) for row in rows]
@@ -211,3 +228,54 @@ def test_an_object_starts_once():
     for frame, separation in pairs(together(walk((0, 4), (1, 0), 20), [None] * 3 + boxes)):
         started += [(frame.index, one.frame, one.id, one.box) for one in feed.step(frame, separation).started]
     assert started == [(4, 4, 1, (4, 4, 8, 12)), (7, 7, 2, boxes[4])]
+
+
+# -- in a pipeline ----------------------------------------------------------------------------------------------------
+
+
+class Threshold:
+    """Marks pixels above 127 as foreground."""
+
+    def process(self, image, learningRate=-1):
+        mask = np.where(image > 127, 255, 0).astype(np.uint8)
+        return Separation(image, mask, image * 0, image / np.float32(255), np.zeros(0), "tracking")
+
+
+@pytest.fixture
+def source():
+    return ArraySource(np.stack([mask_of(boxes) for boxes in busy()]), fps=25)
+
+
+def test_runs_with_a_region(tmp_path, source):
+    regions = Regions(["top=0,0,100%,50%"])
+    sinks = create_event_sinks(tmp_path, EVENT_FORMATS, source, make_feed(source, regions=regions), regions)
+    assert Pipeline(source, RegionSubtractor(Threshold(), regions), sinks).run().frames == 40
+    assert sorted(path.name for path in tmp_path.iterdir()) == [*FILES, "summary.html"]
+    rows = table(tmp_path / "events.csv")
+    assert rows
+    assert all(int(row["peak_y"]) + int(row["peak_h"]) <= 24 and row["regions"] == "top" for row in rows)
+    coco = json.loads((tmp_path / "objects.json").read_text())
+    assert (coco["images"][0]["width"], coco["images"][0]["height"]) == (96, 48)
+    assert all(one["bbox"][1] + one["bbox"][3] <= 24 for one in coco["annotations"])
+
+
+def test_created_sinks(tmp_path, source):
+    feed = make_feed(source)
+    assert create_event_sinks(tmp_path, (), source, feed) == []
+    with pytest.raises(ParameterError, match=r"formats .* html, got 'xml'"):
+        create_event_sinks(tmp_path, ["csv", "xml"], source, feed)
+    assert not list(tmp_path.iterdir())
+    sinks = create_event_sinks(tmp_path, ["csv", "html"], source, feed, locate=lambda name: tmp_path / f"x-{name}")
+    assert [type(sink) for sink in sinks] == [EventSink, SummarySink]
+    assert [*sinks[0].paths, sinks[1].path] == [tmp_path / "x-events.csv", tmp_path / "x-summary.html"]
+
+
+def test_failed_runs_leave_partial_files(tmp_path, source, monkeypatch):
+    sink = EventSink(tmp_path)
+    effects = [*[DEFAULT] * 30, SinkError("the disk is full")]
+    monkeypatch.setattr(sink, "write", Mock(wraps=sink.write, side_effect=effects))
+    with pytest.raises(SinkError, match="the disk is full"):
+        Pipeline(source, Threshold(), [sink]).run()
+    names = [path.name for path in tmp_path.iterdir()]
+    assert names
+    assert all(name.endswith(".partial") for name in names)

@@ -36,9 +36,25 @@ def test_an_object_at_constant_speed_is_one_event():
 
 @pytest.mark.parametrize("speed", [1, 12, -9])
 def test_fast_objects_are_tracked(speed):
-    start = 0 if speed > 0 else 84
-    events, _ = link(together(walk((start, 10), (speed, 0), 7)))
+    events, _ = link(together(walk((0 if speed > 0 else 84, 10), (speed, 0), 7)))
     assert [event.frames for event in events] == [7]
+
+
+def test_shadows_are_no_objects():
+    linker, shadow = ObjectLinker(RATE), separated(np.full(SHAPE, 127, np.uint8))
+    assert not any(linker.update(frame_of(index), shadow) for index in range(20))
+    assert linker.finish() == []
+
+
+def test_parts_that_touch_at_a_corner_are_one_object():
+    _, objects = link([[(10, 10, 6, 6), (16, 16, 6, 6)]] * 10, join=0)
+    assert {(one.area, one.box) for one in objects} == {(72, (10, 10, 12, 12))}
+
+
+def test_ids_count_confirmed_objects_only():
+    events, objects = link(together([(60, 30, 6, 6)] * 2, [None] * 4 + walk((0, 4), (1, 0), 20)))
+    assert [event.id for event in events] == [1]
+    assert {one.id for one in objects} == {1}
 
 
 @pytest.mark.parametrize(("apart", "count"), [(2, 1), (3, 2)])
@@ -48,20 +64,12 @@ def test_parts_closer_than_the_join_are_one_object(apart, count):
     assert sum(one.area for one in objects if one.frame == 5) == 128
 
 
-@pytest.mark.parametrize(("gap", "count"), [(12, 1), (13, 2)])
-def test_gaps_up_to_half_a_second_are_bridged(gap, count):
+# The gap is counted from the last sight to the next one: 12 intervals of 40 ms are still within 0.5 s.
+@pytest.mark.parametrize(("gap", "fps", "count"), [(12, 25, 1), (13, 25, 2), (4, 5, 2)])
+def test_gaps_up_to_half_a_second_are_bridged(gap, fps, count):
     boxes = walk((5, 10), (1, 0), 20 + gap)
-    # The gap is counted from the last sight to the next one: 12 intervals of 40 ms are still within 0.5 s.
-    frames = together(boxes[:10] + [None] * (gap - 1) + boxes[9 + gap :])
-    events, _ = link(frames)
+    events, _ = link(together(boxes[:10] + [None] * (gap - 1) + boxes[9 + gap :]), fps=fps)
     assert len(events) == count
-
-
-def test_gaps_are_measured_in_time():
-    boxes = walk((5, 10), (1, 0), 30)
-    frames = together(boxes[:10] + [None] * 3 + boxes[13:])
-    assert len(link(frames, fps=25)[0]) == 1
-    assert len(link(frames, fps=5)[0]) == 2
 
 
 def test_short_or_small_objects_are_ignored():
@@ -153,27 +161,18 @@ def test_regions_visited_in_order():
     events, objects = link(together(walk((0, 10), (2, 0), 40)), regions=regions)
     assert events[0].regions == ["left", "right"]
     assert [one.regions for one in objects if one.frame in (0, 20, 39)] == [("left",), (), ("right",)]
+    filled, _ = link([[(10, 10, 30, 30)]] * 10, regions=Regions(["door=20,20,4,4"]))
+    assert filled[0].regions == ["door"]
 
 
-def test_small_regions_that_are_filled():
-    events, _ = link([[(10, 10, 30, 30)]] * 10, regions=Regions(["door=20,20,4,4"]))
-    assert events[0].regions == ["door"]
-
-
-def test_frames_without_time():
-    events, objects = linked(ObjectLinker(), together(walk((0, 10), (2, 0), 20)), fps=None)
-    assert [(event.start_time, event.end_time) for event in events] == [(None, None)]
-    assert {one.time for one in objects} == {None}
-    timed, _ = linked(ObjectLinker(10), together(walk((0, 10), (2, 0), 20)), fps=None)
-    assert (timed[0].start_time, timed[0].end_time) == (0.0, 1.9)
+@pytest.mark.parametrize(("fps", "times"), [(None, (None, None)), (10, (0.0, 1.9))])
+def test_frames_without_time(fps, times):
+    (event,), objects = linked(ObjectLinker(fps), together(walk((0, 10), (2, 0), 20)), fps=None)
+    assert (event.start_time, event.end_time) == (objects[0].time, objects[-1].time) == times
 
 
 def test_constant_times():
-    linker = ObjectLinker()
-    for frame, separation in pairs(together(walk((0, 10), (2, 0), 20))):
-        still = type(frame)(frame.index, frame.name, 1.0, frame.image)
-        linker.update(still, separation)
-    assert [event.frames for event in linker.finish()] == [20]
+    assert [event.frames for event in timed([1.0] * 20, together(walk((0, 10), (2, 0), 20)))] == [20]
 
 
 @pytest.mark.parametrize(
@@ -254,6 +253,7 @@ def test_objects_are_reported_once_per_frame(frames):
     assert linker.settled is None
 
 
+@pytest.mark.slow
 def test_exact_masks_of_a_street():
     scene = synthetic.scene("street", size=(160, 128), length=130, seed=1, walkers=2)
     linker, events = ObjectLinker(25), []

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from event_scenes import frame_of, mask_of, separated
 
 from bgsub.events import EventFeed, MotionRules, ObjectLinker
 from bgsub.events.motion import MotionGate
-from bgsub.separation import Separation
 
 RATE = 10.0
 
@@ -47,19 +47,24 @@ def test_an_hour_without_frames_ends_an_event():
     assert one.since == 3600.0
 
 
+RULES = MotionRules(min_duration=0.2, max_gap=0.5)
+AREAS = [0, 20, 30, 40, 90, 0, 0, 20] + [0] * 10
+
+
+def feed_of(follow=True):
+    return EventFeed(ObjectLinker(RATE), RULES, follow)
+
+
 def steps(feed, areas, first=0):
     """Yield the motion of frames with a box of each area."""
     for index, area in enumerate(areas, first):
         mask = mask_of([(0, 0, area, 1)] if area else [])
-        shown = separated(mask)
-        moving = Separation(shown.frame, mask, shown.background, shown.residual, shown.coefficients, "tracking")
-        yield feed.step(frame_of(index, RATE), moving).motion
+        yield feed.step(frame_of(index, RATE), replace(separated(mask), phase="tracking")).motion
 
 
 def test_start_and_end_of_an_event():
-    feed = EventFeed(ObjectLinker(RATE), MotionRules(min_duration=0.2, max_gap=0.5))
-    areas = [0, 20, 30, 40, 90, 0, 0, 20] + [0] * 10
-    found = list(steps(feed, areas))
+    feed = feed_of()
+    found = list(steps(feed, AREAS))
     assert [index for index, motion in enumerate(found) if motion.begun] == [3]
     assert [index for index, motion in enumerate(found) if motion.ended] == [13]
     (event,) = found[3].begun
@@ -75,7 +80,7 @@ def test_start_and_end_of_an_event():
 
 
 def test_an_event_ends_with_the_feed():
-    feed = EventFeed(ObjectLinker(RATE), MotionRules(min_duration=0))
+    feed = feed_of()
     list(steps(feed, [50] * 5))
     (event,) = feed.finish_motion()
     assert (event.start_frame, event.end_frame) == (0, 4)
@@ -84,22 +89,16 @@ def test_an_event_ends_with_the_feed():
 
 @pytest.mark.parametrize("at", [2, 4, 7, 12, 15])
 def test_resumed_events_are_identical(at):
-    areas = [0, 20, 30, 40, 90, 0, 0, 20, 0, 0, 0, 0, 0, 0, 30, 30, 30, 30]
-    rules = MotionRules(min_duration=0.2, max_gap=0.5)
-    whole = list(steps(EventFeed(ObjectLinker(RATE), rules), areas))
-    first = EventFeed(ObjectLinker(RATE), rules)
-    before = list(steps(first, areas[:at]))
-    state = json.loads(json.dumps(first.checkpoint(first)))
-    second = EventFeed(ObjectLinker(RATE), rules)
-    second.resume(state)
-    after = list(steps(second, areas[at:], at))
-    assert [motion.ended for motion in before + after] == [motion.ended for motion in whole]
-    assert [motion[2:6] for motion in before + after] == [motion[2:6] for motion in whole]
+    areas = [*AREAS[:14], 30, 30, 30, 30]
+    whole = list(steps(feed_of(), areas))
+    first, second = feed_of(), feed_of()
+    found = list(steps(first, areas[:at]))
+    second.resume(json.loads(json.dumps(first.checkpoint(first))))
+    found += steps(second, areas[at:], at)
+    assert [motion[1:6] for motion in found] == [motion[1:6] for motion in whole]
 
 
 def test_motion_does_not_depend_on_tracking():
-    areas = [0, 20, 30, 40, 90, 0, 0, 20] + [0] * 10 + [50] * 6
-    rules = MotionRules(min_duration=0.2, max_gap=0.5)
-    feeds = [EventFeed(ObjectLinker(RATE), rules, follow) for follow in (True, False)]
-    assert len({repr(list(steps(feed, areas))) for feed in feeds}) == 1
+    feeds = [feed_of(), feed_of(follow=False)]
+    assert len({repr(list(steps(feed, [*AREAS, *[50] * 6]))) for feed in feeds}) == 1
     assert [len(feed.finish()) for feed in feeds] == [1, 0]

@@ -4,14 +4,13 @@ import json
 import os
 import shlex
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
-from saying import says
 
 from bgsub.errors import ParameterError
 from bgsub.events.event import ObjectInFrame
@@ -43,10 +42,9 @@ def failure_of(command, **options):
 
 
 def test_json_on_standard_input(tmp_path):
-    code = f"import sys; open({str(tmp_path / 'got')!r}, 'wb').write(sys.stdin.buffer.read())"
-    send(python(code))
-    text = (tmp_path / "got").read_text(encoding="utf-8")
-    assert text.count("\n") == 1
+    send(f"sh -c 'cat > {tmp_path}/got; echo \"$1\" >> {tmp_path}/got' sh {{source}}")
+    text, argument = (tmp_path / "got").read_text(encoding="utf-8").splitlines()
+    assert argument == "front door"
     assert json.loads(text) == {
         "version": 1, "type": "snapshot", "event": "motion", "number": 3, "source": "front door",
         "time": "2026-01-31T12:00:00.005+00:00", "seconds": 1.25, "frame": 12, "duration": 0.457,
@@ -70,24 +68,24 @@ def test_a_command_may_be_for_one_type(kind, wanted):
     assert CommandNotifier(f"{kind}true {{event}}").wants(NOTIFICATION) is wanted
 
 
-def test_a_command_that_fails_says_its_last_words():
+def test_failures_have_the_last_line_of_the_output(capfd):
     assert failure_of("false") == "ended with exit code 1"
-    complaint = python("import sys; print('x' * 99999, file=sys.stderr); sys.exit('no broker\\n\\n')")
-    assert failure_of(complaint) == "ended with exit code 1: no broker"
-    assert failure_of(python("import os; os.kill(os.getpid(), 15)")) == "was killed by signal 15"
-
-
-def test_a_command_that_floods_ends_all_the_same(capfd):
-    send(python("import sys; sys.stdout.write('x' * 10_000_000); sys.stderr.write('x' * 1_000_000)"))
+    flood = "import sys; print('x' * 9_000_000); print('x' * 1_000_000, file=sys.stderr); sys.exit('no broker\\n\\n')"
+    assert failure_of(python(flood)) == "ended with exit code 1: no broker"
+    assert failure_of("sh -c 'kill -TERM $$'") == "was killed by signal 15"
     assert capfd.readouterr() == ("", "")
 
 
-def pid_in(path):
-    """The number that a command writes into a file, which is waited for."""
+def wait_until(condition):
     end = time.monotonic() + 60
-    while not (path.exists() and path.read_text().endswith("\n")):
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.01)
+
+
+def pid_in(path):
+    """Return the number that a command writes into a file."""
+    wait_until(lambda: path.exists() and path.read_text().endswith("\n"))
     return int(path.read_text())
 
 
@@ -111,7 +109,7 @@ def test_a_flood_of_output_does_not_fill_the_disk(monkeypatch):
         return last_line(said)
 
     monkeypatch.setattr(command_module, "_last_line", look)
-    flood = "import os, time; os.write(2, b'x' * 20_000_000); time.sleep(1); os.write(2, b'the end'); os._exit(3)"
+    flood = "import os, time; os.write(2, b'x' * 20_000_000); time.sleep(0.3); os.write(2, b'the end'); os._exit(3)"
     assert failure_of(python(flood)) == "ended with exit code 3: the end"
     assert sizes[0].st_size > 20_000_000 > 100 * 512 * sizes[0].st_blocks
 
@@ -119,31 +117,20 @@ def test_a_flood_of_output_does_not_fill_the_disk(monkeypatch):
 @needs_proc
 def test_a_hanging_command_is_killed_with_its_children(tmp_path):
     command = f"sh -c 'echo waiting >&2; sleep 1000 & echo $! > {tmp_path}/pid; wait'"
-    assert failure_of(command, timeout=0.5) == "was killed after 0.5 s: waiting"
+    assert failure_of(command, timeout=0.3) == "was killed after 0.3 s: waiting"
     child = pid_in(tmp_path / "pid")
-    end = time.monotonic() + 60
-    while is_alive(child):
-        assert time.monotonic() < end
-        time.sleep(0.01)
+    wait_until(lambda: not is_alive(child))
 
 
 @needs_proc
 def test_a_command_is_cancelled_from_another_thread(tmp_path):
     command = CommandNotifier(f"sh -c 'echo $$ > {tmp_path}/pid; exec sleep 1000'")
-    failures = []
-
-    def work():
-        try:
-            command.send(NOTIFICATION)
-        except DeliveryError as error:
-            failures.append(str(error))
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    pid = pid_in(tmp_path / "pid")
-    command.cancel()
-    thread.join(60)
-    assert failures == ["was killed by signal 9"]
+    with ThreadPoolExecutor(1) as pool:
+        sent = pool.submit(command.send, NOTIFICATION)
+        pid = pid_in(tmp_path / "pid")
+        command.cancel()
+        with pytest.raises(DeliveryError, match="was killed by signal 9"):
+            sent.result(60)
     assert not is_alive(pid)
 
 
@@ -157,22 +144,19 @@ def test_a_missing_program_at_run_time(tmp_path):
         command.send(NOTIFICATION)
 
 
-ALLOWED = "{type}, {event}, {number}, {source}, {time}, {seconds}, {frame}, {duration}, {regions}, {snapshot}, {clip}"
-
-
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("", "a command must be a program and its arguments, got ''"),
-        ("echo 'x", "a command must be words as in a shell, got 'echo 'x': No closing quotation"),
-        ("nobody-has-this x", "there is no program 'nobody-has-this', got 'nobody-has-this x'"),
-        ("echo {kind}", f"a command can have the placeholders {ALLOWED}, got {{kind}}"),
-        ("echo {Type}", f"a command can have the placeholders {ALLOWED}, got {{Type}}; did you mean 'type'?"),
-        ("echo x | cat", "a command runs without a shell, which | needs: sh -c '...', got 'echo x | cat'"),
+        ("", "a program and its arguments, got ''"),
+        ("echo 'x", "words as in a shell, .*: No closing quotation"),
+        ("nobody-has-this x", "no program 'nobody-has-this'"),
+        ("echo {kind}", r"placeholders {type}, {event}, .*, {clip}, got {kind}$"),
+        ("echo {Type}", "did you mean 'type'"),
+        ("echo x | cat", r"without a shell, which \| needs: sh -c"),
     ],
-)  # fmt: skip
+)
 def test_invalid_commands(command, message):
-    with says(ParameterError, message):
+    with pytest.raises(ParameterError, match=message):
         CommandNotifier(command)
 
 
@@ -180,5 +164,5 @@ def test_invalid_commands(command, message):
 def test_files_need_a_folder(file, option):
     for command in (f"echo {{{file}}}", f"{file}: echo"):
         CommandNotifier(command)
-        with says(ParameterError, f"a command for {file}s needs a folder of them ({option}), got '{command}'"):
+        with pytest.raises(ParameterError, match=f"needs a folder of them \\({option}\\)"):
             CommandNotifier(command, missing=[file])

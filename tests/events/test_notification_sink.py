@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import cv2
 import numpy as np
 import pytest
-from event_scenes import RATE, frame_of, mask_of, separated
+from event_scenes import RATE, frame_of, mask_of, separated, write
 
 from bgsub.errors import SinkError
 from bgsub.events.feed import EventFeed
@@ -17,7 +17,6 @@ from bgsub.events.notifications.sink import NotificationSink
 from bgsub.events.recorder import RecorderSink
 from bgsub.video.regions import Regions
 
-COUNT = 250
 GAP = 3.0  # seconds without motion after which it has ended
 
 
@@ -27,10 +26,10 @@ class Memory(Destination):
     name = "memory"
 
     def __init__(self):
-        self.notifications, self.asked = [], []
+        self.notifications, self.wanted = [], []
 
     def wants(self, notification):
-        self.asked.append(notification)  # in the thread of the stream
+        self.wanted.append(notification)  # in the thread of the stream
         return True
 
     def send(self, notification):
@@ -45,7 +44,7 @@ def boxes_of(index, moving=range(100, 140)):
     return [(10 + (index - moving[0]), 10, 20 if index == 120 else 12, 12)] if index in moving else []
 
 
-def stream(count=COUNT, fps=RATE, received=None, events=None, boxes=boxes_of):
+def stream(count=250, fps=RATE, received=None, events=None, boxes=boxes_of):
     """Yield frames whose grey level is their index, and separations."""
     for index in range(count):
         frame = frame_of(index, fps)
@@ -56,11 +55,10 @@ def stream(count=COUNT, fps=RATE, received=None, events=None, boxes=boxes_of):
 
 
 def run(pairs, end="close", fps=RATE, regions=None, **options):
-    """Return the notifications of a stream."""
+    """Return the notifications of a stream, or of a function that returns it."""
     memory = Memory()
     sink = NotificationSink(EventFeed(ObjectLinker(fps, regions=regions)), [memory], source="gate", **options)
-    for pair in pairs:
-        sink.write(*pair)
+    write(pairs(memory) if callable(pairs) else pairs, sink)
     getattr(sink, end)()
     assert sink.counts == DeliveryCounts(len(memory.notifications), 0, 0)
     return memory.notifications
@@ -71,25 +69,22 @@ def brief(notifications):
 
 
 def test_start_and_end():
-    start, end = run(stream())
+    regions, sent = Regions(["left=0,0,35,48", "right=35,0,61,48", "nothing=0,40,9,8"]), {}
+
+    def counting(memory):
+        for frame, separation in stream():
+            yield frame, separation
+            sent.setdefault(len(memory.wanted), frame.index)
+
+    start, end = run(counting, regions=regions)
     assert brief([start, end]) == [("start", "motion", 1, 100), ("end", "motion", 1, 139)]
     assert (start.seconds, start.duration, start.time) == (4.0, 0.0, None)
     assert (end.seconds, end.duration) == (5.56, pytest.approx(1.56))
-    assert start.source == "gate"
+    assert (start.source, start.regions, end.regions) == ("gate", ("left",), ("left", "right"))
     (now,), (largest,) = start.objects, end.objects
     assert (now.id, now.box, now.frame) == (1, (18, 10, 12, 12), 108)  # certain after 0.3 s
     assert (largest.id, largest.box, largest.frame) == (1, (30, 10, 20, 12), 120)
-
-
-def test_times_of_start_and_end():
-    memory = Memory()
-    sink = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
-    told = {}
-    for frame, separation in stream():
-        sink.write(frame, separation)
-        told.setdefault(len(memory.asked), frame.index)
-    sink.close()
-    assert told == {0: 0, 1: 108, 2: 139 + GAP * RATE + 1}
+    assert sent == {0: 0, 1: 108, 2: 139 + GAP * RATE + 1}
 
 
 def test_the_snapshot_is_the_peak_of_two_seconds(tmp_path):
@@ -110,9 +105,7 @@ def test_complete_clips_are_notified(tmp_path):
         feed = EventFeed(ObjectLinker(RATE))
         with RecorderSink(folder, feed=feed, source="gate") as recorder:
             sink = NotificationSink(feed, [memory], clips=True)
-            for pair in stream(count, boxes=lambda index: boxes_of(index) or boxes_of(index, range(300, 340))):
-                recorder.write(*pair)
-                sink.write(*pair)
+            write(stream(count, boxes=lambda i: boxes_of(i) or boxes_of(i, range(300, 340))), recorder, sink)
         sink.close()
         first, second = (100, 139), (300, 339)
         whole = [(kind, moment[kind != "start"]) for moment in (first, second) for kind in ("start", "end", "clip")]
@@ -142,23 +135,14 @@ def test_events_of_the_whole_frame_are_numbered_separately():
     assert [one.number for one in notifications if one.event == "motion"] == [1, 1]
 
 
-def test_live_sources_have_dates():
+def test_times_of_live_sources_and_without_time():
     begin, received = datetime.now(UTC), time.monotonic()
     start, end = run(stream(received=received))
     for notification, seconds in ((start, 4.0), (end, 5.56)):
         assert notification.time.utcoffset() is not None
         assert abs(notification.time - begin - timedelta(seconds=seconds)) < timedelta(seconds=1)
-
-
-def test_frames_without_time():
     start, end = run(stream(fps=None), fps=None)
     assert (start.seconds, start.duration, start.frame, end.frame) == (None, None, 100, 139)
-
-
-def test_visited_regions():
-    start, end = run(stream(), regions=Regions(["left=0,0,35,48", "right=35,0,61,48", "nothing=0,40,9,8"]))
-    assert start.regions == ("left",)
-    assert end.regions == ("left", "right")
 
 
 def test_a_full_disk(tmp_path, monkeypatch, caplog):
@@ -167,9 +151,8 @@ def test_a_full_disk(tmp_path, monkeypatch, caplog):
 
     monkeypatch.setattr("bgsub.events.notifications.sink.write_image", fail)
     assert [one.type for one in run(stream(), snapshots=tmp_path)] == ["start", "end"]
-    assert caplog.messages == [
-        f"no snapshot: '{tmp_path}/gate-snapshot-0001.jpg' cannot be written: No space left on device"
-    ]
+    (message,) = caplog.messages
+    assert message.startswith(f"no snapshot: '{tmp_path}/gate-snapshot-0001.jpg' cannot be written")
 
 
 def test_unwritable_folder(tmp_path):
@@ -179,20 +162,17 @@ def test_unwritable_folder(tmp_path):
 
 
 def test_resumed_runs():
-    pairs, whole = list(stream(events={30: "covered", 240: "covered"})), []
+    pairs = list(stream(events={30: "covered", 240: "covered"}))
     memory = Memory()
     first = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
-    for pair in pairs[:120]:
-        first.write(*pair)
+    write(pairs[:120], first)
     state = first.checkpoint()
     first.abort()
     second = NotificationSink(EventFeed(ObjectLinker(RATE)), [memory])
     second.resume(state)
-    for pair in pairs[120:]:
-        second.write(*pair)
+    write(pairs[120:], second)
     second.close()
-    whole = brief(memory.notifications)
-    assert whole[:4] == [
+    assert brief(memory.notifications) == [
         ("start", "covered", 1, 30), ("end", "covered", 1, 30), ("start", "motion", 1, 100), ("end", "motion", 1, 119),
+        ("end", "motion", 1, 139), ("start", "covered", 2, 240), ("end", "covered", 2, 240),
     ]  # fmt: skip
-    assert whole[4:] == [("end", "motion", 1, 139), ("start", "covered", 2, 240), ("end", "covered", 2, 240)]

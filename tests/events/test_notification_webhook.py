@@ -6,8 +6,7 @@ import socket
 import time
 
 import pytest
-from receiver import HANG, MIDWAY, TRICKLE, address_of_nobody, receiving
-from saying import says
+from receiver import HANG, TRICKLE, receiving, unused_address
 
 from bgsub.errors import ParameterError
 from bgsub.events.notifications.notification import DeliveryError, Notification
@@ -17,11 +16,10 @@ NOTIFICATION = Notification("start", "motion", 1, "camera 0", None, 1.25, 12, 0.
 
 
 def failure_of(address, **options):
-    """Return message, `final` and duration of a failed delivery."""
-    begin = time.monotonic()
+    """Return message and `final` of a failed delivery."""
     with pytest.raises(DeliveryError) as failed:
         WebhookNotifier(address, **options).send(NOTIFICATION)
-    return str(failed.value), failed.value.final, time.monotonic() - begin
+    return str(failed.value), failed.value.final
 
 
 def test_json_is_posted():
@@ -48,45 +46,43 @@ def test_the_password_is_in_the_header_only():
     assert headers["Host"] == server.address.removeprefix("http://")
     assert webhook.name == f"webhook {server.address}"
     assert "cret" not in str(failed.value)
+    with pytest.raises(ParameterError, match=r"got 'mqtt://host/x'$"):
+        WebhookNotifier("mqtt://me:secret@host/x")
 
 
-@pytest.mark.parametrize(("status", "final"), [(500, False), (429, False), (404, True)])
-def test_error_statuses(status, final):
-    with receiving([status]) as server:
-        message, is_final, _ = failure_of(server.address)
-    assert message.startswith(f"answers {status} ")
-    assert is_final is final
-
-
-@pytest.mark.parametrize("status", [301, 308])
-def test_redirects_are_not_followed(status):
-    with receiving([status]) as server:
-        message, final, _ = failure_of(server.address)
-        assert server.requests.qsize() == 1
-    assert message == f"answers {status}: it is at another address, which must be given instead"
-    assert final
-
-
-@pytest.mark.parametrize("answer", [HANG, TRICKLE])
-def test_hanging_servers(answer):
+@pytest.mark.parametrize(
+    ("answer", "message", "final"),
+    [
+        (500, "answers 500 ", False),
+        (429, "answers 429 ", False),
+        (404, "answers 404 ", True),
+        (301, "answers 301: it is at another address", True),
+        (308, "answers 308: it is at another address", True),
+        (HANG, "no answer within 0.3 s", False),
+        (TRICKLE, "no answer within 0.3 s", False),
+        (b"HTTP/1.1 2", "no answer: HTTP/1.1 2", False),
+        (b"SSH-2.0-server\r\n", "no answer: SSH-2.0-server", False),
+        (b"", "ends the connection without an answer", False),
+    ],
+)
+def test_failures(answer, message, final):
+    timeout, begin = 0.3 if answer in (HANG, TRICKLE) else 60, time.monotonic()
     with receiving([answer]) as server:
-        message, final, seconds = failure_of(server.address, timeout=0.3)
-    assert (message, final) == ("no answer within 0.3 s", False)
-    assert 0.3 <= seconds < 20
+        came, is_final = failure_of(server.address, timeout=timeout)
+        assert server.requests.qsize() == 1  # redirects are not followed
+    assert came.startswith(message)
+    assert is_final is final
+    assert time.monotonic() - begin < 20
 
 
-def test_a_connection_closed_midway():
-    with receiving([MIDWAY]) as server:
-        message, final, _ = failure_of(server.address)
-    assert (message, final) == ("no answer: HTTP/1.1 2", False)
+def test_servers_that_cannot_be_reached(monkeypatch):
+    assert failure_of(unused_address()) == ("no answer: Connection refused", False)
+    with receiving() as server:  # it has no TLS
+        message, final = failure_of(server.address.replace("http://", "https://"))
+        assert server.requests.empty()
+    assert message.startswith("no answer: [SSL")
+    assert not final
 
-
-def test_refused_connection():
-    message, final, _ = failure_of(address_of_nobody())
-    assert (message, final) == ("no answer: Connection refused", False)
-
-
-def test_unknown_host(monkeypatch):
     def fail(*_, **__):
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -94,27 +90,10 @@ def test_unknown_host(monkeypatch):
     assert failure_of("http://nowhere.invalid/x")[0] == "no answer: Name or service not known"
 
 
-def test_https_is_encrypted():
-    with receiving() as server:
-        message, final, _ = failure_of(server.address.replace("http://", "https://"))
-        assert server.requests.empty()
-    assert message.startswith("no answer: [SSL")
-    assert not final
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["", "ftp://host/x", "http:///path", "https://host:port/", "http://h/\nx"],
-)
+@pytest.mark.parametrize("address", ["", "ftp://host/x", "http:///path", "https://host:port/", "http://h/\nx"])
 def test_invalid_addresses(address):
-    with says(ParameterError, f"a webhook is an address http://HOST/... or https://HOST/..., got '{address}'"):
+    with pytest.raises(ParameterError, match="a webhook is an address http"):
         WebhookNotifier(address)
-
-
-def test_messages_do_not_show_the_password():
-    with pytest.raises(ParameterError) as error:
-        WebhookNotifier("mqtt://me:secret@host/x")
-    assert str(error.value).endswith("got 'mqtt://host/x'")
 
 
 @pytest.mark.parametrize(("address", "name"), [("https://[::1]/x", "https://[::1]"), ("http://h:81/x", "http://h:81")])

@@ -124,9 +124,8 @@ def test_contents_of_the_page(tmp_path):
     assert "Problems" not in page.texts("h2")
 
 
-def test_scale_of_the_lanes(tmp_path):
-    regions = Regions(["above=0,0,100%,50%"])
-    page = made(tmp_path / "page.html", pairs(two_events()), regions=regions)
+def test_scale_and_axes_of_the_lanes(tmp_path):
+    page = made(tmp_path / "page.html", pairs(two_events()), regions=Regions(["above=0,0,100%,50%"]))
     left, width = re.findall(r"[0-9.]+(?=%)", page.bars[1][1]["style"])
     assert float(left) == pytest.approx(100 * 4 / 6, abs=0.01)
     assert float(width) == pytest.approx(100 * (5.16 - 4) / 6, abs=0.01)
@@ -136,11 +135,6 @@ def test_scale_of_the_lanes(tmp_path):
     assert steps[9 - 1] == pytest.approx([1000 * 9 / 150, 90], abs=0.06)  # and nothing at the bottom
     assert "H66.7V2.0" in objects
     assert "From -1 to 149: y1y2" in page.texts("figcaption")
-
-
-def test_axes_have_round_values(tmp_path):
-    regions = Regions(["above=0,0,100%,50%"])
-    page = made(tmp_path / "page.html", pairs(two_events()), regions=regions)
     labels = [(e[2], int(e[1]["style"][4:-2])) for e in page.all("span", class_="value")]
     highest = 100 * 23 * 12 / (SHAPE[0] * SHAPE[1])
     assert labels[:3] == [(f"{value}%", round(90 - 88 * value / highest)) for value in (0, 2, 4)]
@@ -203,16 +197,13 @@ def test_heat_map(tmp_path):
 
 
 def test_heat_map_of_large_frames():
-    heat = HeatMap()
-    masks = [mask_of([(100 * i, 300, 400, 200)], (1080, 1920)) for i in range(4)]
+    heat, masks = HeatMap(), [mask_of([(100 * i, 300, 400, 200)], (1080, 1920)) for i in range(4)]
+    assert heat.share() is None
     for mask in masks:
         heat.add(separated(mask))
     share = heat.share()
-    assert share.shape == (270, LONGEST)
-    assert share.dtype.itemsize == 8
+    assert (share.shape, share.dtype, share.max()) == ((270, LONGEST), np.float64, 1)
     assert share.mean() == pytest.approx(np.mean([mask > 0 for mask in masks]), rel=1e-3)
-    assert share.max() == 1
-    assert HeatMap().share() is None
 
 
 def test_names_are_escaped_and_nothing_is_loaded(tmp_path):
@@ -267,32 +258,28 @@ def test_many_events_leave_a_page_of_bounded_size(tmp_path, monkeypatch):
     assert len(page.source) < 300_000
 
 
-@pytest.mark.parametrize("cut", [0, 23, 118])
+@pytest.mark.parametrize("cut", [0, 118])
 def test_a_resumed_page_is_identical(tmp_path, cut):
     regions = Regions(["left=0,0,50%,100%"])
     stream = list(pairs(two_events(), RATE, {60: "light-change", 70: "covered"}))
     source = ArraySource(np.zeros((1, 8, 8), np.uint8), fps=RATE)
 
-    def make(folder):
-        feed = make_feed(source, SHORT, regions)
-        return create_event_sinks(folder, ("csv", "html"), source, feed, regions)
+    def make(name):
+        return create_event_sinks(tmp_path / name, ("csv", "html"), source, make_feed(source, SHORT, regions), regions)
 
-    straight, killed, resumed = make(tmp_path / "straight"), make(tmp_path / "torn"), make(tmp_path / "torn")
+    straight, killed, resumed = make("straight"), make("torn"), make("torn")
     write(stream, *straight)
     write(stream[:cut], *killed)
     states = json.loads(json.dumps([sink.checkpoint() for sink in killed], allow_nan=False))
     write(stream[cut : cut + 5], *killed)
-    for sink in killed:
+    for sink, again, state in zip(killed, resumed, states, strict=True):
         sink.abort()
-    for sink, state in zip(resumed, states, strict=True):
-        sink.resume(state)
+        again.resume(state)
     write(stream[cut:], *resumed)
     close([*straight, *resumed])
-    assert len(Page(tmp_path / "straight" / "summary.html").cards) == 2
-    names = sorted(path.name for path in (tmp_path / "straight").iterdir())
-    assert names == ["events.csv", "regions.csv", "summary.html"]
-    for name in names:
-        assert (tmp_path / "torn" / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+    files, torn = ({path.name: path.read_bytes() for path in (tmp_path / n).iterdir()} for n in ("straight", "torn"))
+    assert sorted(files) == ["events.csv", "regions.csv", "summary.html"]
+    assert torn == files
 
 
 def test_frames_without_time(tmp_path):
@@ -370,15 +357,14 @@ def test_floating_point_and_large_frames(tmp_path):
 
 
 def test_invalid_paths(tmp_path):
-    with pytest.raises(ParameterError, match=r"a summary is a file \.html, got '.*page\.pdf'"):
+    with pytest.raises(ParameterError, match=r"a file \.html, got"):
         SummarySink(tmp_path / "page.pdf")
     (tmp_path / "file").touch()
     with pytest.raises(SinkError, match="cannot write into folder"):
         SummarySink(tmp_path / "file" / "page.html")
     (tmp_path / "page.html").mkdir()
-    sink = SummarySink(tmp_path / "page.html")
-    with pytest.raises(SinkError, match=r"'.*page\.html' cannot be written"):
-        sink.close()
+    with pytest.raises(SinkError, match=r"page\.html' cannot be written"):
+        SummarySink(tmp_path / "page.html").close()
 
 
 def test_amount_of_motion():
