@@ -1,4 +1,4 @@
-"""Waiting for what must happen, without sleeping for luck."""
+"""Helpers for live tests: waiting for conditions, ports, threads, a page, a moving square."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+
+import numpy as np
+from video_fakes import ThresholdSubtractor
+
+from bgsub.errors import SinkError
+from bgsub.video import Frame, FrameSource
+
+WIDTH, HEIGHT = 320, 240
+SQUARE = (90, 200, 240)  # blue, green, red
+RATE = 25
+_SECONDS = 120  # a test quits earlier
 
 
 def wait_until(condition: Callable[[], object], timeout: float = 30.0) -> None:
@@ -18,7 +29,7 @@ def wait_until(condition: Callable[[], object], timeout: float = 30.0) -> None:
 
 @contextmanager
 def taken_port(listening: bool = True):
-    """A port of this machine at which nobody answers; without `listening` who comes is refused."""
+    """A socket on a port of this machine that never answers; without `listening`, connections are refused."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         if listening:
@@ -33,13 +44,77 @@ def free_port() -> int:
 
 @contextmanager
 def beside(work: Callable[[], object]):
-    """Run something in a thread while the block goes on."""
+    """Run a function in a thread during the block."""
     thread = threading.Thread(target=work)
     thread.start()
     yield
     thread.join()
 
 
-def grabbing() -> list[threading.Thread]:
-    """The threads that read a camera at this moment."""
-    return [thread for thread in threading.enumerate() if thread.name == "bgsub-grab"]
+class Saved(list):
+    """The regions that were saved; `error` makes saving fail."""
+
+    def __init__(self, error: str = "") -> None:
+        super().__init__()
+        self.error = error
+
+    def save(self, texts) -> str:
+        if self.error:
+            raise SinkError(self.error)
+        self.append(texts)
+        return "bgsub.toml"
+
+
+class WalkingSquare(FrameSource):
+    """A bright square that moves over a dim ramp, 25 times a second; no frames while `silent` is set."""
+
+    live = True
+
+    def __init__(self, name: str = "test camera", fail_at: int | None = None) -> None:
+        super().__init__(name)
+        self.silent = threading.Event()
+        self._fail_at = fail_at
+        self._cancelled = threading.Event()
+
+    @property
+    def size(self):
+        return WIDTH, HEIGHT
+
+    @property
+    def length(self):
+        return None
+
+    def cancel(self) -> None:
+        self._cancelled.set()
+
+    def _frames(self):
+        ramp = np.tile(np.linspace(20, 110, WIDTH).astype(np.uint8), (HEIGHT, 1))
+        still = np.dstack([ramp, np.full_like(ramp, 60), ramp])
+        index = 0
+        while index < _SECONDS * RATE and not self._cancelled.wait(1 / RATE):
+            if self.silent.is_set():
+                continue
+            if index == self._fail_at:
+                raise RuntimeError(f"{self.name} broke")
+            image = still.copy()
+            left = 3 * index % (WIDTH - 60)
+            image[90:150, left : left + 60] = SQUARE
+            yield Frame(index, f"{index + 1:06d}", index / RATE, image)
+            index += 1
+
+
+class Tunable(ThresholdSubtractor):
+    """Records changes of its parameters; waits in a frame while `late` is cleared."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.changes: dict[str, object] = {}
+        self.late = threading.Event()
+        self.late.set()
+
+    def process(self, image, learningRate=-1):
+        assert self.late.wait(60)
+        return super().process(image, learningRate)
+
+    def tune(self, **parameters) -> None:
+        self.changes.update(parameters)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from live_fakes import wait_until
-from walking_square import Tunable, WalkingSquare
+from live_fakes import Tunable, WalkingSquare
 
 from bgsub.errors import SinkError
 from bgsub.jobs.controls import Controls

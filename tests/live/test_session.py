@@ -10,7 +10,7 @@ import time
 import pytest
 from live_fakes import beside, wait_until
 from video_fakes import FakeDisplay, make_frames, write_video
-from walking_square import WalkingSquare
+from live_fakes import WalkingSquare
 
 from bgsub import BackgroundSubtractor
 from bgsub.errors import ParameterError, SourceError, StoppedError

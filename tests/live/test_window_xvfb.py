@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from live_fakes import wait_until
-from walking_square import SQUARE
+from live_fakes import SQUARE
 
 from bgsub._opencv import cv2
 

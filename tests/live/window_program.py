@@ -7,7 +7,7 @@ import json
 import sys
 from pathlib import Path
 
-from walking_square import Tunable, WalkingSquare
+from live_fakes import Tunable, WalkingSquare
 
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
