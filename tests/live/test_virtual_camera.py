@@ -8,8 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from saying import says
-from video_fakes import make_frames
+from video_fakes import ThresholdSubtractor, make_frames
 
 from bgsub._opencv import cv2
 from bgsub.errors import DependencyError, ParameterError, SinkError
@@ -20,24 +19,27 @@ from bgsub.separation import Separation
 from bgsub.video import ArraySource, Frame
 
 HEIGHT, WIDTH = 32, 48
+FRAME = Frame(0, "000001", None, np.zeros((HEIGHT, WIDTH, 3), np.uint8))
 
 
-def separation(frame_level=200, background_level=50):
+def separation(channels=(3,)):
     """The left half is foreground."""
-    frame = np.full((HEIGHT, WIDTH, 3), frame_level, np.uint8)
+    frame = np.full((HEIGHT, WIDTH, *channels), 200, np.uint8)
     mask = np.zeros((HEIGHT, WIDTH), np.uint8)
     mask[:, : WIDTH // 2] = 255
     mask[0, WIDTH - 5 :] = 127
-    background = np.full_like(frame, background_level)
-    return Separation(frame, mask, background, np.zeros(mask.shape, np.float32), np.zeros(0), "tracking")
+    return Separation(frame, mask, frame // 4, np.zeros(mask.shape, np.float32), np.zeros(0), "tracking")
 
 
-class Clock:
+@pytest.fixture
+def clock(monkeypatch):
     """A clock that the test sets."""
 
-    def __init__(self, monkeypatch) -> None:
-        self.now = 100.0
-        monkeypatch.setattr("bgsub.live.virtual_camera.time.monotonic", lambda: self.now)
+    class Clock:
+        now = 100.0
+
+    monkeypatch.setattr("bgsub.live.virtual_camera.time.monotonic", lambda: Clock.now)
+    return Clock
 
 
 @pytest.fixture
@@ -71,13 +73,15 @@ def backend(monkeypatch):
     return Device
 
 
-def frame(index=0):
-    return Frame(index, f"{index + 1:06d}", None, np.zeros((HEIGHT, WIDTH, 3), np.uint8))
-
-
-def test_foreground_before_a_colour_in_rgb(backend):
-    with VirtualCameraSink("#10f020") as sink:
-        sink.write(frame(), separation())
+@pytest.mark.parametrize("channels", [(3,), ()])
+def test_foreground_before_a_colour_in_rgb(backend, channels):
+    sink = VirtualCameraSink("#10f020")
+    sink.idle()
+    assert backend.made == []  # nothing before the first frame
+    with sink:
+        sink.write(FRAME, separation(channels))
+    sink.close()
+    sink.idle()
     (device,) = backend.made
     (picture,) = device.sent
     assert (device.size, device.fps, device.closed) == ((WIDTH, HEIGHT), 25, 1)
@@ -86,16 +90,13 @@ def test_foreground_before_a_colour_in_rgb(backend):
     np.testing.assert_array_equal(picture[5, -5], [0x10, 0xF0, 0x20])  # red first
 
 
-def test_edge_is_soft_and_narrow():
-    picture = compose(separation(), make_backdrop("#000000"))[5, :, 0].astype(int)
-    assert (np.diff(picture) <= 0).all()
-    soft = np.flatnonzero((picture > 0) & (picture < 200))
+def test_edge_is_soft_and_narrow_and_shadow_is_background():
+    picture = compose(separation(), make_backdrop("#0a0a0a"))[..., 0].astype(int)
+    assert (np.diff(picture[5]) <= 0).all()
+    soft = np.flatnonzero((picture[5] > 10) & (picture[5] < 200))
     assert 2 <= len(soft) <= 8
     assert abs(soft.mean() - (WIDTH / 2 - 0.5)) < 1
-
-
-def test_shadow_is_background():
-    assert compose(separation(), make_backdrop("#0a0a0a"))[0, -1, 0] == 10
+    assert picture[0, -1] == 10
 
 
 def test_blur_shows_the_background_only():
@@ -111,64 +112,36 @@ def test_image_covers_the_picture(tmp_path):
     for width, height in ((96, 64), (30, 90), (200, 20), (48, 32)):
         cv2.imwrite(str(tmp_path / "wall.png"), np.full((height, width, 3), (1, 2, 3), np.uint8))
         picture = make_backdrop(tmp_path / "wall.png")(separation())
-        assert picture.shape == (HEIGHT, WIDTH, 3)
-        np.testing.assert_array_equal(picture.reshape(-1, 3), [[1, 2, 3]] * (HEIGHT * WIDTH))
+        np.testing.assert_array_equal(picture, np.tile(np.uint8([1, 2, 3]), (HEIGHT, WIDTH, 1)))
 
 
-def test_grey_frames(backend):
-    one = separation()
-    grey = Separation(one.frame[..., 0], one.mask, one.background[..., 0], one.residual, one.coefficients, "tracking")
-    with VirtualCameraSink("blur") as sink:
-        sink.write(frame(), grey)
-    np.testing.assert_array_equal(backend.made[0].sent[0][5, 5], [200] * 3)
-
-
-def test_rate_is_kept_without_waiting(backend, monkeypatch):
-    clock = Clock(monkeypatch)
+def test_rate_is_kept_without_waiting(backend, clock):
     sink = VirtualCameraSink("#000000", fps=10, size=(WIDTH, HEIGHT))
-    sent = backend.made[0].sent
-    for _ in range(30):  # three times too fast, for a second
-        sink.write(frame(), separation())
-        clock.now += 1 / 30
-    assert 10 <= len(sent) <= 11
-    count = len(sent)
-    for _ in range(30):  # nothing comes for a second
-        sink.idle()
-        clock.now += 1 / 30
-    assert 8 <= len(sent) - count <= 11
-    count = len(sent)
+    counts = [0]
+    for call, step in ((lambda: sink.write(FRAME, separation()), 1 / 30), (sink.idle, 1 / 30)):  # then nothing comes
+        for _ in range(30):
+            call()
+            clock.now += step
+        counts.append(len(backend.made[0].sent))
+    assert 10 <= counts[1] <= 11
+    assert 8 <= counts[2] - counts[1] <= 11
     clock.now += 60  # delays are not made up for
     for _ in range(5):
         sink.idle()
-    assert len(sent) - count == 1
+    assert len(backend.made[0].sent) - counts[2] == 1
     sink.close()
 
 
-def test_frames_with_jitter_are_all_sent(backend, monkeypatch):
-    clock = Clock(monkeypatch)
+def test_frames_with_jitter_are_all_sent(backend, clock):
     sink = VirtualCameraSink("#000000", fps=25, size=(WIDTH, HEIGHT))
-    jitter = np.random.default_rng(1).uniform(-0.01, 0.01, 100)
-    for index in range(100):
-        clock.now = 200 + index / 25 + jitter[index]
-        sink.write(frame(), separation())
+    for index, jitter in enumerate(np.random.default_rng(1).uniform(-0.01, 0.01, 100)):
+        clock.now = 200 + index / 25 + jitter
+        sink.write(FRAME, separation())
     assert len(backend.made[0].sent) >= 98
     sink.close()
 
 
-def test_nothing_is_sent_before_the_first_frame_and_after_close(backend):
-    sink = VirtualCameraSink()
-    sink.idle()
-    assert backend.made == []
-    sink.write(frame(), separation())
-    sink.close()
-    sink.close()
-    sink.idle()
-    assert len(backend.made[0].sent) == 1
-
-
 def test_whole_run(backend):
-    from video_fakes import ThresholdSubtractor  # noqa: PLC0415
-
     sink = VirtualCameraSink("#0000ff", fps=1000)
     process_video(ArraySource(make_frames(10)), sink, subtractor=ThresholdSubtractor())
     assert backend.made[0].sent
@@ -178,8 +151,8 @@ def test_whole_run(backend):
 def test_device_error_is_one_line(backend):
     sink = VirtualCameraSink(device="/dev/video7", size=(WIDTH, HEIGHT))
     backend.fail = True
-    with says(SinkError, "the virtual camera /dev/video7 failed: device unplugged"):
-        sink.write(frame(), separation())
+    with pytest.raises(SinkError, match="^the virtual camera /dev/video7 failed: device unplugged$"):
+        sink.write(FRAME, separation())
     sink.abort()
     assert backend.made[0].closed == 1
 
@@ -188,24 +161,21 @@ def test_device_error_is_one_line(backend):
 @pytest.mark.skipif(bool(list(Path("/dev").glob("video*"))), reason="there are video devices here")
 def test_no_device():
     pytest.importorskip("pyvirtualcam")
-    with pytest.raises(
-        SinkError, match=r"^there is no virtual camera: .*v4l2loopback.*modprobe v4l2loopback'$"
-    ) as caught:
+    with pytest.raises(SinkError, match=r"^there is no virtual camera: .*modprobe v4l2loopback'\Z"):
         VirtualCameraSink(size=(64, 48))
-    assert "\n" not in str(caught.value)
     with pytest.raises(SinkError, match=r"^no virtual camera '/dev/video42': "):
         VirtualCameraSink(device="/dev/video42", size=(64, 48))
 
 
 def test_no_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyvirtualcam", None)
-    with pytest.raises(DependencyError, match=r"^a virtual camera needs .* pip install 'bgsub\[virtual-camera\]'$"):
+    with pytest.raises(DependencyError, match=r"pip install 'bgsub\[virtual-camera\]'"):
         VirtualCameraSink()
 
 
-@pytest.mark.parametrize("spec", ["blurr", "#12345", "#gg0000", "missing.png"])
-def test_wrong_backdrops_and_rates(spec):
-    with says(ParameterError, f"backdrop must be 'blur', a colour such as '#00b140' or an image file, got '{spec}'"):
-        make_backdrop(spec)
-    with says(ParameterError, "fps must be a positive number of pictures per second, got 0"):
+def test_wrong_backdrops_and_rates():
+    for name in ("blurr", "#12345", "#gg0000", "missing.png"):
+        with pytest.raises(ParameterError, match=f"backdrop must be 'blur', .*, got '{name}'"):
+            make_backdrop(name)
+    with pytest.raises(ParameterError, match="fps must be a positive .*, got 0"):
         VirtualCameraSink(fps=0)
