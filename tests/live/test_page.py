@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live_fakes import wait_until
-from live_fakes import Tunable, WalkingSquare
+from live_fakes import Tunable, WalkingSquare, wait_until
 
 from bgsub.errors import SinkError
 from bgsub.jobs.controls import Controls

@@ -116,7 +116,7 @@ def test_escape_discards_changes(bench):
     bench.press("e")
     bench.drag((20, 20), (60, 60))
     bench.press(ESCAPE)
-    assert not (bench.saved or bench.controls.quitting)
+    assert (bench.saved, bench.controls.quitting) == ([], False)
     bench.press("e", ENTER)
     assert bench.saved == [{"roi": (), "privacy": ()}]
     bench.press(ESCAPE)

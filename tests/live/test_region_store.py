@@ -88,7 +88,7 @@ def test_regions_outside_the_frames_are_refused(store, saved):
     for region, refused in (("far=40,40,5,5", True), ("far=40,0,5,5", False)):
         body = json.dumps({"regions": {**EMPTY, "roi": [region]}}).encode()
         if refused:
-            with pytest.raises(ParameterError, match="roi: region 'far' .* 48x32: it lies outside of the frame"):
+            with pytest.raises(ParameterError, match=r"roi: region 'far' .* 48x32: it lies outside of the frame"):
                 run_command(body, [camera], store)
             assert (saved, camera.controls.notice) == ([], "")
         else:

@@ -151,7 +151,7 @@ def test_whole_run(backend):
 def test_device_error_is_one_line(backend):
     sink = VirtualCameraSink(device="/dev/video7", size=(WIDTH, HEIGHT))
     backend.fail = True
-    with pytest.raises(SinkError, match="^the virtual camera /dev/video7 failed: device unplugged$"):
+    with pytest.raises(SinkError, match=r"^the virtual camera /dev/video7 failed: device unplugged$"):
         sink.write(FRAME, separation())
     sink.abort()
     assert backend.made[0].closed == 1
@@ -177,5 +177,5 @@ def test_wrong_backdrops_and_rates():
     for name in ("blurr", "#12345", "#gg0000", "missing.png"):
         with pytest.raises(ParameterError, match=f"backdrop must be 'blur', .*, got '{name}'"):
             make_backdrop(name)
-    with pytest.raises(ParameterError, match="fps must be a positive .*, got 0"):
+    with pytest.raises(ParameterError, match=r"fps must be a positive .*, got 0"):
         VirtualCameraSink(fps=0)

@@ -222,7 +222,7 @@ def test_keys_control_the_pipeline():
 
 def test_wrong_view_opens_no_window():
     display = FakeDisplay()
-    with pytest.raises(ParameterError, match="view must be one of panel, .*'masks'"):
+    with pytest.raises(ParameterError, match=r"view must be one of panel, .*'masks'"):
         WindowSink("masks", display=display)
     assert not display.is_open
 
@@ -236,7 +236,7 @@ def test_no_window_without_a_screen_or_with_a_headless_opencv(monkeypatch):
         WindowSink()
     monkeypatch.setenv("DISPLAY", ":0")
     monkeypatch.setattr(cv2, "getBuildInformation", lambda: "  GUI:                           NONE\n")
-    with pytest.raises(SinkError, match="this OpenCV is headless; install one with windows: .*opencv-python"):
+    with pytest.raises(SinkError, match=r"this OpenCV is headless; install one with windows: .*opencv-python"):
         WindowSink()
 
 

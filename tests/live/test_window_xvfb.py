@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live_fakes import wait_until
-from live_fakes import SQUARE
+from live_fakes import SQUARE, wait_until
 
 from bgsub._opencv import cv2
 
