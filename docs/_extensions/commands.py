@@ -89,7 +89,7 @@ def _setting(option, command):
     variables = option.envvar or ()
     if not getattr(command, "takes_settings", False):
         return [f"``{variable}``" for variable in variables]
-    (key,) = (key for key, one in long_names(command).items() if one is option)
+    key = next(key for key, one in long_names(command).items() if one is option)  # the British spelling comes first
     is_method = getattr(option, "of_method", False)
     table, variable = (METHOD, variables[-1]) if is_method else (command.name, variables[0])
     return [f"``{key}`` in ``[{table}]``", f"``{variable}``"]
