@@ -1,7 +1,8 @@
-"""Small video files of every kind, made by PyAV: variable rate, rotated, B-frames, grey and deep, with sound."""
+"""Small video files of all kinds: variable rate, rotated, B-frames, grey, more than 8 bits, with sound."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def write_av(
 ) -> Path:
     """Write (n, h, w) or (n, h, w, 3) frames at `stamps` in `ticks` per second, by default 25 a second.
 
-    `sound` is how many seconds of silence go with them.
+    `sound` is the duration of silence in seconds.
     """
     stamps = [ticks * index // 25 for index in range(len(frames))] if stamps is None else stamps
     with av.open(str(path), "w") as file:
@@ -41,23 +42,23 @@ def write_av(
             file.mux(stream.encode(picture))
         file.mux(stream.encode())
         if audio is not None:
-            samples = np.zeros((1, round(8000 * sound)), np.float32)
-            silence = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
-            silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
-            file.mux(audio.encode(silence))
-            file.mux(audio.encode())
+            _write_silence(file, audio, sound)
     return path
 
 
 def write_sound(path: Path) -> Path:
-    """Write a file with sound and no picture."""
+    """Write a file with sound and without pictures."""
     with av.open(str(path), "w") as file:
-        audio = file.add_stream("aac", rate=8000, layout="mono")
-        silence = av.AudioFrame.from_ndarray(np.zeros((1, 8000), np.float32), format="fltp", layout="mono")
-        silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
-        file.mux(audio.encode(silence))
-        file.mux(audio.encode())
+        _write_silence(file, file.add_stream("aac", rate=8000, layout="mono"), 1)
     return path
+
+
+def _write_silence(file: av.container.OutputContainer, audio: av.AudioStream, seconds: float) -> None:
+    samples = np.zeros((1, round(8000 * seconds)), np.float32)
+    silence = av.AudioFrame.from_ndarray(samples, format="fltp", layout="mono")
+    silence.sample_rate, silence.pts, silence.time_base = 8000, 0, Fraction(1, 8000)
+    file.mux(audio.encode(silence))
+    file.mux(audio.encode())
 
 
 def film(count: int, height: int = 48, width: int = 64) -> np.ndarray:
@@ -71,19 +72,29 @@ def film(count: int, height: int = 48, width: int = 64) -> np.ndarray:
     return frames
 
 
-def cut_packets(source: Path, target: Path, damaged: set[int]) -> Path:
-    """Copy a file and fill the packets with the numbers `damaged` with noise."""
-    with av.open(str(source)) as read, av.open(str(target), "w") as write:
+def copy_packets(
+    source: Path, target: Path, change: Callable[[int, av.Packet], av.Packet | None], **options: str
+) -> Path:
+    """Copy the packets of a video; `change` gets number and packet, and returns the new packet or None."""
+    with av.open(str(source)) as read, av.open(str(target), "w", options=options) as write:
         stream = write.add_stream_from_template(read.streams.video[0])
         for number, packet in enumerate(read.demux(video=0)):
-            if packet.size == 0:
-                continue
-            copy = packet
-            if number in damaged:
-                noise = np.random.default_rng(number).integers(0, 256, packet.size, dtype=np.uint8)
-                copy = av.Packet(noise.tobytes())
-                copy.pts, copy.dts, copy.time_base = packet.pts, packet.dts, packet.time_base
-                copy.is_keyframe = packet.is_keyframe
-            copy.stream = stream
-            write.mux(copy)
+            if packet.size and (changed := change(number, packet)) is not None:
+                changed.stream = stream
+                write.mux(changed)
     return target
+
+
+def cut_packets(source: Path, target: Path, damaged: set[int]) -> Path:
+    """Copy a file and fill the packets with the numbers `damaged` with noise."""
+
+    def damage(number: int, packet: av.Packet) -> av.Packet:
+        if number not in damaged:
+            return packet
+        noise = np.random.default_rng(number).integers(0, 256, packet.size, dtype=np.uint8)
+        copy = av.Packet(noise.tobytes())
+        copy.pts, copy.dts, copy.time_base = packet.pts, packet.dts, packet.time_base
+        copy.is_keyframe = packet.is_keyframe
+        return copy
+
+    return copy_packets(source, target, damage)

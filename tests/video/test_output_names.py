@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import textwrap
 from datetime import datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
-from saying import says
 from sink_kit import feed, files, run
 from video_fakes import COUNT, FakeSource, write_images, write_video
 
@@ -23,23 +23,17 @@ NOW = datetime(2026, 3, 4, 5, 6, 7)
 # Names
 
 
-def test_the_views_are_those_that_there_are():
+def test_parsing_imports_nothing_heavy():
     assert tuple(VIEWS) == output_names.VIEWS
-
-
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import bgsub.video.output_names", {"numpy", "cv2", "numba", "av"}),
-        ("import bgsub.video.timecode", {"numpy", "cv2", "numba"}),
-        ("from bgsub.video.regions import Regions; Regions(['a=0,0,5,5','10%,0;5,5;0,9'])", {"numpy"}),
-        ("import bgsub.video", {"av"}),
-    ],
-)
-def test_parsing_imports_nothing_heavy(code, absent):
-    code = f"{code}; import sys; print(sorted({absent} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout == "[]\n"
+    code = """
+        import sys
+        import bgsub.video, bgsub.video.output_names, bgsub.video.timecode
+        from bgsub.video.regions import Regions
+        Regions(["a=0,0,5,5", "10%,0;5,5;0,9"])
+        print(sorted({"numpy", "cv2", "numba", "av"} & set(sys.modules)))
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "[]\n"
 
 
 @pytest.mark.parametrize(
@@ -48,13 +42,10 @@ def test_parsing_imports_nothing_heavy(code, absent):
         ("mask", OutputSpec("mask"), None),
         ("mask.mkv", OutputSpec("mask", ".mkv"), "video"),
         (" panel.MP4 ", OutputSpec("panel", ".mp4"), "video"),
-        ("cutout.mov", OutputSpec("cutout", ".mov"), "video"),
         ("cutout.webm", OutputSpec("cutout", ".webm"), "video"),
-        ("cutout.png", OutputSpec("cutout", ".png"), "images"),
         ("panel.jpg", OutputSpec("panel", ".jpg"), "images"),
         ("mask.npz", OutputSpec("mask", ".npz"), "array"),
         ("background-image", OutputSpec("background-image", ".png"), "still"),
-        ("background-image.tif", OutputSpec("background-image", ".tif"), "still"),
     ],
 )
 def test_outputs(text, spec, kind):
@@ -63,88 +54,66 @@ def test_outputs(text, spec, kind):
     assert str(spec) == spec.view + (spec.ending or "")
 
 
-ALL = (
-    "mask, background, foreground, residual, probability, cutout, overlay, contours, panel, boxes, input, "
-    "background-image"
-)
-VIDEO = ".mkv, .avi, .mp4, .m4v, .mov, .webm"
-LOSSLESS = ".png, .tif, .webp, .npz"
-PANEL = f"{VIDEO}, {LOSSLESS}".replace(".png", ".png, .jpg")
-ALPHA = f".mkv, .mov, .webm, {LOSSLESS}"
-BELOW = "a name must be that of a file below the output folder"
-FIELDS = "a name can have the fields {view}, {source}, {date}, {time}"
-
-
 @pytest.mark.parametrize(
-    ("text", "message"),
+    ("text", "words"),
     [
-        ("maks", f"an output must be one of {ALL}, got 'maks'; did you mean 'mask'?"),
-        ("qqqq.mp4", f"an output must be one of {ALL}, got 'qqqq'"),
-        ("", f"an output must be one of {ALL}, got ''"),
-        (".mp4", f"an output must be one of {ALL}, got ''"),
+        ("maks", r"one of mask, .*, background-image, got 'maks'; did you mean 'mask'\?$"),
+        ("qqqq.mp4", "one of mask, .*, got 'qqqq'$"),
+        ("", "one of mask, .*, got ''$"),
+        (".mp4", "one of mask, .*, got ''$"),
+        ("panel.mp5", r"^panel can end in \.mkv, .*, \.jpg, .*, got 'panel\.mp5'; did you mean '\.mp4'\?$"),
         (
-            "panel.mp5",
-            f"panel can end in {VIDEO}, .png, .jpg, .tif, .webp, .npz, got 'panel.mp5'; did you mean '.mp4'?",
+            "mask.jpg",
+            r"^mask can end in .*\.webm, \.png, \.tif, \.webp, \.npz, got 'mask\.jpg', which blurs the labels$",
         ),
-        ("mask.jpg", f"mask can end in {VIDEO}, {LOSSLESS}, got 'mask.jpg', which blurs the labels"),
-        ("cutout.mp4", f"cutout can end in {ALPHA}, got 'cutout.mp4', which has no alpha channel"),
-        ("cutout.jpg", f"cutout can end in {ALPHA}, got 'cutout.jpg', which has no alpha channel"),
-        ("background-image.mkv", "background-image can end in .png, .jpg, .tif, got 'background-image.mkv'"),
+        ("cutout.mp4", r"^cutout can end in \.mkv, \.mov, \.webm, \.png, .*, got 'cutout\.mp4', .* alpha channel$"),
+        ("cutout.jpg", "alpha channel$"),
+        ("background-image.mkv", r"can end in \.png, \.jpg, \.tif, got 'background-image\.mkv'$"),
     ],
 )
-def test_wrong_outputs(text, message):
-    with says(ParameterError, message):
+def test_wrong_outputs(text, words):
+    with pytest.raises(ParameterError, match=words):
         parse_output(text)
 
 
 def test_several_outputs():
     assert parse_outputs(["mask", "panel.mp4", "mask"]) == [OutputSpec("mask"), OutputSpec("panel", ".mp4")]
-    with pytest.raises(ParameterError, match=rf"^at least one output is needed out of {ALL}$"):
+    with pytest.raises(ParameterError, match=r"^at least one output is needed .* mask, background"):
         parse_outputs([" "])
 
 
-@pytest.mark.parametrize(
-    ("template", "expected"),
-    [
-        ("{view}", "panel"),
-        ("{source}/{view}", "camera-0/panel"),
-        ("{date}_{time}-{view}", "2026-03-04_050607-panel"),
-        ("all", "all"),
-        ("a.b {view}", "a.b panel"),
-        ("{{{view}}}", "{panel}"),
-    ],
-)
-def test_templates(template, expected):
-    check_name(template)
-    assert expand_name(template, view="panel", source="camera 0", started=NOW) == Path(expected)
-
-
-@pytest.mark.parametrize(
-    ("template", "message"),
-    [
-        ("{veiw}", FIELDS + ", got {veiw}; did you mean 'view'?"),
-        ("{}", FIELDS + ", got {}"),
-        ("{view:>9}", FIELDS + ", got {view:>9}"),
-        ("{view.upper}", FIELDS + ", got {view.upper}"),
-        ("../{view}", BELOW + ", got '../{view}'"),
-        ("a/../../{view}", BELOW + ", got 'a/../../{view}'"),
-        ("/tmp/{view}", BELOW + ", got '/tmp/{view}'"),
-        ("C:\\{view}", BELOW + ", got 'C:\\{view}'"),
-        ("{view}/", BELOW + ", got '{view}/'"),
-        ("", BELOW + ", got ''"),
-        ("{view", "a name must be a template such as {source}-{view}, got '{view': expected '}' before end of string"),
-    ],
-)
-def test_wrong_templates(template, message):
-    with says(ParameterError, message):
+def test_templates():
+    expected = {
+        "{view}": "panel",
+        "{source}/{view}": "camera-0/panel",
+        "{date}_{time}-{view}": "2026-03-04_050607-panel",
+        "all": "all",
+        "a.b {view}": "a.b panel",
+        "{{{view}}}": "{panel}",
+    }
+    for template, name in expected.items():
         check_name(template)
+        assert expand_name(template, view="panel", source="camera 0", started=NOW) == Path(name)
+    for source in ("..", "../../etc", "/", "", "rtsp://10.0.0.1:554/live?x=1", "a\\b"):
+        path = expand_name("{source}", view="mask", source=source, started=NOW)
+        assert len(path.parts) == 1
+        assert path.name not in ("", ".", "..")
 
 
-@pytest.mark.parametrize("source", ["..", "../../etc", "/", "", "rtsp://10.0.0.1:554/live?x=1", "a\\b"])
-def test_a_source_never_leads_out_of_the_folder(source):
-    path = expand_name("{source}", view="mask", source=source, started=NOW)
-    assert len(path.parts) == 1
-    assert path.name not in ("", ".", "..")
+def test_wrong_templates():
+    fields = "fields {view}, {source}, {date}, {time}, got "
+    wrong = {
+        "{veiw}": f"{fields}{{veiw}}; did you mean 'view'?",
+        "{}": f"{fields}{{}}",
+        "{view:>9}": f"{fields}{{view:>9}}",
+        "{view.upper}": f"{fields}{{view.upper}}",
+        "{view": "a name must be a template such as {source}-{view}, got '{view': expected '}' before end of string",
+    }
+    outside = ["../{view}", "a/../../{view}", "/tmp/{view}", "C:\\{view}", "{view}/", ""]
+    for template, words in {**wrong, **{name: f"below the output folder, got '{name}'" for name in outside}}.items():
+        with pytest.raises(ParameterError) as caught:
+            check_name(template)
+        assert str(caught.value).endswith(words)
 
 
 # The sinks
@@ -174,22 +143,21 @@ def test_video_for_others(tmp_path, frames, kind):
         assert len(list(result)) == COUNT
 
 
-@pytest.mark.parametrize("name", ["mask.mkv", "mask"])
+@pytest.mark.parametrize("name", ["mask.mkv", "mask", "mask.npz", "background-image.jpg"])
 def test_overwriting_can_be_forbidden(tmp_path, numbered, name):
     create_sinks(tmp_path / "out", [name], numbered, overwrite=False)
     run(create_sinks(tmp_path / "out", [name], numbered), numbered)
-    target = tmp_path / "out" / name
-    with says(SinkError, f"the output '{target}' exists already; --overwrite replaces it"):
+    with pytest.raises(SinkError, match=f"{name}' exists already; --overwrite replaces it$"):
         create_sinks(tmp_path / "out", [name], numbered, overwrite=False)
 
 
 def test_the_input_is_never_the_output(tmp_path, frames):
     folder = write_images(tmp_path / "mask", frames)
-    with says(SinkError, f"the output '{folder}' is the input itself"):
+    with pytest.raises(SinkError, match=f"the output '{folder}' is the input itself"):
         create_sinks(tmp_path, ["mask"], open_source(folder))
     partial = write_video(tmp_path / "panel.partial.avi", frames)
     before = partial.read_bytes()
-    with open_source(partial) as source, pytest.raises(SinkError, match=r"would grow under the name of the input, '"):
+    with open_source(partial) as source, pytest.raises(SinkError, match="would grow under the name of the input, '"):
         create_sinks(tmp_path, ["panel.avi"], source)
     assert partial.read_bytes() == before
     video = write_video(tmp_path / "mask.mkv", frames)
@@ -197,19 +165,17 @@ def test_the_input_is_never_the_output(tmp_path, frames):
         create_sinks(tmp_path, ["mask"], source)
 
 
-def test_folder_that_is_a_file(tmp_path):
+def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     (tmp_path / "out").touch()
     for folder in (tmp_path / "out", tmp_path / "out" / "deeper"):
         with pytest.raises(SinkError, match=f"^cannot write into folder '{folder}': "):
             create_sinks(folder, ["mask"], FakeSource())
 
-
-def test_folder_without_permission(tmp_path, monkeypatch):
     def refuse(dir):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    with says(SinkError, f"cannot write into folder '{tmp_path}': Permission denied"):
+    with pytest.raises(SinkError, match=f"^cannot write into folder '{tmp_path}': Permission denied"):
         create_sinks(tmp_path, ["mask"], FakeSource())
 
 
@@ -242,8 +208,7 @@ def test_names_by_a_template(tmp_path, numbered, frames):
 
 
 def test_two_outputs_of_one_name(tmp_path):
-    target = tmp_path / "out" / "fake.mp4"
-    with says(ParameterError, f"overlay.mp4 and panel.mp4 would both be '{target}': the name needs the field {{view}}"):
+    with pytest.raises(ParameterError, match=r"^overlay\.mp4 and panel\.mp4 would both be '.*fake\.mp4': .*{view}"):
         create_sinks(tmp_path / "out", ["overlay.mp4", "panel.mp4"], FakeSource(), name="{source}")
     assert not (tmp_path / "out").exists()
     # In one folder images of several views have names of their own.
@@ -257,20 +222,13 @@ def test_images_of_an_older_run_go_with_overwriting(tmp_path):
     assert files(tmp_path) == ["mask/bin000000.png", "mask/bin000001.png"]
 
 
-@pytest.mark.parametrize("name", ["mask.npz", "background-image.jpg", "mask.tif"])
-def test_other_outputs_are_not_replaced_either(tmp_path, name):
-    run(create_sinks(tmp_path, [name], FakeSource(1), overwrite=False), FakeSource(1))
-    with pytest.raises(SinkError, match=r" exists already; --overwrite replaces it$"):
-        create_sinks(tmp_path, [name], FakeSource(1), overwrite=False)
-
-
 @pytest.mark.parametrize("name", ["mask", "mask.tif", "background-image"])
 def test_no_images_into_the_folder_that_is_read(tmp_path, frames, name):
     folder = write_images(tmp_path / "in", frames)
     before = files(folder)
     view = name.partition(".")[0]
-    told = f"the images of {view} would go into the folder that is read: '{folder}'"
-    with open_source(folder) as source, says(SinkError, told):
+    words = f"images of {view} would go into the folder that is read: '{folder}'"
+    with open_source(folder) as source, pytest.raises(SinkError, match=words):
         create_sinks(folder, [name], source)
     with open_source(folder) as source, pytest.raises(SinkError, match=r"the folder that is read|is the input itself"):
         create_sinks(tmp_path, [name], source, name="in/x" if view == "background-image" else "in")
@@ -279,12 +237,9 @@ def test_no_images_into_the_folder_that_is_read(tmp_path, frames, name):
         assert len(create_sinks(folder, ["mask.mkv"], source)) == 1
 
 
-def test_wrong_view_and_name(tmp_path):
-    for wrong, message in (
-        ({"outputs": ["mask", "maks"]}, f"an output must be one of {ALL}, got 'maks'; did you mean 'mask'?"),
-        ({"outputs": ["mask"], "name": "../x"}, "a name must be that of a file below the output folder, got '../x'"),
-    ):
-        with says(ParameterError, message):
+def test_wrong_views_and_names_leave_no_folder(tmp_path):
+    for wrong in ({"outputs": ["mask", "maks"]}, {"outputs": ["mask"], "name": "../x"}):
+        with pytest.raises(ParameterError, match=r"'mask'\?$|below the output folder, got '\.\./x'$"):
             create_sinks(tmp_path / "out", source=FakeSource(), **wrong)
     assert not (tmp_path / "out").exists()
 
