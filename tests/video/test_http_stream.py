@@ -1,4 +1,4 @@
-"""Cameras that speak HTTP as they should: with passwords, by other ways, recorded, and with the pixels of a file."""
+"""HTTP cameras: passwords, redirections, recordings; the pixels are those of the file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from bgsub.video.sources.http_stream import HttpStream
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Sends a file in parts, to whoever knows the password where there is one."""
-
-    ask = ""  # of WWW-Authenticate
+    """Sends a file or parts of it, if the password is right."""
 
     def do_GET(self):
         self.server.asked.append((self.path, self.headers.get("Range")))
@@ -62,7 +60,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = False
 
     def handle_error(self, *_):
-        """Whoever has seen enough goes."""
+        """Ignore clients that close the connection."""
 
 
 @contextmanager
@@ -92,7 +90,7 @@ def check(address, video):
 
 
 @pytest.mark.parametrize("ask", ['Basic realm="door"', 'Digest realm="door", qop="auth", nonce="abc", opaque="x"'])
-def test_a_password_is_told_when_asked_for(video, ask):
+def test_basic_and_digest_passwords(video, ask):
     with served(video.read_bytes(), ask) as server:
         check(f"http://me:se%2Fcret@{server.place}/video", video)
         with pytest.raises(SourceError, match="no access"):
@@ -101,7 +99,7 @@ def test_a_password_is_told_when_asked_for(video, ask):
             CameraSource(f"http://{server.place}/video")
 
 
-def test_a_camera_may_lead_to_its_own_other_addresses(video):
+def test_redirections_to_the_same_host(video):
     with (
         served(video.read_bytes(), ranges=False) as own,
         served(b"", elsewhere={"/video": "/other", "/other": f"http://{own.place}/last video?a=b c"}) as server,
@@ -110,15 +108,22 @@ def test_a_camera_may_lead_to_its_own_other_addresses(video):
         assert own.asked[0][0].startswith("/last%20video?a=b")
 
 
-@pytest.mark.parametrize("ranges", [True, False])
-@pytest.mark.parametrize(("name", "codec"), [("video.mp4", "mp4v"), ("video.avi", "MJPG"), ("video.ts", "MPG2")])
-def test_a_recording_has_all_its_frames_wherever_its_index_is(tmp_path, name, codec, ranges):
+@pytest.mark.parametrize(
+    ("name", "codec", "ranges"),
+    [
+        ("video.mp4", "mp4v", True),
+        ("video.mp4", "mp4v", False),
+        ("video.avi", "MJPG", True),
+        ("video.ts", "MPG2", False),
+    ],
+)
+def test_a_recording_is_complete_wherever_its_index_is(tmp_path, name, codec, ranges):
     video = write_video(tmp_path / name, make_frames(12, 48, 64), codec=codec)
     with served(video.read_bytes(), ranges=ranges) as server:
         check(f"http://{server.place}/video", video)
 
 
-def test_the_bytes_are_those_of_the_file_from_any_place():
+def test_bytes_from_any_place():
     data = np.random.default_rng(0).bytes(10_000)
     with served(data) as server:
         stream = HttpStream(f"http://{server.place}/", 10)
@@ -139,9 +144,7 @@ def test_the_bytes_are_those_of_the_file_from_any_place():
         stream.close()
 
 
-@pytest.mark.parametrize(
-    "address", ["http://[::1", "http://127.0.0.1:port/", "http://127.0.0.1:1/", "http://", "http://a b/"]
-)
-def test_wrong_addresses_are_told_in_one_line(address):
-    with pytest.raises(SourceError, match="cannot be opened: no answer"):
-        CameraSource(address, open_timeout=5)
+def test_wrong_addresses():
+    for address in ("http://[::1", "http://127.0.0.1:port/", "http://127.0.0.1:1/", "http://", "http://a b/"):
+        with pytest.raises(SourceError, match="cannot be opened: no answer"):
+            CameraSource(address, open_timeout=5)

@@ -1,4 +1,4 @@
-"""Frames through pipes: what is sent, what breaks off, what nobody writes, and where frames go out again."""
+"""Frames from pipes and on standard output."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import threading
 from fractions import Fraction
 
+import av
 import numpy as np
 import pytest
-from saying import says
 from sink_kit import feed
-from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, separate, write_video
+from video_fakes import COUNT, HEIGHT, WIDTH, needs_pipes, write_video
 
 from bgsub.errors import CutShortError, ParameterError, ReaderGoneError, SinkError, SourceError
 from bgsub.video import create_sinks, open_source
@@ -23,8 +23,6 @@ RAW = f"{WIDTH}x{HEIGHT}:bgr24@25"
 
 def fragmented(path, frames, flags="frag_keyframe+empty_moov"):
     """Return the frames as the bytes of a fragmented MP4, or of one with other flags."""
-    import av  # noqa: PLC0415
-
     with av.open(str(path), "w", format="mp4", options={"movflags": flags} if flags else {}) as file:
         stream = file.add_stream("mpeg4", rate=25)
         stream.width, stream.height, stream.pix_fmt = WIDTH, HEIGHT, "yuv420p"
@@ -35,7 +33,7 @@ def fragmented(path, frames, flags="frag_keyframe+empty_moov"):
 
 
 @pytest.mark.parametrize("pixels", ["bgr24", "rgb24", "gray", "gray16le"])
-def test_every_pixel_format_comes_as_it_was(written, frames, pixels):
+def test_pixel_formats_of_raw_frames(written, frames, pixels):
     sent = {"rgb24": frames[..., ::-1], "gray": frames[..., 0], "gray16le": frames[..., 0].astype("<u2") * 257}
     expected = {"gray": sent["gray"], "gray16le": sent["gray16le"]}.get(pixels, frames)
     with open_source(written(sent.get(pixels, frames).tobytes()), raw=f"{WIDTH}x{HEIGHT}:{pixels}") as source:
@@ -45,57 +43,44 @@ def test_every_pixel_format_comes_as_it_was(written, frames, pixels):
     np.testing.assert_array_equal(got, expected)
 
 
-def test_a_part_is_read_and_no_more(written, frames):
-    with open_source(written(frames.tobytes() + b"rest"), raw=RAW, start=2, end="0.4s", every=3) as source:
-        assert [frame.index for frame in source] == [2, 5, 8]
-
-
 @pytest.mark.parametrize("raw", [RAW, None])
-def test_what_went_through_does_not_come_again(written, tmp_path, frames, raw):
+def test_a_pipe_can_be_read_once_and_in_part(written, tmp_path, frames, raw):
     sent = frames.tobytes() if raw else fragmented(tmp_path / "clip.mp4", frames)
     with open_source(written(sent), raw=raw) as source:
         assert len(list(source)) == COUNT
-        with says(SourceError, f"pipe '{tmp_path / 'fifo0'}' can be read once only"):
+        with pytest.raises(SourceError, match=r"^pipe '.*fifo0' can be read once only$"):
             iter(source)
+    with open_source(written(sent + b"rest"), raw=raw, start=2, end="0.4s", every=3) as source:
+        assert [frame.index for frame in source] == [2, 5, 8]
 
 
-def test_raw_frames_that_break_off_give_the_whole_ones_first(written, tmp_path, frames):
+def test_input_that_breaks_off_gives_the_complete_frames_first(written, tmp_path, frames):
     got = []
-    message = (
-        f"pipe '{tmp_path / 'fifo0'}' ends within frame 12, after 5 of 4608 bytes: it broke off, or its frames are "
-        "not 48x32:bgr24"
-    )
-    with open_source(written(frames.tobytes() + b"begin"), raw=RAW) as source, says(CutShortError, message):
+    with (
+        open_source(written(frames.tobytes() + b"begin"), raw=RAW) as source,
+        pytest.raises(CutShortError, match=r"fifo0' ends within frame 12, after 5 of 4608 bytes: .* not 48x32:bgr24$"),
+    ):
         got.extend(source)
     assert len(got) == COUNT
-
-
-def test_a_video_that_breaks_off_gives_the_whole_ones_first(written, tmp_path, frames):
     data, got = fragmented(tmp_path / "clip.mp4", frames), []
-    cut = (data.index(b"mdat") + data.index(b"mfra")) // 2
-    with open_source(written(data[:cut])) as source, pytest.raises(CutShortError) as caught:
+    part = (data.index(b"mdat") + data.index(b"mfra")) // 2
+    with open_source(written(data[:part])) as source, pytest.raises(CutShortError) as caught:
         got.extend(source)
     assert 0 < len(got) < COUNT
-    assert str(caught.value) == f"pipe '{tmp_path / 'fifo0'}' breaks off within frame {len(got)}"
+    assert str(caught.value).endswith(f"fifo1' breaks off within frame {len(got)}")
 
 
-@pytest.mark.parametrize(
-    ("sent", "raw", "message"),
-    [
-        (b"", RAW, "is empty"),
-        (b"", None, "is empty"),
-        (b"words, words, words\n" * 99, None, "is not a video that can be read from front to back (of MP4, one "),
-    ],
-)
-def test_what_is_no_video(written, sent, raw, message):
-    with pytest.raises(SourceError, match=rf"^pipe '.*' {message.replace('(', '[(]')}"):
-        list(open_source(written(sent), raw=raw))
-
-
-def test_the_index_of_mp4_must_be_in_front(written, tmp_path, frames):
+def test_input_that_is_no_video(written, tmp_path, frames):
+    for raw in (RAW, None):
+        with pytest.raises(SourceError, match=r"^pipe '.*' is empty"):
+            list(open_source(written(b""), raw=raw))
+    with pytest.raises(
+        SourceError, match=r"^pipe '.*' is not a video that can be read from front to back \(of MP4, one "
+    ):
+        list(open_source(written(b"words, words, words\n" * 99)))
     with open_source(written(fragmented(tmp_path / "front.mp4", frames, "faststart"))) as source:
         assert len(list(source)) == COUNT
-    noise = np.random.default_rng(0).integers(0, 256, (300, HEIGHT, WIDTH, 3), dtype=np.uint8)  # more than is looked at
+    noise = np.random.default_rng(0).integers(0, 256, (300, HEIGHT, WIDTH, 3), dtype=np.uint8)  # more than is searched
     with pytest.raises(SourceError, match="is not a video that can be read from front to back"):
         open_source(written(fragmented(tmp_path / "behind.mp4", noise, "")))
 
@@ -103,7 +88,7 @@ def test_the_index_of_mp4_must_be_in_front(written, tmp_path, frames):
 def test_a_wait_for_a_silent_writer_can_be_ended(tmp_path, frames):
     path, came = tmp_path / "fifo", threading.Event()
     os.mkfifo(path)
-    end = os.open(path, os.O_RDWR)  # never at its end
+    end = os.open(path, os.O_RDWR)  # so that the pipe never ends
     os.write(end, frames[:2].tobytes()[:-1])
     got = []
 
@@ -123,21 +108,18 @@ def test_a_wait_for_a_silent_writer_can_be_ended(tmp_path, frames):
     assert got == [0]
 
 
-def test_a_file_of_raw_frames_is_read_like_a_pipe(tmp_path, frames):
+def test_raw_frames_in_a_file(tmp_path, frames):
     (tmp_path / "frames.raw").write_bytes(frames.tobytes())
     with open_source(tmp_path / "frames.raw", raw=RAW) as source:
         assert source.name == f"file '{tmp_path / 'frames.raw'}'"
         np.testing.assert_array_equal([frame.image for frame in source], frames)
 
-
-@pytest.mark.parametrize(
-    ("spec", "message"),
-    [("0", "raw frames come from a pipe or a file, got '0'"), (".", "file '.' cannot be read: Is a directory")],
-)
-def test_raw_frames_come_from_no_other_source(spec, message):
-    with pytest.raises((ParameterError, SourceError)) as caught:
-        open_source(spec, raw=RAW)
-    assert str(caught.value) == message
+    for spec, words in (
+        ("0", "^raw frames come from a pipe or a file, got '0'$"),
+        (".", "^file '.' .*: Is a directory$"),
+    ):
+        with pytest.raises((ParameterError, SourceError), match=words):
+            open_source(spec, raw=RAW)
 
 
 @pytest.fixture
@@ -162,7 +144,7 @@ def test_a_file_as_standard_input_is_that_file(tmp_path, frames, standard_input)
     with open_source("-") as source:
         assert source.length == COUNT
         assert len(list(source)) == len(list(source)) == COUNT
-    os.lseek(0, 1, os.SEEK_SET)  # somebody has read of it: the rest is a stream
+    os.lseek(0, 1, os.SEEK_SET)  # partly read: the rest is a stream
     assert is_pipe("-")
 
 
@@ -170,57 +152,48 @@ def test_a_terminal_is_no_video(standard_input):
     master, slave = os.openpty()
     try:
         os.dup2(slave, 0)
-        with says(SourceError, "standard input is a terminal: a video must be piped into it"):
+        with pytest.raises(SourceError, match="standard input is a terminal"):
             open_source("-")
     finally:
         os.close(master)
         os.close(slave)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("640x480:bgr24@25", RawFormat(640, 480, "bgr24", Fraction(25))),
-        ("1x2:gray16le@30000/1001", RawFormat(1, 2, "gray16le", Fraction(30000, 1001))),
-        ("3x4:gray", RawFormat(3, 4, "gray")),
-    ],
-)
-def test_a_raw_format(text, expected):
-    assert RawFormat.parse(text) == expected
+def test_raw_formats():
+    expected = {
+        "640x480:bgr24@25": RawFormat(640, 480, "bgr24", Fraction(25)),
+        "1x2:gray16le@30000/1001": RawFormat(1, 2, "gray16le", Fraction(30000, 1001)),
+        "3x4:gray": RawFormat(3, 4, "gray"),
+    }
+    assert {text: RawFormat.parse(text) for text in expected} == expected
+    wrong = {
+        "640x480": "size, pixel format and rate as in 640x480:bgr24@25, got '640x480'$",
+        "8x8:bgr": r"bgr24, rgb24, gray, gray16le, got 'bgr'; did you mean 'bgr24'\?$",
+        "0x8:gray": "1 to 65536 pixels, got 0x8$",
+        "8x8:gray@0": "a rate such as 25, 29.97 or 30000/1001, got '0'$",
+        "8x8:gray@1/0": r"a rate such as .*, got '1/0'$",
+        "8x8:gray@1.2.3": r"a rate such as .*, got '1.2.3'$",
+    }
+    for text, words in wrong.items():
+        with pytest.raises(ParameterError, match=words):
+            RawFormat.parse(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("640x480", "raw frames are told by size, pixel format and rate as in 640x480:bgr24@25, got '640x480'"),
-        ("8x8:bgr", "raw frames are of bgr24, rgb24, gray, gray16le, got 'bgr'; did you mean 'bgr24'?"),
-        ("0x8:gray", "raw frames have sides of 1 to 65536 pixels, got 0x8"),
-        ("8x8:gray@0", "raw frames have a rate such as 25, 29.97 or 30000/1001, got '0'"),
-        ("8x8:gray@1/0", "raw frames have a rate such as 25, 29.97 or 30000/1001, got '1/0'"),
-        ("8x8:gray@1.2.3", "raw frames have a rate such as 25, 29.97 or 30000/1001, got '1.2.3'"),
-    ],
-)
-def test_what_is_no_raw_format(text, message):
-    with says(ParameterError, message):
-        RawFormat.parse(text)
-
-
-# Out again
+# Standard output
 
 
 @pytest.mark.parametrize("make", [RawStreamSink, EncodedStreamSink])
-def test_a_reader_that_goes_away_is_told_once(make, frames):
+def test_a_closed_reader_is_reported_once(make, frames):
     reader, writer = os.pipe()
     sink = make(Outlet(writer), "mask", Fraction(25))
     os.close(reader)
-    with says(ReaderGoneError, "nobody reads standard output any more"):
-        for _ in range(1000):
-            feed(sink, frames)
+    with pytest.raises(ReaderGoneError, match="standard output"):
+        feed(sink, [*frames] * 1000)
     sink.close()
     sink.close()
 
 
-@pytest.mark.parametrize("view", ["mask", "panel", "cutout"])
+@pytest.mark.parametrize("view", ["mask", "panel"])
 def test_no_encoded_frame_waits_for_the_next(frames, view):
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
@@ -231,15 +204,15 @@ def test_no_encoded_frame_waits_for_the_next(frames, view):
     os.close(reader)
 
 
-def test_what_refuses_the_bytes_is_told(frames):
+def test_a_full_device_behind_standard_output(frames):
     full = os.open("/dev/full", os.O_WRONLY) if os.path.exists("/dev/full") else pytest.skip("no /dev/full")
     sink = RawStreamSink(Outlet(full), "mask", None)
-    with says(SinkError, "standard output cannot be written: No space left on device"):
+    with pytest.raises(SinkError, match=r"^standard output cannot be written: No space left on device$"):
         feed(sink, frames)
     sink.close()
 
 
-def test_raw_bytes_are_those_of_the_view_and_told_in_the_words_of_ffmpeg(tmp_path, frames, caplog):
+def test_raw_frames_are_the_bytes_of_the_view_with_a_hint_for_ffmpeg(tmp_path, frames, caplog):
     caplog.set_level("INFO", "bgsub.stream")
     path = tmp_path / "out"
     with RawStreamSink(Outlet(os.open(path, os.O_CREAT | os.O_WRONLY)), "cutout", Fraction(30000, 1001)) as sink:
@@ -251,24 +224,17 @@ def test_raw_bytes_are_those_of_the_view_and_told_in_the_words_of_ffmpeg(tmp_pat
         "on standard output are raw frames; ffmpeg and ffplay read them with -f rawvideo -pixel_format bgra "
         "-video_size 48x32 -framerate 30000/1001 -i -"
     ]
-    assert separate(frames[0]).mask.shape == (HEIGHT, WIDTH)
 
 
-@pytest.mark.parametrize(
-    ("outputs", "message"),
-    [
-        (["mask", "panel"], "standard output takes one view, got mask, panel"),
-        (["panel.mp4"], "standard output takes panel.mkv or panel.raw, got panel.mp4"),
-        (["background-image"], "standard output takes a view such as mask or panel, got background-image.png"),
-    ],
-)
-def test_what_standard_output_does_not_take(frames, outputs, message):
-    with says(ParameterError, message):
-        create_sinks("-", outputs, open_source(frames))
-
-
-def test_raw_frames_go_into_no_folder(tmp_path, frames):
-    with says(ParameterError, "mask.raw is for standard output: -o - --save mask.raw"):
+def test_outputs_that_are_wrong_on_standard_output_or_in_a_folder(tmp_path, frames):
+    for outputs, words in (
+        (["mask", "panel"], "^standard output takes one view, got mask, panel$"),
+        (["panel.mp4"], r"^standard output takes panel\.mkv or panel\.raw, got panel\.mp4$"),
+        (["background-image"], r"^standard output takes a view such as mask or panel, got background-image\.png$"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            create_sinks("-", outputs, open_source(frames))
+    with pytest.raises(ParameterError, match=r"^mask\.raw is for standard output"):
         create_sinks(tmp_path / "out", ["mask.raw"], open_source(frames))
     assert not (tmp_path / "out").exists()
 

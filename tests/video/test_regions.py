@@ -1,4 +1,4 @@
-"""Regions: texts, masks, and a subtractor that looks at nothing else."""
+"""Regions: texts, masks, and a subtractor of these regions only."""
 
 import pickle
 
@@ -25,38 +25,28 @@ def rectangle(x, y, w, h, shape=SHAPE):
     return mask
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("5,6,20,10", rectangle(5, 6, 20, 10)),
-        (" 5 , 6,20,10 ", rectangle(5, 6, 20, 10)),
-        ("10%,25%,50%,50%", rectangle(6, 10, 30, 20)),
-        ("6,25%,50%,20", rectangle(6, 10, 30, 20)),
-        ("-5,-5,20,20", rectangle(0, 0, 15, 15)),
-        ("50,30,100,100", rectangle(50, 30, 10, 10)),
-        ("10,10;29,10;29,19;10,19", rectangle(10, 10, 20, 10)),
-        ("10,10;29,10;29,19;10,19;", rectangle(10, 10, 20, 10)),
-    ],
-)
-def test_rectangles_and_polygons_in_pixels_and_percent(text, expected):
-    np.testing.assert_array_equal(inside(text), expected)
+def test_rectangles_and_polygons_in_pixels_and_percent():
+    expected = {
+        " 5 , 6,20,10 ": rectangle(5, 6, 20, 10),
+        "10%,25%,50%,50%": rectangle(6, 10, 30, 20),
+        "6,25%,50%,20": rectangle(6, 10, 30, 20),
+        "-5,-5,20,20": rectangle(0, 0, 15, 15),
+        "50,30,100,100": rectangle(50, 30, 10, 10),
+        "10,10;29,10;29,19;10,19": rectangle(10, 10, 20, 10),
+        "10,10;29,10;29,19;10,19;": rectangle(10, 10, 20, 10),
+    }
+    for text, mask in expected.items():
+        np.testing.assert_array_equal(inside(text), mask, text)
+    assert inside("0,0;100%,0;0,100%").mean() == pytest.approx(0.5, abs=0.03)  # a triangle
 
 
-def test_a_triangle_covers_half_of_its_box():
-    assert inside("0,0;100%,0;0,100%").mean() == pytest.approx(0.5, abs=0.03)
-
-
-def test_a_mask_image_is_taken_as_it_is(tmp_path):
+def test_mask_images(tmp_path):
     mask = np.random.default_rng(1).integers(0, 3, SHAPE).astype(np.uint8)
     path = tmp_path / "a=b, c.png"
     cv2.imwrite(str(path), mask)
     np.testing.assert_array_equal(inside(f"hall={path}"), mask > 0)
     np.testing.assert_array_equal(inside(str(path)), mask > 0)
-
-
-def test_a_mask_image_of_another_size_or_without_anything_is_refused(tmp_path):
-    path = tmp_path / "mask.png"
-    cv2.imwrite(str(path), np.full((10, 20), 255, np.uint8))
+    cv2.imwrite(str(tmp_path / "mask.png"), np.full((10, 20), 255, np.uint8))
     cv2.imwrite(str(tmp_path / "black.png"), np.zeros(SHAPE, np.uint8))
     (tmp_path / "text.png").write_bytes(b"no image")
     messages = {"mask": "must have the size of the frames, 60x40, got 20x10", "black": "is black"}
@@ -65,24 +55,18 @@ def test_a_mask_image_of_another_size_or_without_anything_is_refused(tmp_path):
             inside(str(tmp_path / f"{name}.png"))
 
 
-@pytest.mark.parametrize("text", ["60,0,10,10", "0,40,5,5", "-20,0,10,10", "100,100;120,100;110,120"])
-def test_what_lies_outside_of_the_frame_is_refused(text):
-    with pytest.raises(ParameterError, match="region 'region1' must hold pixels of the frame, which is 60x40: it lies"):
-        inside(text)
+def test_wrong_regions():
+    for text in ("60,0,10,10", "0,40,5,5", "-20,0,10,10", "100,100;120,100;110,120"):
+        with pytest.raises(ParameterError, match=r"region 'region1' must .* frame, which is 60x40: it lies"):
+            inside(text)
+    texts = ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2;3,4", "1,2,3;4,5,6;7,8,9", "0,0,0,5", "0,0,5,-5", "nan,0,5,5"]
+    for text in [*texts, "0,0,inf,5", "=0,0,5,5", "missing.png", "name=", "1,2;3,4;5"]:
+        with pytest.raises(ParameterError, match=r"^a region.* must be .*got '") as caught:
+            parse_region(text)
+        assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2;3,4", "1,2,3;4,5,6;7,8,9", "0,0,0,5", "0,0,5,-5", "nan,0,5,5",
-     "0,0,inf,5", "=0,0,5,5", "missing.png", "name=", "1,2;3,4;5"],
-)  # fmt: skip
-def test_wrong_texts_are_refused_in_one_line(text):
-    with pytest.raises(ParameterError, match=r"^a region.* must be .*got '") as caught:
-        parse_region(text)
-    assert "\n" not in str(caught.value)
-
-
-def test_names_are_given_and_unique():
+def test_names_of_regions():
     regions = Regions(["door=0,0,5,5", "1,1,5,5", parse_region("way in=0,0;5,0;5,5")])
     assert regions.names == ("door", "region2", "way in")
     assert isinstance(regions[1], Region)
@@ -94,7 +78,7 @@ def test_names_are_given_and_unique():
 
 
 class Inverting:
-    """A subtractor that shows what it was given."""
+    """A subtractor that records its input and inverts it."""
 
     def __init__(self):
         self.calls = []
@@ -123,7 +107,7 @@ class Inverting:
 
 
 @pytest.mark.parametrize("shape", [SHAPE, (*SHAPE, 3)])
-def test_only_the_bounding_box_is_looked_at_and_only_the_regions_are_reported(shape, tmp_path):
+def test_only_the_bounding_box_is_processed_and_only_regions_are_foreground(shape, tmp_path):
     regions = Regions(["5,6,10,4", "30,10;40,10;30,20"])
     subtractor = RegionSubtractor(Inverting(), regions)
     image = np.random.default_rng(0).integers(0, 100, shape, dtype=np.uint8)
@@ -148,7 +132,7 @@ def test_only_the_bounding_box_is_looked_at_and_only_the_regions_are_reported(sh
     assert (tmp_path / "model").read_text() == "saved"
 
 
-def test_known_foreground_is_cut_to_the_box():
+def test_known_foreground_and_other_frame_shapes():
     subtractor = RegionSubtractor(Inverting(), Regions(["5,6,10,4"]))
     known = np.zeros(SHAPE, bool)
     known[7, 8] = True
@@ -156,11 +140,6 @@ def test_known_foreground_is_cut_to_the_box():
     np.testing.assert_array_equal(subtractor.calls[0][2].nonzero(), [[1], [3]])
     with pytest.raises(ParameterError, match="knownForegroundMask must have shape"):
         subtractor.process(np.zeros(SHAPE, np.uint8), knownForegroundMask=known[1:])
-
-
-def test_frames_of_another_shape_are_refused_until_it_is_cleared():
-    subtractor = RegionSubtractor(Inverting(), Regions(["5,6,10,4"]))
-    subtractor.process(np.zeros(SHAPE, np.uint8))
     with pytest.raises(ParameterError, match="like the first one"):
         subtractor.process(np.zeros((50, 60), np.uint8))
     subtractor.clear()
@@ -168,7 +147,7 @@ def test_frames_of_another_shape_are_refused_until_it_is_cleared():
 
 
 @pytest.mark.large
-def test_it_can_be_pickled_and_goes_on(tmp_path):
+def test_a_pickled_or_loaded_subtractor_continues(tmp_path):
     rng = np.random.default_rng(5)
     frames = [rng.integers(90, 110, (32, 48), dtype=np.uint8) for _ in range(8)]
     frames[-1][10:20, 10:20] = 255
