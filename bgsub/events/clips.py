@@ -61,28 +61,19 @@ class ClipRules:
 LIST_NAME = "clips.csv"
 _PATIENCE = 30.0  # seconds to wait for another run that adds a clip
 _COLUMNS = (
-    "file",
-    "start",
-    "end",
-    "start_time",
-    "end_time",
-    "peak_share",
-    "began",
-    "source",
-    "source_time",
-    "thumbnail",
-)
+    "file", "start", "end", "start_time", "end_time", "peak_share", "began", "source", "source_time", "thumbnail",
+)  # fmt: skip
 
 
-@dataclass(frozen=True)
+@dataclass
 class Clip:
     """A recorded clip."""
 
     path: Path
     start: float  # times of its first and last frame in the source, in seconds
     end: float
-    peak_share: float  # largest share of the frame in motion, in [0, 1]
-    began: datetime | None  # date and time of the first frame of a camera
+    peak_share: float = 0.0  # largest share of the frame in motion, in [0, 1]
+    began: datetime | None = None  # date and time of the first frame of a camera
     source: str = ""  # the source, or the file in which the clip begins
     source_start: float = 0.0  # time of the first frame in it
     thumbnail: Path | None = None  # picture of the peak
@@ -142,19 +133,15 @@ def add_to_list(folder: Path, clip: Clip | None = None) -> None:
     """Add a clip to the list of the folder, or create the list; safe with several runs. SinkError if it fails."""
     path = folder / LIST_NAME
     with hold(folder / f".{LIST_NAME}.lock", lambda: f"'{path}' is locked by another program", _PATIENCE):
-        _add(path, clip)
-
-
-def _add(path: Path, clip: Clip | None) -> None:
-    try:
-        rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) if path.exists() else []
-    except (OSError, UnicodeDecodeError) as error:
-        raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
-    text = io.StringIO()
-    writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows([*rows, *([] if clip is None else [_row(clip)])])
-    write_whole(path, text.getvalue().encode())
+        try:
+            rows = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8")))) if path.exists() else []
+        except (OSError, UnicodeDecodeError) as error:
+            raise SinkError(f"'{path}' cannot be read: {getattr(error, 'strerror', None) or error}") from None
+        text = io.StringIO()
+        writer = csv.DictWriter(text, _COLUMNS, restval="", extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*rows, *([] if clip is None else [_row(clip)])])
+        write_whole(path, text.getvalue().encode())
 
 
 def _row(clip: Clip) -> dict[str, str]:

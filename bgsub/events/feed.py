@@ -10,7 +10,7 @@ import numpy as np
 from bgsub.events._state import dump, load
 from bgsub.events.event import Event, ObjectInFrame
 from bgsub.events.linking import ObjectLinker
-from bgsub.events.motion import Motion, MotionEvents, MotionGate, MotionRules
+from bgsub.events.motion import Motion, MotionEvents, MotionRules
 from bgsub.separation import Separation
 from bgsub.video.sources.base import Frame
 
@@ -95,7 +95,7 @@ class EventFeed:
 
     def __init__(self, linker: ObjectLinker, rules: MotionRules | None = None, follow: bool = True) -> None:
         self._linker, self.follow = linker, follow
-        self._motion = MotionEvents(MotionGate(rules or MotionRules()))
+        self._motion = MotionEvents(rules or MotionRules())
         self._whole: Event | None = None  # event of the whole frame that lasts
         self._newest: tuple[Frame, Step] | None = None
         self._shown: dict[str, float] = {}  # until which second the name of an event is shown

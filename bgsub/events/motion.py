@@ -73,44 +73,6 @@ def check_seconds(name: str, value: float) -> None:
         raise ParameterError(f"{name} must be a number of seconds, 0 or more, got {value!r}")
 
 
-@dataclass
-class MotionGate:
-    """Decides frame by frame when a motion event begins and ends; times are in seconds.
-
-    Attributes
-    ----------
-    since : float or None
-        Start of the current motion, which may still be too short for an event; None without motion.
-    certain : bool
-        Whether the motion is an event: every frame of `min_duration` showed it.
-    last : float
-        Time of the last frame with motion of the newest event.
-    """
-
-    rules: MotionRules
-    since: float | None = None
-    certain: bool = False
-    last: float = -math.inf
-    previous: float = -math.inf  # time of the frame before
-
-    def update(self, time: float, moving: bool) -> bool:
-        """Process the next frame; return whether an event has become certain."""
-        steady = moving and self.last == self.previous  # without a frame without motion between
-        self.previous = time
-        if self.certain and time - self.last > max(self.rules.max_gap, _UNSEEN if steady else 0.0) + CLOSE:
-            self.certain, self.since = False, None
-        if self.certain:
-            self.last = time if moving else self.last
-            return False
-        if not moving:
-            self.since = None
-            return False
-        self.since = time if self.since is None else self.since
-        self.certain = time - self.since >= self.rules.min_duration - CLOSE
-        self.last = time if self.certain else self.last
-        return self.certain
-
-
 class Motion(NamedTuple):
     """Motion in a frame, and the motion event that lasts; times are those of `Step.clock`."""
 
@@ -125,38 +87,46 @@ class Motion(NamedTuple):
 
 @dataclass
 class MotionEvents:
-    """Joins frames with motion into events."""
+    """Joins frames with motion into events; times are those of `Step.clock`."""
 
-    gate: MotionGate
+    rules: MotionRules
     count: int = 0
-    current: Event | None = None  # with an ID once it is certain
+    current: Event | None = None  # the current motion, with an ID once it is an event
+    since: float = 0.0  # start of the current motion
+    last: float = -math.inf  # last frame with motion of the newest event
+    previous: float = -math.inf  # time of the frame before
 
     @property
     def lasting(self) -> Event | None:
-        """The event that lasts, if it is certain."""
+        """The event that lasts."""
         return self.current if self.current is not None and self.current.id else None
 
     def update(self, frame: int, time: float | None, clock: float, separation: Separation) -> Motion:
         """Process the next frame, at `clock` seconds."""
         area = int(np.count_nonzero(separation.mask == FOREGROUND))
         share = area / max(separation.mask.size, 1)
-        gate = self.gate
-        moving, lasted = gate.rules.is_motion(separation, share), gate.certain
-        begins = gate.update(clock, moving)
-        ended = self.finish() if lasted and (begins or not gate.certain) else []
-        if gate.since is None:
+        moving = self.rules.is_motion(separation, share)
+        steady = moving and self.last == self.previous  # without a frame without motion between
+        over = clock - self.last > max(self.rules.max_gap, _UNSEEN if steady else 0.0) + CLOSE
+        ended, begun = self.finish() if over else [], []
+        if not moving and self.lasting is None:
             self.current = None
-        elif moving:
-            event = self.current = self.current or Event(EventKind.MOTION, 0, frame, frame, time, time)
+        if moving:
+            if self.current is None:
+                self.current, self.since = Event(EventKind.MOTION, 0, frame, frame, time, time), clock
+            event = self.current
             event.end_frame, event.end_time = frame, time
             event.frames += 1
             if area > event.peak_area:
                 event.peak_area, event.peak_frame = area, frame
-        begun = [] if self.current is None or not begins else [self.current]
-        for event in begun:
-            self.count += 1
-            event.id = self.count
-        return Motion(begun, ended, share, moving, gate.since, gate.last if gate.certain else None, self.current)
+            if not event.id and clock - self.since >= self.rules.min_duration - CLOSE:
+                self.count += 1
+                event.id, begun = self.count, [event]
+            self.last = clock if event.id else self.last
+        self.previous = clock
+        since = None if self.current is None else self.since
+        until = None if self.lasting is None else self.last
+        return Motion(begun, ended, share, moving, since, until, self.current)
 
     def finish(self) -> list[Event]:
         """End the event that lasts and return it."""

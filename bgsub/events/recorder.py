@@ -6,7 +6,6 @@ import logging
 import math
 import os
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -133,7 +132,7 @@ class RecorderSink(Sink):
         self._held, self._warned = PreRoll(self._exact, memory), False
         self._until = -math.inf  # end of the recording after the newest event
         self._lasting: list[Event] = []  # the event that lasts
-        self._clip: _GrowingClip | None = None
+        self._growing: _GrowingClip | None = None
         self._most = 0.0  # largest share that was too small for motion
         self._done = False
         prepare_folder(self.folder)
@@ -142,7 +141,7 @@ class RecorderSink(Sink):
         step = self._feed.step(frame, separation)
         motion, now = step.motion, step.clock
         keep_from = (now if motion.since is None else motion.since) - self._rules.pre_roll - CLOSE
-        if self._clip is not None and now > self._until and keep_from > self._clip.end:
+        if self._growing is not None and now > self._until and keep_from > self._growing.clip.end:
             self._finish_clip()  # the next one would begin after its end
         if motion.until is not None:
             self._until = motion.until + self._rules.post_roll + CLOSE
@@ -153,7 +152,7 @@ class RecorderSink(Sink):
         if now > self._until:
             self._hold(frame, now, picture, keep_from)
             return
-        self._held.forget_before(keep_from if self._clip is None else self._clip.end)
+        self._held.forget_before(keep_from if self._growing is None else self._growing.clip.end)
         for held in self._held.take():
             self._record(*held)
         self._record(frame, now, picture).see(separation, motion, self._lasting)
@@ -170,9 +169,9 @@ class RecorderSink(Sink):
             )
 
     def abort(self) -> None:
-        clip, self._clip, self._done = self._clip, None, True
-        if clip is not None:
-            clip.sink.abort()
+        growing, self._growing, self._done = self._growing, None, True
+        if growing is not None:
+            growing.sink.abort()
 
     def checkpoint(self) -> dict[str, Any]:
         raise SinkError("recordings of motion cannot be resumed")
@@ -187,30 +186,29 @@ class RecorderSink(Sink):
     def _hold(self, frame: Frame, now: float, picture: np.ndarray | None, keep_from: float) -> None:
         """Store a frame that may become part of the next clip, or of the current one."""
         self._held.put(frame, now, picture)
-        if self._clip is None:
+        if self._growing is None:
             self._held.forget_before(keep_from)
         while self._held.is_full:
             oldest = self._held.pop()
-            if self._clip is not None:
+            if self._growing is not None:
                 self._record(*oldest)
             elif not self._warned:
                 self._warned = True
                 logger.warning("the frames before events exceed the memory limit: clips begin later")
 
     def _record(self, frame: Frame, now: float, picture: np.ndarray | None) -> _GrowingClip:
-        if self._clip is not None and now - self._clip.start >= self._max_duration - CLOSE:
+        if self._growing is not None and now - self._growing.clip.start >= self._max_duration - CLOSE:
             self._finish_clip()
-        if self._clip is None:
-            began = frame.arrived
-            path = self._names.next(now, began)
-            sink = self._make_sink(path, "mask" if self._exact else "background", self._fps)
-            self._clip = _GrowingClip(path, sink, now, began)
-        self._clip.sink.write(frame, as_separation(_NO_PICTURE if picture is None else picture))
-        self._clip.end = now
-        return self._clip
+        if self._growing is None:
+            clip = Clip(self._names.next(now, frame.arrived), now, now, began=frame.arrived)
+            sink = self._make_sink(clip.path, "mask" if self._exact else "background", self._fps)
+            self._growing = _GrowingClip(clip, sink)
+        self._growing.sink.write(frame, as_separation(_NO_PICTURE if picture is None else picture))
+        self._growing.clip.end = now
+        return self._growing
 
     def _finish_clip(self) -> None:
-        growing, self._clip = self._clip, None
+        growing, self._growing = self._growing, None
         if growing is None:
             return
         try:
@@ -218,44 +216,31 @@ class RecorderSink(Sink):
         except BaseException:
             growing.sink.abort()
             raise
-        clip = self._listed(growing)
-        if clip.thumbnail is not None:
-            write_whole(clip.thumbnail, growing.thumbnail)
+        clip = growing.clip
+        keyframe = getattr(growing.sink, "start", None)  # of a copy
+        clip.start = clip.start if keyframe is None else keyframe
+        clip.source, begin = self._source, 0.0
+        for part in self._files:
+            if part.begin <= clip.start + CLOSE:
+                clip.source, begin = part.path.name, part.begin
+        clip.source_start = clip.start - begin
+        clip.events = tuple(growing.events)
+        if growing.jpeg:
+            clip.thumbnail = clip.path.with_suffix(".jpg")
+            write_whole(clip.thumbnail, growing.jpeg)
         add_to_list(self.folder, clip)
         for event in growing.events.values():
             event.clip = event.clip or str(clip.path)
         self.clips.append(clip)
         logger.info("recorded %s: %.1f s, %.1f %% in motion", clip.path, clip.end - clip.start, 100 * clip.peak_share)
 
-    def _listed(self, growing: _GrowingClip) -> Clip:
-        """Return the description of a complete clip."""
-        start = getattr(growing.sink, "start", None)  # the keyframe of a copy
-        start = growing.start if start is None else start
-        source, begin = self._source, 0.0
-        for part in self._files:
-            if part.begin <= start + CLOSE:
-                source, begin = part.path.name, part.begin
-        thumbnail = growing.path.with_suffix(".jpg") if growing.thumbnail else None
-        return Clip(
-            growing.path,
-            start,
-            growing.end,
-            growing.peak,
-            growing.began,
-            source,
-            start - begin,
-            thumbnail,
-            tuple(growing.events),
-        )
-
 
 class _GrowingClip:
     """A clip that is being written."""
 
-    def __init__(self, path: Path, sink: Sink, start: float, began: datetime | None) -> None:
-        self.path, self.sink, self.start, self.end, self.began = path, sink, start, start, began
-        self.peak = 0.0  # largest share of the frame in motion
-        self.thumbnail, self._shown = b"", 0.0  # picture of the largest share, and the share
+    def __init__(self, clip: Clip, sink: Sink) -> None:
+        self.clip, self.sink = clip, sink
+        self.jpeg, self._shown = b"", 0.0  # picture of the largest share, and the share
         self.events: dict[int, Event] = {}
 
     def see(self, separation: Separation, motion: Motion, lasting: list[Event]) -> None:
@@ -264,6 +249,6 @@ class _GrowingClip:
         share = motion.share if motion.moving else 0.0
         # Earlier frames of an event that has become certain count as well.
         areas = [event.peak_area for event in motion.begun]
-        self.peak = max(self.peak, share, *(area / separation.mask.size for area in areas))
-        if share > self._shown or not self.thumbnail:
-            self._shown, self.thumbnail = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))
+        self.clip.peak_share = max(self.clip.peak_share, share, *(area / separation.mask.size for area in areas))
+        if share > self._shown or not self.jpeg:
+            self._shown, self.jpeg = share, jpeg_of(shrunk(to_bgr8(separation.frame), THUMBNAIL))

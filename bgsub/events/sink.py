@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from bgsub.errors import ParameterError
+from bgsub.events.event import Event
 from bgsub.events.feed import EventFeed
 from bgsub.events.linking import ObjectLinker
 from bgsub.events.motion import MotionRules
 from bgsub.events.region_counts import RegionWriter
 from bgsub.events.summary.sink import SummarySink
-from bgsub.events.writers import CocoWriter, CsvWriter, JsonLinesWriter, Writer
+from bgsub.events.writers import COLUMNS, CocoWriter, LinesWriter, Writer, csv_line, csv_row, json_line
 from bgsub.separation import Separation
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink, prepare_folder
 from bgsub.video.sources.base import Frame, FrameSource
 
-_WRITERS: dict[str, Callable[[Path], Writer]] = {"csv": CsvWriter, "jsonl": JsonLinesWriter}
-FORMATS = (*_WRITERS, "coco")
+_LINES: dict[str, tuple[Callable[[Event], str], str]] = {"csv": (csv_line, csv_row(COLUMNS)), "jsonl": (json_line, "")}
+FORMATS = (*_LINES, "coco")
 
 
 class EventSink(Sink):
@@ -87,7 +88,7 @@ class EventSink(Sink):
         self._writers: dict[str, Writer] = {}
         for name in dict.fromkeys(formats):
             path = locate(EVENT_FORMATS[name])
-            self._writers[name] = CocoWriter(path, source) if name == "coco" else _WRITERS[name](path)
+            self._writers[name] = LinesWriter(path, *_LINES[name]) if name in _LINES else CocoWriter(path, source)
         if regions is not None and "csv" in self._writers:
             self._writers["regions"] = RegionWriter(locate("regions.csv"), regions)
         self._done = False
@@ -156,34 +157,7 @@ def create_event_sinks(
     regions: Regions | None = None,
     locate: Callable[[str], Path] | None = None,
 ) -> list[Sink]:
-    """Return the sinks of event files.
-
-    Parameters
-    ----------
-    output_folder : str or path
-        Created if missing.
-    formats : sequence of {"csv", "jsonl", "coco", "html"}
-        Formats of `EventSink`, and the page of `SummarySink`; may be empty.
-    source : FrameSource
-        Gives the title.
-    feed : EventFeed
-        Shared with the other sinks of the run, see `make_feed`.
-    regions : Regions, optional
-        Regions in which objects are counted.
-    locate : callable, optional
-        Returns the path of a file from its name, such as ``events.csv``; by default in `output_folder`.
-
-    Returns
-    -------
-    list of Sink
-
-    Raises
-    ------
-    ParameterError
-        If a format is unknown.
-    SinkError
-        If the folder cannot be written.
-    """
+    """Return the sinks of event files: formats of `EventSink` and "html"; errors as `EventSink`."""
     wrong = next((name for name in formats if name not in EVENT_FORMATS), None)
     if wrong is not None:
         raise ParameterError(f"formats of events must be of {', '.join(EVENT_FORMATS)}, got {wrong!r}")

@@ -7,7 +7,7 @@ import io
 import json
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,6 @@ COLUMNS = (
     "type", "id", "start_frame", "end_frame", "start_time", "end_time", "frames",
     "peak_area", "peak_frame", "peak_x", "peak_y", "peak_w", "peak_h", "regions",
 )  # fmt: skip
-
-
-def seconds(time: float | None) -> float | None:
-    """Return a time rounded to milliseconds."""
-    return None if time is None else round(time, 3)
 
 
 def csv_row(values: Iterable[Any]) -> str:
@@ -68,69 +63,44 @@ class Writer(ABC):
             file.close()
 
 
-class CsvWriter(Writer):
-    """One line per event, in the order of the ends; columns are `COLUMNS`.
+class LinesWriter(Writer):
+    """Writes one line per event, in the order of the ends."""
 
-    ``type`` is ``object`` or the event of the whole frame, which has no ID and size. Times are in seconds, or empty.
-    """
-
-    _empty = True
+    def __init__(self, path: Path, line: Callable[[Event], str], header: str = "") -> None:
+        super().__init__(path)
+        self._line, self._header = line, header
 
     def step(self, step: Step) -> None:
-        self._write(step.finished)
+        if step.finished:
+            self._write(step.finished)
 
     def finish(self, last: list[Event]) -> None:
         self._write(last)
-        self._head()
         self._file.finish()
 
-    def resume(self, state: dict[str, Any]) -> None:
-        super().resume(state)
-        self._empty = state["sizes"] == [0]
-
-    def _head(self) -> None:
-        if self._empty:
-            self._file.append(csv_row(COLUMNS))
-            self._empty = False
-
     def _write(self, events: list[Event]) -> None:
-        if events:
-            self._head()
-        for event in events:
-            self._file.append(csv_row(_columns(event)))
+        header = "" if self._file.size else self._header
+        self._file.append(header + "".join(map(self._line, events)))
 
 
-def _columns(event: Event) -> list[Any]:
+def csv_line(event: Event) -> str:
+    """Return an event as a line with `COLUMNS`: ``type`` is the kind; events of the whole frame have no ID and size."""
     times = [None if time is None else float(time) for time in (event.start_time, event.end_time)]
-    start = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
-    if event.kind != EventKind.OBJECT:
-        return [*start, *[None] * 7]
-    return [*start, event.peak_area, event.peak_frame, *event.peak_box, ";".join(event.regions)]
+    values = [event.kind, event.id or None, event.start_frame, event.end_frame, *times, event.frames]
+    if event.kind == EventKind.OBJECT:
+        return csv_row([*values, event.peak_area, event.peak_frame, *event.peak_box, ";".join(event.regions)])
+    return csv_row([*values, *[None] * 7])
 
 
-class JsonLinesWriter(Writer):
-    """One JSON object per event and line, with frames, boxes, centroids and areas of the track."""
-
-    def step(self, step: Step) -> None:
-        self._write(step.finished)
-
-    def finish(self, last: list[Event]) -> None:
-        self._write(last)
-        self._file.finish()
-
-    def _write(self, events: list[Event]) -> None:
-        for event in events:
-            self._file.append(json.dumps(event_record(event), separators=(",", ":")) + "\n")
-
-
-def event_record(event: Event) -> dict[str, Any]:
-    """Return an event as types that JSON knows; times in milliseconds, positions to 0.01 pixels."""
+def json_line(event: Event) -> str:
+    """Return an event as a line of JSON; times in milliseconds, positions to 0.01 pixels."""
+    start, end = (None if time is None else round(time, 3) for time in (event.start_time, event.end_time))
     record: dict[str, Any] = {
         "type": event.kind,
         "start_frame": event.start_frame,
         "end_frame": event.end_frame,
-        "start_time": seconds(event.start_time),
-        "end_time": seconds(event.end_time),
+        "start_time": start,
+        "end_time": end,
         "frames": event.frames,
     }
     if event.kind == EventKind.OBJECT:
@@ -138,17 +108,17 @@ def event_record(event: Event) -> dict[str, Any]:
             "id": event.id,
             "peak_area": event.peak_area,
             "peak_frame": event.peak_frame,
-            "peak_box": list(event.peak_box),
+            "peak_box": event.peak_box,
             "regions": event.regions,
             "track_step": event.step,
             "track": {
                 "frame": [box[0] for box in event.boxes],
-                "box": [list(box[1:]) for box in event.boxes],
+                "box": [box[1:] for box in event.boxes],
                 "centroid": [[round(x, 2), round(y, 2)] for x, y in event.centroids],
                 "area": event.areas,
             },
         }
-    return record
+    return _json(record) + "\n"
 
 
 class CocoWriter(Writer):
@@ -171,10 +141,10 @@ class CocoWriter(Writer):
         height, width = step.mask.shape
         name = step.file or f"{self._source}#{step.frame}"
         image = {"id": step.frame, "file_name": name, "width": width, "height": height}
-        self._images.append(_item({**image, "video_id": 1, "frame_id": step.frame}))
+        self._images.append(",\n" + _json({**image, "video_id": 1, "frame_id": step.frame}))
         for one in step.objects:
             self._count += 1
-            self._annotations.append(_item(annotation(self._count, one, step.mask.shape)))
+            self._annotations.append(",\n" + _json(_annotation(self._count, one, step.mask.shape)))
 
     def finish(self, last: list[Event]) -> None:
         with as_sink_error(self.path), replacing(self.path) as partial, partial.open("wb") as out:
@@ -204,11 +174,11 @@ class CocoWriter(Writer):
         out.write(b"]")
 
 
-def _item(item: dict[str, Any]) -> str:
-    return f",\n{json.dumps(item, separators=(',', ':'))}"
+def _json(value: dict[str, Any]) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
-def annotation(number: int, one: ObjectInFrame, shape: tuple[int, ...]) -> dict[str, Any]:
+def _annotation(number: int, one: ObjectInFrame, shape: tuple[int, ...]) -> dict[str, Any]:
     """Return an object in a frame of `shape` as a COCO annotation with ID `number`."""
     return {
         "id": number,

@@ -9,42 +9,8 @@ import pytest
 from event_scenes import frame_of, mask_of, separated
 
 from bgsub.events import EventFeed, MotionRules, ObjectLinker
-from bgsub.events.motion import MotionGate
 
 RATE = 10.0
-
-
-def gate(rules, moving, fps=RATE):
-    """Return (since, last) of each event in 100 frames with motion at some indices."""
-    one, events = MotionGate(rules), []
-    for index in range(100):
-        if one.update(index / fps, index in moving):
-            events.append([one.since, one.last])
-        elif one.certain:
-            events[-1][1] = one.last
-    return events
-
-
-@pytest.mark.parametrize(
-    ("rules", "moving", "events"),
-    [
-        ({"min_duration": 0.3}, range(10, 14), [(1.0, 1.3)]),
-        ({"min_duration": 0.3}, range(10, 13), []),
-        ({"min_duration": 0.3}, {10, 11, 13, 14, 16}, []),
-        ({"max_gap": 0.5, "min_duration": 0}, [*range(10, 13), *range(17, 20)], [(1.0, 1.9)]),
-        ({"max_gap": 0.5, "min_duration": 0}, [*range(10, 13), *range(18, 20)], [(1.0, 1.2), (1.8, 1.9)]),
-        ({"max_gap": 0.5, "min_duration": 0.3}, [*range(10, 14), 18], [(1.0, 1.8)]),
-        ({"max_gap": 0, "min_duration": 0}, [*range(10, 13), *range(14, 20)], [(1.0, 1.2), (1.4, 1.9)]),
-    ],
-)
-def test_length_and_gap(rules, moving, events):
-    assert gate(MotionRules(**rules), moving) == [pytest.approx(event) for event in events]
-
-
-def test_an_hour_without_frames_ends_an_event():
-    one = MotionGate(MotionRules(min_duration=0, max_gap=0))
-    assert [one.update(time, True) for time in (0.0, 0.1, 0.2, 3600.0, 3600.1)] == [True, False, False, True, False]
-    assert one.since == 3600.0
 
 
 RULES = MotionRules(min_duration=0.2, max_gap=0.5)
@@ -60,6 +26,36 @@ def steps(feed, areas, first=0):
     for index, area in enumerate(areas, first):
         mask = mask_of([(0, 0, area, 1)] if area else [])
         yield feed.step(frame_of(index, RATE), replace(separated(mask), phase="tracking")).motion
+
+
+@pytest.mark.parametrize(
+    ("rules", "moving", "events"),
+    [
+        ({"min_duration": 0.3}, range(10, 14), [(1.0, 1.3)]),
+        ({"min_duration": 0.3}, range(10, 13), []),
+        ({"min_duration": 0.3}, {10, 11, 13, 14, 16}, []),
+        ({"max_gap": 0.5, "min_duration": 0}, [*range(10, 13), *range(17, 20)], [(1.0, 1.9)]),
+        ({"max_gap": 0.5, "min_duration": 0}, [*range(10, 13), *range(18, 20)], [(1.0, 1.2), (1.8, 1.9)]),
+        ({"max_gap": 0.5, "min_duration": 0.3}, [*range(10, 14), 18], [(1.0, 1.8)]),
+        ({"max_gap": 0, "min_duration": 0}, [*range(10, 13), *range(14, 20)], [(1.0, 1.2), (1.4, 1.9)]),
+    ],
+)
+def test_length_and_gap(rules, moving, events):
+    feed = EventFeed(ObjectLinker(RATE), MotionRules(**rules), follow=False)
+    found = [
+        event for motion in steps(feed, [50 * (index in moving) for index in range(100)]) for event in motion.ended
+    ]
+    times = [(event.start_time, event.end_time) for event in found + feed.finish_motion()]
+    assert times == [pytest.approx(event) for event in events]
+
+
+def test_an_hour_without_frames_ends_an_event():
+    feed = EventFeed(ObjectLinker(), MotionRules(min_duration=0, max_gap=0), follow=False)
+    shown = replace(separated(mask_of([(0, 0, 50, 1)])), phase="tracking")
+    times = (0.0, 0.1, 0.2, 3600.0, 3600.1)
+    found = [feed.step(replace(frame_of(index), time=time), shown).motion for index, time in enumerate(times)]
+    assert [len(motion.begun) for motion in found] == [1, 0, 0, 1, 0]
+    assert found[-1].since == 3600.0
 
 
 def test_start_and_end_of_an_event():
