@@ -7,15 +7,16 @@ import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import numpy as np
 
-from bgsub.events.event import EventKind
-from bgsub.events.summary.highlights import COLOURS, HeatMap, Highlight, Highlights, draw_heat_map
-from bgsub.events.summary.timeline import MOST_MARKS, Bar, RunFacts, Series, Timeline, longest, rows_of
+from bgsub.events.event import Event
+from bgsub.events.summary.highlights import COLOURS, HeatMap, Highlights, draw_heat_map
+from bgsub.events.summary.timeline import Bar, RunFacts, Series, Timeline, longest, rows_of
 from bgsub.video.timecode import clock_text
 from bgsub.video.web_page import jpeg_of, render
 
@@ -23,7 +24,6 @@ _MAP_QUALITY = 88
 _WIDTH = 1000.0  # of the time axis
 _HIGH, _LOW = 90, 26  # heights of lanes in pixels
 _ROW, _MOST_ROWS = 14, 40  # of objects
-_LAST_LABEL = 0.86  # of the axis: no room for a label further to the right
 _LAST_BAR = 0.998  # of the axis: a short bar further to the right would stick out
 _ROUND = [factor * 10**power for power in range(12) for factor in (1, 2, 5)]
 _ROUND_SECONDS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200)
@@ -119,60 +119,24 @@ class _Scale:
 
 def summary_page(path: Path, title: str, summary: Summary, regions: list[list[Any]]) -> bytes:
     """Return the page; `path` is its file, `regions` are the rows of `RegionCounter`."""
-    timeline, facts, highlights = summary.timeline, summary.facts, summary.highlights
+    timeline, facts = summary.timeline, summary.facts
     began = None if facts.began is None else datetime.fromisoformat(facts.began)
     axis = TimeAxis(*timeline.span, timeline.timed, began)
-    values: dict[str, Any] = {"charts": None}
-    if facts.frames:
-        values = {
-            "charts": _charts(timeline, axis, highlights),
-            "whole": _whole_frame(timeline, axis, facts),
-            "heat_map": _heat_map(summary.heat.share(), summary.background),
-            "regions": [[*map(_cell, row[:-1]), _percent(float(row[-1]))] for row in regions],
-            "count": highlights.count,
-            "cards": [_card(one, timeline, axis, path.parent) for one in highlights.kept],
-        }
-    facts_shown, problems = dict(_facts(summary, axis)), list(_problems(facts, axis))
-    return render("summary.html", title=title or "Summary", facts=facts_shown, problems=problems, **values)
-
-
-def _facts(summary: Summary, axis: TimeAxis) -> Iterator[tuple[str, str]]:
-    facts = summary.facts
-    if axis.began is not None:
-        yield "Began", f"{axis.began:%Y-%m-%d %H:%M:%S %z}"
-    yield "Frames", f"{facts.frames}, {facts.width} x {facts.height} pixels" if facts.frames else "none"
-    if facts.frames:
-        yield "Length", axis.length(axis.end - axis.start)
-        yield "Foreground", f"{facts.total / facts.frames:.2%} of the picture on average"
-        objects = _number(summary.timeline.object_count, "object")
-        yield "Found", f"{_number(summary.highlights.count, 'motion event')}, {objects}"
-
-
-def _problems(facts: RunFacts, axis: TimeAxis) -> Iterator[str]:
-    if facts.missing:
-        yield f"{_number(facts.missing, 'frame')} missing (dropped or unreadable)."
-    if facts.pauses:
-        yield f"{_number(facts.pauses, 'long pause')} without a frame, at most {axis.length(facts.longest_pause)}."
-    if covered := facts.whole.get(EventKind.COVERED, 0):
-        yield f"The camera was covered: {_number(covered, 'time')}."
-    if facts.frames and not facts.tracked:
-        yield "The run ended in the start phase, in which no motion is reported."
-
-
-def _charts(timeline: Timeline, axis: TimeAxis, highlights: Highlights) -> dict[str, Any]:
-    """Return the lanes and what they share: grid, events of the whole frame, labels of the time axis."""
-    marks: dict[str, list[tuple[float, float]]] = {}
-    for mark in timeline.marks:
-        marks.setdefault(mark.kind, []).append((axis.x(mark.start), axis.x(mark.end)))
-    ticks = axis.ticks()
-    labels = [(axis.x(place) / 10, axis.at(place)) for place in ticks if axis.x(place) <= _LAST_LABEL * _WIDTH]
-    return {
-        "lanes": [*_lanes(timeline, axis, highlights)],
-        "coefficients": None if timeline.coefficients is None else _coefficients(timeline.coefficients, axis),
-        "grid": [axis.x(place) for place in ticks],
-        "marks": marks,
-        "labels": labels,
-    }
+    return render(
+        "summary.html",
+        title=title or "Summary",
+        facts=facts,
+        timeline=timeline,
+        highlights=summary.highlights,
+        axis=axis,
+        lanes=list(_lanes(timeline, axis, summary.highlights)) if facts.frames else [],
+        coefficients=None if timeline.coefficients is None else _coefficients(timeline.coefficients, axis),
+        heat_map=_heat_map(summary.heat.share(), summary.background),
+        regions=[[*map(_cell, row[:-1]), _percent(float(row[-1]))] for row in regions],
+        count=_count,
+        words=_words,
+        clip_link=partial(_clip_link, path.parent),
+    )
 
 
 def _lanes(timeline: Timeline, axis: TimeAxis, highlights: Highlights) -> Iterator[_Lane]:
@@ -251,16 +215,6 @@ def _bar(
     return {"colour": colour, "text": text, "number": number, "link": link, **place}
 
 
-def _whole_frame(timeline: Timeline, axis: TimeAxis, facts: RunFacts) -> dict[str, Any] | None:
-    """Return title and rows of the table of events of the whole frame."""
-    if not timeline.marks:
-        return None
-    count = sum(facts.whole.values())
-    first = f"the first {MOST_MARKS} of " if len(timeline.marks) < count else ""
-    rows = [(_words(mark.kind), axis.at(mark.start), axis.at(mark.end)) for mark in timeline.marks]
-    return {"title": f"Events of the whole frame: {first}{count}", "rows": rows}
-
-
 def _heat_map(share: np.ndarray | None, background: np.ndarray | None) -> dict[str, Any] | None:
     if share is None or background is None:
         return None
@@ -276,20 +230,10 @@ def _heat_map(share: np.ndarray | None, background: np.ndarray | None) -> dict[s
     }
 
 
-def _card(one: Highlight, timeline: Timeline, axis: TimeAxis, folder: Path) -> dict[str, Any]:
-    """Return the values of a card; the link to the clip is relative to the folder of the page."""
-    event, (start, end) = one.event, timeline.places(one.event)
-    what = f"{_number(one.objects, 'object')}, at most {one.share:.1%} of the picture"
-    lines = [f"{axis.length(end - start)}, {what}", *([f"in {', '.join(one.regions)}"] if one.regions else [])]
+def _clip_link(folder: Path, event: Event) -> str:
+    """Return the link from a page in `folder` to the clip of an event; empty without a clip."""
     clip = "" if event.clip is None else Path(os.path.relpath(event.clip, folder)).as_posix()
-    return {
-        "number": event.id,
-        "alt": f"Frame {event.peak_frame}, the one with most motion in motion event {event.id}",
-        "jpeg": one.jpeg,
-        "start": axis.at(start),
-        "lines": lines,
-        "link": quote(clip, errors="surrogateescape"),
-    }
+    return quote(clip, errors="surrogateescape")
 
 
 def _legend(names: Iterable[str]) -> list[tuple[str, str]]:
@@ -313,7 +257,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2g}%"
 
 
-def _number(count: int, name: str) -> str:
+def _count(count: int, name: str) -> str:
     return f"{count} {name}{'' if count == 1 else 's'}"
 
 
