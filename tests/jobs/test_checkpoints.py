@@ -108,11 +108,8 @@ def test_run_continues_after_the_last_checkpoint(path, fail_at, every_fourth):
 def test_checkpoint_of_another_version(path):
     path.parent.mkdir()
     array_file.write(path, array_file.Kind("checkpoint", 5), {"run": {"identity": {}}, "model": {}}, {})
-    with pytest.raises(
-        SourceError, match="is not a bgsub checkpoint of version 7: another version of bgsub wrote"
-    ) as told:
+    with pytest.raises(SourceError, match=r"^[^\n]*version 7: another version of bgsub wrote[^\n]*$"):
         Checkpoint.read(path)
-    assert "\n" not in str(told.value)
 
 
 def test_no_checkpoint_before_the_interval(path):
@@ -187,19 +184,17 @@ def test_unreadable_frames_are_counted_once(path, tmp_path, frames, every_fourth
         made.resume([sink])
         return Pipeline(source, Counting(), [sink], checkpoints=made).run(), sink
 
-    whole, expected = run()
-    assert (whole.frames, whole.skipped) == (9, 3)
+    _, expected = run()
     for fail_at in (5, 8):
         with pytest.raises(RuntimeError, match="broke"):
             run(fail_at)
         rest, sink = run(start=Checkpoint.read(path))
-        assert (rest.frames, rest.skipped) == (9, 3)
-        assert sink.names == expected.names
+        assert (rest.frames, rest.skipped, sink.names) == (9, 3, expected.names)
 
 
-@pytest.mark.parametrize("part", [{}, {"start": 20, "every": 3}, {"start": "1s", "duration": "5s"}])
+@pytest.mark.parametrize("part", [{}, {"start": 20, "every": 3}, {"start": "1s", "duration": "4s"}])
 def test_video_continues_with_the_next_frame(path, tmp_path, part):
-    noise = np.random.default_rng(0).integers(0, 255, (200, 32, 48, 3), np.uint8)
+    noise = np.random.default_rng(0).integers(0, 255, (160, 32, 48, 3), np.uint8)
     video = write_video(tmp_path / "in.mp4", noise, codec="mp4v")  # with keyframes every twelve frames
     expected = list(open_source(video, **part))
     count = 40

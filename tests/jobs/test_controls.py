@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 from video_fakes import FakeSource, ListSink, ThresholdSubtractor, make_frames, separate
@@ -42,7 +43,7 @@ def test_subtractor_without_tune_continues(caplog):
     assert caplog.messages == ["ThresholdSubtractor cannot change threshold while it runs"]
 
 
-def test_wrong_changes():
+def test_changes_before_the_start_and_wrong_changes():
     controls = Controls()
     with pytest.raises(ParameterError, match="rank cannot change while the subtractor runs"):
         controls.tune(threshold=0.5, rank=2)
@@ -51,25 +52,21 @@ def test_wrong_changes():
     with pytest.raises(ParameterError, match="threshold must be"):
         controls.tune(threshold="high")
     assert controls.parameters["threshold"] == SUBTRACTOR["threshold"].default
-
-
-def test_changes_before_the_start():
-    controls = Controls()
     controls.tune(threshold=0.5)
     controls.follow({"threshold": 0.1, "rank": 5})
     assert (controls.parameters["threshold"], controls.parameters["rank"]) == (0.5, 5)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.name)
-def test_settings(setting):
-    parameter = SUBTRACTOR[setting.name]
-    assert parameter.live
-    values = [setting.value(position) for position in range(setting.positions + 1)]
-    assert (values[0], values[-1]) == (setting.low, setting.high)
-    for value in values:
-        assert parameter.check(setting.name, value) == value
-        assert setting.value(setting.position(value)) == value
-    assert setting.value(setting.position(parameter.default)) == parameter.default
+def test_settings():
+    for setting in SETTINGS:
+        parameter = SUBTRACTOR[setting.name]
+        assert parameter.live
+        values = [setting.value(position) for position in range(setting.positions + 1)]
+        assert (values[0], values[-1]) == (setting.low, setting.high)
+        for value in values:
+            assert parameter.check(setting.name, value) == value
+            assert setting.value(setting.position(value)) == value
+        assert setting.value(setting.position(parameter.default)) == parameter.default
 
 
 def test_wait_ends_with_quit():
@@ -95,9 +92,25 @@ class Clock:
         return self.now
 
 
-def test_statistics():
-    clock = Clock()
-    statistics = LiveStatistics(clock)
+IMAGE = make_frames(1)[0]
+SEPARATION = separate(IMAGE)
+
+
+def update(statistics, index=0, separation=SEPARATION):
+    statistics.update(Frame(index, "a", None, IMAGE), separation)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def statistics(clock):
+    return LiveStatistics(clock)
+
+
+def test_statistics(clock, statistics):
     assert statistics.newest is None
     empty = statistics.as_dict()
     assert (empty["frames"], empty["frames_per_second"], empty["latency_ms"], empty["phase"]) == (0, 0, None, "start")
@@ -106,8 +119,7 @@ def test_statistics():
         clock.now += 0.1
         statistics.update(Frame(index, f"{index + 1:06d}", None, image, clock.now - 0.03), separate(image), dropped=7)
     numbers = statistics.as_dict()
-    assert numbers["frames"] == 40
-    assert numbers["dropped"] == 7
+    assert (numbers["frames"], numbers["dropped"]) == (40, 7)
     assert numbers["frames_per_second"] == pytest.approx(10, abs=0.1)
     assert numbers["latency_ms"] == pytest.approx(30)
     assert numbers["foreground"] == pytest.approx((separate(images[-1]).mask == 255).mean(), abs=1e-6)
@@ -119,15 +131,11 @@ def test_statistics():
 
 
 @pytest.mark.parametrize(("apart", "late"), [(0.04, 1.6), (3.0, 6.1)])
-def test_silent_camera(apart, late):
-    clock = Clock()
-    statistics = LiveStatistics(clock)
-    image = make_frames(1)[0]
-    separation = separate(image)
+def test_silent_camera(clock, statistics, apart, late):
     assert statistics.is_silent
     for index in range(80):
         clock.now += apart
-        statistics.update(Frame(index, "a", None, image), separation)
+        update(statistics, index)
         assert not statistics.is_silent
     for share in (0, 0.5, 0.99):  # it is in time until then
         clock.now = 100 + apart * (80 + share)
@@ -138,43 +146,31 @@ def test_silent_camera(apart, late):
     assert statistics.as_dict()["frames_per_second"] < 0.7 / apart
 
 
-def test_preview_ends_the_silence():
-    clock = Clock()
-    statistics = LiveStatistics(clock)
-    image = make_frames(1)[0]
+def test_preview_ends_the_silence(clock, statistics):
     statistics.note_preview()
     assert (statistics.is_silent, statistics.is_late) == (False, True)
     clock.now += 2
     assert (statistics.is_silent, statistics.silence) == (True, 2)
-    statistics.update(Frame(0, "a", None, image), separate(image))
+    update(statistics)
     assert (statistics.is_silent, statistics.is_late, statistics.silence) == (False, False, 0)
 
 
-def test_rate_excludes_the_wait_for_kernels(monkeypatch):
-    clock, lost = Clock(), [0.0]
+def test_rate_excludes_the_wait_for_kernels(clock, statistics, monkeypatch):
+    lost, rates = [0.0], []
     monkeypatch.setattr("bgsub.jobs.controls.compilation.waited", lambda: lost[0])
-    statistics = LiveStatistics(clock)
-    image = make_frames(1)[0]
-    separation = separate(image)
-    rates = []
     for index in range(60):
         if index == 30:
             clock.now, lost[0] = clock.now + 1, lost[0] + 1
-            rates.append(statistics.as_dict()["frames_per_second"])  # while they are waited for
+            rates.append(statistics.as_dict()["frames_per_second"])  # during the wait
         clock.now += 0.1
-        statistics.update(Frame(index, "a", None, image), separation)
+        update(statistics, index)
         rates.append(statistics.as_dict()["frames_per_second"])
     assert {fps for index, fps in enumerate(rates) if index not in (0, 31)} == {10}
 
 
-def test_event_stays_for_some_seconds():
-    clock = Clock()
-    statistics = LiveStatistics(clock)
-    image = make_frames(1)[0]
-    separation = separate(image)
-    object.__setattr__(separation, "event", "light-change")
-    statistics.update(Frame(0, "1", None, image), separation)
-    statistics.update(Frame(1, "2", None, image), separate(image))
+def test_event_stays_for_some_seconds(clock, statistics):
+    update(statistics, 0, replace(SEPARATION, event="light-change"))
+    update(statistics, 1)
     assert statistics.as_dict()["event"] == "light-change"
     clock.now += 10
     assert statistics.as_dict()["event"] is None

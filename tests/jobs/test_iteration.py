@@ -14,15 +14,12 @@ from bgsub.jobs.run import make_subtractor
 from bgsub.jobs.simple import default_subtractor
 
 
-def test_yields_every_frame_with_its_separation(subtractor, frames):
+def test_yields_every_frame_with_its_separation(subtractor, frames, tmp_path):
     seen = list(bgsub.separate(frames, subtractor=subtractor))
     assert [frame.index for frame, _ in seen] == list(range(COUNT))
     for frame, separation in seen:
         np.testing.assert_array_equal(separation.frame, frame.image)
-
-
-def test_wrong_source_fails_before_the_loop(tmp_path):
-    with pytest.raises(SourceError, match="no such file or folder"):
+    with pytest.raises(SourceError, match="no such file or folder"):  # before the loop
         bgsub.separate(tmp_path / "gone.avi")
 
 
@@ -46,11 +43,8 @@ def test_default_subtractor_has_the_frame_rate(frames):
     ("fps", "every", "expected", "level"),
     [
         (None, 1, 25, "INFO"),
-        (30, 1, 30, None),
         (30, 90, 1 / 3, None),
-        (1 / 3, 1, 1 / 3, None),
         (1000, 1, 25, "WARNING"),
-        (90000, 1, 25, "WARNING"),
     ],
 )
 def test_frame_rate_of_the_subtractor(frames, caplog, fps, every, expected, level):

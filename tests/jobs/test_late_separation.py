@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from video_fakes import FakeSource, ListSink, ThresholdSubtractor
+from video_fakes import FakeSource, ListSink, ThresholdSubtractor, quit_after
 
 from bgsub.jobs import pipeline
 from bgsub.jobs.controls import Controls
@@ -163,7 +163,5 @@ def test_no_previews_of_a_camera_in_time(monkeypatch):
     camera, controls = Camera(), Controls()
     subtractor = ThresholdSubtractor()
     screen = Screen(camera, subtractor)
-    Pipeline(
-        camera, subtractor, [screen], controls=controls, progress=lambda frame, _: frame.index == 20 and controls.quit()
-    ).run()
+    Pipeline(camera, subtractor, [screen], controls=controls, progress=quit_after(controls, 21)).run()
     assert (screen.previews, len(screen.frames)) == ([], 21)

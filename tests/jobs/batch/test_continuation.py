@@ -143,17 +143,14 @@ def test_unusable_attempt_starts_anew(videos, tmp_path, expected, monkeypatch, c
     assert visible(output) == ["v1", "v2"]
 
 
-def test_clips_are_recorded_without_checkpoints(videos, tmp_path):
+def test_clips_need_no_checkpoints_and_a_full_disk_leaves_nothing(videos, tmp_path, monkeypatch):
     def clips(source, folder):
         return replace(job(source, folder), save=(), record=folder / "clips")
 
-    assert run(videos, tmp_path / "clips", make_job=clips).complete
-
-
-def test_full_disk_leaves_nothing(videos, tmp_path, monkeypatch):
     def full(_self):
         raise OutputError("'mask.npz' cannot be written: No space left on device")
 
+    assert run(videos / "v1.avi", tmp_path / "clips", make_job=clips).complete
     monkeypatch.setattr("bgsub.video.sinks.arrays.ArraySink.close", full)
     result = run(videos / "v1.avi", tmp_path / "out", make_job=job, retries=0)
     assert "No space left" in result.failed[0].error

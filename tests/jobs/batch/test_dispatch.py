@@ -30,7 +30,7 @@ def panel(source, folder):
     return Job(source, folder, save=("panel",))
 
 
-def test_each_source_has_its_folder(jobs, files, output):
+def test_each_source_has_its_folder_and_is_done_once(jobs, files, output):
     seen, workers = [], FakeWorkers(slots=3)
     result = run(files, output, workers, progress=seen.append)
     assert names(result.done) == ALL
@@ -40,45 +40,34 @@ def test_each_source_has_its_folder(jobs, files, output):
     assert [line["result"]["outputs"] for line in lines(output)] == [["mask.txt"]] * 4
     record = json.loads((output / "a" / "result.json").read_text())
     assert (record["source"]["path"], record["bgsub"]) == (str(files / "a.mp4"), bgsub.__version__)
+    for lost in (False, True):  # by a kill between publishing and the manifest
+        if lost:
+            (output / "manifest.jsonl").write_bytes(b"")
+        result = run(files, output)
+        assert (jobs.done, names(result.skipped), result.complete) == (ALL, ALL, True)
+        assert len(lines(output)) == 4
 
 
-def test_second_run_does_nothing(jobs, files, output):
-    run(files, output)
-    result = run(files, output)
-    assert (jobs.done, names(result.skipped), result.complete) == (ALL, ALL, True)
-    assert len(lines(output)) == 4
-
-
-def _changed_file(files, _output):
-    (files / "b.mp4").write_text("another text")
-
-
-def _lost_output(_files, output):
-    (output / "b" / "mask.txt").unlink()
-
-
-def _lost_folder(_files, output):
-    (output / "b").rename(output.parent / "elsewhere")
-
-
-def _empty_output(_files, output):
-    os.truncate(output / "b" / "mask.txt", 0)
-
-
-def _damaged_record(_files, output):
-    record = json.loads((output / "b" / "result.json").read_text())
-    del record["files"]
-    (output / "b" / "result.json").write_text(json.dumps({**record, "options": "0123456789abcdef"}))
-
-
-@pytest.mark.parametrize("change", [_changed_file, _lost_output, _lost_folder, _empty_output, _damaged_record])
+@pytest.mark.parametrize("change", ["source", "lost output", "lost folder", "empty output", "damaged record"])
 def test_changed_sources_and_outputs_are_done_again(jobs, files, output, change):
     run(files, output)
-    change(files, output)
+    done, source = output / "b", files / "b.mp4"
+    if change == "source":
+        source.write_text("another text")
+    elif change == "lost output":
+        (done / "mask.txt").unlink()
+    elif change == "lost folder":
+        done.rename(output.parent / "elsewhere")
+    elif change == "empty output":
+        os.truncate(done / "mask.txt", 0)
+    else:
+        record = json.loads((done / "result.json").read_text())
+        del record["files"]
+        (done / "result.json").write_text(json.dumps({**record, "options": "0123456789abcdef"}))
     jobs.done.clear()
     result = run(files, output)
     assert jobs.done == names(result.done) == ["b.mp4"]
-    assert text(output, "b") == (files / "b.mp4").read_text()
+    assert text(output, "b") == source.read_text()
     assert visible(output) == ["a", "b", "c", "d"]
 
 
@@ -91,33 +80,24 @@ def test_renamed_file_is_another_source(jobs, files, output):
     assert text(output, "c") == "text of b"
 
 
-def test_log_says_what_differs(jobs, files, output, caplog):
+def test_other_options_and_overwrite_do_everything_again(jobs, files, output, caplog):
     caplog.set_level(logging.INFO, "bgsub")
-    run(files / "a.mp4", output)
-    (files / "a.mp4").write_text("another text")
-    run(files / "a.mp4", output)
-    run(files / "a.mp4", output, make_job=panel)
-    changed, options = caplog.messages
-    assert f"before '{files / 'a.mp4'}' was changed" in changed
-    assert "--save mask, now panel" in options
-
-
-def test_other_options_and_overwrite_do_everything_again(jobs, files, output):
     run(files, output)
     assert len(run(files, output, make_job=panel).done) == 4
+    assert "--save mask, now panel" in caplog.messages[-1]
     again = run(files, output, make_job=panel, overwrite=True)
     assert (len(again.done), len(again.skipped), len(jobs.done)) == (4, 0, 12)
     assert visible(output) == ["a", "b", "c", "d"]
-
-
-def test_kill_between_publishing_and_the_manifest(jobs, files, output):
-    run(files, output)
-    (output / "manifest.jsonl").write_bytes(b"")
-    assert names(run(files, output).skipped) == ALL
-    assert (jobs.done, len(lines(output))) == (ALL, 4)
+    (files / "a.mp4").write_text("another text")
+    run(files, output, make_job=panel)
+    assert f"before '{files / 'a.mp4'}' was changed" in caplog.messages[-1]
 
 
 def test_attempts_of_dead_workers_are_removed_and_counted(jobs, files, output):
+    (output / f".a.attempt-{'1' * 32}").mkdir(parents=True)  # of a killed batch
+    (output / f".a.old-{'2' * 32}").mkdir()
+    (output / ".a.attempt-of-mine").mkdir()
+
     def perform(task):
         if task.job.output.name == "b":
             dead = task.job.output.with_name(f".b.attempt-{'0' * 32}")
@@ -127,14 +107,6 @@ def test_attempts_of_dead_workers_are_removed_and_counted(jobs, files, output):
 
     result = run(files, output, FakeWorkers(perform))
     assert [entry.attempts for entry in result.done] == [1, 2, 1, 1]
-    assert visible(output) == ["a", "b", "c", "d"]
-
-
-def test_leftovers_of_a_killed_batch_are_removed(jobs, files, output):
-    (output / f".a.attempt-{'1' * 32}").mkdir(parents=True)
-    (output / f".a.old-{'2' * 32}").mkdir()
-    (output / ".a.attempt-of-mine").mkdir()
-    run(files, output)
     assert visible(output) == [".a.attempt-of-mine", "a", "b", "c", "d"]
 
 
@@ -157,6 +129,10 @@ def test_permanent_failures_are_not_tried_again(jobs, files, output, error):
     again = run(files, output)
     assert (names(again.done), len(again.skipped)) == (["b.mp4"], 3)
     assert [line["state"] for line in lines(output) if line["output"] == "b"] == ["failed", "done"]
+    jobs.failures = {"b.mp4": [DAMAGED]}
+    (files / "b.mp4").write_text("new")
+    assert names(run(files, output).failed) == ["b.mp4"]
+    assert text(output, "b") == "text of b"  # the earlier result
 
 
 @pytest.mark.parametrize(("deaths", "attempts"), [(1, 2), (5, 3)])
@@ -177,38 +153,26 @@ def test_task_whose_process_dies_fails_alone(jobs, files, output, deaths, attemp
     assert not list(output.glob(".b*"))
 
 
-def test_failure_of_the_workers_is_one_of_the_source(jobs, files, output):
-    def perform(_task):
-        raise ValueError("not\npicklable")
-
-    result = run(files / "a.mp4", output, FakeWorkers(perform))
-    assert result.failed[0].error == "ValueError: not picklable"
-
-
-def test_failure_keeps_the_earlier_result(jobs, files, output):
-    run(files, output)
-    jobs.failures = {"b.mp4": [DAMAGED]}
-    (files / "b.mp4").write_text("new")
-    assert names(run(files, output).failed) == ["b.mp4"]
-    assert text(output, "b") == "text of b"
-
-
-def test_source_that_changes_during_the_attempt_fails(jobs, files, output):
-    def perform(task):
+def test_results_of_changed_sources_or_of_another_folder_fail(jobs, files, output):
+    def change(task):
         outcome = do_task(task)
         (files / "c.mp4").write_text("changed while it was read")
         return outcome
 
-    result = run(files / "c.mp4", output, FakeWorkers(perform))
-    assert "changed while it was read" in result.failed[0].error
-    assert visible(output) == []
+    def elsewhere(task):
+        return replace(do_task(task), attempt=".a.attempt-nowhere", worker="w:1")
 
+    def fail(_task):
+        raise ValueError("not\npicklable")
 
-def test_results_that_are_not_visible_fail(jobs, files, output):
-    workers = FakeWorkers(lambda task: replace(do_task(task), attempt=".a.attempt-nowhere", worker="w:1"))
-    result = run(files / "a.mp4", output, workers, retries=0)
-    assert "results of worker w:1 are not visible here" in result.failed[0].error
-    assert visible(output) == []
+    for name, perform, error in (
+        ("c", change, "changed while it was read"),
+        ("a", elsewhere, "results of worker w:1 are not visible here"),
+        ("b", fail, "ValueError: not picklable"),
+    ):
+        result = run(files / f"{name}.mp4", output, FakeWorkers(perform), retries=0)
+        assert error in result.failed[0].error
+        assert visible(output) == []
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), WorkersLost("the scheduler went away"), CancelledError()])
@@ -252,12 +216,6 @@ def test_foreign_files_in_the_way_are_not_touched(jobs, files, output):
     with pytest.raises(SinkError, match=r"'.*b' is in the way and no result of a batch"):
         run(files, output, overwrite=True)
     assert ((output / "b" / "thesis.tex").read_text(), jobs.done) == ("all of it", [])
-
-
-def test_one_batch_at_a_time_in_a_folder(jobs, files, output):
-    with hold_folder(output), pytest.raises(SinkError, match="another batch works in"):
-        run(files, output)
-    assert run(files, output).complete
 
 
 @pytest.mark.parametrize(
@@ -310,17 +268,17 @@ def task(jobs, files, output):
 
 
 def test_worker_refuses_files_that_it_does_not_see(task, output):
+    assert "the batch has ended" in do_task(task, is_cancelled=lambda: True).error
+    assert visible(output) == []
     assert do_task(task).error == ""
-    blind = do_task(replace(task, job=replace(task.job, source="/nowhere/a.mp4")))
-    assert "does not see '/nowhere/a.mp4'" in blind.error
-    assert blind.retryable
-    assert (
-        f"does not see the output folder '{output}'"
-        in do_task(replace(task, ticket=Ticket(task.ticket.path, "x"))).error
-    )
-    other = do_task(replace(task, version="9.9"))
-    assert f"has bgsub {bgsub.__version__}, this is 9.9" in other.error
-    assert not other.retryable
+    for change, error, retryable in (
+        ({"job": replace(task.job, source="/nowhere/a.mp4")}, "does not see '/nowhere/a.mp4'", True),
+        ({"ticket": Ticket(task.ticket.path, "x")}, f"does not see the output folder '{output}'", True),
+        ({"version": "9.9"}, f"has bgsub {bgsub.__version__}, this is 9.9", False),
+    ):
+        outcome = do_task(replace(task, **change))
+        assert error in outcome.error
+        assert outcome.retryable == retryable
 
 
 def test_messages_name_the_final_folder_once(jobs, files, output, caplog, monkeypatch):
@@ -346,8 +304,3 @@ def test_output_in_place_of_the_record_fails(task, monkeypatch):
     outcome = do_task(task)
     assert "an output must have another name than 'result.json'" in outcome.error
     assert not outcome.retryable
-
-
-def test_cancelled_attempt_leaves_nothing(task, output):
-    assert "the batch has ended" in do_task(task, is_cancelled=lambda: True).error
-    assert visible(output) == []

@@ -1,6 +1,7 @@
 """Sources of patterns, and their output folders."""
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,6 @@ from saying import says
 from bgsub.errors import SourceError
 from bgsub.jobs.batch.finding import find_inputs
 from bgsub.jobs.batch.folders import assign_targets
-from bgsub.jobs.job_state import InputState
 
 
 def make(folder: Path, *names: str) -> None:
@@ -63,17 +63,13 @@ def test_lists(tree):
 
 
 def test_file_with_many_names_is_one_source(tree):
-    (tree / "z_link.mp4").symlink_to("v2.mp4")
+    (tree / "a_link.mp4").symlink_to("v2.mp4")
+    assert found(tree, "*.mp4") == ["v2.mp4", "v10.mp4"]  # the file comes before its links
+    assert found(tree, "a_link.mp4") == ["a_link.mp4"]
     os.link("v2.mp4", "z_hard.mp4")
     (tree / "z_seq").symlink_to("sub/seq")
-    spellings = ["v2.mp4", "./v2.mp4", "sub/../v2.mp4", str(tree / "v2.mp4"), "z_link.mp4", "z_hard.mp4", "z_seq"]
+    spellings = ["v2.mp4", "./v2.mp4", "sub/../v2.mp4", str(tree / "v2.mp4"), "a_link.mp4", "z_hard.mp4", "z_seq"]
     assert found(tree, *spellings, "sub/seq/") == ["sub/seq", "v2.mp4"]
-
-
-def test_file_comes_before_its_links(tree):
-    (tree / "a_link.mp4").symlink_to("v2.mp4")
-    assert found(tree, "*.mp4") == ["v2.mp4", "v10.mp4"]
-    assert found(tree, "a_link.mp4") == ["a_link.mp4"]
 
 
 def test_hint_for_a_folder_of_folders(tree):
@@ -102,9 +98,10 @@ def test_hint_for_a_folder_of_folders(tree):
 def test_unreadable_patterns(tree, pattern, message):
     (tree / "blank.txt").write_text("\n \n")
     (tree / "nested.txt").write_text("@blank.txt\n")
-    with pytest.raises(SourceError, match=r"^[^\n]*$") as caught:
+    with pytest.raises(SourceError, match=rf"^{re.escape(message)}[^\n]*$"):
         find_inputs([pattern])
-    assert str(caught.value).startswith(message)
+    with pytest.raises(SourceError, match="got none"):
+        find_inputs([])
 
 
 @pytest.fixture
@@ -136,24 +133,10 @@ def test_matched_file_without_permission(locked, caplog):
     assert found(locked, ".") == ["locked.mp4", "v2.mp4", "v10.mp4"]
 
 
-def test_no_patterns():
-    with pytest.raises(SourceError, match="got none"):
-        find_inputs([])
-
-
 def test_results_of_a_batch_are_no_sources(tree):
     make(tree, "out/v2/mask.mkv", "out/v2/result.json", "out/.v2.attempt-1/mask.mkv", "out/w/mask/bin1.png")
     make(tree, "out/w/result.json", "out/own.mkv")
     assert found(tree, "out/**") == ["out/own.mkv"]
-
-
-def test_state_changes_with_the_content(tree):
-    before = InputState.of(tree / "sub" / "seq")
-    make(tree, "sub/seq/in3.png")
-    after = InputState.of(tree / "sub" / "seq")
-    assert (after.path, after.size - before.size) == (before.path, len("sub/seq/in3.png"))
-    (tree / "l.mp4").symlink_to("v2.mp4")
-    assert InputState.of(tree / "l.mp4") == InputState.of(tree / "v2.mp4")
 
 
 def test_targets_follow_the_common_folder(tree):
@@ -170,13 +153,11 @@ def test_targets_follow_the_common_folder(tree):
         ("a.mp4", "a.mp4.mp4", "a.mp4.avi", "a.mp4-2.avi"),
         ("a.mp4", "a/b.mp4", "a/b/c.mp4"),
         ("a.mp4", "a.mp4.d/x.png", "a/b.mp4"),
-        ("a.avi", "a.mp4", "a.mp4/x.avi"),
         ("manifest.jsonl.mp4", "manifest.csv.mp4", ".lock.mp4"),
         ("...mp4", "....mp4", ".mp4"),
     ],
 )
 def test_targets_are_separate_folders(tmp_path, names):
-    names = [name for name in names if not (name == "a.mp4" and any(n.startswith("a.mp4/") for n in names))]
     make(tmp_path, *names)
     sources = [str(Path(name).parent if name.endswith(".png") else name) for name in names]
     chosen = [f"{target.casefold()}/" for target in targets(tmp_path, *sources).values()]
