@@ -1,8 +1,7 @@
 """Compare the kernels that a stream calls with `bgsub.scene.kernel_table`, as a separate program.
 
-``python table_of_kernels.py DTYPE CHANNELS`` plays all that a stream meets and prints, as JSON, the rows that are
-missing in the table, those that nobody calls, and what frames that lie otherwise in memory compile anew. Their types
-are those of these frames: see `in_the_notation_of_the_table`.
+``python table_of_kernels.py DTYPE CHANNELS`` runs streams with all features and prints, as JSON, the rows that the
+table lacks, the rows that no stream calls, and the kernels that other memory layouts compile.
 """
 
 from __future__ import annotations
@@ -102,10 +101,7 @@ def _frame(path, dtype, channels):
 
 
 def in_the_notation_of_the_table(colour, grey):
-    """Return rows of streams of (uint8, 3 channels) and of (float32, 1 channel) as they stand in the table.
-
-    What a word stands for is seen by the two of it; a row that is alone is marked.
-    """
+    """Merge rows of (uint8, 3 channels) and of (float32, 1 channel) into rows of the table; mark unpaired rows."""
     rows, alone = [], list(grey)
     for row in colour:
         for other in alone:

@@ -67,24 +67,14 @@ def test_removed_opencv(tmp_path):
     assert answer.stderr.endswith(f"\nbgsub.errors.DependencyError: {line}")
 
 
-def test_files_need_no_window(helped):
+def test_files_and_the_browser_need_no_window(helped):
     folder, python, variables = helped
     succeeds(python, "-m", "bgsub", "run", "frames", "-o", "out", "--save", "mask", cwd=folder, **variables)
     assert len(list((folder / "out" / "mask").iterdir())) == 12
-
-
-def test_live_needs_no_window(helped):
-    folder, python, variables = helped
     words = ["live", "frames", "--serve", "0", "--duration", "12"]
     assert "watch at http://" in succeeds(python, "-m", "bgsub", *words, cwd=folder, **variables)
-
-
-def test_a_window_needs_another_opencv(helped):
-    folder, python, variables = helped
     answer = run(python, "-m", "bgsub", "live", "frames", cwd=folder, DISPLAY=":0", **variables)
     command = f"{shlex.quote(str(python))} -m pip install --force-reinstall --no-deps opencv-python"
     assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr == (
-        f"bgsub: error: no window can be shown: this OpenCV is headless; install one with windows: {command}; "
-        "--serve PORT shows the run in a browser, --no-window does without\n"
-    )
+    assert answer.stderr.startswith("bgsub: error: no window can be shown: this OpenCV is headless")
+    assert f"install one with windows: {command}; --serve PORT" in answer.stderr

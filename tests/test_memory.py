@@ -51,17 +51,11 @@ def test_limits_of_control_groups(system, version, path):
     assert available_memory() > 1e6
 
 
-def test_limit_of_the_process(monkeypatch):
+def test_check_memory(monkeypatch):
+    assert [in_words(count) for count in (10, 42_400_000, 1_340_000_000)] == ["1 MB", "42 MB", "1.3 GB"]
     assert available_memory() > 1e6
     monkeypatch.setattr(resource, "getrlimit", lambda _kind: (1000, 1000))
     assert available_memory() == 0
-
-
-def test_in_words():
-    assert [in_words(count) for count in (10, 42_400_000, 1_340_000_000)] == ["1 MB", "42 MB", "1.3 GB"]
-
-
-def test_check_memory(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 2_000_000)
     check_memory(2_000_000, "it", "less")
     with pytest.raises(ParameterError, match="it needs about 3 MB of memory, 2 MB are available"):
@@ -71,11 +65,8 @@ def test_check_memory(monkeypatch):
 def test_is_lack_of_memory():
     with pytest.raises(MemoryError) as numpys:
         np.empty(1 << 60, np.uint8)
-    assert is_lack_of_memory(numpys.value)
-    assert is_lack_of_memory(cv2.error("OpenCV(4.9) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate"))
-    assert is_lack_of_memory(cv2.error("std::bad_alloc"))
-    assert not is_lack_of_memory(
-        cv2.error("OpenCV(4.9) resize.cpp: error: (-215:Assertion failed) in function 'resize'")
-    )
-    assert is_lack_of_memory(RuntimeError("can't start new thread"))
-    assert not is_lack_of_memory(ValueError("(-4:"))
+    lack = "OpenCV(4.9) alloc.cpp:73: error: (-4:Insufficient memory) Failed to allocate"
+    other = "OpenCV(4.9) resize.cpp: error: (-215:Assertion failed) in function 'resize'"
+    for error in (numpys.value, cv2.error(lack), cv2.error("std::bad_alloc"), RuntimeError("can't start new thread")):
+        assert is_lack_of_memory(error)
+    assert not any(is_lack_of_memory(error) for error in (cv2.error(other), ValueError("(-4:")))

@@ -55,26 +55,28 @@ def test_table_has_all_names_of_opencv():
 )
 def test_values_are_converted_and_returned(name, values, parameter, converted):
     usual = BackgroundSubtractor().get_params()
+    (row,) = (row for row in CONVERTED if row.name == name)
     for value, expected in zip(values, converted, strict=True):
         made, told = BackgroundSubtractor(**{name: value}), BackgroundSubtractor()
         getattr(told, f"set{capital(name)}")(value)
         assert made.get_params() == told.get_params() == {**usual, parameter: pytest.approx(expected)}
         assert getattr(made, f"get{capital(name)}")() == value
-        (row,) = (row for row in CONVERTED if row.name == name)
         assert type(getattr(made, f"get{capital(name)}")()) is type(row.default)
-
-
-@pytest.mark.parametrize("kind", [int, np.bool_])
-def test_detect_shadows_accepts_integers(kind):
-    for value in (0, 1):
-        cv2.createBackgroundSubtractorMOG2(500, 16, kind(value))  # it takes that
-        subtractor = BackgroundSubtractor(500, 16, kind(value))
-        assert subtractor.getDetectShadows() == bool(value)
-        subtractor.setDetectShadows(kind(1 - value))
-        assert subtractor.getDetectShadows() != bool(value)
+    if name != "detectShadows":
+        limits = table_of(SubtractorArguments)[name]
+        assert all(BackgroundSubtractor(**{name: value}) for value in (limits.low, limits.high))
+    with pytest.raises(ParameterError, match=f"{name} must be .*, got None"):
+        getattr(BackgroundSubtractor(), f"set{capital(name)}")(None)
 
 
 def test_shadow_labels():
+    for kind in (int, np.bool_):
+        for value in (0, 1):
+            cv2.createBackgroundSubtractorMOG2(500, 16, kind(value))  # accepts these types
+            subtractor = BackgroundSubtractor(500, 16, kind(value))
+            assert subtractor.getDetectShadows() == bool(value)
+            subtractor.setDetectShadows(kind(1 - value))
+            assert subtractor.getDetectShadows() != bool(value)
     subtractor = BackgroundSubtractor()
     assert (subtractor.getDetectShadows(), subtractor.getShadowValue()) == (True, 127)
     subtractor.setShadowValue(0)
@@ -89,24 +91,18 @@ def test_shadow_labels():
             subtractor.setShadowValue(value)
 
 
-@pytest.mark.parametrize("row", REFUSED[::3], ids=lambda row: row.name)
-def test_names_without_equivalent_are_refused(row):
-    subtractor = BackgroundSubtractor()
-    with pytest.raises(ParameterError) as caught:
-        BackgroundSubtractor(**{row.name: 3})
-    told = str(caught.value)
-    assert told.startswith(f"{row.name} has no equivalent here: {row.text}")
-    assert "\n" not in told
-    assert all(f"{name}=..." in told and name in SUBTRACTOR for name in row.ours)
-    for name in (f"set{capital(row.name)}", f"get{capital(row.name)}"):
-        assert not hasattr(subtractor, name)
-        with pytest.raises(ParameterError, match=f"^{name} has no equivalent here: "):
-            getattr(subtractor, name)(3)
-
-
-def test_unknown_names():
+def test_names_without_equivalent_are_refused():
     subtractor = BackgroundSubtractor()
     assert subtractor.getDefaultName() == "BackgroundSubtractor_bgsub"
+    for row in REFUSED:
+        with pytest.raises(ParameterError, match=r"^[^\n]*$") as caught:
+            BackgroundSubtractor(**{row.name: 3})
+        assert str(caught.value).startswith(f"{row.name} has no equivalent here: {row.text}")
+        assert all(f"{name}=..." in str(caught.value) and name in SUBTRACTOR for name in row.ours)
+        for name in (f"set{capital(row.name)}", f"get{capital(row.name)}"):
+            assert not hasattr(subtractor, name)
+            with pytest.raises(ParameterError, match=f"^{name} has no equivalent here: "):
+                getattr(subtractor, name)(3)
     for name in ("read", "write"):
         with pytest.raises(ParameterError, match=rf"{name} has no equivalent here: save\(path\) and Backgr"):
             getattr(subtractor, name)(None)
@@ -121,13 +117,11 @@ def test_unknown_names():
         ((500, 400, True), {}, "second argument is MOG2's varThreshold .* got 400; write dist2Threshold=400 for KNN's"),
         ((500, 16, True, 1), {}, "only history, varThreshold, detectShadows can be positional, got 4"),
         ((500,), {"history": 300}, "history sets absorb_after, which is given as well; use one"),
-        ((), {"history": 300, "absorb_after": 5}, "history sets absorb_after, which is given as well; use one"),
         ((), {"detectShadows": True, "shadows": "on"}, "detectShadows sets shadows, which is given as well"),
         ((0,), {}, r"history must be an integer in \[1, 1e\+09\], got 0"),
         ((500, "16"), {}, r"varThreshold must be a number in \[1e-06, 25600\], got '16'"),
         ((), {"dist2Threshold": -1}, r"dist2Threshold must be a number in \[1e-06, 250000\], got -1"),
         ((), {"detectShadows": 1.0}, r"detectShadows must be true or false, got 1\.0"),
-        ((), {"shadowValue": 0}, "shadowValue has no equivalent here: 127 is 'on', 0 is 'off'"),
         ((), {"Histroy": 300}, "unknown parameter 'Histroy'; allowed are rank, .*; did you mean 'history'"),
         ((), {"var_threshold": 25}, "unknown parameter 'var_threshold'; .*; did you mean 'varThreshold'"),
     ],
@@ -135,15 +129,6 @@ def test_unknown_names():
 def test_invalid_arguments(values, named, message):
     with pytest.raises(ParameterError, match=message):
         BackgroundSubtractor(*values, **named)
-
-
-@pytest.mark.parametrize("name", ["history", "varThreshold", "dist2Threshold"])
-def test_range_limits_are_accepted(name):
-    table = table_of(SubtractorArguments)
-    for value in (table[name].low, table[name].high):
-        assert BackgroundSubtractor(**{name: value}) is not None
-    with pytest.raises(ParameterError, match=f"{name} must be .*, got None"):
-        getattr(BackgroundSubtractor(), f"set{capital(name)}")(None)
 
 
 def test_umat():
@@ -188,7 +173,7 @@ def test_missing_frame_is_refused(frame, seen, on_change):
     assert subtractor.apply(FRAME).shape == (20, 30)
 
 
-@pytest.mark.parametrize("other", [FRAME[:10], FRAME[..., 0], FRAME.astype(np.uint16)])
+@pytest.mark.parametrize("other", [FRAME[:10], FRAME[..., 0]])
 def test_other_frame_format_restarts_as_in_opencv(other):
     subtractor, theirs = BackgroundSubtractor(on_change="restart"), cv2.createBackgroundSubtractorMOG2()
     mask, mask_of_theirs = subtractor.apply(FRAME), theirs.apply(FRAME)

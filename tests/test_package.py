@@ -46,12 +46,6 @@ def wheel(built):
 
 
 @pytest.fixture(scope="module")
-def metadata(wheel):
-    with zipfile.ZipFile(wheel) as archive:
-        return message_from_bytes(archive.read(f"bgsub-{__version__}.dist-info/METADATA"))
-
-
-@pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
     programs = fresh_environment(tmp_path_factory.mktemp("environment"))
     install(programs, wheel)
@@ -69,36 +63,27 @@ def checksums(wheel):
         return {entry.filename: entry.CRC for entry in archive.infolist()}
 
 
-def test_wheel_is_complete(wheel, checkout):
+def test_wheel_and_sdist_are_complete(wheel, built, checkout, tmp_path):
     names = {name for name in checksums(wheel) if name.startswith("bgsub/")}
     assert names == {f"bgsub/{name}" for name in files(checkout / "bgsub")}
     assert names >= {"bgsub/py.typed", "bgsub/__init__.pyi", "bgsub/live/page/index.html"}
-
-
-def test_sdist_is_complete(built, checkout):
-    (path,) = built.glob("*.tar.gz")
-    with tarfile.open(path) as archive:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
         names = {member.name.partition("/")[2] for member in archive.getmembers() if member.isfile()}
-    assert {name for name in names if not name.startswith("bgsub.egg-info/")} == (
-        files(checkout) | {"PKG-INFO", "setup.cfg"}
-    )
-
-
-def test_wheels_of_sdist_and_checkout_are_equal(wheel, checkout, tmp_path):
+    left = {name for name in names if not name.startswith("bgsub.egg-info/")}
+    assert left == files(checkout) | {"PKG-INFO", "setup.cfg"}
     succeeds(sys.executable, "-m", "build", "--no-isolation", "--wheel", "--outdir", tmp_path, checkout, cwd=tmp_path)
     assert checksums(tmp_path / wheel.name) == checksums(wheel)
 
 
-def test_metadata(metadata):
+def test_metadata(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = message_from_bytes(archive.read(f"bgsub-{__version__}.dist-info/METADATA"))
     assert metadata["Version"] == __version__
     assert metadata["License-Expression"] == "MIT"
     assert metadata["Author"] == metadata["Maintainer"] == "The bgsub developers"
     assert all(re.fullmatch(r".+, https://\S+", url) for url in metadata.get_all("Project-URL"))
     this = f"Programming Language :: Python :: {sys.version_info.major}.{sys.version_info.minor}"
     assert this in metadata.get_all("Classifier")
-
-
-def test_long_description_needs_no_file(metadata):
     assert metadata["Description-Content-Type"] == "text/markdown"
     shown = metadata.get_payload()
     assert [link for link in re.findall(r"\]\(([^)]*)\)", shown) if not link.startswith("https://")] == []
@@ -106,20 +91,13 @@ def test_long_description_needs_no_file(metadata):
     assert len(shown) > 0.85 * len(README)
 
 
-def test_python_of_the_readme_runs(environment, tmp_path):
+def test_installed_package_runs(environment, tmp_path):
     write_tiny_frames(tmp_path / "datasets" / "sample" / "input")
     program = block("python") + "\nprint(mask.shape, bgsub.__file__)"
     answer = succeeds(environment / "python", "-I", "-c", program, cwd=tmp_path, **QUICK)
     place = next(Path(environment).parent.glob("lib/*/site-packages/bgsub/__init__.py"))
     assert answer.strip() == f"(16, 20) {place}"
-
-
-@pytest.mark.parametrize("command", [["bgsub"], ["python", "-I", "-m", "bgsub"]])
-def test_program_is_installed(environment, tmp_path, command):
-    program, *words = command
-    assert succeeds(environment / program, *words, "--help", cwd=tmp_path).startswith("Usage: bgsub ")
-
-
-def test_extras_are_declared(environment, tmp_path):
+    for program, *words in (["bgsub"], ["python", "-I", "-m", "bgsub"]):
+        assert succeeds(environment / program, *words, "--help", cwd=tmp_path).startswith("Usage: bgsub ")
     words = ["install", "--no-index", "--dry-run", "bgsub[all]"]  # as messages say; no index has bgsub
     assert "already satisfied: bgsub[all]" in succeeds(environment / "python", "-m", "pip", *words, cwd=tmp_path)

@@ -52,21 +52,6 @@ def test_start_frames_are_not_timed(frames, counted):
     assert len(timing.milliseconds) == counted
 
 
-def test_number_of_cameras(script, monkeypatch):
-    scaling = script("scaling")
-    monkeypatch.setattr(scaling, "cores", lambda: 4)
-    points = [
-        scaling.Point("streams", method, 640, 480, 3, count, kind, 1, 5.0, 6.0, fps)
-        for method, count, kind, fps in [
-            ("bgsub", 2, "processes", 500.0),
-            ("bgsub", 8, "processes", 800.0),
-            ("bgsub", 8, "threads", 700.0),
-            ("mog2", 8, "processes", 400.0),
-        ]
-    ]
-    assert "1600 frames/s; at 200 per core (8 streams on 4) that is 8.0 cores" in scaling.advice(points)
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_memory_per_pixel(script, capsys):

@@ -84,15 +84,17 @@ def test_tuned_model_equals_a_restored_one(tmp_path, monkeypatch, name, seen):
     np.testing.assert_array_equal(run(subtractor, frames), run(loaded, frames))
 
 
-@pytest.mark.parametrize(("name", "value"), [("threshold", 0.3), ("noise_factor", 30.0), ("min_area", 0.01)])
-def test_stricter_values_find_less(running, name, value):
-    """Frozen, so that both use the same frame and model."""
+def test_stricter_values_find_less(running):
+    """Frozen, so that all use the same frame and model."""
     frame = scene(1, first=START + 6)[0]
     before = running.apply(frame, learningRate=0)
-    running.tune(**{name: value})
-    after = running.apply(frame, learningRate=0)
-    assert np.count_nonzero(after) < np.count_nonzero(before)
-    assert not (after[before == 0] == 255).any()
+    for name, value in (("threshold", 0.3), ("noise_factor", 30.0), ("min_area", 0.01)):
+        usual = running.get_params()[name]
+        running.tune(**{name: value})
+        after = running.apply(frame, learningRate=0)
+        running.tune(**{name: usual})
+        assert np.count_nonzero(after) < np.count_nonzero(before)
+        assert not (after[before == 0] == 255).any()
 
 
 def test_ages_are_kept_with_another_tick():
@@ -119,17 +121,13 @@ def test_parked_scene_is_tuned():
     assert subtractor._scenes.model.segmenter.limits[0] == np.float32(0.3)
 
 
-def test_fixed_parameters_are_refused(running):
+def test_fixed_parameters_and_invalid_values_are_refused(running):
     for name in sorted(set(SUBTRACTOR) - LIVE):
         with pytest.raises(ParameterError, match=f"^{name} cannot change while the subtractor runs; allowed are "):
             running.tune(**{name: SUBTRACTOR[name].default, "threshold": 0.5})
-    assert running.get_params()["threshold"] == 0.08
-
-
-def test_invalid_values_are_refused(running):
-    with pytest.raises(ParameterError) as caught:
+    with pytest.raises(ParameterError, match=r"^threshold must be .*, got -1$"):
         running.tune(min_area=0.5, threshold=-1)
-    assert str(caught.value) == "threshold must be a number in [1e-06, 2], got -1"
-    assert running.get_params()["min_area"] == SUBTRACTOR["min_area"].default
     with pytest.raises(ParameterError, match=r"an unknown parameter 'treshold' .*; did you mean 'threshold'"):
         running.tune(treshold=1)
+    values = running.get_params()
+    assert (values["threshold"], values["min_area"]) == (0.08, SUBTRACTOR["min_area"].default)

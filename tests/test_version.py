@@ -36,10 +36,5 @@ def test_citation():
     assert {"type", "title", "authors"} <= set(paper)
     assert paper["doi"].startswith("10.1007/")
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    for words in (
-        paper["title"],
-        paper["doi"],
-        paper["journal"],
-        f"{paper['volume']}, {paper['start']}-{paper['end']}",
-    ):
-        assert words in readme
+    pages = f"{paper['volume']}, {paper['start']}-{paper['end']}"
+    assert all(words in readme for words in (paper["title"], paper["doi"], paper["journal"], pages))

@@ -51,9 +51,7 @@ def moving(shape, dtype=np.uint8, n=30, first=15):
 @pytest.mark.parametrize(
     ("shape", "scale", "reduced"),
     [
-        ((480, 640), 0.5, (240, 320)),
         ((481, 641, 3), 0.25, (120, 160, 3)),
-        ((1, 1), 0.05, (1, 1)),
         ((9, 7, 1), 0.05, (1, 1, 1)),
         ((10, 2000, 4), 0.05, (1, 100, 4)),
     ],
@@ -82,14 +80,21 @@ def test_reduced_pixel_is_the_mean_of_its_area(shape, dtype):
 
 @pytest.mark.parametrize(
     ("shape", "dtype"),
-    [((24, 32, 3), "u1"), ((23, 31), "f8"), ((1, 1), "f2"), ((1, 40), "u2"), ((3, 2, 1), "f4"), ((2, 5, 4), "u1")],
+    [
+        ((24, 32, 3), "u1"),
+        pytest.param((23, 31), "f8", marks=pytest.mark.slow),
+        pytest.param((1, 40), "u2", marks=pytest.mark.slow),
+        pytest.param((3, 2, 1), "f2", marks=pytest.mark.slow),
+        pytest.param((2, 5, 4), "u1", marks=pytest.mark.slow),
+    ],
 )
 def test_results_have_full_size(shape, dtype):
     subtractor, dtype = BackgroundSubtractor(**QUICK), np.dtype(dtype)
-    for frame, _ in moving(shape, dtype, n=14, first=20):
+    frames = [frame for frame, _ in moving(shape, dtype, n=14, first=20)]
+    for frame in frames:
         result = subtractor.process(frame)
-        assert result.frame.shape == result.background.shape == shape
-        assert result.frame.dtype == result.background.dtype == dtype
+        assert (result.frame.shape, result.frame.dtype) == (shape, dtype)
+        assert (result.background.shape, result.background.dtype) == (shape, dtype)
         assert (result.mask.shape, result.mask.dtype) == (shape[:2], np.uint8)
         assert (result.residual.shape, result.residual.dtype) == (shape[:2], np.float32)
         assert result.share == 0
@@ -105,9 +110,8 @@ def test_results_have_full_size(shape, dtype):
     [
         ((19, 26), 0.5, 1, "u1"),
         ((24, 20), 0.25, 3, "u1"),
-        ((17, 23), 0.37, 4, "u2"),
-        ((5, 4), 1.0, 3, "f2"),
-        ((19, 26), 0.5, 3, "f4"),
+        pytest.param((17, 23), 0.37, 4, "u2", marks=pytest.mark.slow),
+        ((5, 4), 1.0, 3, "f4"),
         ((17, 23), 0.37, 1, "f4"),
     ],
 )
@@ -138,7 +142,7 @@ def near_an_edge(truth, reach):
 
 @pytest.mark.parametrize(
     ("scale", "textured", "channels"),
-    [(0.5, False, 1), (0.25, True, 1), (0.25, False, 3), (0.3, True, 3)],
+    [(0.25, True, 1), (0.3, True, 3), (0.5, False, 3)],
 )
 def test_slanted_edge_becomes_sharp(scale, textured, channels):
     h, w = 60, 80
@@ -183,14 +187,14 @@ def test_edge_without_colour_is_smooth():
 @pytest.mark.large
 @pytest.mark.parametrize(("name", "scale", "shake"), [("lobby", 0.5, 2.0), ("street", 0.25, 0.0)])
 def test_masks_exceed_nearest_enlargement(name, scale, shake):
-    made = scene(name, size=(320, 240), length=60, shake=shake, lamps=False, walkers=5)
+    made = scene(name, size=(240, 180), length=50, shake=shake, lamps=False, walkers=5)
     subtractor = BackgroundSubtractor(scale=scale, start_frames=20)
     ours, coarse = [], []
     for i, (frame, truth) in enumerate(made):
         mask = subtractor.apply(frame)
         if i >= 30:
             ours.append(confusion(mask, truth))
-            coarse.append(confusion(nearest(subtractor._view.mask, mask.shape), truth))
+            coarse.append(confusion(nearest(subtractor._result.mask, mask.shape), truth))
     assert sum(ours[1:], ours[0]).f_measure > sum(coarse[1:], coarse[0]).f_measure + 0.005
 
 
@@ -210,7 +214,7 @@ def test_known_foreground_is_shown_and_not_learned():
     known = np.zeros((48, 64), bool)
     known[20, 5:60] = True
     subtractor = BackgroundSubtractor(**QUICK)
-    for i, (frame, _) in enumerate(moving((48, 64, 3), n=40, first=99)):
+    for i, (frame, _) in enumerate(moving((48, 64, 3), n=30, first=99)):
         clean = frame.copy()
         if i >= 15:
             frame[known] = 255
@@ -220,16 +224,10 @@ def test_known_foreground_is_shown_and_not_learned():
     np.testing.assert_allclose(subtractor.getBackgroundImage()[known], clean[known], atol=12)
     with pytest.raises(ParameterError, match=r"knownForegroundMask must have shape \(48, 64\), got \(24, 32\)"):
         subtractor.apply(frame, knownForegroundMask=known[::2, ::2])
-
-
-@pytest.mark.large
-def test_covered_lens_gives_an_empty_full_size_mask():
+    textured = (255 * Texture(1, 3).seen(48, 64)).astype(np.uint8)
     subtractor = BackgroundSubtractor(**QUICK)
-    frames = [(255 * Texture(1, 3).seen(40, 50)).astype(np.uint8)] * 20
-    for frame in frames:
-        subtractor.apply(frame)
-    result = subtractor.process(np.full_like(frames[0], 3))
-    assert result.event == "covered"
-    assert result.mask.shape == (40, 50)
+    for _ in range(20):
+        subtractor.apply(textured)
+    result = subtractor.process(np.full_like(textured, 3))
+    assert (result.event, result.mask.shape, result.residual.shape) == ("covered", (48, 64), (48, 64))
     assert not result.mask.any()
-    assert result.residual.shape == (40, 50)

@@ -102,33 +102,24 @@ def equations(rng, n, c, h=20, w=26):
     return TEXTURES[c].seen(h, w), places, points, rows
 
 
-@given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
+@given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), rests=st.booleans(), seed=st.integers(0, 99))
 @sizes
-def test_steps_equal_gauss_newton(n, c, seed):
+def test_steps_equal_gauss_newton(n, c, rests, seed):
     rng = np.random.default_rng(seed)
-    image, _, points, rows = equations(rng, n, c)
-    start = np.array([*rng.normal(0, 1, 2), rng.normal(0, 0.05), 1 + rng.normal(0, 0.1), rng.normal(0, 0.1)])
-    movement = start.copy()
+    image, places, points, rows = equations(rng, n, c)
     work = np.empty(n, F), np.empty((2, n), F), np.empty((5, 5)), np.empty(5)
-    expected = start
-    for _ in range(2):
-        kernels.residuals(image, 1.0, points, rows, movement, work[0])
+    if rests:
+        image, expected = (255 * image).astype(np.uint8), np.array([0, 0, 0, 1.1, -0.05])
+    else:
+        expected = np.array([*rng.normal(0, 1, 2), rng.normal(0, 0.05), 1 + rng.normal(0, 0.1), rng.normal(0, 0.1)])
+    movement = expected.copy()
+    for _ in range(1 if rests else 2):
+        if rests:
+            kernels.residuals_at_rest(image, 1 / 255, places, rows, movement, work[0])
+        else:
+            kernels.residuals(image, 1.0, points, rows, movement, work[0])
         found = kernels.step(rows, work[0], 0.25, 15.0, movement, *work[1:])
-        expected, *costs = reference.align_step(image, points, rows, 0.25, 15.0, expected)
-    np.testing.assert_allclose(movement, expected, rtol=1e-3, atol=1e-3)
-    assert found == pytest.approx(costs, rel=1e-3, abs=1e-3)
-
-
-@given(n=st.integers(8, 30), c=st.sampled_from([1, 3]), seed=st.integers(0, 99))
-@sizes
-def test_residuals_at_rest_equal_the_first_step(n, c, seed):
-    image, places, points, rows = equations(np.random.default_rng(seed), n, c)
-    image = (255 * image).astype(np.uint8)
-    movement = np.array([0, 0, 0, 1.1, -0.05])
-    expected, *costs = reference.align_step(image / 255, points, rows, 0.25, 15.0, movement)
-    work = np.empty(n, F), np.empty((2, n), F), np.empty((5, 5)), np.empty(5)
-    kernels.residuals_at_rest(image, 1 / 255, places, rows, movement, work[0])
-    found = kernels.step(rows, work[0], 0.25, 15.0, movement, *work[1:])
+        expected, *costs = reference.align_step(image / 255 if rests else image, points, rows, 0.25, 15.0, expected)
     np.testing.assert_allclose(movement, expected, rtol=1e-3, atol=1e-3)
     assert found == pytest.approx(costs, rel=1e-3, abs=1e-3)
 
@@ -211,23 +202,17 @@ def test_light_and_objects_are_no_movement(channels):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("seed", range(2))
-def test_frame_without_detail_gives_no_movement(seed):
-    registration = Registration()
-    registration.set_reference(reference.Texture(seed).seen(90, 120))
-    for level in (0.0, 0.2, 0.5, 0.9, 1.0):
-        assert registration.estimate(np.full((90, 120, 1), level, F)) is None
-
-
-@pytest.mark.large
-def test_another_scene_gives_no_movement():
+def test_other_or_flat_scenes_give_no_movement():
     for channels in (1, 3):
         registration = Registration()
+        assert registration.estimate(reference.Texture(0, channels).seen(90, 120)) is None  # without a reference
         registration.set_reference(reference.Texture(0, channels).seen(90, 120))
-        for seed in range(300, 310):
+        for seed in range(300, 305):
             other = reference.Texture(seed, channels).seen(90, 120)
             assert registration.estimate(other) is None
             assert registration.estimate(0.4 * other + F(0.3)) is None  # a tone curve fits nearly anywhere
+        for level in (0.0, 0.5, 1.0):
+            assert registration.estimate(np.full((90, 120, channels), level, F)) is None
 
 
 def test_new_reference_is_used_at_once():
@@ -252,14 +237,7 @@ def test_points_are_chosen_again_in_turn():
     assert shares[-1] == pytest.approx(1)
 
 
-def test_flat_reference_gives_no_movement():
-    registration = Registration()
-    assert registration.estimate(TEXTURES[1].seen(H, W)) is None
-    registration.set_reference(np.full((H, W, 1), 0.5, F))
-    assert registration.estimate(TEXTURES[1].seen(H, W)) is None
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 50, 3), (50, 1, 1), (4, 4, 3), (9, 11, 1)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 50, 3), (4, 4, 3), (9, 11, 1)])
 def test_tiny_frames(shape):
     *shape, channels = shape
     registration = registered(channels, *shape)
@@ -288,11 +266,9 @@ def as_frame(image, dtype):
     ("dtype", "channels", "movement"),
     [
         ("uint8", 3, (3.3, -2.4, 0.01)),
-        ("uint8", 1, (3.3, -2.4, 0.0)),
         ("uint16", 1, (-0.4, -0.2, 0.0)),
         ("float16", 3, (3.3, -2.4, 0.0)),
-        ("float16", 1, (3.3, -2.4, 0.01)),
-        ("float32", 3, (-0.4, -0.2, 0.0)),
+        ("float32", 1, (-0.4, -0.2, 0.0)),
     ],
 )
 def test_frames_are_aligned_and_mapped_back(dtype, channels, movement):
@@ -318,26 +294,18 @@ def test_frames_are_aligned_and_mapped_back(dtype, channels, movement):
     np.testing.assert_array_equal(background, kept[1])
 
 
-def test_rotated_mask_is_mapped_back():
+def test_rotated_mask_is_mapped_back_and_a_still_one_unchanged():
     stabiliser = Stabiliser()
-    stabiliser.set_reference(TEXTURES[1].seen(H, W))
-    _, movement = stabiliser.align(TEXTURES[1].seen(H, W, 0, 0, 0.05), TEXTURES[1].seen(H, W))
+    still = TEXTURES[1].seen(H, W)
+    stabiliser.set_reference(still)
+    _, movement = stabiliser.align(TEXTURES[1].seen(H, W, 0, 0, 0.05), still)
     known = np.zeros((H, W), bool)
     known[20:50, 30:70] = True
     forth = to_background(movement, known)
     assert 20 < np.count_nonzero(forth != known) < 300
     back = to_frame(movement, forth.view(np.uint8), None, smooth=False)
     assert np.count_nonzero(back != known) < 20
-
-
-def test_still_camera_changes_nothing():
-    still = TEXTURES[1].seen(H, W)
-    frame = as_frame(still, "uint8")
-    known = frame > 128
-    stabiliser = Stabiliser()
-    stabiliser.set_reference(frame, 1 / 255)
-    aligned, movement = stabiliser.align(frame, frame, 1 / 255)
-    assert aligned is frame
-    assert movement is None
+    aligned, movement = stabiliser.align(still, still)
+    assert (aligned is still, movement) == (True, None)
     assert to_background(None, known) is known
-    assert to_frame(None, frame, frame, smooth=True) is frame
+    assert to_frame(None, still, still, smooth=True) is still

@@ -35,17 +35,6 @@ def test_majority_filter_equals_its_twin(h, w, half, seed):
     np.testing.assert_array_equal(segmenter._vote(candidates), reference.majority(candidates, 2 * half + 1))
 
 
-def test_small_regions_are_removed():
-    d = np.zeros((100, 100), np.float32)
-    d[20:40, 30:50] = 0.3
-    d[80:84, 80:84] = 0.3
-    mask = segment(Segmenter((100, 100), SegmenterParameters(min_area=0.01, median=1)), d)
-    expected = np.zeros((100, 100), np.uint8)
-    expected[20:40, 30:50] = 255
-    np.testing.assert_array_equal(mask, expected)
-    assert segment(Segmenter((100, 100), SegmenterParameters(min_area=0, median=1)), d)[82, 82] == 255
-
-
 def test_speckle_is_removed_and_holes_filled():
     rng = np.random.default_rng(0)
     d = np.where(rng.random((60, 60)) < 0.1, 0.5, 0).astype(np.float32)

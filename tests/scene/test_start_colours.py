@@ -36,22 +36,26 @@ def naive_counts(frames, limits, q=3):
     return kept
 
 
-@given(channels=st.sampled_from([1, 2, 3]), seed=st.integers(0, 99))
+@given(channels=st.sampled_from([1, 2, 3]), stretch=st.booleans(), seed=st.integers(0, 99))
 @settings(max_examples=20, deadline=None)
-def test_count_colours_equals_its_twin(channels, seed):
+def test_count_colours_equals_its_twin(channels, stretch, seed):
     rng = np.random.default_rng(seed)
-    palette = rng.integers(0, 255, (5, channels))
-    which = np.minimum(rng.geometric(0.5, (30, 20)) - 1, 4)
-    which = np.where(rng.random(which.shape) < 0.5, np.roll(which, 1, axis=0), which)
-    frames = np.clip(palette[which] + rng.integers(-2, 3, (30, 20, channels)), 0, 255).astype(np.uint8)
-    limits = rng.choice([7.7, 30.3], 20).astype(F)
-    colours, counts = np.zeros((3, 20, channels), F), np.zeros((3, 20), np.uint16)
-    last, due = np.zeros((2, 20), np.uint8)
+    if stretch:  # of pixels that keep their colour, which take a fast path, but for one
+        n, bands, limits = 200, [(0, 200)], np.full(200, 8, F)
+        frames = rng.integers(0, 255, (200, channels)) + rng.integers(-2, 3, (12, 200, channels))
+        frames[5:9, 70] = 0
+    else:
+        n, bands, limits = 20, [(0, 7), (7, 20)], rng.choice([7.7, 30.3], 20).astype(F)
+        which = np.minimum(rng.geometric(0.5, (30, 20)) - 1, 4)
+        which = np.where(rng.random(which.shape) < 0.5, np.roll(which, 1, axis=0), which)
+        frames = rng.integers(0, 255, (5, channels))[which] + rng.integers(-2, 3, (30, 20, channels))
+    frames = frames.clip(0, 255).astype(np.uint8)
+    colours, counts = np.zeros((3, n, channels), F), np.zeros((3, n), np.uint16)
+    last, due = np.zeros((2, n), np.uint8)
     for frame in frames:
-        for band in ((0, 7), (7, 20)):
-            found = _start_colours_kernels.count_colours(
-                *band, lanes_of(frame), frame, limits, colours, counts, last, due
-            )
+        for band in bands:
+            state = colours, counts, last, due
+            found = _start_colours_kernels.count_colours(*band, lanes_of(frame), frame, limits, *state)
             assert found == np.count_nonzero(due[slice(*band)])
             _start_colours_kernels.put_first(*band, due, colours, counts, last)
     for i, kept in enumerate(naive_counts(frames, limits)):
@@ -132,21 +136,3 @@ def test_confirm_increases_support_up_to_a_limit():
     expected = np.where(mask == 0, np.maximum(support, np.minimum(support + 1, 5)), support)
     _standing_objects_kernels.confirm(mask, np.uint8(5), support)
     np.testing.assert_array_equal(support, expected)
-
-
-@pytest.mark.parametrize("channels", [1, 2, 3])
-def test_fast_path_of_count_colours_equals_its_twin(channels):
-    rng = np.random.default_rng(channels)
-    frames = np.clip(rng.integers(0, 255, (200, channels)) + rng.integers(-2, 3, (12, 200, channels)), 0, 255)
-    frames[5:9, 70] = 0  # one pixel of one stretch
-    frames = frames.astype(np.uint8)
-    colours, counts = np.zeros((3, 200, channels), F), np.zeros((3, 200), np.uint16)
-    last, due = np.zeros(200, np.uint8), np.ones(200, np.uint8)
-    limits = np.full(200, 8, F)
-    for frame in frames:
-        found = _start_colours_kernels.count_colours(0, 200, lanes_of(frame), frame, limits, colours, counts, last, due)
-        assert found == np.count_nonzero(due)
-        _start_colours_kernels.put_first(0, 200, due, colours, counts, last)
-    for i, kept in enumerate(naive_counts(frames, limits)):
-        assert [int(n) for n in counts[:, i] if n] == [n for _, n in kept]
-        np.testing.assert_allclose(colours[: len(kept), i], [colour for colour, _ in kept], atol=1e-3)

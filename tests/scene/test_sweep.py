@@ -247,21 +247,11 @@ def test_one_pass_equals_the_plain_passes(shape, rank, dtype, monkeypatch):
 
 
 @pytest.mark.large
-@pytest.mark.parametrize(("channels", "rank"), [(3, 1), (1, 3), (3, 15)])
+@pytest.mark.parametrize(("channels", "rank"), [(3, 1), (1, 15)])
 def test_one_pass_equals_the_plain_passes_in_a_scene(rank, channels, monkeypatch):
     dense.small_blocks(monkeypatch, 1)
-    frames = scene("lobby", size=(81, 63), length=100, channels=channels, sway=1).frames()
+    frames = scene("lobby", size=(81, 63), length=80, channels=channels, sway=1).frames()
     assert_same(frames.reshape(*frames.shape[:3], channels), rank, ("hidden", "frozen", "fast", "absorbed"))
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("rank", [1, 15])
-def test_two_periods_differ_by_less_than_a_level(rank, monkeypatch):
-    dense.small_blocks(monkeypatch, 2, 20_000)
-    frames = scene("lobby", size=(81, 63), length=120, lamps=False).frames()
-    streams = (dense.seen_by(frames, rank, one_pass, ("hidden",)) for one_pass in (True, False))
-    squares = [np.mean((one[0] - other[0]) ** 2) for one, other in zip(*streams, strict=True)]
-    assert 0 < np.sqrt(np.mean(squares)) < 1
 
 
 def test_settled_background_visits_every_third_block(monkeypatch):
