@@ -1,4 +1,4 @@
-"""Local cameras that are lost and found again, with simulated captures."""
+"""Local cameras, simulated; addresses of cameras."""
 
 from __future__ import annotations
 
@@ -7,25 +7,34 @@ import threading
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from video_fakes import FakeCapture, ListSink, ThresholdSubtractor, make_frames, wait_first
 
 from bgsub._opencv import cv2
-from bgsub.errors import ParameterError
+from bgsub.errors import ParameterError, SourceError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
-from bgsub.video import CameraSource, Sink
+from bgsub.video import CameraSource
+from bgsub.video.sources.camera_address import SCHEMES, is_camera, parse_camera, without_password
 
 
-class Port:
-    """Gives each opening the next capture; None fails."""
+@pytest.fixture
+def plug(monkeypatch):
+    """A function that gives each opening of a camera the next capture; None fails."""
 
-    def __init__(self, *captures: FakeCapture | None) -> None:
-        self.captures, self.openings = list(captures), 0
+    def put(*captures):
+        left, openings = list(captures), []
 
-    def __call__(self, device):
-        self.openings += 1
-        capture = self.captures.pop(0) if self.captures else None
-        return capture if capture is not None else FakeCapture([], opened=False)
+        def opened(device):
+            openings.append(device)
+            return (left.pop(0) if left else None) or FakeCapture([], opened=False)
+
+        monkeypatch.setattr(cv2, "VideoCapture", opened)
+        wait_first(monkeypatch, 0.01)
+        return openings
+
+    return put
 
 
 class MuteCapture(FakeCapture):
@@ -42,14 +51,8 @@ class MuteCapture(FakeCapture):
         return super().read()
 
 
-@pytest.fixture
-def fast(monkeypatch):
-    wait_first(monkeypatch, 0.01)
-
-
-def test_a_camera_that_was_lost_continues(monkeypatch, fast, caplog, frames):
-    port = Port(FakeCapture(frames[:4]), None, FakeCapture([]), FakeCapture(frames[4:]))
-    monkeypatch.setattr(cv2, "VideoCapture", port)
+def test_a_camera_that_was_lost_continues(plug, caplog, frames):
+    plug(FakeCapture(frames[:4]), None, FakeCapture([]), FakeCapture(frames[4:]))
     with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(0, reconnect=0.5, max_wait=0.02) as source:
         got = list(source)
     assert [frame.index for frame in got] == sorted({frame.index for frame in got})
@@ -67,54 +70,53 @@ def test_a_camera_that_was_lost_continues(monkeypatch, fast, caplog, frames):
 
 
 @pytest.mark.parametrize("reconnect", [0.1, None, 0])
-def test_reconnection_ends(monkeypatch, fast, caplog, frames, reconnect):
-    port = Port(FakeCapture(frames))
-    monkeypatch.setattr(cv2, "VideoCapture", port)
+def test_reconnection_ends(plug, caplog, frames, reconnect):
+    openings = plug(FakeCapture(frames))
     with caplog.at_level(logging.WARNING, "bgsub"), CameraSource(0, reconnect=reconnect) as source:
         assert list(source)[-1].index == 11
     # After 0.01, 0.02, 0.04 s and the rest of 0.1 s.
-    assert port.openings >= 3 if reconnect else port.openings == 1
+    assert len(openings) >= 3 if reconnect else len(openings) == 1
     assert caplog.messages[-1] == "camera 0 ended after 12 frames"
 
 
-def test_frames_of_another_size_are_resized_to_the_first(monkeypatch, fast, frames, caplog):
-    monkeypatch.setattr(cv2, "VideoCapture", Port(FakeCapture(frames), FakeCapture(make_frames(3, 16, 24))))
-    told = "the frames of camera 0 are 24x16 now; they are resized to 48x32, the size at the start"
+def test_frames_of_another_size_are_resized_to_the_first(plug, frames, caplog):
+    plug(FakeCapture(frames), FakeCapture(make_frames(3, 16, 24)))
+    message = "the frames of camera 0 are 24x16 now; they are resized to 48x32, the size at the start"
     with CameraSource(0, reconnect=True) as source:
         for frame in source:
             assert frame.image.shape == (32, 48, 3)
-            if told in caplog.messages:
+            if message in caplog.messages:
                 break
-    assert caplog.messages.count(told) == 1
+    assert caplog.messages.count(message) == 1
 
 
-def test_times_of_arrival_and_dropped_frames(monkeypatch):
-    monkeypatch.setattr(cv2, "VideoCapture", FakeCapture(frames := make_frames(40)))
+def test_times_of_arrival_and_dropped_frames(plug):
+    frames = make_frames(40)
+    plug(FakeCapture(frames), FakeCapture(frames))
     with CameraSource(0) as source:
         got = list(source)
     assert got[0].time == 0
     assert [frame.received - got[0].received for frame in got] == [frame.time for frame in got]
-    monkeypatch.setattr(cv2, "VideoCapture", FakeCapture(frames))
     sink = ListSink()
     summary = Pipeline(CameraSource(0), ThresholdSubtractor(), [sink]).run()
     assert summary.frames + summary.dropped == 40
     assert sink.frames[-1].index == 39
 
 
-def test_errors_of_the_driver_are_raised(monkeypatch):
+def test_errors_of_the_driver_are_raised(plug):
     capture = FakeCapture([])
     capture.read = lambda: (_ for _ in ()).throw(cv2.error("the driver crashed"))
-    monkeypatch.setattr(cv2, "VideoCapture", capture)
+    plug(capture)
     with CameraSource(0, reconnect=True) as source, pytest.raises(cv2.error, match="the driver crashed"):
         list(source)
     assert capture.released
 
 
 @pytest.fixture
-def mute(monkeypatch, frames):
+def mute(plug, frames):
     """A camera that sends three frames and then nothing."""
     capture = MuteCapture(frames[:3])
-    monkeypatch.setattr(cv2, "VideoCapture", capture)
+    plug(capture)
     yield capture
     capture.end.set()
     for thread in threading.enumerate():
@@ -140,22 +142,17 @@ def test_close_ends_a_wait_for_a_silent_camera(mute):
     assert not thread.is_alive()
 
 
-class IdleSink(Sink):
+class IdleSink(ListSink):
     """Counts calls of `idle`; quits or raises at the third."""
 
     def __init__(self, act) -> None:
-        self.idles, self.frames, self.closed, self._act = 0, 0, False, act
-
-    def write(self, _frame, _separation) -> None:
-        self.frames += 1
+        super().__init__()
+        self.idles, self._act = 0, act
 
     def idle(self) -> None:
         self.idles += 1
         if self.frames and self.idles >= 3:
             self._act()
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @pytest.mark.parametrize("how", ["quit", "interrupt"])
@@ -170,14 +167,51 @@ def test_the_user_can_leave_while_the_camera_is_silent(mute, how):
     assert summary.stopped == ("user" if how == "quit" else "SIGINT")
     assert summary.seconds < 5
     assert summary.frames + summary.dropped == 3
-    assert sink.closed
+    assert sink.ended == ["close"]
     assert sink.idles >= 3
 
 
 def test_wrong_parameters():
-    for name, wrong in (
-        *(("reconnect", value) for value in (-1, float("nan"))),
-        *(("threads", 0), ("max_wait", 0), ("open_timeout", float("inf"))),
-    ):
-        with pytest.raises(ParameterError, match=rf"^{name} must be .*, got {wrong}$"):
-            CameraSource(0, **{name: wrong})
+    wrong = [("reconnect", -1), ("reconnect", float("nan")), ("threads", 0), ("max_wait", 0)]
+    for name, value in [*wrong, ("open_timeout", float("inf"))]:
+        with pytest.raises(ParameterError, match=rf"^{name} must be .*, got {value}$"):
+            CameraSource(0, **{name: value})
+
+
+# Addresses
+
+
+def test_without_password():
+    expected = {
+        "rtsp://host/stream": "rtsp://host/stream",
+        "rtsp://user:secret@host:554/stream": "rtsp://host:554/stream",
+        "rtsp://user@host/stream": "rtsp://host/stream",
+        "rtsp://user:se@cret@host/stream": "rtsp://host/stream",
+        "rtsp://user:secret/1@host/stream": "rtsp://host/stream",
+        "rtsp://user:secret/@/2@host:554/stream": "rtsp://host:554/stream",
+        "rtsp://host:554/cam@1": "rtsp://host:554/cam@1",
+        "rtsp://host/cam@1": "rtsp://host/cam@1",
+        "rtsp://[::1]:554/cam@1": "rtsp://[::1]:554/cam@1",
+        "http://host/video?user=admin&pwd=secret&size=2": "http://host/video?user=admin&pwd=***&size=2",
+        "http://host/video?Password=secret": "http://host/video?Password=***",
+        "rtsp://host/user=admin_password=secret_channel=1": "rtsp://host/user=admin_password=***",
+        "srt://host:9000?passphrase=secret": "srt://host:9000?passphrase=***",
+    }
+    assert {address: without_password(address) for address in expected} == expected
+
+
+@settings(max_examples=40)
+@given(st.text(st.characters(codec="ascii", exclude_characters="/@"), min_size=1), st.sampled_from(SCHEMES))
+def test_no_password_is_ever_shown(password, scheme):
+    address = f"{scheme}://user:<<{password}>>@host:80/stream"
+    assert without_password(address) == f"{scheme}://host:80/stream"
+
+
+def test_cameras():
+    assert [is_camera(text) for text in ("0", "rtsp://a", "0.avi", "a/b")] == [True, True, False, False]
+    assert parse_camera("7") == 7
+    assert parse_camera("RTSP://host/1") == "RTSP://host/1"
+    with pytest.raises(ParameterError, match="index of a camera must be 0 or more, got -2"):
+        parse_camera(-2)
+    with pytest.raises(SourceError, match=r"got 'gopher://host'$"):
+        parse_camera("gopher://me:secret@host")

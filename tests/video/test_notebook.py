@@ -63,6 +63,7 @@ def test_wrong_use(monkeypatch):
         notebook.play([])
 
 
+@pytest.mark.slow
 def test_the_example_runs(monkeypatch, handles):
     monkeypatch.chdir(EXAMPLE.parent)  # as Jupyter does
     cells = json.loads(EXAMPLE.read_text())["cells"]

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
-import textwrap
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -209,41 +203,3 @@ def test_the_files_beside_a_growing_video_stay_small(tmp_path, short_segments):
     assert 0 < largest < 2.1 * short_segments * 64 * 64 * 1.5
     sink.close()
     assert files(tmp_path) == ["panel.mp4"]
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
-def test_resume_after_a_kill(tmp_path, short_segments):
-    kinds = ["mask.mkv", "panel.mp4", "mask.npz", "mask", "background-image.png"]
-    images = small_frames(50)
-    for kind in kinds:
-        uninterrupted(kind, tmp_path / "whole", images)
-    script = f"""
-        import json, sys, time
-        sys.path.insert(0, {str(Path(__file__).parent)!r})
-        from pathlib import Path
-        from sink_kit import feed, make, small_frames
-        from bgsub.video.sinks import video
-        video._SEGMENT = {short_segments}
-        sinks = [make(kind, Path({str(tmp_path / "killed")!r})) for kind in {kinds!r}]
-        images = small_frames({len(images)})
-        for sink in sinks:
-            sink.checkpoint()
-            feed(sink, images[:30], fps=30)
-        print(json.dumps([sink.checkpoint() for sink in sinks]), flush=True)
-        for sink in sinks:
-            feed(sink, images[30:39], 30, fps=30)
-        print("written", flush=True)
-        time.sleep(60)
-    """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE, text=True)
-    states = json.loads(process.stdout.readline())
-    assert process.stdout.readline() == "written\n"
-    os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
-    assert "mask.mkv" not in files(tmp_path / "killed")
-    for kind, state in zip(kinds, states, strict=True):
-        sink = make(kind, tmp_path / "killed")
-        sink.resume(state)
-        feed(sink, images[30:], 30, fps=30)
-        sink.close()
-    assert content(tmp_path / "killed") == content(tmp_path / "whole")

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from video_fakes import COUNT, FakeCapture, make_frames, write_images, write_video
+from video_fakes import COUNT, FakeCapture, write_images, write_video
 
 from bgsub._opencv import cv2
-from bgsub.errors import BrokenSourceError, ParameterError, SourceError
+from bgsub.errors import ParameterError, SourceError
 from bgsub.video import ArraySource, CameraSource, ImageSequenceSource, VideoFileSource, open_source
 from bgsub.video.sources.base import rate_as_fraction
 from bgsub.video.sources.images import natural_key
@@ -154,31 +154,13 @@ def test_a_folder_without_readable_images(tmp_path, frames, monkeypatch):
 # Video files
 
 
-def test_a_truncated_file_is_reported_and_read_as_far_as_possible(tmp_path, caplog):
-    path = write_video(tmp_path / "clip.avi", make_frames(40), codec="MJPG")
-    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path) as source:
-        assert len(list(source)) == 40
-    assert caplog.messages == []
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    came = []
-    with open_source(path) as source, pytest.raises(BrokenSourceError, match="is cut short: it ends"):
-        came += source
-    with caplog.at_level(logging.WARNING, "bgsub"), open_source(path, on_error="skip") as source:
-        assert 10 < len(list(source)) == len(came) < 30
-    assert [message.partition(" at 0.")[0] for message in caplog.messages] == [f"video '{path}' is cut short: it ends"]
-    assert source.skipped == 0
-
-
-def test_a_gif_alone_is_a_video_and_in_a_folder_an_image(tmp_path):
+def test_gifs_and_colons_in_names(tmp_path, frames, monkeypatch):
     palette, image = "000000ffffff", "2c000000000100010000" + "02024401003b"
     (tmp_path / "a.gif").write_bytes(b"GIF89a" + bytes.fromhex("01000100800000" + palette + image))
     with open_source(tmp_path / "a.gif") as source:
         assert isinstance(source, VideoFileSource)
         assert len(list(source)) == 1
     assert isinstance(open_source(tmp_path), ImageSequenceSource)
-
-
-def test_a_colon_in_a_name_is_no_protocol(tmp_path, frames, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_video(tmp_path / "plain.avi", frames).rename(tmp_path / "cam:1.avi")
     assert len(list(open_source("cam:1.avi"))) == COUNT

@@ -13,9 +13,10 @@ from av_files import copy_packets, cut_packets, film, write_av, write_sound
 from video_fakes import make_frames, read_video, write_video
 
 from bgsub._opencv import cv2
-from bgsub.errors import ParameterError, SourceError
+from bgsub.errors import BrokenSourceError, ParameterError, SourceError
 from bgsub.video import VideoFileSource, open_source
 from bgsub.video.sources.av_container import Converter
+from bgsub.video.sources.file_end import has_counted_frames, is_cut
 
 
 def read(path, **options):
@@ -255,3 +256,73 @@ def test_wrong_backends_and_closed_sources(tmp_path):
         next(frames)
     with pytest.raises(SourceError, match=r"is closed$"):
         list(frames)
+
+
+# Files without their end, and whole files without a length
+
+
+def whole(tmp_path, kind):
+    """Write a video of 40 frames."""
+    path = tmp_path / f"whole.{kind}"
+    if kind == "gif":
+        if not hasattr(cv2, "Animation"):
+            pytest.skip("this OpenCV writes no GIF")
+        animation = cv2.Animation()
+        animation.frames, animation.durations = list(make_frames(40)), [40] * 40
+        assert cv2.imwriteanimation(str(path), animation)
+        return path
+    if kind == "mp4":
+        made = write_av(tmp_path / "made.mp4", film(40))
+        return copy_packets(made, path, lambda _number, packet: packet, movflags="faststart")
+    return write_video(path, make_frames(40), codec="MJPG")
+
+
+@pytest.mark.parametrize("kind", ["avi", "mkv", "mp4", "gif"])
+def test_a_file_without_its_end_is_read_up_to_there(tmp_path, caplog, kind):
+    path = whole(tmp_path, kind)
+    assert not is_cut(path)
+    with open_source(path) as source:
+        assert len(list(source)) == 40
+    assert not caplog.messages
+    data = path.read_bytes()
+    path.write_bytes(data[: int(0.7 * len(data))])
+    assert is_cut(path)
+    came = []
+    with open_source(path) as source, pytest.raises(OSError, match=r"is cut short|cannot be decoded"):
+        came += source
+    assert 10 < len(came) < 38
+    with open_source(path, on_error="skip") as source:
+        assert len(list(source)) >= len(came)
+        assert source.skipped == 0 or kind != "avi"
+    if kind == "avi":
+        assert caplog.messages[-1].startswith(f"video '{path}' is cut short: it ends at 1.")
+    with open_source(path, end=10) as source:
+        assert len(list(source)) == 10
+
+
+@pytest.mark.parametrize("kind", ["clip.ts", "clip.mpg", "clip.h264", "live.mkv", "sound.mkv"])
+def test_files_without_a_length_are_not_cut_short(tmp_path, kind, caplog):
+    """Streams without a length in the header, and sound that is longer than the pictures."""
+    codec = "mpeg2video" if kind == "clip.mpg" else "libx264"
+    path = write_av(tmp_path / kind, film(50), codec=codec, ticks=25, bf="0", sound=6 * (kind == "sound.mkv"))
+    if kind == "live.mkv":
+        path = copy_packets(path, tmp_path / "copy.mkv", lambda _number, packet: packet, live="1")
+    with open_source(path) as source:
+        assert 48 <= len(list(source)) <= 50
+    assert bool(caplog.messages) == (kind == "sound.mkv")
+
+
+def test_a_header_that_counts_more_frames_than_there_are(tmp_path):
+    """A file of full length with an empty end, as after a crash or an unfinished download."""
+    path = whole(tmp_path, "avi")
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2] + bytes(len(data) - len(data) // 2))
+    assert (is_cut(path), has_counted_frames(path)) == (False, True)
+    with open_source(path) as source, pytest.raises(BrokenSourceError, match="is cut short"):
+        list(source)
+
+
+def test_unknown_files_are_not_cut(tmp_path):
+    for content in (b"", b"GIF", b"RIFF", b"RIFF\xff\xff\xff\xffAVI ", b"\x1a\x45\xdf\xa3", bytes(40)):
+        (tmp_path / "file").write_bytes(content)
+        assert not is_cut(tmp_path / "file")
