@@ -113,7 +113,8 @@ def make_subtractor(options: dict[str, Any]) -> BackgroundSubtractor:
     """Return a new subtractor with the parameters among `options`; ParameterError for a bad combination."""
     from bgsub.jobs.run import make_subtractor as make  # noqa: PLC0415 - it imports the pipeline
 
-    return make(given(options))
+    fps = {"fps": options["fps"]} if options.get("fps") else {}
+    return make({**given(options), **fps})
 
 
 def check_model(options: dict[str, Any], model: Path | None) -> None:
