@@ -119,8 +119,8 @@ class RobustPCA(FittedSubspace):
 
     If one side is much longer than the other, as in video, a random part of it (4000 features or more) is fitted first,
     which gives the factor of the short side; the whole then takes a few steps. At the end, samples and features with
-    far less weight than most are fitted again (`bgsub.robust_pca.irls.refit_rows`). All steps but the last ones use
-    ``log``; another surrogate replaces it at the last mu.
+    far less weight than most are fitted again. All steps but the last ones use ``log``; another surrogate replaces it
+    at the last mu.
 
     float32 samples are computed in float32, all others in float64, "fast" and "balanced" in float32 until its rounding
     is reached. One step costs about ``6 m n k`` multiplications in BLAS, one pass of a compiled kernel over the matrix

@@ -175,6 +175,11 @@ def run_decomposition(
     tell : callable
         Called with a sentence about the memory before it is used.
 
+    Returns
+    -------
+    DecompositionResult
+        Both parts, the summary and the paths of the outputs.
+
     Raises
     ------
     SourceError, ParameterError, SinkError, DependencyError
