@@ -1,4 +1,4 @@
-"""Whoever looks a public name up finds what it takes, what it returns and an example."""
+"""The docstrings of the public names: sections, parameters, defaults and references."""
 
 import ast
 import importlib
@@ -12,7 +12,7 @@ from public_names import PACKAGES, callables, parameters, sections, told
 import bgsub
 
 CALLABLES = callables()
-# What users are given and never make: their attributes are told, and the examples are with what gives them.
+# Users get these objects and never create them: the docstrings need attributes but no examples.
 RESULTS = {
     "bgsub.evaluation.Average",
     "bgsub.evaluation.Score",
@@ -32,72 +32,66 @@ RESULTS = {
 }
 
 
-def is_kind(thing):
-    """Whether nobody makes one: an exception, an enumeration, or a protocol."""
+def is_never_created(thing):
+    """Whether users create no instances: an exception, an enumeration, or a protocol."""
     return inspect.isclass(thing) and (issubclass(thing, Exception | Enum) or getattr(thing, "_is_protocol", False))
 
 
-def lacking(name, thing):
-    """Return the sections that a docstring should have and has not."""
-    lacks, has = set(), sections(thing)
-    if parameters(thing) and not is_kind(thing) and not has & {"Parameters", "Attributes"}:
-        lacks.add("Parameters")
+def missing_sections(name, thing):
+    missing, has = set(), sections(thing)
+    if parameters(thing) and not is_never_created(thing) and not has & {"Parameters", "Attributes"}:
+        missing.add("Parameters")
     if inspect.isfunction(thing) and inspect.signature(thing).return_annotation not in (None, "None"):
-        lacks |= {"Returns"} if not has & {"Returns", "Yields"} else set()
-    if "Examples" not in has and name not in RESULTS and not is_kind(thing):
-        lacks.add("Examples")
-    return lacks
+        missing |= {"Returns"} if not has & {"Returns", "Yields"} else set()
+    if "Examples" not in has and name not in RESULTS and not is_never_created(thing):
+        missing.add("Examples")
+    return missing
 
 
-@pytest.mark.parametrize("name", CALLABLES)
-def test_a_public_name_tells_what_there_is_to_know(name):
-    thing = CALLABLES[name]
-    first, *rest = inspect.getdoc(thing).splitlines()
-    assert first.endswith((".", ":"))
-    assert not rest or not rest[0]  # the purpose is one line
-    assert lacking(name, thing) == set()
+def test_docstrings_have_a_summary_and_all_sections():
+    for name, thing in CALLABLES.items():
+        first, *rest = inspect.getdoc(thing).splitlines()
+        assert first.endswith((".", ":")), name
+        assert not rest or not rest[0], f"{name}: the summary is one line"
+        assert missing_sections(name, thing) == set(), name
 
 
-@pytest.mark.parametrize("name", [name for name, thing in CALLABLES.items() if not is_kind(thing)])
-def test_every_parameter_is_told_of(name):
-    thing = CALLABLES[name]
-    assert sorted(set(parameters(thing)) - set(told(thing))) == []
+def test_docstrings_describe_every_parameter():
+    created = {name: thing for name, thing in CALLABLES.items() if not is_never_created(thing)}
+    missing = {name: set(parameters(thing)) - set(told(thing)) for name, thing in created.items()}
+    assert {name: names for name, names in missing.items() if names} == {}
 
 
-@pytest.mark.parametrize("name", CALLABLES)
-def test_told_defaults_are_those_of_the_code(name):
-    taken = parameters(CALLABLES[name])
-    for parameter, kind in told(CALLABLES[name]).items():
-        found = re.search(r"\bdefault (.+)$", kind)
-        if found and parameter in taken:
-            assert ast.literal_eval(found[1]) == taken[parameter].default
+def test_defaults_in_docstrings_are_those_of_the_code():
+    for name, thing in CALLABLES.items():
+        taken = parameters(thing)
+        for parameter, kind in told(thing).items():
+            found = re.search(r"\bdefault (.+)$", kind)
+            if found and parameter in taken:
+                assert ast.literal_eval(found[1]) == taken[parameter].default, (name, parameter)
 
 
-@pytest.mark.parametrize("name", CALLABLES)
-def test_what_a_docstring_refers_to_is_public(name):
+def test_references_in_docstrings_are_public():
     public = {f"{package}.{one}" for package in PACKAGES for one in importlib.import_module(package).__all__}
     public |= set(PACKAGES)
-    for reference in re.findall(r"(?<!`)`(bgsub\.[\w.]+)`(?!`)", CALLABLES[name].__doc__):
-        assert reference in public or reference.rpartition(".")[0] in public
+    for name, thing in CALLABLES.items():
+        for reference in re.findall(r"(?<!`)`(bgsub\.[\w.]+)`(?!`)", thing.__doc__):
+            assert reference in public or reference.rpartition(".")[0] in public, name
 
 
-@pytest.mark.parametrize("name", [name for name, thing in CALLABLES.items() if inspect.isclass(thing)])
-def test_every_public_method_has_a_docstring(name):
-    methods = inspect.getmembers_static(
-        CALLABLES[name], lambda one: inspect.isfunction(one) or isinstance(one, property)
-    )
-    bare = [
-        method for method, _ in methods if method[0] != "_" and not inspect.getdoc(getattr(CALLABLES[name], method))
-    ]
-    assert bare == []
+def test_public_methods_have_docstrings():
+    for name, thing in CALLABLES.items():
+        methods = inspect.getmembers_static(thing, lambda one: inspect.isfunction(one) or isinstance(one, property))
+        for method, _ in methods if inspect.isclass(thing) else ():
+            assert method[0] == "_" or inspect.getdoc(getattr(thing, method)), f"{name}.{method}"
 
 
-def test_a_docstring_without_sections_is_found():
+def test_docstring_without_sections_is_detected():
     def bare(one: int) -> int:
         """Return it."""
         return one
 
-    assert lacking("bare", bare) == {"Parameters", "Returns", "Examples"}
+    assert missing_sections("bare", bare) == {"Parameters", "Returns", "Examples"}
 
 
 def test_results_are_public():
@@ -106,7 +100,7 @@ def test_results_are_public():
 
 
 @pytest.mark.parametrize("name", ["createBackgroundSubtractorMOG2", "BackgroundSubstractor"])
-def test_a_name_that_is_not_there_is_refused_with_the_nearest(name):
+def test_error_of_an_unknown_name_suggests_the_nearest(name):
     with pytest.raises(AttributeError, match=f"no attribute '{name}'; did you mean 'BackgroundSubtractor'"):
         getattr(bgsub, name)
     assert not hasattr(bgsub, "nothing_like_it")

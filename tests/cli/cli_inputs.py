@@ -11,19 +11,15 @@ from pathlib import Path
 import numpy as np
 from video_fakes import MjpegServer, write_images
 
+from bgsub._opencv import cv2
+
 HEIGHT, WIDTH, SQUARE = 32, 48, 10
-# A shell that starts a process in the background may make it ignore Ctrl-C.
+QUICK = ("--start-frames", 10)
+# A shell may make a background process ignore Ctrl-C.
 PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from bgsub.cli import main; main()"
 
 
-def make_scene(
-    count: int,
-    height: int = HEIGHT,
-    width: int = WIDTH,
-    channels: int = 3,
-    dtype: type = np.uint8,
-    empty: int = 0,
-) -> np.ndarray:
+def make_scene(count, height=HEIGHT, width=WIDTH, channels=3, dtype=np.uint8, empty=0) -> np.ndarray:
     """A still, slightly noisy picture; after `empty` frames a bright square crosses it.
 
     Returns (count, height, width, channels), or (count, height, width) for one channel.
@@ -48,7 +44,7 @@ def write_sequence(root: Path, frames: np.ndarray, scored: str) -> None:
 
 
 class Endless:
-    """The images of a network camera, again and again, until `ended` is set."""
+    """The images of a network camera, repeated until `ended` is set."""
 
     def __init__(self, images: list[bytes]) -> None:
         self.images, self.ended = images, threading.Event()
@@ -58,6 +54,15 @@ class Endless:
             if self.ended.wait(0.005):
                 return
             yield image
+
+
+def names(folder: str | Path) -> list[str]:
+    """The sorted names in a folder."""
+    return sorted(path.name for path in Path(folder).iterdir())
+
+
+def read_masks(folder: Path) -> list[np.ndarray]:
+    return [cv2.imread(str(path), cv2.IMREAD_UNCHANGED) for path in sorted(folder.iterdir())]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What the tests of the command line share: a terminal without a screen, tiny inputs, and the answer of a run."""
+"""Fixtures of the tests of the command line: a command in this process, tiny inputs and cameras."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from bgsub.cli import invoke
 from bgsub.jobs.job import Statistics
 from bgsub.numerics.compilation import logger as kernel_logger
 
-_PACE = re.compile(r" in \d+\.\d s(, \d+\.\d of them for kernels)? \(\d+ frames/s\)")
+_TIME = re.compile(r" in \d+\.\d s(, \d+\.\d of them for kernels)? \(\d+ frames/s\)")
 
 
 @dataclass
 class Answer:
-    """Exit code and texts of one command; `out` without the time it took."""
+    """Exit code and texts of one command; `out` without the running time."""
 
     code: int
     out: str
@@ -34,22 +34,20 @@ class Answer:
         return self
 
     def clean(self) -> Answer:
-        """It went well, and nothing was said beside the result."""
+        """The command succeeded without messages."""
         assert (self.code, self.err) == (0, "")
         return self
 
-    def refused(self, message: str, code: int = 2) -> None:
-        assert (self.code, self.out, self.err) == (code, "", f"bgsub: error: {message}\n")
-
-    def refused_with(self, start: str, end: str = "\n") -> None:
-        """One line, of which begin and end are looked at."""
-        assert (self.code, self.out, self.err.count("\n")) == (2, "", 1)
-        assert self.err.startswith(f"bgsub: error: {start}")
-        assert self.err.endswith(end)
+    def refused(self, *words: str, code: int = 2) -> None:
+        """The command printed one line of error with all these words, and no result."""
+        assert (self.code, self.out, self.err.count("\n")) == (code, "", 1), self.err
+        assert self.err.startswith("bgsub: error: ")
+        for word in words:
+            assert word in self.err
 
 
 @pytest.fixture(autouse=True)
-def surroundings():
+def no_thread_or_handler_left():
     yield
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("bgsub")]
     logger = logging.getLogger("bgsub")
@@ -58,8 +56,8 @@ def surroundings():
 
 
 @pytest.fixture(autouse=True)
-def no_word_of_kernels(request, monkeypatch):
-    """Unless a test is about it, nothing is said of kernels that it happens to be the first to need."""
+def no_messages_about_kernels(request, monkeypatch):
+    """Messages about compilation depend on the order of the tests."""
     if "compiled" not in request.fixturenames:
         monkeypatch.setattr(kernel_logger, "disabled", True)
 
@@ -71,9 +69,24 @@ def cli(capsys):
     def call(*words) -> Answer:
         code = invoke([str(word) for word in words])
         captured = capsys.readouterr()
-        return Answer(code, _PACE.sub("", captured.out), captured.err)
+        return Answer(code, _TIME.sub("", captured.out), captured.err)
 
     return call
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """The working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def settings(here, monkeypatch):
+    """The working folder, where settings files are read; the user's file is config/bgsub/config.toml."""
+    monkeypatch.delenv("BGSUB_NO_CONFIG")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(here / "config"))
+    return here
 
 
 @pytest.fixture
@@ -99,7 +112,7 @@ def jpegs(frames):
 
 @pytest.fixture
 def signal_after(monkeypatch):
-    """A function that sends this process a signal, once, after so many frames of a run."""
+    """A function that makes this process get a signal after that many frames of a run."""
 
     def send(frames, number):
         plain = Statistics.__call__
@@ -117,14 +130,14 @@ def signal_after(monkeypatch):
 
 @pytest.fixture
 def mjpeg_server(jpegs):
-    """A network camera that sends thirty frames and goes away."""
+    """A network camera that sends thirty frames and closes the connection."""
     with served(jpegs) as server:
         yield server
 
 
 @pytest.fixture
 def endless_stream(jpegs):
-    """A network camera that sends the thirty frames again and again."""
+    """A network camera that repeats the thirty frames."""
     images = Endless(jpegs)
     with served(images) as server:
         yield server
@@ -133,7 +146,6 @@ def endless_stream(jpegs):
 
 @pytest.fixture
 def serial(monkeypatch):
-    """One task after another in this process."""
+    """Batch tasks run one after another in this process."""
     monkeypatch.setattr("bgsub.jobs.batch.run.make_workers", lambda *_options: FakeWorkers(slots=1))
-    # Tests share this process: a worker has one for itself.
     monkeypatch.setattr("bgsub.jobs.batch.task._share_cores", lambda _jobs: None)

@@ -1,4 +1,4 @@
-"""``bgsub completion``: the scripts in real shells, what is completed, and that it is quick and silent."""
+"""``bgsub completion``: the scripts in real shells, the completed words, and fast, silent answers."""
 
 import os
 import shlex
@@ -8,13 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from video_fakes import write_images
 
 from bgsub.cli import completion, program
 
-SHELLS = ("bash", "zsh", "fish")
-# What a shell asks, and some of what it must be answered; None where the names of files are its own business.
-ASKED = {
+# A line and some of its completions; None where the shell completes file names.
+COMPLETED = {
     "ba": {"batch"},
     "run --ov": {"--overwrite"},
     "run --he": {"--help", "--help-all"},
@@ -24,36 +22,30 @@ ASKED = {
     "run --event-formats csv,": {"csv,html", "csv,jsonl"},
     "run --shadows m": {"merged"},
     "run --light ": {"true", "false"},
-    "run --backend h": {"hardware"},
     "evaluate --against k": {"knn"},
     "config de": {"decompose", "demo"},
     "completion b": {"bash"},
     "live rt": {"rtsp://"},
-    "live --backdrop b": {"blur"},
     "--config ": None,
     "run fr": None,
     "run --log ": None,
-    "evaluate ": None,
     "run --record ": None,
     "run --threshold ": set(),
 }
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with what is completed there, a home, and bgsub among the programs."""
-    programs, home = tmp_path / "programs", tmp_path / "home"
-    for folder in (programs, home):
-        folder.mkdir()
+def place(settings, monkeypatch):
+    """A working folder that is the home as well, with bgsub among the programs."""
+    programs = settings / "programs"
+    programs.mkdir()
     (programs / "bgsub").write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m bgsub "$@"\n')
     (programs / "bgsub").chmod(0o755)
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(home / ".config"))
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("BGSUB_NO_CONFIG")
-    return tmp_path
+    monkeypatch.setenv("HOME", str(settings))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(settings / ".config"))
+    return settings
 
 
 def shell(name, code):
@@ -66,7 +58,7 @@ def shell(name, code):
 
 
 def in_bash(line):
-    """Return what the script makes of a line: the words, and what it tells the shell to do on its own."""
+    """Bash code that prints the completions of a line and the options for the shell."""
     words, last = line.rpartition(" ")[::2]
     typed = ["bgsub", *words.split(), last]
     return (
@@ -78,10 +70,9 @@ def in_bash(line):
 @pytest.mark.slow
 def test_bash_completes(place):
     code = 'eval "$(bgsub completion bash)"; compopt() { echo "$@"; }; '
-    code += "; echo ---; ".join(map(in_bash, ASKED))
+    code += "; echo ---; ".join(map(in_bash, COMPLETED))
     answers = "\n".join(shell("bash", code)).split("\n---\n")
-    assert len(answers) == len(ASKED)
-    for (line, wanted), answer in zip(ASKED.items(), answers, strict=True):
+    for (line, wanted), answer in zip(COMPLETED.items(), answers, strict=True):
         found = set(answer.split("\n")) - {""}
         if wanted is None:
             assert found <= {"-o default", "-o dirnames"}, line
@@ -91,72 +82,57 @@ def test_bash_completes(place):
 
 @pytest.mark.slow
 def test_fish_completes(place):
-    lines = [line for line, wanted in ASKED.items() if wanted]
-    code = "bgsub completion fish | source; " + "; echo ---; ".join(
-        f"complete -C {shlex.quote(f'bgsub {line}')}" for line in lines
-    )
-    answers = "\n".join(shell("fish", code)).split("---")
+    lines = [line for line, wanted in COMPLETED.items() if wanted]
+    asked = (f"complete -C {shlex.quote(f'bgsub {line}')}" for line in lines)
+    answers = "\n".join(shell("fish", "bgsub completion fish | source; " + "; echo ---; ".join(asked))).split("---")
     for line, answer in zip(lines, answers, strict=True):
-        assert ASKED[line] <= {row.split("\t")[0] for row in answer.strip().split("\n")}, line
+        assert COMPLETED[line] <= {row.split("\t")[0] for row in answer.strip().split("\n")}, line
 
 
 @pytest.mark.slow
-def test_zsh_takes_the_script(place):
+def test_zsh_accepts_the_script(place):
     code = 'autoload -U compinit; compinit -u; eval "$(bgsub completion zsh)"; echo $_comps[bgsub]'
     assert shell("zsh", code) == ["_bgsub_completion"]
 
 
-@pytest.mark.parametrize("name", SHELLS)
-def test_every_shell_gets_its_script(cli, name):
-    if name == "bash" and shutil.which("bash") is None:
-        pytest.skip("Click asks bash for its version")
-    assert "_BGSUB_COMPLETE" in cli("completion", name).clean().out
-
-
 @pytest.mark.slow
-def test_the_examples_of_the_help_work(place):
+def test_examples_of_the_help_work(place):
+    (place / ".config" / "fish").mkdir(parents=True)
     for example in completion.examples:
         name = example.text.partition(",")[0]
-        (place / "home" / ".config" / "fish").mkdir(parents=True, exist_ok=True)
         subprocess.run(["sh", "-c", example.command], check=True, timeout=60)
         file = {"bash": ".bashrc", "zsh": ".zshrc", "fish": ".config/fish/config.fish"}[name]
-        (line,) = (place / "home" / file).read_text().splitlines()
-        if name == "bash":
-            code = f"source ~/.bashrc; {in_bash('run --save mas')}"
-            assert shell("bash", code) == ["mask"]
-        assert f"bgsub completion {name}" in line
+        assert f"bgsub completion {name}" in (place / file).read_text()
+    assert shell("bash", f"source ~/.bashrc; {in_bash('run --save mas')}") == ["mask"]
 
 
-def test_another_shell_is_refused(cli):
-    answer = cli("completion", "tcsh")
-    answer.refused_with("Invalid value for '{bash|zsh|fish}': 'tcsh' is not one of 'bash', 'zsh', 'fish'")
+def test_every_shell_gets_its_script(cli, settings):
+    shells = ["zsh", "fish"] + ["bash"] * (shutil.which("bash") is not None)  # Click asks bash for its version
+    scripts = {name: cli("completion", name).clean().out for name in shells}
+    assert all("_BGSUB_COMPLETE" in script for script in scripts.values())
+    Path("bgsub.toml").write_text("= wrong")
+    assert cli("completion", "fish").clean().out == scripts["fish"]
+    cli("completion", "tcsh").refused("'tcsh' is not one of 'bash', 'zsh', 'fish'")
 
 
 def completed(line, **variables):
-    """Return what is answered, and by what modules."""
+    """Return the completions and the heavy modules that were imported."""
     code = (
         "import sys; from bgsub.cli import invoke; code = invoke([]); "
         "print(code, *sorted({'numpy', 'cv2', 'numba', 'scipy', 'tqdm', 'av'} & set(sys.modules)), file=sys.stderr)"
     )
-    asked = {"_BGSUB_COMPLETE": "bash_complete", "COMP_WORDS": f"bgsub {line}", "COMP_CWORD": str(line.count(" ") + 1)}
-    words = [sys.executable, "-c", code]
-    environment = {**os.environ, **asked, **variables}
-    ended = subprocess.run(words, capture_output=True, text=True, env=environment, check=True, timeout=60)
+    typed = {"_BGSUB_COMPLETE": "bash_complete", "COMP_WORDS": f"bgsub {line}", "COMP_CWORD": str(line.count(" ") + 1)}
+    environment = {**os.environ, **typed, **variables}
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True)
     return ended.stdout.split(), ended.stderr
 
 
 @pytest.mark.parametrize("text", ["save = 'mask'", "= wrong", "unknown = 1"])
-def test_nothing_heavy_is_imported_and_nothing_else_is_said(place, text):
+def test_completion_imports_nothing_heavy_and_ignores_settings(place, text):
     Path("bgsub.toml").write_text(text)
-    write_images(place / "frames", [])
+    Path("frames").mkdir()
     answer = completed("run frames --on-event true --roi 1,2 --save mask,pan", BGSUB_UNKNOWN="1")
     assert answer == (["plain,mask,panel"], "0\n")
-
-
-def test_settings_do_not_change_the_script(cli, place):
-    plain = cli("completion", "fish").clean().out
-    Path("bgsub.toml").write_text("= wrong")
-    assert cli("completion", "fish").clean().out == plain
 
 
 def test_every_command_is_completed(place):

@@ -1,122 +1,106 @@
-"""``bgsub run --resume``: a process that is killed, and the same command once more."""
+"""``bgsub run --resume`` after a stop or a kill, and several files of one camera."""
 
-import importlib.util
 import os
+import re
 import signal
-import subprocess
-import sys
-import time
+from pathlib import Path
 
 import numpy as np
 import pytest
-from video_fakes import content, write_images, write_video
+from cli_inputs import QUICK, make_scene
+from video_fakes import content, read_video, write_images, write_video
 
 from bgsub.errors import SourceError
 from bgsub.jobs.checkpoints import Checkpoint
-from bgsub.synthetic import scene
-
-LENGTH = 333
-VIDEO = ["--save", "mask", "--save", "overlay.mp4", "--save", "mask.npz", "--save", "background-image"]
 
 
-@pytest.fixture(scope="module")
-def sources(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sources")
-    frames = np.stack([frame for frame, _ in scene("lobby", size=(48, 32), length=130, seed=4)])
-    frames = np.tile(frames, (LENGTH // 130 + 1, 1, 1, 1))[:LENGTH]
-    write_video(folder / "video.avi", frames)
-    write_images(folder / "frames", frames)
-    return folder
-
-
-def safe_frames(output):
-    """After how many frames the newest checkpoint is; 0 while there is none."""
+def saved_frames(output):
+    """The number of frames in the newest checkpoint; 0 while there is none."""
     try:
         return Checkpoint.read(output / ".resume" / "state").frames
     except SourceError:
         return 0
 
 
-def start(*words):
-    command = [sys.executable, "-m", "bgsub", "run", *map(str, words), "--resume", "--checkpoint-seconds", "0"]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-
-
-def start_and_wait(output, frames, *words):
-    """Start a run and return its process once its checkpoint is after so many frames."""
-    process = start(*words)
-    deadline = time.monotonic() + 120
-    while safe_frames(output) < frames:
-        if process.poll() is not None or time.monotonic() > deadline:
-            process.kill()
-            pytest.fail(f"no checkpoint after {frames} frames: {process.communicate()}")
-        time.sleep(0.002)
-    return process
-
-
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no SIGKILL here")
-@pytest.mark.parametrize("kind", ["video", "images"])
-def test_after_a_kill_every_byte_is_that_of_an_uninterrupted_run(cli, sources, tmp_path, kind):
-    if kind == "video" and not importlib.util.find_spec("av"):
-        pytest.skip("the package av is not installed")
-    source, outputs = (sources / "video.avi", VIDEO) if kind == "video" else (sources / "frames", ["--save", "mask"])
-    options = [*outputs, "--start-frames", 20]
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert cli("run", source, "-o", whole, *options, "--save-model", tmp_path / "whole.npz").code == 0
-
-    words = source, "-o", killed, *options, "--save-model", tmp_path / "killed.npz"
-    for frames in (60, 120):
-        process = start_and_wait(killed, frames, *words)
-        process.send_signal(signal.SIGKILL)
-        process.communicate(timeout=60)
-        assert process.returncode == -signal.SIGKILL
-    safe = safe_frames(killed)
-    assert 120 <= safe < LENGTH
-    answer = cli("run", *words, "--resume").clean()
-    assert f"{LENGTH} frames of 48x32" in answer.out
-    assert f"resumed after {safe} frames" in answer.out
-    assert content(killed) == content(whole)
-    assert (tmp_path / "killed.npz").read_bytes() == (tmp_path / "whole.npz").read_bytes()
-
-    again = cli("run", *words, "--resume").ok()
-    assert "done already" in again.out
-    assert content(killed) == content(whole)
-
-
 @pytest.mark.skipif(os.name != "posix", reason="signals of a terminal")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_run_that_was_stopped_says_how_it_goes_on(cli, sources, tmp_path, signal_after, number):
-    words = sources / "frames", "-o", tmp_path, "--start-frames", 20
+def test_stopped_run_explains_how_to_continue(cli, tmp_path, signal_after, number):
+    words = write_images(tmp_path / "frames", make_scene(120)), "-o", tmp_path, *QUICK
     signal_after(70, number)
     answer = cli("run", *words, "--resume")
     assert answer.code == 128 + number
     assert "; stopped by " in answer.out
     assert "wrote" not in answer.out
-    safe = safe_frames(tmp_path)
-    assert 70 <= safe < LENGTH
-    assert f"stopped after {safe} frames" in answer.err
-    assert f"the same command goes on after {safe} frames" in answer.err
-    assert "Traceback" not in answer.err
-    other = cli("run", *words, "--resume", "--rank", 2)
-    assert other.code == 2
-    assert "(--rank 3, now 2); --overwrite starts anew" in other.err
+    saved = saved_frames(tmp_path)
+    assert 70 <= saved < 120
+    assert f"stopped after {saved} frames" in answer.err
+    assert f"the same command goes on after {saved} frames" in answer.err
+    cli("run", *words, "--resume", "--rank", 2).refused("(--rank 3, now 2); --overwrite starts anew")
     assert cli("run", *words, "--resume").code == 0
-    assert safe_frames(tmp_path) == 0
+    assert saved_frames(tmp_path) == 0
 
 
-def test_results_are_replaced_only_if_asked(cli, folder, tmp_path):
+def test_results_are_replaced_only_with_overwrite(cli, folder, tmp_path):
     words = "run", folder, "-o", tmp_path / "out"
-    assert cli(*words).code == 0
+    cli(*words).ok()
     before = content(tmp_path / "out")
-    answer = cli(*words)
-    assert answer.code == 2
-    assert "exists already" in answer.err
+    cli(*words).refused("exists already")
     assert content(tmp_path / "out") == before
-    assert cli(*words, "--overwrite").code == 0
+    cli(*words, "--overwrite").ok()
     assert content(tmp_path / "out") == before
 
 
-def test_a_camera_cannot_be_resumed(cli, mjpeg_server, tmp_path):
-    answer = cli("run", mjpeg_server.address, "-o", tmp_path, "--resume")
-    assert answer.code == 2
-    assert "cannot be resumed: the source is live" in answer.err
+def test_camera_cannot_be_resumed(cli, mjpeg_server, tmp_path):
+    cli("run", mjpeg_server.address, "-o", tmp_path, "--resume").refused("cannot be resumed: the source is live")
+
+
+@pytest.fixture
+def parts(here):
+    """``whole.avi``, and the same frames in ``part-1.avi`` and ``part-2.avi``."""
+    frames = make_scene(30, empty=12)
+    for name, part in (("whole", frames), ("part-1", frames[:17]), ("part-2", frames[17:])):
+        write_video(here / f"{name}.avi", part)
+    return here
+
+
+def test_files_in_a_row_equal_one_file(cli, parts):
+    cli("run", "whole.avi", "-o", "one", "--event-formats", "csv", *QUICK).clean()
+    answer = cli("run", "part-1.avi", "part-2.avi", "-o", "two", "--event-formats", "csv", *QUICK).clean()
+    assert answer.out.startswith("2 videos 'part-1.avi' to 'part-2.avi': 30 frames of 48x32; foreground ")
+    np.testing.assert_array_equal(read_video("one/mask.mkv"), read_video("two/mask.mkv"))
+    assert Path("two/events.csv").read_text() == Path("one/events.csv").read_text()
+    cli("run", "part-?.avi", "-o", "three", "--name", "{source}-{view}", *QUICK).clean()
+    assert Path("three/part-mask.mkv").read_bytes() == Path("two/mask.mkv").read_bytes()
+
+
+def test_listed_images_are_a_sequence(cli, tmp_path, folder):
+    cli("run", *sorted(folder.iterdir()), "-o", tmp_path / "out", *QUICK).clean()
+    assert len(list((tmp_path / "out/mask").iterdir())) == 30
+
+
+@pytest.mark.slow
+def test_files_in_a_row_are_resumed(cli, here, signal_after):
+    frames = make_scene(560, empty=12)
+    for name, part in (("a", frames[:300]), ("b", frames[300:])):
+        write_video(here / f"{name}.avi", part)
+    words = ("a.avi", "b.avi", "--save", "mask.npz", *QUICK)
+    cli("run", *words, "-o", "straight").clean()
+    resumed = ("run", *words, "-o", "out", "--resume", "--checkpoint-seconds", 0)
+    signal_after(530, signal.SIGINT)
+    assert re.search("goes on after 5[3-9][0-9] frames", cli(*resumed).err)
+    stamp = Path("b.avi").stat()
+    os.utime("b.avi", (1, 1))
+    cli(*resumed).refused("the checkpoint in 'out/.resume' was made before '")
+    os.utime("b.avi", ns=(stamp.st_atime_ns, stamp.st_mtime_ns))
+    assert re.search("resumed after 5[3-9][0-9] frames", cli(*resumed).clean().out)
+    assert Path("out/mask.npz").read_bytes() == Path("straight/mask.npz").read_bytes()
+
+
+def test_wrong_files_in_a_row(cli, parts):
+    for sources, message in (
+        (("whole.avi", "none.avi"), "'none.avi' does not exist: several sources are"),
+        (("whole.avi", "0"), "'0' does not exist: several sources are"),
+        (("whole.avi", "."), "'.' is no video file: several sources are"),
+        (("whole.avi", "part-1.avi", "--name", "part-1", "--save", "mask.avi", "--overwrite"), "is the input itself"),
+    ):
+        cli("run", *sources, "-o", ".").refused(message)
