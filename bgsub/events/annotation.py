@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -29,23 +29,20 @@ _SHARE_OF_WIDTH = 0.75  # pictures that are narrower, relative to their height, 
 _Place = tuple[int, int, int, int]  # left, top, width, height
 
 
-class Outline(NamedTuple):
-    """Name and borders of a region, each (n, 2) float32 in pixels of the frame."""
-
-    name: str
-    borders: list[np.ndarray]
+Outlines = dict[str, list[np.ndarray]]
+"""Borders of each region, (n, 2) float32 in pixels of the frame."""
 
 
-def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> list[Outline]:
+def outlines_of(regions: Regions | None, shape: tuple[int, ...]) -> Outlines:
     """Return the outlines of regions in frames of `shape`; errors as `Regions.masks`."""
-    found = []
+    found = {}
     for name, inside in (regions.masks(shape) if regions is not None else {}).items():
         borders, _ = cv2.findContours(inside.view(np.uint8), cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_SIMPLE)
-        found.append(Outline(name, [border.reshape(-1, 2).astype(np.float32) for border in borders]))
+        found[name] = [border.reshape(-1, 2).astype(np.float32) for border in borders]
     return found
 
 
-def annotate(step: Step, outlines: Sequence[Outline], picture: np.ndarray, tiles: int = 1) -> np.ndarray:
+def annotate(step: Step, outlines: Outlines, picture: np.ndarray, tiles: int = 1) -> np.ndarray:
     """Return a new picture with boxes and IDs of objects, outlines and names of regions, time and events.
 
     `picture`, (h, w, 3) uint8, shows the frame at any scale in `tiles` rows and columns; a small one is enlarged by an
@@ -54,7 +51,9 @@ def annotate(step: Step, outlines: Sequence[Outline], picture: np.ndarray, tiles
     picture = enlarged(picture).copy()
     height, width = picture.shape[0] // tiles, picture.shape[1] // tiles
     text = "  ".join([f"frame {step.frame}" if step.time is None else clock_text(max(step.time, 0.0)), *step.recent])
-    scale, (wide, high) = _head_size(picture, text)
+    scale = _scale(picture)
+    scale *= min(1, picture.shape[1] / label_size(text, scale)[0])
+    wide, high = label_size(text, scale)
     objects = [one for one in step.objects if one.id and one.frame == step.frame]
     for row in range(tiles):
         for column in range(tiles):
@@ -69,13 +68,6 @@ def _scale(picture: np.ndarray) -> float:
     return text_scale(picture[: max(round(_SHARE_OF_WIDTH * picture.shape[1]), 1)])
 
 
-def _head_size(picture: np.ndarray, text: str) -> tuple[float, tuple[int, int]]:
-    """Return scale and size of a line of text that fits the picture."""
-    scale = _scale(picture)
-    scale *= min(1, picture.shape[1] / label_size(text, scale)[0])
-    return scale, label_size(text, scale)
-
-
 class _Tile:
     """A picture of a frame on which labels avoid the places that are `taken`."""
 
@@ -86,19 +78,19 @@ class _Tile:
         self._line = max(1, round(3.5 * self._scale))
         self._edge = max(1, round(self._line / 3))  # border of a line
 
-    def draw(self, objects: Sequence[ObjectInFrame], outlines: Sequence[Outline]) -> None:
+    def draw(self, objects: Sequence[ObjectInFrame], outlines: Outlines) -> None:
         """Draw regions, then boxes from far to near, then labels."""
-        regions = [self._outlined(outline) for outline in outlines]
+        regions = {name: self._outlined(borders) for name, borders in outlines.items()}
         nearer_last = sorted(objects, key=lambda one: one.box[1] + one.box[3])
         boxes = [(self._boxed(one), one) for one in nearer_last]
         for box, one in boxes:
             self._put_label(str(one.id), box, _colour(one))
-        for place, outline in zip(regions, outlines, strict=True):
-            self._put_label(outline.name, place, _WHITE)
+        for name, place in regions.items():
+            self._put_label(name, place, _WHITE)
 
-    def _outlined(self, outline: Outline) -> _Place:
+    def _outlined(self, borders: list[np.ndarray]) -> _Place:
         """Draw a region; return the place of its topmost point."""
-        borders = [np.rint((border + 0.5) * self._zoom - 0.5).astype(np.int32) for border in outline.borders]
+        borders = [np.rint((border + 0.5) * self._zoom - 0.5).astype(np.int32) for border in borders]
         cv2.polylines(self._picture, borders, True, _WHITE, 3 * self._edge)
         cv2.polylines(self._picture, borders, True, _BLACK, self._edge)
         left, top = min(np.vstack(borders).tolist(), key=lambda point: (point[1], point[0]))
@@ -168,7 +160,7 @@ class AnnotatingSink(Sink):
 
     def __init__(self, sink: Sink, feed: EventFeed, regions: Regions | None = None) -> None:
         self._sink, self._feed, self._regions = sink, feed, regions
-        self._outlines: list[Outline] | None = None
+        self._outlines: Outlines | None = None
         self.path, self.folder = getattr(sink, "path", None), getattr(sink, "folder", None)
 
     def write(self, frame: Frame, separation: Separation) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -175,6 +174,9 @@ class PreRoll:
         self._stored: deque[tuple[Frame, float, bytes]] = deque()
         self._bytes = 0
 
+    def __len__(self) -> int:
+        return len(self._stored)
+
     @property
     def is_full(self) -> bool:
         """Whether the pictures take more than `memory`."""
@@ -196,8 +198,3 @@ class PreRoll:
         frame, time, data = self._stored.popleft()
         self._bytes -= len(data)
         return frame, time, cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED) if data else None
-
-    def take(self) -> Iterator[tuple[Frame, float, np.ndarray | None]]:
-        """Yield the results of `pop` until no frame is left."""
-        while self._stored:
-            yield self.pop()

@@ -125,17 +125,7 @@ class Detection:
 
 
 def detect(mask: np.ndarray, min_area: int, join: int = 0) -> list[Detection]:
-    """Return the connected parts of the foreground, in the order of their first pixel row by row.
-
-    Parameters
-    ----------
-    mask : ndarray, (h, w), uint8
-        Foreground at 255; pixels that touch at a corner are connected.
-    min_area : int
-        Least number of pixels.
-    join : int
-        Parts at most `2 * join` pixels apart are one object.
-    """
+    """Return the 8-connected parts of the foreground, row by row; parts at most `2 * join` pixels apart are one."""
     foreground = _foreground(mask)
     size = 2 * join + 1
     near = cv2.dilate(foreground, np.ones((size, size), np.uint8)) if join else foreground

@@ -14,6 +14,7 @@ from bgsub.events._state import dump, load
 from bgsub.events.detection import Detection, detect
 from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.matching import assign
+from bgsub.events.motion import check_seconds
 from bgsub.events.track import Track, TrackConfirmation
 from bgsub.separation import FrameEvent, Separation
 from bgsub.video.regions import Regions
@@ -124,8 +125,7 @@ class ObjectLinker:
         regions: Regions | None = None,
     ) -> None:
         for name, value in (("max_gap", max_gap), ("min_duration", min_duration), ("max_hidden", max_hidden)):
-            if not 0 <= value < math.inf:
-                raise ParameterError(f"{name} must be a finite number of seconds, 0 or more, got {value!r}")
+            check_seconds(name, value)
         if fps is not None and not 0 < fps < math.inf:
             raise ParameterError(f"fps must be a positive number of frames per second, got {fps!r}")
         if min_area is not None and min_area < 1:

@@ -123,7 +123,8 @@ class RecorderSink(Sink):
         self._exact = view == "mask"
         ending = ending_of_copy(files[0].path) if copy and view == "input" and make_sink is None else None
         self._copies = ending is not None
-        self._make_sink = make_sink or (self._copy_sink if self._copies else partial(VideoSink, audio_from=audio_from))
+        encode = partial(VideoSink, audio_from=audio_from)
+        self._make_sink = make_sink or ((lambda path, *_: CopySink(path, files)) if self._copies else encode)
         self._names = ClipNames(self.folder, name, source, ending or (".mkv" if self._exact else ".mp4"))
         self.claims = [self._names.claim]
         self._fps = Fraction(fps).limit_denominator(1001) if fps else DEFAULT_FPS
@@ -148,13 +149,14 @@ class RecorderSink(Sink):
         if not motion.moving and separation.phase == "tracking" and separation.event is None:
             self._most = max(self._most, motion.share)
         self._lasting = motion.begun or ([] if motion.ended else self._lasting)
-        picture = None if self._copies else self._picture(separation)
+        picture = None if self._copies else to_uint8(self._view(separation))
+        picture = to_bgr8(picture) if picture is not None and picture.ndim == 3 else picture
         if now > self._until:
             self._hold(frame, now, picture, keep_from)
             return
         self._held.forget_before(keep_from if self._growing is None else self._growing.clip.end)
-        for held in self._held.take():
-            self._record(*held)
+        while self._held:
+            self._record(*self._held.pop())
         self._record(frame, now, picture).see(separation, motion, self._lasting)
 
     def close(self) -> None:
@@ -175,13 +177,6 @@ class RecorderSink(Sink):
 
     def checkpoint(self) -> dict[str, Any]:
         raise SinkError("recordings of motion cannot be resumed")
-
-    def _copy_sink(self, path: Path, _view: str, _fps: Fraction) -> CopySink:
-        return CopySink(path, self._files)
-
-    def _picture(self, separation: Separation) -> np.ndarray:
-        image = to_uint8(self._view(separation))
-        return image if image.ndim == 2 else to_bgr8(image)
 
     def _hold(self, frame: Frame, now: float, picture: np.ndarray | None, keep_from: float) -> None:
         """Store a frame that may become part of the next clip, or of the current one."""

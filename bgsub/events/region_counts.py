@@ -73,8 +73,9 @@ class RegionCounter:
         at = {waiting.frame: waiting for waiting in self._state.waiting}
         for one in step.objects:
             self._enter(one, step, at.get(one.frame))
-        for event in step.finished:
-            self._leave(event)
+        for ids in self._state.inside.values():
+            for event in step.finished:
+                ids.pop(event.id, None)
         return self._count(step.settled)
 
     def finish(self) -> list[Waiting]:
@@ -119,10 +120,6 @@ class RegionCounter:
             self._state.inside[name][one.id] = clock
             if waiting is not None:
                 waiting.objects[name] = waiting.objects.get(name, 0) + 1
-
-    def _leave(self, event: Event) -> None:
-        for ids in self._state.inside.values():
-            ids.pop(event.id, None)
 
     def _count(self, settled: int | None) -> list[Waiting]:
         ready = [waiting for waiting in self._state.waiting if settled is None or waiting.frame < settled]

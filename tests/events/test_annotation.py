@@ -46,7 +46,7 @@ def test_only_boxes_and_labels_are_drawn(zoom):
     x, y, w, h = 300, 200, 60, 80
     step = last([[(x, y, w, h)]] * 12, shape)
     given = plain(round(480 * zoom), round(640 * zoom))
-    picture = annotate(step, [], given)
+    picture = annotate(step, {}, given)
     assert (given == GREY).all()
     left, top, right, bottom = (round(zoom * value) for value in (x, y, x + w, y + h))
     edges = picture[[top, bottom - 1], left:right], picture[top:bottom, [left, right - 1]]
@@ -66,7 +66,7 @@ def test_a_new_object_has_one_box():
     boxes = walk((40, 200), (20, 0), 12, (30, 60))
     confirmed = next(step for step in steps([[box] for box in boxes], (480, 640)) if step.objects)
     assert len(confirmed.objects) > 1  # those of the frames before
-    ink = changed(annotate(confirmed, [], plain(480, 640)))[190:270]
+    ink = changed(annotate(confirmed, {}, plain(480, 640)))[190:270]
     assert np.flatnonzero(ink.any(axis=0)).min() >= boxes[confirmed.frame][0] - 6
 
 
@@ -83,7 +83,7 @@ def test_pictures_of_any_size(size, tiles):
     assert picture.shape[0] >= 240 or picture.shape[1] >= 320
     assert picture.shape[1] * height == picture.shape[0] * width  # no other proportions
     if min(picture.shape[0] / 240, picture.shape[1] / 320) >= 1:
-        last_column = annotate(step, [], plain(size[0] * tiles, size[1] * tiles), tiles)[:, -1]
+        last_column = annotate(step, {}, plain(size[0] * tiles, size[1] * tiles), tiles)[:, -1]
         height = int(np.argmax(last_column.any(axis=1)))  # of the line in the upper right corner
         assert 12 <= height <= picture.shape[0] / 12
 
@@ -91,7 +91,7 @@ def test_pictures_of_any_size(size, tiles):
 def test_small_pictures_are_enlarged_by_an_integer():
     picture = plain(48, 64)
     picture[47, 0] = 7
-    shown = annotate(last([[]], (48, 64)), [], picture)
+    shown = annotate(last([[]], (48, 64)), {}, picture)
     assert shown.shape == (240, 320, 3)
     assert (shown[-5:, :5] == 7).all()
     assert not changed(shown)[20:-5].any()
@@ -99,7 +99,7 @@ def test_small_pictures_are_enlarged_by_an_integer():
 
 def test_outlines_of_regions():
     outlines = outlines_of(Regions(["door=100,100,60,80", "lane=50%,90%;90%,90%;70%,60%"]), (480, 640))
-    assert [outline.name for outline in outlines] == ["door", "lane"]
+    assert list(outlines) == ["door", "lane"]
     tiles = annotate(last([[(500, 100, 60, 80)]] * 12, (480, 640)), outlines, plain(960, 1280), 2)
     for row, column in itertools.product((0, 480), (0, 640)):
         assert (tiles[row + 100, column + 500 : column + 560] == COLOURS[1]).all()
@@ -119,9 +119,9 @@ def test_labels_do_not_overlap():
     for index, boxes in enumerate(frames):
         step = feed.step(frame_of(index, shape=(480, 640)), separated(mask_of(boxes, (480, 640)), None, (0.0,)))
     assert len(step.objects) == 3
-    picture = annotate(step, [], plain(480, 640))
+    picture = annotate(step, {}, plain(480, 640))
     grounds = [(picture == colour).all(axis=2).sum() for colour in COLOURS[1:4]]
-    one = annotate(replace(step, objects=step.objects[:1]), [], plain(480, 640))
+    one = annotate(replace(step, objects=step.objects[:1]), {}, plain(480, 640))
     alone = (one == COLOURS[1]).all(axis=2).sum()
     assert min(grounds) > 0.75 * alone
 

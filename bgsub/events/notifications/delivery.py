@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from bgsub.events.notifications.notification import DeliveryCounts, DeliveryError, Destination, Notification
 from bgsub.video.concurrency import Channel
@@ -75,8 +75,8 @@ class Delivery:
             self._deliver(notification)
 
     def _deliver(self, notification: Notification) -> None:
-        begin = time.monotonic()
-        for pause in _pauses(self._pause):
+        begin, pause = time.monotonic(), self._pause
+        while True:
             try:
                 self._destination.send(notification)
             except Exception as error:  # the next notification may arrive
@@ -87,6 +87,7 @@ class Delivery:
                     self._given_up += 1
                     return
                 self._retried += 1
+                pause = min(2 * pause, _LONGEST_PAUSE)
             else:
                 self._delivered += 1
                 self._log_success()
@@ -120,9 +121,3 @@ def finish_all(deliveries: Sequence[Delivery], linger: float = LINGER) -> None:
         delivery.give_up()
     for delivery in deliveries:
         delivery.join(until + _GRACE)
-
-
-def _pauses(pause: float) -> Iterator[float]:
-    while True:
-        yield pause
-        pause = min(2 * pause, _LONGEST_PAUSE)

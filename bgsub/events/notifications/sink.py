@@ -17,13 +17,7 @@ from bgsub.events.event import Event, EventKind, ObjectInFrame
 from bgsub.events.feed import EventFeed, Step
 from bgsub.events.notifications.command import CommandNotifier
 from bgsub.events.notifications.delivery import Delivery, finish_all
-from bgsub.events.notifications.notification import (
-    REQUEST,
-    DeliveryCounts,
-    Destination,
-    Notification,
-    NotificationType,
-)
+from bgsub.events.notifications.notification import REQUEST, DeliveryCounts, Destination, Notification, NotificationType
 from bgsub.events.notifications.webhook import WebhookNotifier
 from bgsub.separation import Separation
 from bgsub.video.sinks.base import Sink, prepare_folder
@@ -202,21 +196,10 @@ class NotificationSink(Sink):
     def _notify(self, kind: NotificationType, lasting: _Lasting, frame: int, seconds: float | None) -> None:
         event = lasting.event
         duration = None if seconds is None or event.start_time is None else seconds - event.start_time
-        notification = Notification(
-            kind,
-            str(event.kind),
-            lasting.number,
-            self._source,
-            self._date(seconds),
-            seconds,
-            frame,
-            duration,
-            tuple(lasting.regions),
-            lasting.snapshot,
-            None if event.clip is None else Path(event.clip),
-            lasting.objects,
-        )
-        self._send(notification)
+        place = (self._source, self._date(seconds), seconds, frame)
+        clip = None if event.clip is None else Path(event.clip)
+        seen = (tuple(lasting.regions), lasting.snapshot, clip, lasting.objects)
+        self._send(Notification(kind, str(event.kind), lasting.number, *place, duration, *seen))
 
     def _send(self, notification: Notification) -> None:
         for delivery in self._deliveries:
