@@ -12,7 +12,6 @@ from event_scenes import frame_of, mask_of, separated, walk, write
 
 from bgsub.events import AnnotatingSink, EventFeed, ObjectLinker
 from bgsub.events.annotation import COLOURS, annotate, outlines_of
-from bgsub.video import ImageSequenceSink
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.views import VIEWS
@@ -179,25 +178,3 @@ def test_views_show_the_drawings(view):
     for name, values in (("idle", ()), ("close", ()), ("abort", ()), ("preview", (None,))):
         getattr(sink, name)(*values)
     assert [name for name, _, _ in keeper.method_calls] == ["idle", "close", "abort", "preview"]
-
-
-def test_a_resumed_output_is_identical(tmp_path):
-    stream = list(pictured(80))
-
-    def make(name):
-        return AnnotatingSink(ImageSequenceSink(tmp_path / name, "boxes"), EventFeed(ObjectLinker(25.0)))
-
-    with make("whole") as whole:
-        write(stream, whole)
-    first = make("parts")
-    assert first.folder == tmp_path / "parts"
-    first.checkpoint()
-    write(stream[:70], first)
-    state = first.checkpoint()
-    first.abort()
-    with make("parts") as second:
-        second.resume(state)
-        write(stream[70:], second)
-    pictures = [{path.name: path.read_bytes() for path in (tmp_path / name).iterdir()} for name in ("whole", "parts")]
-    assert len(pictures[0]) == len(stream)
-    assert pictures[0] == pictures[1]

@@ -10,13 +10,14 @@ import pytest
 from event_scenes import RATE, SHAPE, busy, close, mask_of, pairs, together, walk, write
 
 from bgsub.errors import ParameterError, SinkError
-from bgsub.events import EventFeed, EventSink, ObjectLinker, SummarySink
+from bgsub.events import AnnotatingSink, EventFeed, EventSink, MotionRules, ObjectLinker, SummarySink
 from bgsub.events.event import ObjectInFrame
 from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.events.writers import run_lengths
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.jobs.region_subtractor import RegionSubtractor
 from bgsub.separation import Separation
+from bgsub.video import ImageSequenceSink
 from bgsub.video.output_names import EVENT_FORMATS
 from bgsub.video.regions import Regions
 from bgsub.video.sources.images import ArraySource
@@ -173,25 +174,6 @@ def test_unwritable_folder(tmp_path):
         write(pairs([[]]), sink)
 
 
-@pytest.mark.parametrize(("cut", "beyond"), [(0, 7), (9, 21), (21, 22), (34, 40)])
-def test_resumed_files_are_identical(tmp_path, cut, beyond):
-    regions = Regions(["left=0,0,30,48", "0,50%,100%,50%"])
-    events = {8: "light-change", 20: "covered", 21: "covered", 33: "scene-change"}
-    stream = list(pairs(busy(), RATE, events))
-    run(tmp_path / "straight", busy(), events=events, regions=regions)
-    killed = EventSink(tmp_path / "torn", regions=regions)
-    write(stream[:cut], killed)
-    state = json.loads(json.dumps(killed.checkpoint(), allow_nan=False))
-    write(stream[cut:beyond], killed)
-    killed.abort()
-    with EventSink(tmp_path / "torn", regions=regions) as sink:
-        sink.resume(state)
-        write(stream[cut:], sink)
-    straight, torn = ({path.name: path.read_bytes() for path in (tmp_path / n).iterdir()} for n in ("straight", "torn"))
-    assert sorted(straight) == FILES
-    assert torn == straight
-
-
 def test_missing_partial_files_are_an_error(tmp_path):
     sink = EventSink(tmp_path, ["coco"])
     write(pairs(busy(12)), sink)
@@ -257,6 +239,37 @@ def test_runs_with_a_region(tmp_path, source):
     coco = json.loads((tmp_path / "objects.json").read_text())
     assert (coco["images"][0]["width"], coco["images"][0]["height"]) == (96, 48)
     assert all(one["bbox"][1] + one["bbox"][3] <= 24 for one in coco["annotations"])
+
+
+def test_resumed_outputs_are_identical(tmp_path, source):
+    regions = Regions(["left=0,0,30,48", "0,50%,100%,50%"])
+    events = {8: "light-change", 20: "covered", 21: "covered", 33: "scene-change", 62: "light-change"}
+    stream = list(pairs([*busy(), *[[]] * 10, *busy(20, seed=4)], RATE, events))
+
+    def make(name):
+        feed = make_feed(source, MotionRules(max_gap=0.2), regions)
+        pictures = AnnotatingSink(ImageSequenceSink(tmp_path / name / "boxes", "boxes"), feed, regions)
+        return [pictures, *create_event_sinks(tmp_path / name, EVENT_FORMATS, source, feed, regions)]
+
+    def contents(name):
+        return {path.relative_to(tmp_path / name): path.read_bytes() for path in (tmp_path / name).rglob("*.*")}
+
+    write(stream, *(straight := make("straight")))
+    close(straight)
+    assert len(contents("straight")) == len(stream) + 5
+    assert b'id="motion-2"' in (tmp_path / "straight" / "summary.html").read_bytes()
+    for cut, beyond in ((0, 7), (21, 35), (55, 70)):
+        name = f"torn{cut}"
+        killed, resumed = make(name), make(name)
+        write(stream[:cut], *killed)
+        states = json.loads(json.dumps([sink.checkpoint() for sink in killed], allow_nan=False))
+        write(stream[cut:beyond], *killed)
+        for sink, again, state in zip(killed, resumed, states, strict=True):
+            sink.abort()
+            again.resume(state)
+        write(stream[cut:], *resumed)
+        close(resumed)
+        assert contents(name) == contents("straight")
 
 
 def test_created_sinks(tmp_path, source):

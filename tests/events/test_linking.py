@@ -141,19 +141,13 @@ def test_a_cut_ends_all_objects():
     assert [(event.start_frame, event.end_frame) for event in events] == [(0, 14), (15, 29)]
 
 
-def test_tracks_are_bounded(monkeypatch):
+def test_peak_and_bounded_track(monkeypatch):
     monkeypatch.setattr("bgsub.events.track._MOST_POINTS", 16)
-    events, objects = link([[(10, 10, 8, 8)]] * 203)
-    event = events[0]
+    (event,), objects = link([[(10, 10, 14 if index in (2, 3) else 8, 10)] for index in range(203)])
+    assert (event.peak_area, event.peak_frame, event.peak_box) == (140, 2, (10, 10, 14, 10))
     assert event.frames == len(objects) == 203
     assert len(event.boxes) == len(event.areas) == len(event.centroids) <= 16
     assert [box[0] for box in event.boxes] == list(range(0, 203, event.step))
-
-
-def test_peak_area():
-    sizes = [6, 8, 14, 14, 8, 6, 6]
-    event = link([[(10, 10, size, 10)] for size in sizes])[0][0]
-    assert (event.peak_area, event.peak_frame, event.peak_box) == (140, 2, (10, 10, 14, 10))
 
 
 def test_regions_visited_in_order():
@@ -270,11 +264,8 @@ def test_one_object_at_every_frame_rate(fps):
     assert len(events) == 1
     assert len(objects) == len(boxes)
     assert events[0].end_time - events[0].start_time == pytest.approx(29 / fps)
-
-
-def test_one_sight_is_enough_at_low_frame_rates():
-    once = [[]] * 4 + [[(20, 10, 8, 12)]] + [[]] * 3
-    assert [len(link(once, fps=fps)[0]) for fps in (1 / 3, 25)] == [1, 0]
+    once = link([[]] * 4 + [[(20, 10, 8, 12)]] + [[]] * 3, fps=fps)[0]
+    assert len(once) == (fps < 5)  # one sight is enough at low frame rates
 
 
 def timed(times, frames, **options):

@@ -1,7 +1,6 @@
 """The summary page."""
 
 import base64
-import json
 import re
 import time
 from dataclasses import replace
@@ -10,18 +9,16 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from event_scenes import RATE, SHAPE, close, frame_of, mask_of, pairs, separated, walk, write
+from event_scenes import RATE, SHAPE, frame_of, mask_of, pairs, separated, walk, write
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SinkError
 from bgsub.events import Event, EventFeed, MotionRules, ObjectLinker, SummarySink
-from bgsub.events.sink import create_event_sinks, make_feed
 from bgsub.events.summary import highlights, timeline
 from bgsub.events.summary.highlights import LONGEST, HeatMap, Highlight, draw_heat_map
 from bgsub.events.summary.page import TimeAxis
 from bgsub.video.regions import Regions
 from bgsub.video.sources.base import Frame
-from bgsub.video.sources.images import ArraySource
 
 SHORT = MotionRules(max_gap=0.2)
 EMPTY = {"meta", "img", "br", "link"}
@@ -256,30 +253,6 @@ def test_many_events_leave_a_page_of_bounded_size(tmp_path, monkeypatch):
     assert min(shares) == pytest.approx(least, abs=0.06)
     assert f"Motion events: {len(widths)}, of which the 60 longest are shown" in page.texts("figcaption")
     assert len(page.source) < 300_000
-
-
-@pytest.mark.parametrize("cut", [0, 118])
-def test_a_resumed_page_is_identical(tmp_path, cut):
-    regions = Regions(["left=0,0,50%,100%"])
-    stream = list(pairs(two_events(), RATE, {60: "light-change", 70: "covered"}))
-    source = ArraySource(np.zeros((1, 8, 8), np.uint8), fps=RATE)
-
-    def make(name):
-        return create_event_sinks(tmp_path / name, ("csv", "html"), source, make_feed(source, SHORT, regions), regions)
-
-    straight, killed, resumed = make("straight"), make("torn"), make("torn")
-    write(stream, *straight)
-    write(stream[:cut], *killed)
-    states = json.loads(json.dumps([sink.checkpoint() for sink in killed], allow_nan=False))
-    write(stream[cut : cut + 5], *killed)
-    for sink, again, state in zip(killed, resumed, states, strict=True):
-        sink.abort()
-        again.resume(state)
-    write(stream[cut:], *resumed)
-    close([*straight, *resumed])
-    files, torn = ({path.name: path.read_bytes() for path in (tmp_path / n).iterdir()} for n in ("straight", "torn"))
-    assert sorted(files) == ["events.csv", "regions.csv", "summary.html"]
-    assert torn == files
 
 
 def test_frames_without_time(tmp_path):
