@@ -20,7 +20,7 @@ def subtractor():
 
 @pytest.fixture
 def written(tmp_path):
-    """A function that returns a named pipe into which somebody writes those bytes."""
+    """A function that returns a named pipe with the given bytes."""
     writers = Writers(tmp_path)
     yield writers
     writers.join()

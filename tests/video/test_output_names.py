@@ -8,9 +8,8 @@ import textwrap
 from datetime import datetime
 from pathlib import Path
 
-import numpy as np
 import pytest
-from sink_kit import feed, files, run
+from sink_kit import files, run
 from video_fakes import COUNT, FakeSource, write_images, write_video
 
 from bgsub.errors import ParameterError, SinkError
@@ -36,22 +35,21 @@ def test_parsing_imports_nothing_heavy():
     assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "[]\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "spec", "kind"),
-    [
-        ("mask", OutputSpec("mask"), None),
-        ("mask.mkv", OutputSpec("mask", ".mkv"), "video"),
-        (" panel.MP4 ", OutputSpec("panel", ".mp4"), "video"),
-        ("cutout.webm", OutputSpec("cutout", ".webm"), "video"),
-        ("panel.jpg", OutputSpec("panel", ".jpg"), "images"),
-        ("mask.npz", OutputSpec("mask", ".npz"), "array"),
-        ("background-image", OutputSpec("background-image", ".png"), "still"),
-    ],
-)
-def test_outputs(text, spec, kind):
-    assert parse_output(text) == spec
-    assert spec.kind == kind
-    assert str(spec) == spec.view + (spec.ending or "")
+def test_outputs():
+    expected = {
+        "mask": (OutputSpec("mask"), None),
+        " panel.MP4 ": (OutputSpec("panel", ".mp4"), "video"),
+        "cutout.webm": (OutputSpec("cutout", ".webm"), "video"),
+        "panel.jpg": (OutputSpec("panel", ".jpg"), "images"),
+        "mask.npz": (OutputSpec("mask", ".npz"), "array"),
+        "background-image": (OutputSpec("background-image", ".png"), "still"),
+    }
+    for text, (spec, kind) in expected.items():
+        assert parse_output(text) == spec
+        assert (spec.kind, str(spec)) == (kind, spec.view + (spec.ending or ""))
+    assert parse_outputs(["mask", "panel.mp4", "mask"]) == [OutputSpec("mask"), OutputSpec("panel", ".mp4")]
+    with pytest.raises(ParameterError, match=r"^at least one output is needed .* mask, background"):
+        parse_outputs([" "])
 
 
 @pytest.mark.parametrize(
@@ -74,12 +72,6 @@ def test_outputs(text, spec, kind):
 def test_wrong_outputs(text, words):
     with pytest.raises(ParameterError, match=words):
         parse_output(text)
-
-
-def test_several_outputs():
-    assert parse_outputs(["mask", "panel.mp4", "mask"]) == [OutputSpec("mask"), OutputSpec("panel", ".mp4")]
-    with pytest.raises(ParameterError, match=r"^at least one output is needed .* mask, background"):
-        parse_outputs([" "])
 
 
 def test_templates():
@@ -128,19 +120,19 @@ def numbers(stem, ending=".png", first=1):
     return [f"{stem}{number:06d}{ending}" for number in range(first, first + COUNT)]
 
 
-def test_images_for_numbered_sources(tmp_path, numbered):
+def test_numbered_sources_give_images_and_others_videos(tmp_path, numbered, frames):
     run(create_sinks(tmp_path / "out", ["mask", "panel"], numbered), numbered)
     assert files(tmp_path / "out") == numbers("mask/bin") + numbers("panel/panel")
-
-
-@pytest.mark.parametrize("kind", ["fake", "video"])
-def test_video_for_others(tmp_path, frames, kind):
-    source = FakeSource() if kind == "fake" else open_source(write_video(tmp_path / "a.avi", frames, 10))
-    run(create_sinks(tmp_path / "out", ["mask", "panel", "residual"], source), source)
-    assert files(tmp_path / "out") == ["mask.mkv", "panel.mp4", "residual.mp4"]
-    with open_source(tmp_path / "out" / "mask.mkv") as result:
-        assert result.fps == (25 if kind == "fake" else 10)
-        assert len(list(result)) == COUNT
+    for source, fps in ((FakeSource(), 25), (open_source(write_video(tmp_path / "a.avi", frames, 10)), 10)):
+        run(create_sinks(tmp_path / str(fps), ["mask", "panel", "residual"], source), source)
+        assert files(tmp_path / str(fps)) == ["mask.mkv", "panel.mp4", "residual.mp4"]
+        with open_source(tmp_path / str(fps) / "mask.mkv") as result:
+            assert result.fps == fps
+            assert len(list(result)) == COUNT
+    run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered), numbered)
+    assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000001.png"]
+    run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1)), FakeSource(1))
+    assert files(tmp_path / "b") == ["mask/bin000000.tif", "panel.mp4"]
 
 
 @pytest.mark.parametrize("name", ["mask.mkv", "mask", "mask.npz", "background-image.jpg"])
@@ -189,13 +181,6 @@ def test_every_kind_of_output(tmp_path):
     )
 
 
-def test_an_ending_counts_more_than_the_source(tmp_path, numbered):
-    run(create_sinks(tmp_path / "a", ["mask.avi", "panel"], numbered), numbered)
-    assert files(tmp_path / "a")[:2] == ["mask.avi", "panel/panel000001.png"]
-    run(create_sinks(tmp_path / "b", ["mask.tif", "panel"], FakeSource(1)), FakeSource(1))
-    assert files(tmp_path / "b") == ["mask/bin000000.tif", "panel.mp4"]
-
-
 def test_names_by_a_template(tmp_path, numbered, frames):
     names = ["mask.mkv", "panel.png", "background-image"]
     run(create_sinks(tmp_path / "a", names, numbered, name="{source}/{date}/{time}-{view}", started=NOW), numbered)
@@ -207,19 +192,19 @@ def test_names_by_a_template(tmp_path, numbered, frames):
     assert files(tmp_path / "b") == ["lobby-cam.mkv"]
 
 
-def test_two_outputs_of_one_name(tmp_path):
+def test_outputs_with_the_same_name(tmp_path):
     with pytest.raises(ParameterError, match=r"^overlay\.mp4 and panel\.mp4 would both be '.*fake\.mp4': .*{view}"):
         create_sinks(tmp_path / "out", ["overlay.mp4", "panel.mp4"], FakeSource(), name="{source}")
+    for wrong in ({"outputs": ["mask", "maks"]}, {"outputs": ["mask"], "name": "../x"}):
+        with pytest.raises(ParameterError, match=r"'mask'\?$|below the output folder, got '\.\./x'$"):
+            create_sinks(tmp_path / "out", source=FakeSource(), **wrong)
     assert not (tmp_path / "out").exists()
-    # In one folder images of several views have names of their own.
+    # Images of several views in one folder have different names.
     run(create_sinks(tmp_path, ["mask.png", "panel.png", "mask.tif"], FakeSource(1), name="all"), FakeSource(1))
     assert files(tmp_path) == ["all/bin000000.png", "all/bin000000.tif", "all/panel000000.png"]
-
-
-def test_images_of_an_older_run_go_with_overwriting(tmp_path):
-    run(create_sinks(tmp_path, ["mask.png"], FakeSource(5)), FakeSource(5))
-    run(create_sinks(tmp_path, ["mask.png"], FakeSource(2)), FakeSource(2))
-    assert files(tmp_path) == ["mask/bin000000.png", "mask/bin000001.png"]
+    for count in (5, 2):  # the second run removes the images of the first
+        run(create_sinks(tmp_path / "again", ["mask.png"], FakeSource(count)), FakeSource(count))
+    assert files(tmp_path / "again") == ["mask/bin000000.png", "mask/bin000001.png"]
 
 
 @pytest.mark.parametrize("name", ["mask", "mask.tif", "background-image"])
@@ -237,26 +222,7 @@ def test_no_images_into_the_folder_that_is_read(tmp_path, frames, name):
         assert len(create_sinks(folder, ["mask.mkv"], source)) == 1
 
 
-def test_wrong_views_and_names_leave_no_folder(tmp_path):
-    for wrong in ({"outputs": ["mask", "maks"]}, {"outputs": ["mask"], "name": "../x"}):
-        with pytest.raises(ParameterError, match=r"'mask'\?$|below the output folder, got '\.\./x'$"):
-            create_sinks(tmp_path / "out", source=FakeSource(), **wrong)
-    assert not (tmp_path / "out").exists()
-
-
-def test_grey_and_deep_frames(tmp_path):
-    images = (np.random.default_rng(0).random((3, 20, 30)) * 65535).astype(np.uint16)
-    names = ["mask.mkv", "panel.mp4", "cutout.png", "background.png", "background.npz", "background-image.tif"]
-    with ArraySource(images, fps=5) as source:
-        sinks = create_sinks(tmp_path, names, source)
-        for sink in sinks:
-            feed(sink, images)
-            sink.close()
-    with np.load(tmp_path / "background.npz", allow_pickle=False) as data:
-        assert data["background"].dtype == np.uint16
-
-
-def test_a_container_without_times_says_so(tmp_path, frames, caplog):
+def test_a_warning_about_containers_without_times(tmp_path, frames, caplog):
     class Varying(ArraySource):
         is_variable_rate = True
 

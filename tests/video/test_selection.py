@@ -14,7 +14,7 @@ from video_fakes import COUNT, FakeSource, make_frames, write_images, write_vide
 from bgsub.errors import ParameterError, SourceError
 from bgsub.video import ArraySource, VideoFileSource, open_source
 from bgsub.video.sources import images
-from bgsub.video.sources.base import Frame, number_name
+from bgsub.video.sources.base import number_name
 from bgsub.video.sources.selection import SelectedSource
 from bgsub.video.timecode import Part, Selection, Timecode
 
@@ -104,19 +104,15 @@ def test_any_text_is_a_place_or_an_error_of_one_line(text):
     ("options", "expected"),
     [
         ({}, range(100)),
-        ({"start": "1.6"}, range(40, 100)),
         ({"start": "1.61s"}, range(41, 100)),
-        ({"end": 40}, range(40)),
         ({"end": "1.6"}, range(40)),
         ({"end": 1000}, range(100)),
-        ({"start": 10, "end": 20}, range(10, 20)),
         ({"start": 10, "end": "2s"}, range(10, 50)),
         ({"start": "1s", "end": 30}, range(25, 30)),
         ({"start": 10, "duration": 7}, range(10, 17)),
         ({"start": 10, "duration": "1s"}, range(10, 35)),
         ({"start": "2s", "duration": 7}, range(50, 57)),
         ({"start": "1.99", "duration": "0.05"}, range(50, 51)),
-        ({"every": 30}, range(0, 100, 30)),
         ({"start": 7, "end": 20, "every": 4}, range(7, 20, 4)),
         ({"start": 99, "every": 4}, [99]),
     ],
@@ -148,24 +144,22 @@ def test_any_part_is_a_slice(start, count, every, start_in_seconds, end_in_secon
     assert source.length == len(expected)
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"start": "abc"}, "^start must be a frame number .*, got 'abc'$"),
-        ({"end": -1}, "^end must be a frame number .*, got -1$"),
+def test_wrong_parts():
+    for options, words in (
+        ({"start": "abc"}, r"^start must be a frame number .*, got 'abc'$"),
+        ({"end": -1}, r"^end must be a frame number .*, got -1$"),
         ({"end": 5, "duration": 5}, "either end or duration"),
         ({"end": 0}, r"^end must come after start \(frame 0\), got frame 0$"),
         ({"end": "0.0"}, r"^end must come after start \(0 s\), got 0 s$"),
         ({"start": 5, "end": 5}, "end must come after start"),
         ({"start": "2:00", "end": "12.5"}, r"end must come after start \(120 s\), got 12.5 s$"),
         ({"duration": 0}, "^duration must be more than nothing, got frame 0$"),
-        *(({"every": every}, f"^every must be .* 1 or more, got {every}$") for every in (0, 2.5, True)),
-    ],
-)
-def test_wrong_parts(options, words):
-    for make in (lambda: SelectedSource(numbers(), **options), lambda: open_source("missing.mp4", **options)):
+        *(({"every": every}, rf"^every must be .* 1 or more, got {every}$") for every in (0, 2.5, True)),
+    ):
         with pytest.raises(ParameterError, match=words):
-            make()
+            SelectedSource(numbers(), **options)
+        with pytest.raises(ParameterError, match=words):
+            open_source("missing.mp4", **options)
 
 
 def test_parts_without_frames():
@@ -185,7 +179,7 @@ def test_parts_without_frames():
         list(source)
 
 
-def test_properties_of_the_source_are_kept(tmp_path, frames):
+def test_properties_of_the_source_are_kept(tmp_path, frames, monkeypatch):
     folder = write_images(tmp_path / "input", frames)
     (folder / "in000005.png").write_bytes(b"no image")
     with open_source(folder, on_error="skip", start=2, every=2) as source:
@@ -197,26 +191,19 @@ def test_properties_of_the_source_are_kept(tmp_path, frames):
         assert source.skipped == 1
         assert list(source)
         assert source.skipped == 1
-
-
-def test_images_outside_the_part_are_not_read(tmp_path, frames, monkeypatch):
-    folder = write_images(tmp_path / "input", frames)
     read, seen = images.read_image, []
     monkeypatch.setattr(images, "read_image", lambda path: seen.append(path.stem) or read(path))
-    assert indices(open_source(folder, start=3, end=8, every=2)) == [3, 5, 7]
-    assert seen == ["in000004", "in000006", "in000008"]
+    assert indices(open_source(folder, start=5, end=10, every=2)) == [5, 7, 9]
+    assert seen == ["in000006", "in000008", "in000010"]  # no others are read
 
 
-def test_a_live_source_ends_when_the_part_does(frames):
+def test_errors_and_ends_of_the_source_are_kept(tmp_path, frames):
     fake = FakeSource(live=True)
     with SelectedSource(fake, end=5, every=2) as source:
         assert source.live
         assert indices(source) == [0, 2, 4]
         assert not fake.exhausted.is_set()
     assert fake.closed == 1
-
-
-def test_errors_and_ends_of_the_source_are_kept(tmp_path, frames):
     source = SelectedSource(FakeSource(fail_at=0), start=3)
     with pytest.raises(RuntimeError, match="the source broke"):
         list(source)
@@ -245,12 +232,10 @@ def test_parts_of_a_video(tmp_path, frames, options):
     np.testing.assert_allclose([frame.time for frame in got], np.array(chosen) / RATE)
 
 
-def same(frame: Frame, other: Frame) -> bool:
-    return (
-        (frame.index, frame.name, frame.time) == (other.index, other.name, other.time)
-        and frame.image.shape == other.image.shape
-        and bool((frame.image == other.image).all())
-    )
+def check_equal(frames, others):
+    for frame, other in zip(frames, others, strict=True):
+        assert (frame.index, frame.name, frame.time) == (other.index, other.name, other.time)
+        np.testing.assert_array_equal(frame.image, other.image)
 
 
 STYLES = {
@@ -281,9 +266,7 @@ def test_a_shortcut_gives_the_same_frames(long_video):
     for start in (1, 77, 119, 159):
         for place in (start, frames[start].time, max(frames[start].time - 0.002, 0.0)):
             with open_source(path, start=place) as source:
-                part = list(source)
-            assert len(part) == len(frames) - start
-            assert all(same(*pair) for pair in zip(part, frames[start:], strict=True))
+                check_equal(list(source), frames[start:])
     with VideoFileSource(path) as source:
         shortcut = source._shortcut(Part(Selection(start=frame(130))))
         assert (shortcut is None) == (style == "mpeg4")
@@ -319,4 +302,4 @@ def test_damage_after_a_shortcut(tmp_path):
     with open_source(path, on_error="skip", start=50) as source:
         part = list(source)
     assert [frame.index for frame in part] == [index for index in range(50, 80) if index != 60]
-    assert all(same(*pair) for pair in zip(part, frames[49:], strict=True))
+    check_equal(part, frames[49:])

@@ -1,4 +1,4 @@
-"""Stand-ins for what a test of the video part has not got: a subtractor, a camera, a screen, an odd sink."""
+"""Frames and files for tests; simulated subtractors, sources, sinks, cameras and displays."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Writers:
         self._threads: list[tuple[Path, threading.Thread]] = []
 
     def __call__(self, data: bytes) -> Path:
-        """Return a named pipe into which somebody writes the data once it is read."""
+        """Return a named pipe; a thread writes the data into it."""
         path = self._folder / f"fifo{len(self._threads)}"
         os.mkfifo(path)
         thread = threading.Thread(target=self._write, args=(path, data))
@@ -66,7 +66,7 @@ class Writers:
 
     def join(self) -> None:
         for path, thread in self._threads:
-            end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # one that still waits for a reader
+            end = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # in case a thread still waits for a reader
             while thread.is_alive():
                 thread.join(0.05)
                 with suppress(BlockingIOError):
@@ -105,7 +105,7 @@ def separate(image: np.ndarray) -> Separation:
 
 
 class ThresholdSubtractor:
-    """A subtractor without memory that notes the learning rates; `fail_at` is the call that raises."""
+    """A subtractor without memory that records the learning rates; call number `fail_at` raises."""
 
     def __init__(self, fail_at: int | None = None, error: BaseException | None = None) -> None:
         self.rates: list[float] = []
@@ -119,7 +119,7 @@ class ThresholdSubtractor:
 
 
 class FakeSource(FrameSource):
-    """Frames from memory that may be live and may fail, at a frame or when closed."""
+    """Frames from memory; frame number `fail_at` or `close` can raise."""
 
     def __init__(self, count: int = COUNT, live: bool = False, fail_at: int | None = None) -> None:
         super().__init__("fake")
@@ -153,7 +153,7 @@ class FakeSource(FrameSource):
 
 
 class ListSink(Sink):
-    """Keeps what comes and how it ended; `fail_at` counts frames, or is "close"."""
+    """Records frames, separations and the kind of end; frame number `fail_at`, or "close", raises."""
 
     def __init__(self, fail_at: int | str | None = None, error: BaseException | None = None) -> None:
         self.frames: list[Frame] = []
@@ -177,7 +177,7 @@ class ListSink(Sink):
 
 
 class FakeCapture:
-    """`cv2.VideoCapture` of a camera with a few frames; a None among them is a read that fails."""
+    """`cv2.VideoCapture` of a camera with a few frames; None is a failed read."""
 
     def __init__(self, frames: list, fps: float = 30.0, opened: bool = True) -> None:
         self.frames, self.fps, self.opened = list(frames), fps, opened
@@ -214,7 +214,7 @@ class FakeCapture:
 
 
 class FakeDisplay:
-    """A screen without a screen: a key per look from a list; after `cross` looks it is closed."""
+    """A display with a list of pressed keys; it is closed after `cross` polls."""
 
     def __init__(self, keys: str | list[int] = (), cross: int | None = None) -> None:
         self.keys = [ord(key) if isinstance(key, str) else key for key in keys]
@@ -254,13 +254,13 @@ class FakeDisplay:
 
 
 def wait_first(monkeypatch, seconds: float) -> None:
-    """Let lost cameras be tried again so soon."""
+    """Set the seconds before a lost camera is tried again."""
     for module in ("camera", "camera_connection"):
         monkeypatch.setattr(f"bgsub.video.sources.{module}.FIRST_WAIT", seconds)
 
 
 class MjpegServer(http.server.ThreadingHTTPServer):
-    """Serves ``/stream.mjpg`` on the loopback: each frame as JPEG, then the end of the stream."""
+    """Serves the frames as ``/stream.mjpg``."""
 
     daemon_threads = False
 
@@ -288,7 +288,7 @@ class _MjpegHandler(http.server.BaseHTTPRequestHandler):
 
 
 def quit_after(controls: Controls, count: int):
-    """A progress callback that asks for the end after `count` frames."""
+    """Return a progress callback that quits after `count` frames."""
     seen = []
 
     def progress(frame, _separation) -> None:
@@ -300,6 +300,6 @@ def quit_after(controls: Controls, count: int):
 
 
 def content(folder):
-    """The bytes of every file in a folder, by name, but for what a finished run with ``--resume`` notes."""
+    """Return the bytes of all files in a folder by name, without the records of finished runs."""
     found = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     return {name: data for name, data in found.items() if not Path(name).match(".resume/done-*")}
