@@ -1,5 +1,6 @@
 """The conditions of scripts/stress.py: exact masks, the same at each pass, and one table over all of them."""
 
+import importlib
 import json
 from pathlib import Path
 
@@ -9,25 +10,21 @@ from click.testing import CliRunner
 
 from bgsub._opencv import cv2
 from bgsub.errors import ParameterError, SourceError
-from bgsub.evaluation import confusion
+from bgsub.evaluation import confusion, make_method
 
 WIDTH, HEIGHT, FIRST = 48, 36, 5
 COLOUR = (180, 190, 200)
 
 
 @pytest.fixture
-def conditions(monkeypatch):
+def stress(monkeypatch):
     monkeypatch.syspath_prepend(Path(__file__).resolve().parents[1] / "scripts")
-    import conditions  # noqa: PLC0415
-
-    return conditions
+    return importlib.import_module("stress")
 
 
 @pytest.fixture
-def stress(conditions):
-    import stress  # noqa: PLC0415
-
-    return stress
+def conditions(stress):
+    return importlib.import_module("conditions")
 
 
 class Square:
@@ -61,10 +58,7 @@ class Square:
 
 def at(sequence, *ticks):
     """Return frame and mask at ticks after the first scored frame."""
-    found = {}
-    for number, frame in sequence.frames():
-        if number - FIRST in ticks:
-            found[number - FIRST] = frame, sequence.truth(number)
+    found = {n - FIRST: (frame, sequence.truth(n)) for n, frame in sequence.frames() if n - FIRST in ticks}
     return [found[tick] for tick in ticks]
 
 
@@ -84,19 +78,14 @@ def test_each_condition_is_repeatable_and_has_valid_masks(conditions):
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
 def test_light_is_switched_at_100_and_300_and_keeps_the_mask(conditions, dtype):
-    square, full = Square(FIRST + 301, dtype), np.iinfo(dtype).max
-    ticks = (99, 100, 299, 300)
-    originals = [frame * (255 / full) for frame, _ in at(square, *ticks)]
-    for name, expected in {
-        "gain": lambda v: 1.3 * v,
-        "offset": lambda v: v + 40,
-        "gamma": lambda v: 255 * (v / 255) ** 0.7,
-    }.items():
-        for tick, original, (frame, truth) in zip(
-            ticks, originals, at(conditions.derive(square, name), *ticks), strict=True
-        ):
-            wanted = np.clip(expected(original), 0, 255) if tick in (100, 299) else original
-            assert np.abs(frame * (255 / full) - wanted).max() <= 0.51
+    square, scale, ticks = Square(FIRST + 301, dtype), 255 / np.iinfo(dtype).max, (99, 100, 299, 300)
+    originals = [frame * scale for frame, _ in at(square, *ticks)]
+    changes = {"gain": lambda v: 1.3 * v, "offset": lambda v: v + 40, "gamma": lambda v: 255 * (v / 255) ** 0.7}
+    for name, change in changes.items():
+        changed = at(conditions.derive(square, name), *ticks)
+        for tick, original, (frame, truth) in zip(ticks, originals, changed, strict=True):
+            wanted = np.clip(change(original), 0, 255) if tick in (100, 299) else original
+            assert np.abs(frame * scale - wanted).max() <= 0.51
             assert np.array_equal(truth, square.mask(FIRST + tick))
 
 
@@ -125,6 +114,8 @@ def test_masks_follow_the_changed_frames(conditions):
         assert (frame[stopped] == COLOUR).all()
     assert np.array_equal(last, at(square, 250)[0][0])
     assert np.array_equal(mask, square.mask(FIRST + 250))
+    ((plain, _),), ((noisy, _),) = at(Square(20), 10), at(conditions.derive(Square(20), "noise"), 10)
+    assert (noisy.astype(float) - plain).std() == pytest.approx(10, rel=0.1)
     for name, tick in (("black", 50), ("covered", 110)):
         ((blind, truth),) = at(conditions.derive(Square(135), name), tick)
         assert blind.max() < 40
@@ -168,19 +159,28 @@ def folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_script_prints_a_table_and_writes_json(stress, folder):
     words = [folder, "--background", f"{folder / 'input'}:3", "--conditions", "grey16,gain", "--methods", "bgsub,mog2"]
     words += ["--set", "rank=2", "--json", folder / "table.json"]
     result = CliRunner().invoke(stress.main, [str(word) for word in words])
     assert result.exit_code == 0, result.output
-    head, deep, gain, other, *_ = result.stdout.splitlines()
-    assert head.split() == ["condition", "bgsub", "mog2"]
-    assert deep.startswith(f"{folder.name} grey16")
-    assert deep.endswith("-")
-    assert gain.startswith(f"{folder.name} gain")
-    assert other.startswith(f"{folder.name} on {folder.name}")
+    rows = result.stdout.splitlines()
+    assert rows[0].split() == ["condition", "bgsub", "mog2"]
+    for row, name in zip(rows[1:], ("grey16", "gain", f"on {folder.name}"), strict=False):
+        assert row.startswith(f"{folder.name} {name}")
+    assert rows[1].endswith("-")
     records = json.loads((folder / "table.json").read_text())
     assert [set(record["columns"]) for record in records] == [{"bgsub"}, {"bgsub", "mog2"}, {"bgsub", "mog2"}]
+
+
+def test_skipped_frames_lower_the_frame_rate(stress, folder, monkeypatch):
+    used = []
+    monkeypatch.setattr(stress.Run, "make", lambda run, every=1: used.append(every) or make_method("mog2"))
+    list(stress.score_rows([stress.Row(name, name, str(folder)) for name in ("gain", "15fps")], [stress.Run("ours")]))
+    assert used == [1, 2]
+    monkeypatch.undo()
+    assert stress.Run("ours").make(10).get_params()["fps"] == 2.5
 
 
 def test_wrong_names_are_refused(stress, conditions, folder):

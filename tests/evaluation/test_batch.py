@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from contextlib import contextmanager
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,12 +35,8 @@ def sequences(tmp_path, make_sequence):
 
 def test_scores_by_sequence_and_method(sequences, left_half):
     scores = list(compare(sequences, {"one": left_half, "mog2": lambda: make_method("mog2")}))
-    assert [(s.category, s.sequence, s.method) for s in scores] == [
-        ("x", "a", "one"),
-        ("x", "a", "mog2"),
-        ("y", "b", "one"),
-        ("y", "b", "mog2"),
-    ]
+    found = ["/".join((s.category, s.sequence, s.method)) for s in scores]
+    assert found == ["x/a/one", "x/a/mog2", "y/b/one", "y/b/mog2"]
     assert scores[0].confusion == Confusion(tp=4 * 48, fp=4 * 48, tn=4 * 96)
     assert (scores[2].frames, scores[2].length, scores[2].confusion.fp) == (1, 3, 96)
 
@@ -50,23 +46,15 @@ def test_written_masks_score_the_same(tmp_path, sequences, left_half):
     written = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*.png"))
     assert written == [f"x/a/bin{n:06d}.png" for n in range(1, 5)] + [f"y/b/bin{n:06d}.png" for n in range(1, 4)]
     mask = cv2.imread(str(tmp_path / "out" / written[0]), cv2.IMREAD_UNCHANGED)
-    assert mask.shape == (12, 16)
-    assert (mask[:, :8] == 255).all()
-    assert (mask[:, 8:] == 0).all()
+    assert np.array_equal(mask, np.tile(np.repeat(np.uint8([255, 0]), 8), (12, 1)))
     stored = list(compare_results(sequences, tmp_path / "out"))
     assert [s.confusion for s in stored] == [s.confusion for s in live]
-    assert [(s.method, s.category, s.sequence, s.length) for s in stored] == [
-        ("out", "x", "a", 4),
-        ("out", "y", "b", 3),
-    ]
+    assert [(s.method, s.sequence, s.length) for s in stored] == [("out", "a", 4), ("out", "b", 3)]
 
 
-def test_several_methods_get_a_folder_each(tmp_path, sequences, left_half):
-    list(compare(sequences[:1], {"one": left_half, "two": left_half}, masks=tmp_path / "out"))
-    assert len(list((tmp_path / "out").glob("[ot]*/x/a/bin*.png"))) == 8
-
-
-def test_results_without_categories_and_of_a_single_sequence(tmp_path, sequences, left_half):
+def test_layouts_of_written_masks(tmp_path, sequences, left_half):
+    list(compare(sequences[:1], {"one": left_half, "two": left_half}, masks=tmp_path / "several"))
+    assert len(list((tmp_path / "several").glob("[ot]*/x/a/bin*.png"))) == 8
     list(compare(sequences, {"one": left_half}, masks=tmp_path / "out"))
     (tmp_path / "out" / "x" / "a").rename(tmp_path / "out" / "a")
     assert len(list(compare_results(sequences, tmp_path / "out"))) == 2
@@ -93,10 +81,9 @@ def test_masks_need_a_folder(tmp_path, sequences):
 def test_sheet_sections_and_progress(tmp_path, sequences, left_half):
     labels, updates = [], []
 
-    @contextmanager
     def progress(label, length):
         labels.append((label, length))
-        yield SimpleNamespace(update=lambda: updates.append(label))
+        return nullcontext(SimpleNamespace(update=lambda: updates.append(label)))
 
     sheet = Sheet(tmp_path / "sheet.html")
     list(compare(sequences, {"one": left_half}, sheet=sheet, progress=progress))
@@ -114,26 +101,20 @@ def test_gaps_in_the_temporal_region_are_logged(tmp_path, make_sequence, caplog)
     assert not caplog.records
     (folder / "temporalROI.txt").write_text("\ufeff2 6\r\n", encoding="utf-8")
     assert Sequence(folder).scored == [2, 5]
-    assert caplog.messages == [f"{folder}: 3 of the frames from 2 to 6 have no mask and are not scored, the first is 3"]
+    (message,) = caplog.messages
+    assert "3 of the frames from 2 to 6 have no mask" in message
 
 
-def test_missing_extra_modules_are_reported(monkeypatch):
+def test_methods_of_other_packages(monkeypatch):
     monkeypatch.setattr(cv2, "bgsegm", None, raising=False)
     for name in METHODS[3:]:
-        told = f"{name} needs OpenCV's extra modules.*opencv-contrib-python"
-        with pytest.raises(DependencyError, match=told):
+        with pytest.raises(DependencyError, match=f"{name} needs .*opencv-contrib-python"):
             make_method(name)
-
-
-def test_extra_methods_are_those_of_opencv(monkeypatch):
     made = {f"createBackgroundSubtractor{name.upper()}": (lambda name=name: name) for name in METHODS[3:]}
     monkeypatch.setattr(cv2, "bgsegm", SimpleNamespace(**made), raising=False)
     assert [make_method(name) for name in METHODS[3:]] == list(METHODS[3:])
-
-
-def test_methods_of_bgslibrary(monkeypatch):
     monkeypatch.setitem(sys.modules, "pybgs", None)
-    with pytest.raises(DependencyError, match="subsense needs bgslibrary: pip install pybgs"):
+    with pytest.raises(DependencyError, match=r"subsense needs .*pip install pybgs"):
         make_method("subsense")
     makers = {name: (lambda name=name: name) for name in ("SuBSENSE", "ViBe", "SigmaDelta")}
     monkeypatch.setitem(sys.modules, "pybgs", SimpleNamespace(**makers))
@@ -145,8 +126,7 @@ def test_frames_refused_by_opencv(sequences):
         def apply(self, image):
             return cv2.cvtColor(image[..., 0], cv2.COLOR_BGR2GRAY)
 
-    told = r"^lsbp does not take the frames of a, uint8 of shape \(12, 16, 3\): [^\n]*\Z"
-    with pytest.raises(ParameterError, match=told):
+    with pytest.raises(ParameterError, match=r"^lsbp does not take .* uint8 of shape \(12, 16, 3\): [^\n]*\Z"):
         evaluate(sequences[0], Refusing(), name="lsbp")
 
 

@@ -60,6 +60,10 @@ def test_correct_and_unscored_frames_are_not_kept():
     worst = WorstFrames(3)
     worst(1, FRAME, mask_with(9), None)
     assert worst.frames() == []
+    mask = mask_with(5)
+    worst(1, FRAME, mask, TRUTH)
+    mask[:] = 255  # the arrays are copied
+    assert np.array_equal(worst.frames()[0].mask, mask_with(5))
 
 
 def test_only_the_worst_of_near_frames_is_kept():
@@ -147,11 +151,3 @@ def test_sheet_errors(tmp_path):
     with pytest.raises(ParameterError, match="at most 200 frames, got 201"):
         Sheet(tmp_path / "sheet.PNG").check(201)
     Sheet(tmp_path / "sheet.html").check(201)
-
-
-def test_arrays_are_copied():
-    worst = WorstFrames(1)
-    mask = mask_with(5)
-    worst(1, FRAME, mask, TRUTH)
-    mask[:] = 255
-    assert np.array_equal(worst.frames()[0].mask, mask_with(5))

@@ -52,16 +52,13 @@ def test_undefined_metric_of_a_video_is_left_out():
     assert find(averages, None).defined["f_measure"] == 1
 
 
-def test_metric_undefined_in_a_category_is_nan():
+def test_undefined_metric_of_a_category_and_no_detection():
     averages = summarise([score("a", EMPTY, "still"), score("b", Confusion(6, 2, 4, 88), "busy")])
     assert math.isnan(find(averages, "still").values["recall"])
     assert find(averages, None).values["recall"] == pytest.approx(0.6)
     assert find(averages, None).defined["recall"] == 1
-
-
-def test_no_detection_counts_as_zero():
     averages = summarise([score("a", Confusion(10, 0, 0, 90)), score("b", Confusion(0, 0, 10, 90))])
-    assert find(averages, None).values["f_measure"] == 0.5
+    assert find(averages, None).values["f_measure"] == 0.5  # without detection F is zero
 
 
 counts = st.builds(Confusion, *[st.integers(0, 50)] * 4)
@@ -85,7 +82,11 @@ def lines(scores):
 
 
 def test_table_of_one_video_has_no_averages():
-    assert len(lines([score("a", EMPTY), score("a", EMPTY, method="n")])) == 3
+    rows = lines([score("a", Confusion(60, 20, 40, 880), milliseconds=1.234), score("a", Confusion(), method="n")])
+    heads = ["sequence", "method", "recall", "specificity", "FPR", "FNR", "PWC", "precision", "F", "ms/frame"]
+    numbers = ["0.6000", "0.9778", "0.0222", "0.4000", "6.0000", "0.7500", "0.6667", "1.23"]
+    assert [row.split() for row in rows] == [heads, ["a", "m", *numbers], ["a", "n", *["-"] * 7, "1.00"]]
+    assert len({len(row) for row in rows}) == 1
 
 
 def test_table_of_one_category_ends_with_overall():

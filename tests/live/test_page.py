@@ -11,9 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from live_fakes import Tunable, WalkingSquare, wait_until
+from live_fakes import Saved, Tunable, WalkingSquare, wait_until
 
-from bgsub.errors import SinkError
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
 from bgsub.live.region_store import RegionStore
@@ -26,6 +25,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="needs the package 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(BROWSER is None, reason="needs chromium")]
 
 ARGUMENTS = "--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync"
+DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 390, "height": 844}
 # An optional folder for screenshots.
 PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 
@@ -33,21 +33,18 @@ PICTURES = os.environ.get("BGSUB_TEST_PICTURES")
 class Run:
     """A camera in a pipeline in a thread, on a page."""
 
-    def __init__(self, count: int = 1, token: str | None = None, regions: RegionStore | None = None) -> None:
+    def __init__(self, count: int = 1, **options: object) -> None:
         names = [f"camera {number}" for number in range(count)]
         self.controls = {name: Controls() for name in names}
         self.subtractors = [Tunable() for _ in names]
         self.cameras = [WalkingSquare(name) for name in names]
-        self.server = LiveServer(self.controls, port=0, token=token, regions=regions)
-        pipelines = [
-            Pipeline(camera, subtractor, [self.server.sink(number)], controls=controls)
-            for number, (camera, subtractor, controls) in enumerate(
-                zip(self.cameras, self.subtractors, self.controls.values(), strict=True)
-            )
-        ]
-        self.threads = [threading.Thread(target=pipeline.run) for pipeline in pipelines]
-        for thread in self.threads:
-            thread.start()
+        self.server = LiveServer(self.controls, port=0, **options)
+        self.threads = []
+        for number, controls in enumerate(self.controls.values()):
+            sinks = [self.server.sink(number)]
+            pipeline = Pipeline(self.cameras[number], self.subtractors[number], sinks, controls=controls)
+            self.threads.append(threading.Thread(target=pipeline.run))
+            self.threads[-1].start()
 
     def close(self) -> None:
         for controls in self.controls.values():
@@ -100,7 +97,7 @@ def natural_size(page, width: int, height: int, number: int = 0) -> None:
 
 
 def test_page_shows_and_controls_the_run(monkeypatch):
-    with running() as run, browsing(viewport={"width": 1280, "height": 800}) as page:
+    with running() as run, browsing(viewport=DESKTOP) as page:
         (controls,) = run.controls.values()
         page.goto(run.server.address)
         natural_size(page, 640, 480)  # the panel
@@ -162,23 +159,18 @@ def test_page_shows_and_controls_the_run(monkeypatch):
         sync_api.expect(page.locator(".states")).to_have_text("waiting for the camera ...")
 
 
-class Places:
-    """Where regions are stored: a list of what was."""
-
-    def __init__(self, error: str = "") -> None:
-        self.saved, self.error = [], error
-
-    def __call__(self, texts):
-        if self.error:
-            raise SinkError(self.error)
-        self.saved.append(texts)
-        return "bgsub.toml"
-
-
 def point_of(page, x: float, y: float) -> tuple[float, float]:
     """A place of the picture, in percent, on the page."""
     box = page.locator("svg.drawing").bounding_box()
     return box["x"] + x / 100 * box["width"], box["y"] + y / 100 * box["height"]
+
+
+def edit(page, run) -> None:
+    """Open the page and the editor of regions, which shows the input."""
+    page.goto(run.server.address)
+    natural_size(page, 640, 480)
+    page.locator("summary").click()
+    natural_size(page, 320, 240)
 
 
 def drag(page, *places) -> None:
@@ -190,73 +182,61 @@ def drag(page, *places) -> None:
     page.mouse.up()
 
 
-def drawn(text: str) -> list[list[float]]:
-    """The corners of a region in percent."""
-    return [[float(value.rstrip("%")) for value in point.split(",")] for point in text.partition("=")[2].split(";")]
-
-
 def near(text: str, *points) -> bool:
-    return np.allclose(drawn(text), points, atol=0.8)
+    """Whether a region has these corners, in percent."""
+    drawn = [[float(value.rstrip("%")) for value in point.split(",")] for point in text.partition("=")[2].split(";")]
+    return np.allclose(drawn, points, atol=0.8)
 
 
-@pytest.mark.parametrize("size", [(1280, 800), (390, 844)])
-def test_regions_are_edited_and_saved(size):
-    places = Places()
-    store = RegionStore({"roi": ["door=32,24,64,48"], "privacy": ["10%,80%;30%,80%;20%,95%"]}, places)
-    viewport = dict(zip(("width", "height"), size, strict=True))
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_regions_are_edited_and_saved(viewport):
+    saved = Saved()
+    store = RegionStore({"roi": ["door=32,24,64,48"], "privacy": ["10%,80%;30%,80%;20%,95%"]}, saved.save)
     with running(regions=store) as run, browsing(viewport=viewport) as page:
-        page.goto(run.server.address)
-        natural_size(page, 640, 480)
-        page.locator("summary").click()
-        natural_size(page, 320, 240)  # the input, whatever was shown before
+        edit(page, run)
         polygons = page.locator("svg.drawing polygon")
         sync_api.expect(polygons).to_have_count(2)
         box, image = page.locator("svg.drawing").bounding_box(), page.locator(".picture").bounding_box()
         assert abs(box["width"] / box["height"] - 4 / 3) < 0.02
         assert box["x"] >= image["x"] - 1
 
-        drag(page, (50, 20), (60, 30), (80, 50))  # a new one
+        drag(page, (50, 20), (60, 30), (80, 50))  # a new region
         sync_api.expect(polygons).to_have_count(3)
         page.get_by_label("Name").fill("gate")
         drag(page, (80, 50), (85, 60))  # its lower right corner
         drag(page, (50, 35), (45, 36))  # the middle of its left side
-        picture(page, f"regions-{size[0]}")
+        picture(page, f"regions-{viewport['width']}")
         page.locator(".which").select_option("door")
-        drag(page, (20, 20), (30, 30))  # the whole of it
+        drag(page, (20, 20), (30, 30))  # the whole region
         page.get_by_role("button", name="Save").click()
-        wait_for(page, lambda: places.saved)
-        roi = places.saved[0]["roi"]
+        wait_for(page, lambda: saved)
+        roi = saved[0]["roi"]
         assert [text.partition("=")[0] for text in roi] == ["door", "gate"]
         assert near(roi[0], (20, 20), (40, 20), (40, 40), (20, 40))
         assert near(roi[1], (50, 20), (80, 20), (85, 60), (50, 50), (45, 36))
-        assert places.saved[0]["privacy"] == ("10%,80%;30%,80%;20%,95%",)  # as it was written
+        assert saved[0]["privacy"] == ("10%,80%;30%,80%;20%,95%",)  # the text is kept
         sync_api.expect(page.locator(".notice")).to_have_text("regions saved in bgsub.toml; used from the next start")
 
         page.locator("summary").click()
         page.locator(".which").select_option("gate")
-        sync_api.expect(page.locator("svg.drawing circle")).to_have_count(
-            10
-        )  # its corners and the middles of its sides
+        sync_api.expect(page.locator("svg.drawing circle")).to_have_count(10)  # corners and middles of the sides
         drag(page, (45, 36), (50, 49.5))  # onto the next corner
         page.get_by_label("Purpose").select_option("never show")
         page.locator(".which").select_option("door")
         page.get_by_role("button", name="Delete").click()
-        drag(page, (2, 2), (2.4, 2.4))  # too small to be meant
+        drag(page, (2, 2), (2.4, 2.4))  # too small
         page.get_by_role("button", name="Save").click()
-        wait_for(page, lambda: len(places.saved) == 2)
-        assert places.saved[1]["roi"] == ()
-        gate = next(text for text in places.saved[1]["privacy"] if text.startswith("gate="))
+        wait_for(page, lambda: len(saved) == 2)
+        assert saved[1]["roi"] == ()
+        gate = next(text for text in saved[1]["privacy"] if text.startswith("gate="))
         assert near(gate, (50, 20), (80, 20), (85, 60), (50, 50))
-        assert store.texts["privacy"] == places.saved[1]["privacy"]
+        assert store.texts["privacy"] == saved[1]["privacy"]
 
 
 def test_unsaved_regions_stay_on_the_page():
-    places = Places("the disk is full")
-    with running(regions=RegionStore({}, places)) as run, browsing(refused=True) as page:
-        page.goto(run.server.address)
-        natural_size(page, 640, 480)
-        page.locator("summary").click()
-        natural_size(page, 320, 240)
+    saved = Saved("the disk is full")
+    with running(regions=RegionStore({}, saved.save)) as run, browsing(refused=True) as page:
+        edit(page, run)
         drag(page, (10, 10), (40, 40))
         page.get_by_role("button", name="Save").click()
         sync_api.expect(page.locator(".error")).to_have_text("the disk is full")
@@ -267,13 +247,10 @@ def test_unsaved_regions_stay_on_the_page():
 
 
 def test_regions_by_touch():
-    places = Places()
-    options = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-    with running(regions=RegionStore({}, places)) as run, browsing(**options) as page:
-        page.goto(run.server.address)
-        natural_size(page, 640, 480)
-        page.locator("summary").tap()
-        natural_size(page, 320, 240)
+    saved = Saved()
+    options = {"viewport": PHONE, "has_touch": True, "is_mobile": True}
+    with running(regions=RegionStore({}, saved.save)) as run, browsing(**options) as page:
+        edit(page, run)
         page.locator("svg.drawing").scroll_into_view_if_needed()
         fingers = page.context.new_cdp_session(page)
 
@@ -287,24 +264,12 @@ def test_regions_by_touch():
         touch("touchMove", 60, 70)
         touch("touchEnd")
         page.get_by_role("button", name="Save").tap()
-        wait_for(page, lambda: places.saved)
-        assert near(places.saved[0]["roi"][0], (20, 20), (60, 20), (60, 70), (20, 70))
-
-
-def test_two_cameras_on_a_phone():
-    with running(count=2) as run, browsing(viewport={"width": 390, "height": 844}) as page:
-        page.goto(run.server.address)
-        natural_size(page, 640, 480, 1)
-        sync_api.expect(page.locator("h2")).to_have_text(["camera 0", "camera 1"])
-        page.get_by_role("button", name="Freeze").nth(1).click()
-        wait_for(page, lambda: run.controls["camera 1"].frozen)
-        assert not run.controls["camera 0"].frozen
-        assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        picture(page, "phone")
+        wait_for(page, lambda: saved)
+        assert near(saved[0]["roi"][0], (20, 20), (60, 20), (60, 70), (20, 70))
 
 
 def test_more_cameras_than_a_browser_has_connections():
-    with running(count=7) as run, browsing(viewport={"width": 1280, "height": 800}) as page:
+    with running(count=7) as run, browsing(viewport=DESKTOP) as page:
         page.goto(run.server.address)
         for number in range(7):
             natural_size(page, 640, 480, number)
@@ -331,11 +296,15 @@ def test_hidden_page_ends_its_streams_and_a_refused_one_is_retried(monkeypatch):
         sync_api.expect(page.locator(".states")).to_have_text("")
 
 
-def test_dark_mode_and_end_of_the_run():
-    options = {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}
-    with running(count=2) as run, browsing(refused=True, **options) as page:
+def test_two_cameras_on_a_dark_phone_until_the_end_of_the_run():
+    with running(count=2) as run, browsing(refused=True, viewport=PHONE, color_scheme="dark") as page:
         page.goto(run.server.address)
         natural_size(page, 640, 480, 1)
+        sync_api.expect(page.locator("h2")).to_have_text(["camera 0", "camera 1"])
+        page.get_by_role("button", name="Freeze").nth(1).click()
+        wait_for(page, lambda: run.controls["camera 1"].frozen)
+        assert not run.controls["camera 0"].frozen
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
         picture(page, "dark")
         run.close()
         sync_api.expect(page.locator("#link")).to_have_text("the run has ended or cannot be reached")
@@ -356,8 +325,4 @@ def test_token_in_the_browser():
 def wait_for(page, condition) -> None:
     """Wait for a condition here while the page goes on."""
 
-    def met():
-        page.wait_for_timeout(20)
-        return condition()
-
-    wait_until(met)
+    wait_until(lambda: page.wait_for_timeout(20) or condition())

@@ -1,4 +1,4 @@
-"""The window on a screen of its own (Xvfb): it appears, its keys and sliders work, and it shows what it should."""
+"""The window on a virtual screen (Xvfb): picture, keys, sliders, mouse, close button."""
 
 from __future__ import annotations
 
@@ -24,24 +24,19 @@ pytestmark = [pytest.mark.browser, pytest.mark.skipif(bool(MISSING), reason=f"ne
 
 @pytest.fixture(scope="module")
 def screen():
-    """The environment of a program on a screen of its own."""
-    server = subprocess.Popen(
-        ["Xvfb", "-displayfd", "1", "-screen", "0", "1280x1024x24", "-nolisten", "tcp", "-noreset"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    number = server.stdout.readline().decode().strip()
-    if not number:
-        server.wait()
-        pytest.skip("Xvfb does not start")
-    yield {**os.environ, "DISPLAY": f":{number}", "PYTHONSAFEPATH": ""}
-    server.terminate()
-    server.wait()
-    server.stdout.close()
+    """The environment of a program on a virtual screen."""
+    command = ["Xvfb", "-displayfd", "1", "-screen", "0", "1280x1024x24", "-nolisten", "tcp", "-noreset"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+        number = server.stdout.readline().decode().strip()
+        if not number:
+            pytest.skip("Xvfb does not start")
+        python_path = os.pathsep.join(str(Path(__file__).parents[1] / name) for name in ("live", "video"))
+        yield {**os.environ, "DISPLAY": f":{number}", "PYTHONSAFEPATH": "", "PYTHONPATH": python_path}
+        server.terminate()
 
 
 class Program:
-    """The program in a window, what it tells of its state, and hands on its keys."""
+    """The program in a window, its state, and means to use it."""
 
     def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self.folder, self.environment = folder, environment
@@ -55,17 +50,25 @@ class Program:
         return subprocess.run(command, env=self.environment, capture_output=True, text=True, check=False).stdout.strip()
 
     @property
+    def window(self) -> str:
+        return next(iter(self.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1:]), "")
+
+    @property
+    def geometry(self) -> dict[str, int]:
+        lines = self.xdotool("getwindowgeometry", "--shell", self.window).splitlines()
+        return {name: int(value) for name, _, value in (line.partition("=") for line in lines)}
+
+    @property
     def state(self) -> dict:
         lines = self._out.read_text().splitlines()
         return json.loads(lines[-1]) if lines else {}
 
     def press(self, key: str, **state: object) -> None:
-        """Press a key and wait until the state is so."""
+        """Press a key and wait for a state."""
         self.xdotool("key", key)
         wait_until(lambda: state.items() <= self.state.items())
 
     def is_painted(self, timeout: float) -> bool:
-        """Whether something is to be seen within so many seconds."""
         end = time.monotonic() + timeout
         while not self.screenshot().any():
             if time.monotonic() > end:
@@ -77,15 +80,22 @@ class Program:
         png = subprocess.run(command, env=self.environment, capture_output=True, check=True).stdout
         return cv2.imdecode(np.frombuffer(png, np.uint8), cv2.IMREAD_COLOR)
 
+    @property
+    def squares(self) -> int:
+        """Number of regions on the screen that have the colour of the square."""
+        near = (np.abs(self.screenshot().astype(int) - SQUARE).max(axis=2) < 12).astype(np.uint8)
+        areas = cv2.connectedComponentsWithStats(near)[2][1:, cv2.CC_STAT_AREA]
+        return int(np.count_nonzero(areas > 1000))
+
 
 @pytest.fixture
 def program(tmp_path, screen):
     program = Program(tmp_path, screen)
     try:
-        wait_until(lambda: program.xdotool("search", "--onlyvisible", "--name", "bgsub test") or program.process.poll())
+        wait_until(lambda: program.window or program.process.poll())
         assert program.process.poll() is None, (tmp_path / "errors").read_text()
-        window = program.xdotool("search", "--name", "bgsub test").split()[-1]
-        # Without a window manager, Qt may miss on a busy machine that its window can be seen, and paint nothing.
+        window = program.window
+        # Without a window manager, Qt may miss on a busy machine that its window is visible, and paint nothing.
         for _ in range(5):
             if program.is_painted(5.0):
                 break
@@ -98,33 +108,24 @@ def program(tmp_path, screen):
         program.process.wait()
 
 
-def squares(picture: np.ndarray) -> int:
-    """Number of regions that have the colour of the square."""
-    near = (np.abs(picture.astype(int) - SQUARE).max(axis=2) < 12).astype(np.uint8)
-    areas = cv2.connectedComponentsWithStats(near)[2][1:, cv2.CC_STAT_AREA]
-    return int(np.count_nonzero(areas > 1000))
-
-
 def test_window_keys_and_sliders(program):
-    wait_until(lambda: squares(program.screenshot()) == 2)  # input and foreground of the panel
+    wait_until(lambda: program.squares == 2)  # input and foreground of the panel
     bright = program.screenshot().mean()
-
     program.press("h", show_help=True)
     wait_until(lambda: program.screenshot().mean() < bright - 0.3)  # the box of the help is dark
     program.press("h", show_help=False)
     program.press("5", view="contours")
-    wait_until(lambda: squares(program.screenshot()) == 1)
+    wait_until(lambda: program.squares == 1)
     program.press("v", view="foreground")
     program.press("f", frozen=True)
     program.press("plus", threshold=0.09)
     program.press("minus", threshold=0.08)
     program.press("less", min_area=0.0001)
 
-    window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
-    size = program.xdotool("getwindowgeometry", "--shell", window)
-    width, height = (int(line.split("=")[1]) for line in size.splitlines() if line.startswith(("WIDTH", "HEIGHT")))
-    program.xdotool("mousemove", "--window", window, width - 40, height - 58, "click", 1)
-    wait_until(lambda: program.state["threshold"] > 0.08)  # the slider went a page to the right
+    size = program.geometry
+    place = size["WIDTH"] - 40, size["HEIGHT"] - 58
+    program.xdotool("mousemove", "--window", program.window, *place, "click", 1)
+    wait_until(lambda: program.state["threshold"] > 0.08)  # the slider moved a page to the right
 
     program.press("p", paused=True)
     program.xdotool("key", "s")
@@ -133,8 +134,7 @@ def test_window_keys_and_sliders(program):
     assert views == ["background", "foreground", "mask"]
     program.press("space", paused=False)
 
-    # A camera that falls silent does not make the window deaf.
-    (program.folder / "silent").touch()
+    (program.folder / "silent").touch()  # the keys work without new frames
     program.press("1", view="panel")
     program.press("Escape", quitting=True)
     assert program.process.wait(20) == 0
@@ -142,28 +142,26 @@ def test_window_keys_and_sliders(program):
 
 
 def test_region_is_drawn_with_the_mouse(program):
-    wait_until(lambda: squares(program.screenshot()) == 2)  # input and foreground of the panel
+    wait_until(lambda: program.squares == 2)
     program.press("e", editing=True)
-    wait_until(lambda: squares(program.screenshot()) == 1)
-    window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
-    place = dict(line.split("=") for line in program.xdotool("getwindowgeometry", "--shell", window).splitlines())
-    left, top = int(place["X"]), int(place["Y"])
-    corners = (left + 150, top + 120), (left + 300, top + 220)
-    program.xdotool("mousemove", *corners[0], "mousedown", 1, "mousemove", left + 200, top + 200)
-    program.xdotool("mousemove", *corners[1], "mouseup", 1)
+    wait_until(lambda: program.squares == 1)
+    place = program.geometry
+    (left, top), (right, bottom) = corners = [(place["X"] + x, place["Y"] + y) for x, y in ((150, 120), (300, 220))]
+    program.xdotool("mousemove", left, top, "mousedown", 1, "mousemove", left + 50, top + 80)
+    program.xdotool("mousemove", right, bottom, "mouseup", 1)
 
     def is_marked(picture, x, y):
         return (np.abs(picture[y - 2 : y + 3, x - 2 : x + 3].astype(int) - CHOSEN).max(axis=2) < 60).any()
 
-    # What is drawn lies under the mouse, whatever the window has made of the size of the picture.
+    # The region lies under the mouse, also where the window scales the picture.
     wait_until(lambda: all(is_marked(program.screenshot(), x, y) for x, y in corners))
     if PICTURES:
         cv2.imwrite(f"{PICTURES}/window-regions.png", program.screenshot())
     program.press("BackSpace", regions=["region"])
     program.press("x", regions=["regionx"])
     program.xdotool("key", "Return")
-    wait_until(lambda: "regions saved in regions" in program.state["notice"])
-    (text,) = json.loads((program.folder / "regions").read_text())["roi"]
+    wait_until(lambda: "regions saved in bgsub.toml" in program.state["notice"])
+    (text,) = program.state["saved"][0]["roi"]
     assert text.startswith("regionx=")
     program.press("e", editing=True)
     program.press("Delete", regions=[])
@@ -172,8 +170,7 @@ def test_region_is_drawn_with_the_mouse(program):
 
 
 def test_close_button_ends_the_run(program):
-    window = program.xdotool("search", "--onlyvisible", "--name", "bgsub test").split()[-1]
-    cross = [sys.executable, str(Path(__file__).with_name("x11_cross.py")), window]
-    subprocess.run(cross, env=program.environment, check=True)
+    command = [sys.executable, str(Path(__file__).with_name("x11_cross.py")), program.window]
+    subprocess.run(command, env=program.environment, check=True)
     assert program.process.wait(20) == 0
     assert program.state == {"quitting": True}

@@ -1,13 +1,13 @@
-"""A run in a window, for the test that looks at it: prints a line of JSON whenever the state of the run changes.
+"""A run in a window: prints a line of JSON whenever the state of the run changes. ``python window_program.py FOLDER``.
 
-It quits as its window says; its camera falls silent while there is a file ``silent`` in the folder that is given.
+The camera sends no more frames while the folder has a file ``silent``.
 """
 
 import json
 import sys
 from pathlib import Path
 
-from live_fakes import Tunable, WalkingSquare
+from live_fakes import Saved, Tunable, WalkingSquare
 
 from bgsub.jobs.controls import Controls
 from bgsub.jobs.pipeline import Pipeline
@@ -21,42 +21,33 @@ from bgsub.video.sinks.base import Sink
 class Report(Sink):
     """Prints the state of the run when it has changed."""
 
-    def __init__(self, controls: Controls, camera: WalkingSquare, keys: KeyCommands, silent: Path) -> None:
-        self._controls, self._camera, self._keys, self._silent, self._told = controls, camera, keys, silent, None
+    def __init__(self, folder: Path) -> None:
+        self.controls, self.camera, self.saved = Controls(), WalkingSquare(), Saved()
+        self.drawing = RegionDrawing(RegionStore({}, self.saved.save))
+        self._silent, self._last = folder / "silent", None
 
     def write(self, frame, separation) -> None:
         if self._silent.exists():
-            self._camera.silent.set()
+            self.camera.silent.set()
         self.idle()
 
     def idle(self) -> None:
-        controls = self._controls
-        state = {name: getattr(controls, name) for name in ("view", "paused", "frozen", "show_help", "notice")}
-        state["editing"] = self._keys.drawing.active
-        state["regions"] = [region.name for region in self._keys.drawing._regions]
-        state.update({name: controls.parameters[name] for name in ("threshold", "min_area")})
-        if state != self._told:
-            self._told = state
+        state = {name: getattr(self.controls, name) for name in ("view", "paused", "frozen", "show_help", "notice")}
+        state.update({name: self.controls.parameters[name] for name in ("threshold", "min_area")})
+        regions = [region.name for region in self.drawing._regions]
+        state.update(editing=self.drawing.active, regions=regions, saved=self.saved)
+        if state != self._last:
+            self._last = state
             print(json.dumps(state), flush=True)
 
     def close(self) -> None:
-        print(json.dumps({"quitting": self._controls.quitting}), flush=True)
-
-
-def main() -> None:
-    folder = Path(sys.argv[1])
-    controls, camera = Controls(), WalkingSquare()
-
-    def save(texts):
-        (folder / "regions").write_text(json.dumps(texts))
-        return "regions"
-
-    keys = KeyCommands(controls, drawing=RegionDrawing(RegionStore({}, save)))
-    viewer = Viewer(controls, camera.name)
-    window = WindowSink(title="bgsub test", controls=controls, viewer=viewer, keys=keys, snapshot_folder=folder)
-    sinks = [window, Report(controls, camera, keys, folder / "silent")]
-    Pipeline(camera, Tunable(), sinks, controls=controls).run()
+        print(json.dumps({"quitting": self.controls.quitting}), flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    folder = Path(sys.argv[1])
+    report = Report(folder)
+    controls = report.controls
+    keys, viewer = KeyCommands(controls, drawing=report.drawing), Viewer(controls, report.camera.name)
+    window = WindowSink(title="bgsub test", controls=controls, viewer=viewer, keys=keys, snapshot_folder=folder)
+    Pipeline(report.camera, Tunable(), [window, report], controls=controls).run()
