@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeVar
 
 from bgsub.errors import ParameterError, SourceError
+
+T = TypeVar("T")
 
 SYNTAX = "a frame number (120), seconds (12.5 or 12s) or h:mm:ss (1:02:03.5)"
 
@@ -209,6 +213,15 @@ class Part:
                 self._first, self._ended = None, True  # the duration is shorter than one frame
                 return None
         return (index - self._first) % self._every == 0
+
+    def select(self, items: Iterable[tuple[int, float | None, T]]) -> Iterator[tuple[int, float | None, T]]:
+        """Yield the index, time and item of those in the part; stop at its end."""
+        for index, time, item in items:
+            wanted = self.wants(index, time)
+            if wanted is None:
+                return
+            if wanted:
+                yield index, time, item
 
     def check(self) -> None:
         """Raise SourceError if there were frames, but none in the part."""

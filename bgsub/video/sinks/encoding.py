@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
@@ -99,17 +99,24 @@ def padded_to_even(image: np.ndarray) -> np.ndarray:
 
 
 def choose_encoding(view: str, ending: str) -> Encoding:
-    """Return the encoding of a view in a file with that ending.
-
-    ParameterError if the file cannot hold the view, DependencyError if PyAV has no encoder.
-    """
+    """Return the encoding of a view in a file with that ending; DependencyError if PyAV has no encoder."""
     clock = {".mkv": _MILLISECONDS, ".webm": _MILLISECONDS, ".avi": 0}.get(ending)
-    if view == "cutout":
-        return _with_alpha(ending, clock)
-    if view == "mask" and ending in (".mkv", ".avi"):
-        return Encoding("ffv1", "gray", "gray", clock=clock, options={"level": "3", "g": "1"})
+    if view == "cutout" and ending not in ALPHA_VIDEO_ENDINGS:
+        allowed = ", ".join(ALPHA_VIDEO_ENDINGS)
+        raise ParameterError(f"a video of cutout must end in {allowed}, got '{ending}' without alpha")
+    if view in ("mask", "cutout") and ending in (".mkv", ".avi"):
+        pixels = "gray" if view == "mask" else "bgra"
+        return Encoding("ffv1", pixels, pixels, clock=clock, options={"level": "3", "g": "1"})
+    if view == "cutout" and ending == ".mov":
+        options = {"profile": "4444", "alpha_bits": "16", **_quality(4), **_COLOURS}
+        return Encoding("prores_ks", "yuva444p10le", "bgra", clock=clock, options=options)
     if ending == ".webm":
-        return _vp9("yuv420p", "bgr24", clock)
+        if not _has_encoder("libvpx-vp9"):
+            raise DependencyError("this build of the package av has no VP9 encoder for .webm; .mkv and .mov need none")
+        options = {"crf": "24", "b": "0", "deadline": "good", "cpu-used": "5", "row-mt": "0", "g": "250", **_COLOURS}
+        options |= {"auto-alt-ref": "0", "lag-in-frames": "0"}  # no later frames; required for alpha
+        pixels, layout = ("yuva420p", "bgra") if view == "cutout" else ("yuv420p", "bgr24")
+        return Encoding("libvpx-vp9", pixels, layout, True, clock, options)
     if ending != ".avi" and _has_encoder("libx264"):
         options = {"crf": "20", "preset": "veryfast", "bf": "0", "g": "250", **_COLOURS}
         options["mbtree"] = "0"  # with it, x264 gives other bytes for equal frames now and then
@@ -118,30 +125,9 @@ def choose_encoding(view: str, ending: str) -> Encoding:
     return Encoding("mpeg4", "yuv420p", "bgr24", True, clock, options)
 
 
-def _with_alpha(ending: str, clock: int | None) -> Encoding:
-    if ending == ".mkv":
-        return Encoding("ffv1", "bgra", "bgra", clock=clock, options={"level": "3", "g": "1"})
-    if ending == ".mov":
-        options = {"profile": "4444", "alpha_bits": "16", **_quality(4), **_COLOURS}
-        return Encoding("prores_ks", "yuva444p10le", "bgra", clock=clock, options=options)
-    if ending == ".webm":
-        return _vp9("yuva420p", "bgra", clock)
-    raise ParameterError(
-        f"a video of cutout must end in {', '.join(ALPHA_VIDEO_ENDINGS)}, got '{ending}' without alpha"
-    )
-
-
 def _quality(quantiser: int) -> dict[str, str]:
     """Return the options for a constant quantiser; 3 or 4 gives high quality."""
     return {"flags": "+qscale", "global_quality": str(quantiser * _LAMBDA)}
-
-
-def _vp9(pixels: str, layout: str, clock: int | None) -> Encoding:
-    if not _has_encoder("libvpx-vp9"):
-        raise DependencyError("this build of the package av has no VP9 encoder for .webm; .mkv and .mov need none")
-    options = {"crf": "24", "b": "0", "deadline": "good", "cpu-used": "5", "row-mt": "0", "g": "250", **_COLOURS}
-    options |= {"auto-alt-ref": "0", "lag-in-frames": "0"}  # no later frames; required for alpha
-    return Encoding("libvpx-vp9", pixels, layout, True, clock, options)
 
 
 def _has_encoder(name: str) -> bool:
@@ -162,32 +148,20 @@ class SegmentEncoder:
         self.time_base = 1 / encoding.ticks(fps)
         self._duration = max(1, round(encoding.ticks(fps) / fps))
 
-    def encode(self, image: np.ndarray, ticks: int) -> list[Any]:
-        """Encode an image at time `ticks`; return the packets that are complete."""
-        return self.encode_frame(self.frame_of(image, ticks))
-
     def frame_of(self, image: np.ndarray, ticks: int) -> Any:
-        """Return an image as a frame for `encode_frame`."""
+        """Return an image at time `ticks` as a frame for `encode`."""
         frame = av.VideoFrame.from_ndarray(image, format=self._encoding.layout)
         if self._encoding.pixels != self._encoding.layout:
             frame = frame.reformat(format=self._encoding.pixels)
         frame.pts, frame.time_base = ticks, self.time_base
         return frame
 
-    def encode_frame(self, frame: Any) -> list[Any]:
-        """Encode a frame; return the packets that are complete."""
-        return self._timed(self._context.encode(frame))
-
-    def flush(self) -> list[Any]:
-        """Return the remaining packets and end the encoder."""
-        return self._timed(self._context.encode(None))
-
-    def _timed(self, packets: Iterable[Any]) -> list[Any]:
-        result = []
+    def encode(self, frame: Any) -> list[Any]:
+        """Encode a frame; return the packets that are complete: for None the remaining ones, as the last call."""
+        packets: list[Any] = self._context.encode(frame)
         for packet in packets:
             packet.duration, packet.time_base = self._duration, self._context.time_base
-            result.append(packet)
-        return result
+        return packets
 
 
 def packet_to_bytes(packet: Any) -> tuple[dict[str, Any], bytes]:
@@ -216,23 +190,9 @@ _CODEC = "ffvhuff"
 
 
 class SegmentFrames:
-    """The input frames of an unfinished segment: a resumed run encodes them again to get the same bytes.
+    """The input frames of an unfinished segment, beside the output: a resumed run encodes them again.
 
     Two files alternate, because the newest checkpoint may still need the previous segment.
-
-    Parameters
-    ----------
-    target : Path
-        The output; the files are stored beside it.
-    pixels : str
-        Pixel format of the frames.
-
-    Raises
-    ------
-    SinkError
-        From all methods but `close` and `remove`, if a file cannot be written or is damaged.
-    FFmpegError, ValueError, LookupError
-        From `frames`, if the data are damaged.
     """
 
     def __init__(self, target: Path, pixels: str) -> None:
@@ -249,7 +209,7 @@ class SegmentFrames:
 
     def add(self, frame: Any) -> None:
         """Store a frame of PyAV."""
-        self._encoder = self._encoder or self._new_encoder((frame.width, frame.height), frame.time_base)
+        self._encoder = self._encoder or self._codec("w", (frame.width, frame.height), frame.time_base)
         for packet in self._encoder.encode(frame):
             self._files[self._turn].add({"pts": frame.pts}, bytes(packet))
 
@@ -265,7 +225,7 @@ class SegmentFrames:
 
     def frames(self, size: tuple[int, int], time_base: Fraction) -> Iterator[Any]:
         """Yield the stored frames, which have that width and height."""
-        encoder, decoder = self._new_encoder(size, time_base), self._codec("r", size)
+        encoder, decoder = (self._codec(mode, size, time_base) for mode in "wr")
         encoder.open()
         decoder.extradata = encoder.extradata
         for facts, data in self._files[self._turn].records():
@@ -284,13 +244,10 @@ class SegmentFrames:
         for file in self._files:
             file.remove()
 
-    def _new_encoder(self, size: tuple[int, int], time_base: Fraction) -> Any:
-        encoder = self._codec("w", size)
-        encoder.time_base = time_base  # otherwise PyAV rounds the times of the frames
-        return encoder
-
-    def _codec(self, mode: str, size: tuple[int, int]) -> Any:
+    def _codec(self, mode: str, size: tuple[int, int], time_base: Fraction) -> Any:
         codec = av.CodecContext.create(_CODEC, mode)
         codec.width, codec.height = size
         codec.pix_fmt, codec.thread_count = self._pixels, 1
+        if mode == "w":
+            codec.time_base = time_base  # otherwise PyAV rounds the times of the frames
         return codec

@@ -37,8 +37,7 @@ class AudioTrack:
     """The sound of a file from a time on: copied if the container supports its codec, otherwise encoded.
 
     `begin`, in seconds after the first picture of the file `source`, becomes time 0. `target` is the output container
-    of PyAV before its header, `format` FFmpeg's name of it. FFmpegError or OSError if the file cannot be read,
-    LookupError without sound that the container can hold.
+    of PyAV before its header, `format` FFmpeg's name of it. LookupError if there is no sound for the container.
     """
 
     def __init__(self, source: Path, begin: float, target: Any, format: str) -> None:
@@ -81,7 +80,10 @@ class AudioTrack:
         copied = name in _COPIED.get(format, target.supported_codecs)
         if not copied and format not in _ENCODED:
             raise LookupError(f"the file cannot hold {name}")
-        start = Fraction(begin) + _first_picture(self._input)
+        video = self._input.streams.best("video")
+        start = Fraction(begin)
+        if video is not None and video.start_time is not None:
+            start += video.start_time * video.time_base
         if start > 1:
             self._input.seek(math.floor((start - 1) * av.time_base))
         if copied:
@@ -113,7 +115,9 @@ class AudioTrack:
         rate = output.codec_context.sample_rate
         fifo, position = av.AudioFifo(), None
         # None flushes resampler and encoder.
-        for decoded in chain(self._decoded(stream, start), (None,)):
+        for decoded in chain(self._input.decode(stream), (None,)):
+            if decoded is not None and (decoded.pts is None or decoded.pts * decoded.time_base < start - _TOLERANCE):
+                continue
             if position is None:
                 if decoded is None:
                     return
@@ -125,30 +129,8 @@ class AudioTrack:
             while (frame := fifo.read(size, partial=decoded is None)) is not None:
                 frame.pts, frame.time_base = position, Fraction(1, rate)
                 position += size
-                yield from self._of(output, frame)
-        yield from self._of(output, None)
-
-    def _decoded(self, stream: Any, start: Fraction) -> Iterator[Any]:
-        """Yield the decoded sound from the start on."""
-        for decoded in self._input.decode(stream):
-            if decoded.pts is not None and decoded.pts * decoded.time_base >= start - _TOLERANCE:
-                yield decoded
-
-    def _of(self, output: Any, frame: Any) -> Iterator[Any]:
-        for packet in output.encode(frame):
-            packet.stream = output
-            yield packet
-
-
-def open_audio(source: Path | None, begin: float, target: Any, format: str) -> AudioTrack | None:
-    """Return the sound of a file; None, with a warning, if it has none that can be written."""
-    if source is None:
-        return None
-    try:
-        return AudioTrack(source, begin, target, format)
-    except (OSError, ValueError, LookupError, av.error.FFmpegError) as error:
-        logger.warning("no sound of '%s' in the video: %s", source, error)
-        return None
+                yield from output.encode(frame)
+        yield from output.encode(None)
 
 
 def _rate_for(codec: str, rate: int) -> int:
@@ -161,20 +143,11 @@ def _rate_for(codec: str, rate: int) -> int:
     return min((other for other in known if other > rate), default=max(known))
 
 
-def _first_picture(container: Any) -> Fraction:
-    """Return the time of the first picture of a file, in seconds on its clock."""
-    stream = container.streams.best("video")
-    if stream is None or stream.start_time is None:
-        return Fraction(0)
-    return stream.start_time * stream.time_base
-
-
 class Muxer:
     """Writes a stream of video and one of sound into a file; equal packets give equal bytes.
 
     A target other than a path gets Matroska, written from front to back. The sound is that of the file `audio_from`
-    from the time `begin` on, in seconds; `fps` is for the header. All methods raise FFmpegError or OSError if the file
-    cannot be written.
+    from the time `begin` on, in seconds; `fps` is for the header.
     """
 
     def __init__(
@@ -191,19 +164,23 @@ class Muxer:
         options = {"fflags": "+bitexact"}
         if format in ("mp4", "mov"):
             options |= {"movflags": "+faststart", "video_track_timescale": str(ticks)}
-        # An absolute path, as FFmpeg takes "take1:2.avi" for a network protocol.
-        if not isinstance(target, Path):
-            options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # without delay for the reader
-        else:
+        file: Any = target
+        if isinstance(target, Path):
             unlink(target)  # it could be a link to another file
-        file = str(target.absolute()) if isinstance(target, Path) else target
+            file = str(target.absolute())  # FFmpeg takes "take1:2.avi" for a network protocol
+        else:
+            options |= {"cluster_time_limit": "0", "flush_packets": "1"}  # without delay for the reader
         self._container = av.open(file, "w", format=format, options=options)
-        self._audio = None
+        self._audio: AudioTrack | None = None
         try:
             self._stream = self._container.add_stream(encoding.codec, rate=fps)
             encoding.configure(self._stream.codec_context, size, fps)
             self._stream.time_base = 1 / ticks
-            self._audio = open_audio(audio_from, begin, self._container, format)
+            if audio_from is not None:
+                try:
+                    self._audio = AudioTrack(audio_from, begin, self._container, format)
+                except (OSError, ValueError, LookupError, av.error.FFmpegError) as error:
+                    logger.warning("no sound of '%s' in the video: %s", audio_from, error)
             self._container.start_encoding()
         except BaseException:
             self.close()

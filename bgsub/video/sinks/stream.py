@@ -14,7 +14,7 @@ import numpy as np
 
 from bgsub.errors import ParameterError, ReaderGoneError, SinkError
 from bgsub.separation import Separation
-from bgsub.video.output_names import RAW_ENDING, STREAM_ENDINGS, OutputSpec, parse_outputs
+from bgsub.video.output_names import RAW_ENDING, STREAM_ENDINGS, parse_outputs
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sinks.encoding import DEFAULT_FPS, SegmentEncoder, choose_encoding
 from bgsub.video.sinks.muxing import Muxer
@@ -81,17 +81,7 @@ class StreamSink(Sink):
 
 
 class RawStreamSink(StreamSink):
-    """Writes the bytes of one view, 8 bit: grey, blue-green-red, or these with alpha.
-
-    Parameters
-    ----------
-    outlet : Outlet
-        Output; closed at the end.
-    view : str
-        One of `VIEWS`.
-    fps : Fraction, optional
-        Frames per second for the log message about the format; 25 if unknown.
-    """
+    """Writes the bytes of one view, 8 bit: grey, blue-green-red, or these with alpha."""
 
     def write(self, frame: Frame, separation: Separation) -> None:
         image = np.ascontiguousarray(to_uint8(self._view(separation)))
@@ -104,10 +94,7 @@ class RawStreamSink(StreamSink):
 
 
 class EncodedStreamSink(StreamSink):
-    """Writes one view as a Matroska stream: masks and cutouts lossless (FFV1), others as H.264, with exact times.
-
-    Parameters as those of `RawStreamSink`.
-    """
+    """Writes one view as a Matroska stream: masks and cutouts lossless (FFV1), others as H.264, with exact times."""
 
     def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
         super().__init__(outlet, view, fps)
@@ -124,13 +111,13 @@ class EncodedStreamSink(StreamSink):
             size = image.shape[1], image.shape[0]
             self._encoder = SegmentEncoder(self._encoding, size, self._fps)
             self._muxer = Muxer(self._buffer, self._encoding, size, self._fps, None, 0.0)
-        self._send(self._encoder.encode(image, self._clock.ticks_of(frame)))
+        self._send(self._encoder.encode(self._encoder.frame_of(image, self._clock.ticks_of(frame))))
 
     def close(self) -> None:
         encoder, self._encoder = self._encoder, None
         try:
             if encoder is not None and self._muxer is not None:
-                self._send(encoder.flush())
+                self._send(encoder.encode(None))
                 self._muxer.finish(self._clock.end)
                 self._outlet.write(self._buffer.take())
         finally:
@@ -166,37 +153,21 @@ def standard_output_sink(outputs: Sequence[str], source: FrameSource) -> tuple[S
     """Return the sink that writes the only output to standard output, and its view.
 
     From now on, other output of the process goes to standard error.
-
-    Raises
-    ------
-    ParameterError
-        If there is more than one output, or its format cannot be written to a pipe.
-    SinkError
-        If standard output is a terminal.
     """
-    spec = _only(outputs)
-    kind = RawStreamSink if spec.ending == RAW_ENDING else EncodedStreamSink
+    spec, *others = parse_outputs(outputs)
+    if others:
+        raise ParameterError(f"standard output takes one view, got {', '.join(map(str, (spec, *others)))}")
+    if spec.kind == "still":
+        raise ParameterError(f"standard output takes a view such as mask or panel, got {spec}")
+    ending = spec.ending or ".mkv"
+    if ending not in STREAM_ENDINGS:
+        allowed = " or ".join(f"{spec.view}{ending}" for ending in STREAM_ENDINGS)
+        raise ParameterError(f"standard output takes {allowed}, got {spec}")
     if os.isatty(1):
         raise SinkError("standard output is a terminal: frames go into a file or a program, as in '-o - | ffplay -'")
-    return kind(_take_standard_output(), spec.view, source.fps), spec.view
-
-
-def _only(outputs: Sequence[str]) -> OutputSpec:
-    specs = parse_outputs(outputs)
-    if len(specs) > 1:
-        raise ParameterError(f"standard output takes one view, got {', '.join(map(str, specs))}")
-    ending = specs[0].ending or ".mkv"
-    if ending not in STREAM_ENDINGS or specs[0].kind == "still":
-        allowed = " or ".join(f"{specs[0].view}{ending}" for ending in STREAM_ENDINGS)
-        wanted = "a view such as mask or panel" if specs[0].kind == "still" else allowed
-        raise ParameterError(f"standard output takes {wanted}, got {specs[0]}")
-    return OutputSpec(specs[0].view, ending)
-
-
-def _take_standard_output() -> Outlet:
-    """Return the original standard output, and redirect standard output to standard error."""
     if sys.stdout is not None:  # it was closed: the first write says so
         sys.stdout.flush()
-    descriptor = os.dup(1)
+    outlet = Outlet(os.dup(1))
     os.dup2(2, 1)
-    return Outlet(descriptor)
+    kind = RawStreamSink if ending == RAW_ENDING else EncodedStreamSink
+    return kind(outlet, spec.view, source.fps), spec.view

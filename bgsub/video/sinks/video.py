@@ -125,7 +125,7 @@ class VideoSink(Sink):
             picture = self._encoder.frame_of(image, ticks)
             if self._frames is not None:
                 self._frames.add(picture)
-            self._store(self._encoder.encode_frame(picture))
+            self._store(self._encoder.encode(picture))
             self._count += 1
             if self._count % _SEGMENT == 0:
                 self._end_segment()
@@ -136,7 +136,12 @@ class VideoSink(Sink):
         with self._failures():
             self._end_segment()
             if self._journal is not None:
-                self._muxer = self._muxer_of_journal(self._journal)
+                try:
+                    for facts, data in self._journal.records():
+                        self._mux(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
+                except BaseException:
+                    self._close_muxer()
+                    raise
             muxer, self._muxer = self._muxer, None
             if muxer is not None:
                 muxer.finish(self._clock.end)
@@ -162,13 +167,7 @@ class VideoSink(Sink):
         self._close_muxer()
 
     def checkpoint(self) -> dict[str, Any]:
-        """Sync the frames to disk; see `Sink.checkpoint`.
-
-        Raises
-        ------
-        SinkError
-            If the first call is not before the first frame.
-        """
+        """Sync the frames to disk; see `Sink.checkpoint`."""
         if self._count and self._journal is None:
             raise SinkError(f"'{self.path}' can be resumed only with a checkpoint before the first frame")
         journal = self._journal or self._new_journal()
@@ -178,7 +177,7 @@ class VideoSink(Sink):
             kept = None if self._frames is None else self._frames.checkpoint(self._encoder is not None)
         size = journal.sync()
         state = {"frames": self._count, "bytes": size if kept is None else self._begin, "kept": kept}
-        return {**state, "shape": list(self._shape), "clock": self._clock.state}
+        return {**state, "shape": list(self._shape), "clock": [self._clock.first, self._clock.last]}
 
     def resume(self, state: dict[str, Any]) -> None:
         journal = self._journal or self._new_journal()
@@ -186,14 +185,14 @@ class VideoSink(Sink):
             return
         journal.cut(state["bytes"])
         self._count, self._shape = state["frames"], tuple(state["shape"])
-        self._clock.state = state["clock"]
+        self._clock.first, self._clock.last = state["clock"]
         if self._frames is not None and state["kept"] is not None:
             self._frames.resume(state["kept"])
             self._begin = state["bytes"]
             with self._failures():
                 self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
                 for picture in self._frames.frames(self._size, self._encoder.time_base):
-                    self._store(self._encoder.encode_frame(picture))
+                    self._store(self._encoder.encode(picture))
 
     @property
     def _size(self) -> tuple[int, int]:
@@ -210,11 +209,6 @@ class VideoSink(Sink):
         """The temporary files of an output that can be resumed."""
         return [file for file in (self._journal, self._frames) if file is not None]
 
-    def _new_muxer(self) -> Muxer:
-        return Muxer(
-            self.partial_path, self._encoding, self._size, self._fps, self._audio_from, self._clock.first or 0.0
-        )
-
     def _begin_segment(self) -> SegmentEncoder:
         if self._frames is not None and self._journal is not None:
             self._begin = self._journal.size
@@ -225,27 +219,20 @@ class VideoSink(Sink):
         """Flush the encoder; the next frame starts a new segment."""
         encoder, self._encoder = self._encoder, None
         if encoder is not None:
-            self._store(encoder.flush())
+            self._store(encoder.encode(None))
 
     def _store(self, packets: Iterable[Any]) -> None:
         for packet in packets:
             if self._journal is not None:
                 self._journal.add(*packet_to_bytes(packet))
-                continue
-            if self._muxer is None:
-                self._muxer = self._new_muxer()
-            self._muxer.write(packet)
+            else:
+                self._mux(packet)
 
-    def _muxer_of_journal(self, journal: Journal) -> Muxer:
-        muxer = self._new_muxer()
-        try:
-            for facts, data in journal.records():
-                muxer.write(packet_from_bytes(facts, data, 1 / self._encoding.ticks(self._fps)))
-        except BaseException:
-            with suppress(*_ERRORS):
-                muxer.close()
-            raise
-        return muxer
+    def _mux(self, packet: Any) -> None:
+        if self._muxer is None:
+            begin = self._clock.first or 0.0
+            self._muxer = Muxer(self.partial_path, self._encoding, self._size, self._fps, self._audio_from, begin)
+        self._muxer.write(packet)
 
     def _close_muxer(self) -> None:
         muxer, self._muxer = self._muxer, None
@@ -278,26 +265,17 @@ class Clock:
     def __init__(self, fps: Fraction, ticks: Fraction) -> None:
         self._fps, self._ticks = fps, ticks
         self.first: float | None = None
-        self._last = -1
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """The state of the clock in types of JSON."""
-        return {"first": self.first, "last": self._last}
-
-    @state.setter
-    def state(self, state: dict[str, Any]) -> None:
-        self.first, self._last = state["first"], state["last"]
+        self.last = -1
 
     @property
     def end(self) -> Fraction:
         """The end of the last frame, in seconds after the first one."""
-        return self._last / self._ticks + 1 / self._fps
+        return self.last / self._ticks + 1 / self._fps
 
     def ticks_of(self, frame: Frame) -> int:
         """Return the ticks of the next frame."""
         time = frame.time if frame.time is not None else float(frame.index / self._fps)
         if self.first is None:
             self.first = time
-        self._last = max(round((time - self.first) * float(self._ticks)), self._last + 1)
-        return self._last
+        self.last = max(round((time - self.first) * float(self._ticks)), self.last + 1)
+        return self.last

@@ -5,16 +5,17 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import av
 import numpy as np
 
 from bgsub._opencv import cv2
 from bgsub.errors import SourceError
-from bgsub.video.sources.base import logger
+from bgsub.video.sources.base import logger, rate_as_fraction
 
 # FFmpeg's readers of videos. Readers of playlists (HLS, DASH, concat, SDP) are left out, because a playlist makes
 # FFmpeg open any other file or address, and FFmpeg chooses the reader by the first bytes of a file.
@@ -45,12 +46,12 @@ _PLANAR = {"nv12": "yuv420p", "p010le": "yuv420p10le", "nv16": "yuv422p"}
 
 
 class Container:
-    """An open video file or stream; it closes after its last frame or by `close`.
+    """An open video file or stream.
 
     `source` is a path, an address, or an object with `read`; `options` are those of `av.open`. With `threads` several
     frames are decoded at once, where lost frames can be counted. `hardware` is the kind of a hardware decoder, such as
-    ``"cuda"``. `broken` says whether the stream ended within a packet. SourceError where there is no video, FFmpegError
-    or OSError where `av.open` fails, RuntimeError or NotImplementedError where a hardware decoder does not work.
+    ``"cuda"``. `broken` says whether the stream ended within a packet. Raises SourceError without a video, and the
+    errors of `av.open`.
     """
 
     def __init__(self, source: Any, *, threads: bool = True, hardware: str | None = None, **options: Any) -> None:
@@ -75,6 +76,11 @@ class Container:
     def has_stamps(self) -> bool:
         """Whether the time stamps are true: AVI has none, which matters where frames are not stored in order."""
         return "avi" not in self.container.format.name.split(",") or not self.stream.codec_context.has_b_frames
+
+    @property
+    def fps(self) -> Fraction | None:
+        """Frames per second in the header; None if unknown."""
+        return rate_as_fraction(float(self.stream.average_rate or self.stream.guessed_rate or 0))
 
     @property
     def seconds(self) -> float | None:
@@ -135,6 +141,12 @@ class Container:
             self._closed = True
             self.container.close()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
     @contextmanager
     def _use(self) -> Iterator[None]:
         # FFmpeg reads freed memory after a container is closed.
@@ -162,16 +174,10 @@ def working_hardware(path: Path, name: str) -> str | None:
     """Return the kind of a hardware decoder that decodes the file; without one, log a warning and return None."""
     kinds = list(av.codec.hwaccel.hwdevices_available())
     for kind in kinds:
-        container = None
-        try:
-            container = Container(path, hardware=kind)
+        # RuntimeError or NotImplementedError if the hardware decoder does not work.
+        with suppress(av.error.FFmpegError, OSError, RuntimeError), Container(path, hardware=kind) as container:
             if container.stream.codec_context.is_hwaccel and next(container.frames(), None) is not None:
                 return kind
-        except (av.error.FFmpegError, OSError, RuntimeError, NotImplementedError):
-            continue
-        finally:
-            if container is not None:
-                container.close()
     tried = f"tried {', '.join(kinds)}" if kinds else "this FFmpeg has none"
     logger.warning("no hardware decoder works for %s (%s): it is decoded in software", name, tried)
     return None

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from bgsub.video.sources.av_container import open_video
 from bgsub.video.timecode import Timecode
@@ -20,13 +21,11 @@ _REORDER = 32
 
 def varies(path: Path, limit: int = 300) -> bool:
     """Return whether the time stamps of the first `limit` packets follow no fixed rate."""
-    container = open_video(path)
-    try:
+    with open_video(path) as container:
         packets = islice((packet for packet in container.packets() if not packet.is_discard), limit)
-        stamps = sorted(stamp for stamp in map(_stamp, packets) if stamp is not None)
+        read = [packet.dts if packet.pts is None else packet.pts for packet in packets]
         ticks = max(_TICKS, _SECONDS / container.stream.time_base)
-    finally:
-        container.close()
+    stamps = sorted(stamp for stamp in read if stamp is not None)
     # The last stamps may belong after packets that were not read.
     stamps = stamps[:-_REORDER] if len(stamps) >= limit - 1 else stamps
     if len(stamps) < 3:
@@ -36,34 +35,29 @@ def varies(path: Path, limit: int = 300) -> bool:
     return any(abs(stamp - stamps[0] - number * step) > tolerance for number, stamp in enumerate(stamps))
 
 
-def _stamp(packet: Any) -> int | None:
-    return packet.dts if packet.pts is None else packet.pts
-
-
 def signature(path: Path) -> tuple[object, ...]:
     """Return facts that are equal in files whose packets can follow each other in one file."""
-    container = open_video(path)
-    try:
+    with open_video(path) as container:
         video = container.stream.codec_context
         facts: list[object] = [video.name, video.width, video.height, video.pix_fmt, video.extradata]
         for stream in container.container.streams.audio[:1]:
             sound = stream.codec_context
             facts += [sound.name, sound.sample_rate, sound.layout.name, sound.extradata]
         return tuple(facts)
-    finally:
-        container.close()
 
 
+@dataclass(frozen=True)
 class Shortcut:
-    """A keyframe from which a later frame can be decoded, for files with one frame per packet.
+    """A keyframe from which a later frame can be decoded, for files with one frame per packet."""
 
-    `seek` and `keyframe` are its time stamp and index, `target` the index of the wanted frame. `stamps` are the ordered
-    time stamps of all frames up to the target and some more.
-    """
+    seek: int  # time stamp of the keyframe
+    stamps: list[int]  # ordered time stamps of all frames up to the target and some more
+    target: int  # index of the wanted frame
 
-    def __init__(self, seek: int, stamps: list[int], target: int) -> None:
-        self.seek, self.stamps, self.target = seek, stamps, target
-        self.keyframe = bisect_left(stamps, seek)
+    @cached_property
+    def keyframe(self) -> int:
+        """Index of the keyframe."""
+        return bisect_left(self.stamps, self.seek)
 
     def index(self, stamp: int) -> int | None:
         """Return the index of the frame with a time stamp; None if unknown."""
@@ -77,8 +71,7 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
     It starts at the second keyframe before the frame: with one whole group of pictures in between, the frames are the
     same as from the start, also with gradual refresh. Reads the file up to the frame, without decoding it.
     """
-    container = open_video(path)
-    try:
+    with open_video(path) as container:
         if not container.one_frame_per_packet:
             return None
         stamps: list[int] = []
@@ -94,13 +87,13 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
             # Matroska has no decoding time for the first packets of a file with B-frames.
             if packet.dts is not None and _passed(start, len(stamps) - _REORDER, (packet.dts - stamps[0]) * time_base):
                 break
-    finally:
-        container.close()
     stamps.sort()
     if not stamps or len(set(stamps)) < len(stamps):
         return None
-    # For a start after the end, the last frame is needed for the message.
-    target = min(_first_at(start, stamps, time_base), len(stamps) - 1)
+    wanted = start.frame
+    if wanted is None:
+        wanted = bisect_left(stamps, stamps[0] + (start.amount - Fraction(1, 10**6)) / time_base)
+    target = min(wanted, len(stamps) - 1)  # for a start after the end, the message needs the last frame
     before = sorted(key for key in keyframes if key <= stamps[target])
     return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
 
@@ -108,9 +101,3 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
 def _passed(start: Timecode, count: int, seconds: Fraction) -> bool:
     """Return whether `count` frames, or all frames up to `seconds`, reach beyond the start."""
     return count > start.frame if start.frame is not None else count > 0 and seconds > start.amount + 1
-
-
-def _first_at(start: Timecode, stamps: list[int], time_base: Fraction) -> int:
-    if start.frame is not None:
-        return start.frame
-    return bisect_left(stamps, stamps[0] + (start.amount - Fraction(1, 10**6)) / time_base)

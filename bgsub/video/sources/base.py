@@ -6,7 +6,7 @@ import logging
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
@@ -119,8 +119,12 @@ class FrameSource(ABC):
         Whether frames arrive in real time, such as from a camera.
     numbered : bool
         Whether the frames are image files, whose numbers the outputs keep.
+    has_audio : bool
+        Whether the source has sound.
     path : Path or None
         The input file or folder, if there is one.
+    files : sequence of FilePart
+        The input video files in order; with several files, the list grows while they are read.
     skipped : int
         Number of frames that could not be read in the last iteration.
 
@@ -149,7 +153,9 @@ class FrameSource(ABC):
 
     live: bool = False
     numbered: bool = False
+    has_audio: bool = False
     path: Path | None = None
+    files: Sequence[FilePart] = ()
 
     def __init__(self, name: str, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
         if on_error not in ("stop", "skip"):
@@ -193,19 +199,9 @@ class FrameSource(ABC):
         return False
 
     @property
-    def has_audio(self) -> bool:
-        """Whether the source has sound."""
-        return False
-
-    @property
     def paths(self) -> Sequence[Path]:
         """The input files or folder."""
         return () if self.path is None else (self.path,)
-
-    @property
-    def files(self) -> Sequence[FilePart]:
-        """The input video files in order; with several files, the list grows while they are read."""
-        return ()
 
     @property
     def is_copyable(self) -> bool:
@@ -223,25 +219,23 @@ class FrameSource(ABC):
 
     def _part(self, part: Part) -> Iterator[Frame]:
         """Yield the frames of `part`; override it if the other frames can be skipped faster."""
-        for frame in self._frames():
-            wanted = part.wants(frame.index, frame.time)
-            if wanted is None:
-                return
-            if wanted:
-                yield frame
+        for _index, _time, frame in part.select((frame.index, frame.time, frame) for frame in self._frames()):
+            yield frame
 
     def __iter__(self) -> Iterator[Frame]:
-        return self._begin(self._frames)
+        self._begin()
+        return self._frames()
 
     def take(self, part: Part) -> Iterator[Frame]:
         """Iterate over the frames of `part`, without decoding the others where possible."""
-        return self._begin(lambda: self._part(part))
+        self._begin()
+        return self._part(part)
 
-    def _begin(self, frames: Callable[[], Iterator[Frame]]) -> Iterator[Frame]:
+    def _begin(self) -> None:
+        """Start an iteration."""
         if self._closed:
             raise SourceError(f"{self.name} is closed")
         self.skipped = 0
-        return frames()
 
     def alike(self, frames: Iterable[Frame]) -> Iterator[Frame]:
         """Yield the frames with the size, channels and type of the first one; others count as unreadable.

@@ -37,30 +37,17 @@ class Grabber:
 
     So frames do not queue in the buffers of driver, FFmpeg or network. `capture` is the first connection; the thread
     releases it. Reconnecting takes up to `patience` seconds, with at most `max_wait` seconds between two attempts.
-
-    Attributes
-    ----------
-    pictures : Channel of Picture
-        The newest frame; ends with the camera.
-    reconnections : int
-        Number of times the camera was lost and came back.
-    count : int
-        Number of frames so far, with unreadable ones.
     """
 
     def __init__(self, camera: Camera, capture: Capture, patience: float, max_wait: float) -> None:
         self._camera, self._capture = camera, capture
         self._patience, self._max_wait = patience, max_wait
-        self.pictures: Channel[Picture] = Channel(1, drop_oldest=True)
+        self.pictures: Channel[Picture] = Channel(1, drop_oldest=True)  # ends with the camera
         self.reconnections = 0
-        self.count = 0
+        self.count = 0  # frames so far, with unreadable ones
         self._failures = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="bgsub-grab", daemon=True)
-        self._last = time.monotonic()
-
-    def start(self) -> None:
-        """Begin to read."""
         self._last = time.monotonic()
         self._thread.start()
 
@@ -70,10 +57,7 @@ class Grabber:
         self.pictures.cancel()
 
     def join(self) -> None:
-        """Wait half a second at most for the end of the thread after `stop`.
-
-        A read cannot be interrupted: while the camera is silent, the thread ends only after the timeout.
-        """
+        """Wait half a second at most for the end of the thread: a read ends only with a frame or its timeout."""
         self._thread.join(_STOP_PATIENCE)
 
     def _run(self) -> None:
@@ -144,13 +128,6 @@ class Grabber:
             return True
         self._capture.release()
         return False
-
-
-def patience_in_seconds(reconnect: bool | float) -> float:
-    """Return the seconds to try a lost camera again: True means for ever, False not at all."""
-    if isinstance(reconnect, bool):
-        return math.inf if reconnect else 0.0
-    return float(reconnect)
 
 
 __all__ = ["CameraSource", "is_camera"]
@@ -233,7 +210,8 @@ class CameraSource(FrameSource):
         for label, seconds in (("open_timeout", open_timeout), ("read_timeout", read_timeout), ("max_wait", max_wait)):
             if not 0 < seconds < 1e6:
                 raise ParameterError(f"{label} must be a positive number of seconds, got {seconds!r}")
-        self._patience = patience_in_seconds(not local if reconnect is None else reconnect)
+        patience = not local if reconnect is None else reconnect
+        self._patience = float(patience) if not isinstance(patience, bool) else math.inf if patience else 0.0
         if not self._patience >= 0:
             raise ParameterError(f"reconnect must be True, False or a number of seconds, 0 or more, got {reconnect!r}")
         if threads < 1:
@@ -290,7 +268,6 @@ class CameraSource(FrameSource):
     def _live_frames(self) -> Iterator[Frame]:
         if self._grabber is None:
             self._grabber = Grabber(self._camera, self._capture, self._patience, self._max_wait)
-            self._grabber.start()
         grabber, start, failures = self._grabber, None, 0
         seen = self._size
         for picture in grabber.pictures:

@@ -6,7 +6,6 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 import av
@@ -66,10 +65,7 @@ class LocalCapture:
 
 
 class NetworkCapture:
-    """A camera, or a video, behind an address.
-
-    OSError, ValueError, FFmpegError or SourceError where it cannot be opened within `open_timeout` seconds.
-    """
+    """A camera, or a video, behind an address."""
 
     def __init__(self, address: str, open_timeout: float, read_timeout: float, threads: int) -> None:
         self._read_timeout = read_timeout
@@ -93,7 +89,8 @@ class NetworkCapture:
         video.codec_context.thread_count = threads
         self.size = video.codec_context.width, video.codec_context.height
         self.fps = rate_as_fraction(float(video.guessed_rate or 0))
-        self.length = video.frames or _estimated_length(self._container.seconds, self.fps)
+        seconds = self._container.seconds
+        self.length = video.frames or (round(seconds * self.fps) or None if seconds and self.fps else None)
         self._packets = self._container.packets()
         self._frames: list[Any] = []
         self._begun = False
@@ -130,10 +127,6 @@ class NetworkCapture:
 
 
 Capture = LocalCapture | NetworkCapture
-
-
-def _estimated_length(seconds: float | None, fps: Fraction | None) -> int | None:
-    return round(seconds * fps) or None if seconds and fps else None
 
 
 @dataclass(frozen=True)
@@ -179,7 +172,7 @@ class Camera:
         while True:
             try:
                 # macOS asks for the permission to use a local camera in the main thread only.
-                return self.connect() if self.local else in_background(self.connect, release_capture)
+                return self.connect() if self.local else in_background(self.connect, lambda capture: capture.release())
             except SourceError as error:
                 left = begin + patience - time.monotonic()
                 if left <= 0:
@@ -188,11 +181,6 @@ class Camera:
                 logger.warning("%s; trying again in %.2g s", error, wait)
             time.sleep(wait)
             wait *= 2
-
-
-def release_capture(capture: Capture) -> None:
-    """Release a capture that nobody waits for any more."""
-    capture.release()
 
 
 def read_image(capture: Capture, stopping: Callable[[], bool]) -> tuple[np.ndarray | None, int]:

@@ -13,31 +13,16 @@ from bgsub.video.sources.av_packets import signature
 from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name
 from bgsub.video.sources.video_file import VideoFileSource
 
-Open = Callable[[Path], VideoFileSource]
-
 
 class FileSeries(FrameSource):
-    """Consecutive video files of one camera, such as one for each hour, as one source.
+    """Consecutive video files of one camera as one source, whose frame numbers and times continue from file to file.
 
-    Frame numbers and times continue from file to file. All headers are read at the start, so that a missing file or
-    another frame size is an error at once.
-
-    Parameters
-    ----------
-    paths : sequence of Path
-        The files, in order.
-    open_file : callable
-        Opens one file.
-    on_error : {"stop", "skip"}
-        Whether to stop at a frame that cannot be decoded or a file that cannot be opened, or to skip it.
-
-    Raises
-    ------
-    SourceError
-        If a file is missing or no video, or its frames have another size than those before it.
+    All headers are read at the start, so that a missing file or another frame size is an error at once.
     """
 
-    def __init__(self, paths: Sequence[Path], open_file: Open, on_error: str = "stop") -> None:
+    def __init__(
+        self, paths: Sequence[Path], open_file: Callable[[Path], VideoFileSource], on_error: str = "stop"
+    ) -> None:
         super().__init__(f"{len(paths)} videos '{paths[0]}' to '{paths[-1].name}'", on_error)
         self._open_file = open_file
         self._members = list(self._headers(paths))  # closed; for their headers
@@ -47,7 +32,8 @@ class FileSeries(FrameSource):
             if file.size != self.size:
                 ours, theirs = (f"{width}x{height}" for width, height in (file.size, self.size))
                 raise SourceError(f"files in a row need frames of one size: {file.name} has {ours}, before it {theirs}")
-        self._files = list(self._members[0].files)
+        self.files: list[FilePart] = list(self._members[0].files)
+        self.has_audio = any(file.has_audio for file in self._members)
 
     @property
     def size(self) -> tuple[int, int]:
@@ -73,20 +59,12 @@ class FileSeries(FrameSource):
         return any(file.is_variable_rate or file.fps != self.fps for file in self._members)
 
     @property
-    def has_audio(self) -> bool:
-        return any(file.has_audio for file in self._members)
+    def paths(self) -> Sequence[Path]:
+        return tuple(file.path for file in self._members)
 
     @property
     def is_retimed(self) -> bool:
         return any(file.is_retimed for file in self._members)
-
-    @property
-    def files(self) -> Sequence[FilePart]:
-        return self._files
-
-    @property
-    def paths(self) -> Sequence[Path]:
-        return tuple(file.path for file in self._members)
 
     @cached_property
     def is_copyable(self) -> bool:
@@ -106,12 +84,12 @@ class FileSeries(FrameSource):
 
     def _frames(self) -> Iterator[Frame]:
         index, time = 0, 0.0  # of the next file's first frame
-        del self._files[1:]
+        del self.files[1:]
         for number, member in enumerate(self._members):
             with self._open_file(member.path) as file:
                 begin, interval = (index, time), float(1 / file.fps) if file.fps else 0.0
                 if number:
-                    self._files += [part._replace(begin=time) for part in file.files]
+                    self.files += [part._replace(begin=time) for part in file.files]
                 for frame in file:
                     at = None if frame.time is None else begin[1] + frame.time
                     index, time = begin[0] + frame.index + 1, time if at is None else at + interval

@@ -26,22 +26,8 @@ _AGENT = {"User-Agent": "bgsub", "Accept": "*/*"}
 class HttpStream(io.BufferedIOBase):
     """A file-like object that reads from an http or https address, without redirects to other hosts.
 
-    Parameters
-    ----------
-    address : str
-        Address, with user name and password for Basic or Digest authentication.
-    timeout : float
-        Seconds for the answer and all reads until `renew` is called.
-
-    Raises
-    ------
-    OSError
-        If there is no answer, or an error as the answer.
-
-    Attributes
-    ----------
-    excess : str
-        Why the stream ended, if the camera sent too much; otherwise empty.
+    The answer and all reads must come within `timeout` seconds until `renew` is called. `excess` says why the stream
+    ended if the camera sent too much. OSError if there is no answer.
     """
 
     def __init__(self, address: str, timeout: float) -> None:

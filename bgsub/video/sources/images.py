@@ -180,12 +180,7 @@ class ImageSequenceSource(FrameSource):
 
     def _part(self, part: Part) -> Iterator[Frame]:
         read = 0
-        for index, path in enumerate(self._paths):
-            wanted = part.wants(index, self._time(index))
-            if wanted is None:
-                break
-            if not wanted:
-                continue
+        for index, time, path in part.select((i, self._time(i), path) for i, path in enumerate(self._paths)):
             try:
                 image = read_image(path)
             except SourceError as error:
@@ -193,7 +188,7 @@ class ImageSequenceSource(FrameSource):
                 continue
             read += 1
             file = path.name if self._together else path.as_posix()
-            yield Frame(index, path.stem, self._time(index), image, file=file)
+            yield Frame(index, path.stem, time, image, file=file)
         if self.skipped and not read:
             raise SourceError(f"{self.name}: none can be read")
 

@@ -7,10 +7,10 @@ import re
 import select
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from bgsub._opencv import cv2
 from bgsub.errors import CutShortError, ParameterError, SourceError, did_you_mean
 from bgsub.video.sources.av_container import Container, Converter, display_size
-from bgsub.video.sources.base import Frame, FrameSource, number_name, rate_as_fraction
+from bgsub.video.sources.base import Frame, FrameSource, number_name
 from bgsub.video.timecode import Part
 
 PIXELS = {"bgr24": (3, 1), "rgb24": (3, 1), "gray": (1, 1), "gray16le": (1, 2)}
@@ -41,13 +41,7 @@ class RawFormat:
 
     @classmethod
     def parse(cls, text: str) -> RawFormat:
-        """Parse a text such as ``640x480:bgr24@25`` or ``1920x1080:gray@30000/1001``.
-
-        Raises
-        ------
-        ParameterError
-            If the text is invalid.
-        """
+        """Parse a text such as ``640x480:bgr24@25`` or ``1920x1080:gray@30000/1001``."""
         match = _SYNTAX.fullmatch(text)
         if match is None:
             raise ParameterError(
@@ -104,11 +98,6 @@ class Pipe:
     """The bytes of standard input (``"-"``), a named pipe or a file, once and in order.
 
     Only reading waits for the writer, not opening; `cancel` ends a wait from any thread.
-
-    Raises
-    ------
-    SourceError
-        If it cannot be read, or standard input is a terminal.
     """
 
     def __init__(self, spec: str | os.PathLike[str]) -> None:
@@ -196,36 +185,21 @@ class PipeSource(FrameSource):
         self._pipe.cancel()
         self._pipe.close()
 
-    def _begin(self, frames: Callable[[], Iterator[Frame]]) -> Iterator[Frame]:
-        begun = super()._begin(frames)
+    def _begin(self) -> None:
+        super()._begin()
         if self._begun:
             raise SourceError(f"{self.name} can be read once only")
         self._begun = True
-        return begun
 
-    def _frame(self, index: int, time_: float | None, image: np.ndarray) -> Frame:
-        return Frame(index, number_name(index), time_, image, time.monotonic() if self.live else None)
+    def _frames(self) -> Iterator[Frame]:
+        return self._part(Part())
+
+    def _frame(self, index: int, at: float | None, image: np.ndarray) -> Frame:
+        return Frame(index, number_name(index), at, image, time.monotonic() if self.live else None)
 
 
 class RawSource(PipeSource):
-    """The frames of a stream without a header: (h, w) or (h, w, 3) uint8, (h, w) uint16 for ``gray16le``.
-
-    Parameters
-    ----------
-    pipe : Pipe
-        Input; closed together with the source.
-    format : RawFormat
-        Size, pixel format and frame rate.
-    fps : float or Fraction, optional
-        Frames per second instead of those in the format.
-
-    Raises
-    ------
-    SourceError
-        While iterating, if the pipe is empty.
-    CutShortError
-        After the last whole frame, if bytes are left.
-    """
+    """The frames of a stream without a header: (h, w) or (h, w, 3) uint8, (h, w) uint16 for ``gray16le``."""
 
     def __init__(self, pipe: Pipe, format: RawFormat, *, fps: float | Fraction | None = None) -> None:
         super().__init__(pipe, "stop", fps if fps is not None else format.fps)
@@ -235,33 +209,21 @@ class RawSource(PipeSource):
     def size(self) -> tuple[int, int]:
         return self._format.width, self._format.height
 
-    def _frames(self) -> Iterator[Frame]:
-        return self._part(Part())
-
     def _part(self, part: Part) -> Iterator[Frame]:
-        for index, image in enumerate(self._images()):
-            time = self._time(index)
-            wanted = part.wants(index, time)
-            if wanted is None:
-                return
-            if wanted:
-                yield self._frame(index, time, self._in_bgr(image))
+        for index, at, image in part.select((index, self._time(index), image) for index, image in self._images()):
+            bgr = cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if self._format.pixels == "rgb24" else image
+            yield self._frame(index, at, bgr)
 
-    def _images(self) -> Iterator[np.ndarray]:
+    def _images(self) -> Iterator[tuple[int, np.ndarray]]:
         channels, depth = PIXELS[self._format.pixels]
         shape = (self._format.height, self._format.width, *([channels] if channels > 1 else []))
-        index = 0
-        while True:
+        for index in count():
             image = np.empty(shape, "<u2" if depth == 2 else np.uint8)
             filled = self._pipe.fill(image.data.cast("B"))
             if filled < image.nbytes:
                 self._check_end(index, filled)
                 return
-            yield image
-            index += 1
-
-    def _in_bgr(self, image: np.ndarray) -> np.ndarray:
-        return cv2.cvtColor(image, cv2.COLOR_RGB2BGR) if self._format.pixels == "rgb24" else image
+            yield index, image
 
     def _check_end(self, index: int, rest: int) -> None:
         if self._pipe.cancelled or (index and not rest):
@@ -277,24 +239,8 @@ class RawSource(PipeSource):
 class VideoPipeSource(PipeSource):
     """The frames of a video from a pipe, in any container that can be read from front to back.
 
-    Such are Matroska, MPEG-TS, fragmented MP4, and MP4 and MOV with the index at the front. Pixels and times are those
-    of `VideoFileSource`, without sound.
-
-    Parameters
-    ----------
-    pipe : Pipe
-        Input; closed together with the source.
-    on_error : {"stop", "skip"}
-        Whether to stop at a frame that cannot be decoded or to skip it.
-    fps : float or Fraction, optional
-        Frames per second, if the stream is wrong about it; times then follow it too.
-
-    Raises
-    ------
-    SourceError
-        If the pipe is empty or holds no video.
-    CutShortError
-        While iterating, after the last frame of an MP4 or AVI that is cut short; Matroska and MPEG-TS just end.
+    Such are Matroska, MPEG-TS, fragmented MP4, and MP4 and MOV with the index at the front. `CutShortError` follows the
+    last frame of an MP4 or AVI that is cut short; Matroska and MPEG-TS just end.
     """
 
     def __init__(self, pipe: Pipe, *, on_error: str = "stop", fps: float | Fraction | None = None) -> None:
@@ -304,9 +250,7 @@ class VideoPipeSource(PipeSource):
             self._container = Container(pipe, threads=False)
         except (av.error.FFmpegError, OSError, SourceError):
             raise SourceError(self._no_video() if pipe.began else f"{self.name} is empty") from None
-        stream = self._container.stream
-        self._time_base: Fraction = stream.time_base
-        self._stream_fps = rate_as_fraction(float(stream.average_rate or stream.guessed_rate or 0))
+        self._stream_fps = self._container.fps
         self._decoded = self._good_frames()
         try:
             first = next(self._decoded, None)
@@ -314,9 +258,7 @@ class VideoPipeSource(PipeSource):
             raise SourceError(self._no_video()) from None
         if first is None:
             raise SourceError(f"no frame of {self.name} can be decoded")
-        _, frame = first
-        self._first_stamp = frame.pts
-        self._size = display_size(frame)
+        self._size = display_size(first[2])
         self._decoded = chain([first], self._decoded)
 
     @property
@@ -336,22 +278,15 @@ class VideoPipeSource(PipeSource):
     def _no_video(self) -> str:
         return f"{self.name} is not a video that can be read from front to back (of MP4, one whose index is in front)"
 
-    def _frames(self) -> Iterator[Frame]:
-        return self._part(Part())
-
     def _part(self, part: Part) -> Iterator[Frame]:
         convert = Converter()
-        for index, frame in self._decoded:
-            time = self._seconds_at(index, frame)
-            wanted = part.wants(index, time)
-            if wanted is None:
-                return
-            if wanted:
-                yield self._frame(index, time, convert(frame))
+        for index, at, frame in part.select(self._decoded):
+            yield self._frame(index, at, convert(frame))
 
-    def _good_frames(self) -> Iterator[tuple[int, Any]]:
-        """Yield index and frame of each that can be decoded."""
-        index = failures = 0
+    def _good_frames(self) -> Iterator[tuple[int, float | None, Any]]:
+        """Yield index, time in seconds and frame of each that can be decoded."""
+        index, failures, start, begun = 0, 0, None, False
+        time_base = self._container.stream.time_base
         for index, frame in enumerate(self._container.frames()):
             if frame is None:
                 failures += 1
@@ -359,11 +294,8 @@ class VideoPipeSource(PipeSource):
             if failures and not self._pipe.ended:  # otherwise the decoder returns its delayed frames
                 self._unreadable(f"frame {index - failures} of {self.name} cannot be decoded", failures)
                 failures = 0
-            yield index, frame
+            start, begun = start if begun else frame.pts, True
+            is_timed = self._given_fps is None and frame.pts is not None and start is not None
+            yield index, float((frame.pts - start) * time_base) if is_timed else self._time(index), frame
         if (failures or self._container.broken) and not self._pipe.cancelled:
             raise CutShortError(f"{self.name} breaks off within frame {index + 1}")
-
-    def _seconds_at(self, index: int, frame: Any) -> float | None:
-        if self._given_fps is not None or frame.pts is None or self._first_stamp is None:
-            return self._time(index)
-        return float((frame.pts - self._first_stamp) * self._time_base)

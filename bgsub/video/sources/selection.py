@@ -1,47 +1,29 @@
-"""A part of a source."""
+"""Sources made of another source: a part of its frames, or its frames without privacy regions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from bgsub.errors import ParameterError
+from bgsub.video.regions import Region, Regions, bounding_box
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.timecode import Part, Place, Selection
 
 
 def _of_source(name: str) -> Any:
-    return property(lambda self: getattr(self._source, name), doc=getattr(FrameSource, name).__doc__)
+    return property(lambda self: getattr(self._source, name), lambda self, value: setattr(self._source, name, value))
 
 
 class SelectedSource(FrameSource):
     """A part of the frames of a source, with their indices, names and times in that source.
 
-    Other frames are not converted and, where possible, not decoded; damage in frames that must be decoded is reported.
-    The part of a live source counts from its first frame.
-
-    Parameters
-    ----------
-    source : FrameSource
-        Source of the frames; closed together with the part.
-    start : Timecode, str, int or float, optional
-        First frame: an int or digits are a frame number from 0, anything else is a time (see
-        `bgsub.video.timecode.Timecode.parse`).
-    end : Timecode, str, int or float, optional
-        The frame before which the part ends.
-    duration : Timecode, str, int or float, optional
-        Number of frames (int) or seconds; not together with `end`.
-    every : int
-        Take the first of each `every` frames, counted from the start of the part.
-
-    Raises
-    ------
-    ParameterError
-        If a place is invalid, `every` is below 1, `end` is given with `duration` or does not come after `start`; while
-        iterating, if a place is in seconds and the frames have no times.
-    SourceError
-        While iterating, if the source ends before the part begins.
+    The other frames are not converted and, where possible, not decoded. The part of a live source counts from its first
+    frame. Closing it closes the source.
     """
 
     def __init__(
@@ -52,20 +34,18 @@ class SelectedSource(FrameSource):
         duration: Place | None = None,
         every: int = 1,
     ) -> None:
-        self._source = source
-        self._selection = Selection.parse(start, end, duration, every)
+        self._source, self._selection = source, Selection.parse(start, end, duration, every)
         super().__init__(source.name, source.on_error)
-        self.live, self.numbered = source.live, source.numbered
-        self.path: Path | None = source.path
+        self.live, self.numbered, self.has_audio = source.live, source.numbered, source.has_audio
+        self.path, self.files = source.path, source.files
 
     size = _of_source("size")
     is_variable_rate = _of_source("is_variable_rate")
-    has_audio = _of_source("has_audio")
     paths = _of_source("paths")
-    files = _of_source("files")
     is_copyable = _of_source("is_copyable")
     is_retimed = _of_source("is_retimed")
     dropped = _of_source("dropped")
+    skipped = _of_source("skipped")
 
     @property
     def fps(self) -> Fraction | None:
@@ -78,15 +58,6 @@ class SelectedSource(FrameSource):
         """Number of frames, estimated from the length and frame rate of the source; None if unknown."""
         return self._selection.count(self._source.fps, self._source.length)
 
-    @property
-    def skipped(self) -> int:
-        """Number of frames that could not be read in the last iteration."""
-        return self._source.skipped
-
-    @skipped.setter
-    def skipped(self, count: int) -> None:
-        self._source.skipped = count
-
     def cancel(self) -> None:
         self._source.cancel()
 
@@ -98,3 +69,65 @@ class SelectedSource(FrameSource):
         part = Part(self._selection, self.name)
         yield from self._source.take(part)
         part.check()
+
+
+class PrivateSource(SelectedSource):
+    """The frames of a source with privacy regions blacked out before processing.
+
+    So neither pictures nor models contain these regions. The sound is not changed.
+
+    Parameters
+    ----------
+    source : FrameSource
+        Source of the frames; closed together with this one, also if a region is invalid.
+    regions : iterable of Region or str
+        See `Regions`.
+
+    Raises
+    ------
+    ParameterError
+        If a region is invalid or outside of the frame; while iterating, if it is for frames of another size.
+
+    Examples
+    --------
+    >>> import bgsub
+    >>> from bgsub.video import PrivateSource
+    >>> with PrivateSource(bgsub.open_source("video.mp4"), ["window=0,0,50%,100%"]) as source:
+    ...     print(max(frame.image[:, :32].max() for frame in source))
+    0
+    """
+
+    is_copyable = False  # copied packets would show the privacy regions
+
+    def __init__(self, source: FrameSource, regions: Iterable[Region | str]) -> None:
+        super().__init__(source)
+        self._shape: tuple[int, ...] = ()
+        try:
+            self._regions = Regions(regions)
+            self._fit(source.size[::-1])
+        except BaseException:
+            source.close()
+            raise
+
+    def _frames(self) -> Iterator[Frame]:
+        return map(self._blackened, self._source)
+
+    def _part(self, part: Part) -> Iterator[Frame]:
+        return map(self._blackened, self._source.take(part))
+
+    def _fit(self, shape: tuple[int, ...]) -> None:
+        """Compute the mask for frames of that height and width."""
+        try:
+            hidden = self._regions.union(shape)
+        except ParameterError as error:
+            raise ParameterError(f"privacy: {error}") from None
+        self._shape, self._box = shape, bounding_box(hidden)
+        self._hidden = hidden[self._box]
+
+    def _blackened(self, frame: Frame) -> Frame:
+        if frame.image.shape[:2] != self._shape:
+            self._fit(frame.image.shape[:2])
+        image = frame.image.copy()
+        hidden = self._hidden if image.ndim == 2 else self._hidden[:, :, np.newaxis]
+        np.copyto(image[self._box], 0, where=hidden)
+        return replace(frame, image=image)

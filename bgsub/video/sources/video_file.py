@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from bgsub.errors import CutShortError, SourceError
 from bgsub.video.sources.av_container import Container, Converter, display_size, open_video, working_hardware
 from bgsub.video.sources.av_packets import Shortcut, find_shortcut, varies
-from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name, rate_as_fraction
+from bgsub.video.sources.base import FilePart, Frame, FrameSource, logger, number_name
 from bgsub.video.sources.file_end import has_counted_frames, is_cut
 from bgsub.video.timecode import Part, Timecode
 
@@ -71,7 +71,9 @@ class VideoFileSource(FrameSource):
         self._first_stamp: int | None = None
         # A recording that begins within a group of pictures shows nothing at first; the header counts that time.
         self._lead = 0.0
-        self._read_header()
+        with open_video(self.path, threads=False) as container:
+            self._read_header(container)
+        self.files = (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
         self._hardware = working_hardware(self.path, self.name) if hardware else None
 
     @property
@@ -108,14 +110,6 @@ class VideoFileSource(FrameSource):
         return self._given_fps is not None and (self._given_fps != self._file_fps or self._has_varying_stamps)
 
     @property
-    def has_audio(self) -> bool:
-        return self._has_audio
-
-    @property
-    def files(self) -> Sequence[FilePart]:
-        return (FilePart(self.path, 0.0, (self._first_stamp or 0) * self._time_base),)
-
-    @property
     def is_copyable(self) -> bool:
         return self._has_stamps and self._first_stamp is not None and not self.is_retimed
 
@@ -135,29 +129,22 @@ class VideoFileSource(FrameSource):
         if empty:
             raise SourceError(f"{self.name} is empty")
 
-    def _read_header(self) -> None:
-        container = open_video(self.path, threads=False)
-        try:
-            stream = container.stream
-            self._time_base: Fraction = stream.time_base
-            self._has_audio, self._has_stamps = bool(container.container.streams.audio), container.has_stamps
-            self._size = (stream.codec_context.width, stream.codec_context.height)
-            self._file_fps = rate_as_fraction(float(stream.average_rate or stream.guessed_rate or 0))
-            self._seconds = container.seconds
-            self._length = stream.frames or None
-            if self._seconds and self._file_fps:
-                # An edit list may leave out some of the frames in the file.
-                estimate = int(self._seconds * self._file_fps + Fraction(1, 2))
-                self._length = min(self._length or estimate, estimate)
-            self._read_first_frame(container)
-        finally:
-            container.close()
-
-    def _read_first_frame(self, container: Container) -> None:
-        """Set what only the first good frame tells: its time stamp and its rotation."""
+    def _read_header(self, container: Container) -> None:
+        """Read the header, and the time stamp and rotation of the first good frame."""
+        stream = container.stream
+        self._time_base: Fraction = stream.time_base
+        self.has_audio, self._has_stamps = bool(container.container.streams.audio), container.has_stamps
+        self._size = (stream.codec_context.width, stream.codec_context.height)
+        self._file_fps = container.fps
+        self._seconds = container.seconds
+        self._length = stream.frames or None
+        if self._seconds and self._file_fps:
+            # An edit list may leave out some of the frames in the file.
+            estimate = int(self._seconds * self._file_fps + Fraction(1, 2))
+            self._length = min(self._length or estimate, estimate)
         for number, frame in zip(range(_PROBED), container.frames(), strict=False):
             if frame is not None:
-                begin = container.stream.start_time
+                begin = stream.start_time
                 self._first_stamp = frame.pts if number == 0 or begin is None else begin
                 if begin is not None and self._first_stamp is not None:
                     self._lead = max(float((self._first_stamp - begin) * self._time_base), 0.0)
@@ -169,12 +156,8 @@ class VideoFileSource(FrameSource):
 
     def _part(self, part: Part) -> Iterator[Frame]:
         convert = Converter()
-        for index, time, frame in self._decoded(self._shortcut(part)):
-            wanted = part.wants(index, time)
-            if wanted is None:
-                return
-            if wanted:
-                yield Frame(index, number_name(index), time, convert(frame))
+        for index, time, frame in part.select(self._decoded(self._shortcut(part))):
+            yield Frame(index, number_name(index), time, convert(frame))
 
     def _decoded(self, shortcut: Shortcut | None) -> Iterator[tuple[int, float | None, Any]]:
         """Yield index, time in seconds and frame of each that can be decoded."""
@@ -236,18 +219,20 @@ class VideoFileSource(FrameSource):
 
     def _shortcut(self, part: Part) -> Shortcut | None:
         start = part.start
-        if start is not None and self._given_fps is not None:
+        if start is None or not self._has_stamps:
+            return None
+        if self._given_fps is not None:
             start = Timecode(frame=start.in_frames(self._given_fps))
-        shortcut = None if start is None or not self._has_stamps else find_shortcut(self.path, start, self._time_base)
+        shortcut = find_shortcut(self.path, start, self._time_base)
         return shortcut if shortcut is not None and shortcut.stamps[0] == self._first_stamp else None
 
     def _open(self, threads: bool) -> Container:
         if self._container is not None:
             self._container.close()
-        if self._hardware is not None:
-            self._container = Container(self.path, hardware=self._hardware)
-        else:
-            self._container = open_video(self.path, threads)
+        hardware = self._hardware
+        self._container = (
+            open_video(self.path, threads) if hardware is None else Container(self.path, hardware=hardware)
+        )
         return self._container
 
     def _seconds_at(self, index: int, frame: Any) -> float:
@@ -257,13 +242,14 @@ class VideoFileSource(FrameSource):
         return float((stamp - self._first_stamp) * self._time_base)
 
     def _check_end(self, count: int, seconds: float, damaged: bool) -> None:
-        """Raise or log, as `on_error` says, that a file ended too early after `count` frames, the last at `seconds`.
-
-        Where no bytes are missing and the length in the header may be an estimate, always log.
-        """
+        """Raise or log that a file ended too early; only log if no bytes are missing and its length is an estimate."""
         counted = has_counted_frames(self.path)
         missing = is_cut(self.path) and not (counted and count >= (self._length or 0))  # of an index, perhaps
-        far = damaged or not self._is_near_end(count, seconds)
+        far = damaged
+        if self._length is not None and self._file_fps is not None:
+            # At a variable rate the count is far too low.
+            reached = max(count, seconds * float(self._file_fps) + 1)
+            far = far or self._length - reached > max(_SLACK_FRAMES, _SLACK_SHARE * self._length)
         if not (missing or far):
             return
         whole = f" of {(self._length or 0) / float(self._file_fps or 1):.1f} s" if far else ""
@@ -271,11 +257,3 @@ class VideoFileSource(FrameSource):
         if self.on_error == "stop" and (missing or counted):
             raise CutShortError(f"{message} (--on-error skip takes it as it is)")
         logger.warning("%s", message)
-
-    def _is_near_end(self, count: int, seconds: float) -> bool:
-        """Whether `count` frames, the last at `seconds`, are about what the header says."""
-        if self._length is None or self._file_fps is None:
-            return True
-        # At a variable rate the count is far too low.
-        reached = max(count, seconds * float(self._file_fps) + 1)
-        return self._length - reached <= max(_SLACK_FRAMES, _SLACK_SHARE * self._length)
