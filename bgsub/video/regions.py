@@ -42,37 +42,17 @@ class Length:
 
 @dataclass(frozen=True)
 class Region:
-    """One region of the frame.
+    """One region of the frame."""
 
-    Attributes
-    ----------
-    name : str
-        Name; if it is empty, `Regions` gives one.
-    kind : {"rectangle", "polygon", "image"}
-        Kind of the region.
-    points : tuple of (Length, Length)
-        Rectangle: corner (x, y) and size (w, h). Polygon: its corners (x, y). Image: none.
-    path : Path, optional
-        Image: the file, in the size of the frames, non-zero inside.
-    """
-
-    name: str
-    kind: str
-    points: tuple[tuple[Length, Length], ...] = ()
-    path: Path | None = None
+    name: str  # if it is empty, `Regions` gives one
+    kind: str  # {"rectangle", "polygon", "image"}
+    points: tuple[tuple[Length, Length], ...] = ()  # rectangle: corner (x, y) and size (w, h); polygon: its corners
+    path: Path | None = None  # image: the file, in the size of the frames, non-zero inside
 
     def mask(self, shape: tuple[int, ...]) -> np.ndarray:
-        """Return the mask of the region, (h, w) bool, clipped to the frame.
+        """Return the mask of the region, (h, w) bool, clipped to frames of a shape (h, w, ...).
 
-        Parameters
-        ----------
-        shape : tuple of int
-            Shape of the frames; the first two are height and width.
-
-        Raises
-        ------
-        ParameterError
-            If no pixel of the frame lies inside, or the mask image has another size or cannot be read.
+        ParameterError if no pixel of the frame lies inside, or the mask image has another size or cannot be read.
         """
         height, width = shape[:2]
         points = [(x.pixels(width), y.pixels(height)) for x, y in self.points]
@@ -92,24 +72,7 @@ class Region:
 
 
 def parse_region(text: str) -> Region:
-    """Parse a region.
-
-    Parameters
-    ----------
-    text : str
-        ``[NAME=]x,y,w,h`` (rectangle), ``[NAME=]x1,y1;x2,y2;x3,y3...`` (polygon) or ``[NAME=]MASK.png`` (image,
-        non-zero inside). Numbers are pixels, or percent of the frame with ``%``.
-
-    Raises
-    ------
-    ParameterError
-        If the text is invalid, or an image file does not exist.
-
-    Examples
-    --------
-    >>> parse_region("door=10%,20%,50%,30%").name
-    'door'
-    """
+    """Parse the text of a region, see `Regions`; ParameterError if it is invalid or an image file does not exist."""
     name, body = _split_name(text)
     if body.lower().endswith(SUFFIXES):
         if not Path(body).is_file():
@@ -170,18 +133,7 @@ def bounding_box(inside: np.ndarray) -> tuple[slice, slice]:
 
 
 def absolute_region(text: str) -> str:
-    """Return the text of a region with an absolute path; see `parse_region`.
-
-    Raises
-    ------
-    ParameterError
-        If the text is invalid.
-
-    Examples
-    --------
-    >>> absolute_region("door=0,0,10,10")
-    'door=0,0,10,10'
-    """
+    """Return the text of a region with an absolute path; ParameterError if the text is invalid."""
     region = parse_region(text)
     if region.path is None:
         return text
@@ -193,7 +145,7 @@ def _split_name(text: str) -> tuple[str, str]:
     found = re.fullmatch(r"\s*([^=,;/\\]*[^=,;/\\\s])\s*=(.*)", text)
     if found:
         return found[1], found[2].strip()
-    if "=" in text and text.lstrip().startswith("="):
+    if text.lstrip().startswith("="):
         raise ParameterError(f"a region must be {_FORMS}, got '{text}'")
     return "", text.strip()
 

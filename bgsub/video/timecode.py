@@ -23,35 +23,17 @@ _CLOCK = re.compile(rf"(?:({_DIGITS}):)?({_DIGITS}):([0-9]{{1,2}}(?:\.[0-9]{{0,9
 
 @dataclass(frozen=True)
 class Timecode:
-    """A place in a video, or a length, in frames or in seconds.
+    """A place in a video, or a length, in frames or in seconds."""
 
-    Attributes
-    ----------
-    frame : int or None
-        Number of the frame, counted from 0.
-    seconds : Fraction or None
-        Seconds since the start.
-    """
-
-    frame: int | None = None
-    seconds: Fraction | None = None
+    frame: int | None = None  # counted from 0
+    seconds: Fraction | None = None  # since the start
 
     @classmethod
     def parse(cls, value: Timecode | str | int | float | Fraction, name: str = "a time") -> Timecode:
-        """Parse a place.
+        """Parse a place; ParameterError, with `name` in the message, if it is invalid or negative.
 
-        Parameters
-        ----------
-        value : str, int, float, Fraction or Timecode
-            ``"120"`` or an int: a frame number from 0. ``"12.5"``, ``"12s"`` or a float: seconds.
-            ``"02:03"``, ``"1:02:03.5"``: minutes and seconds, with hours before them.
-        name : str
-            Name of the value in messages.
-
-        Raises
-        ------
-        ParameterError
-            If the value is invalid or negative.
+        ``"120"`` or an int is a frame number from 0; ``"12.5"``, ``"12s"``, a float, ``"02:03"`` and ``"1:02:03.5"``
+        are times.
         """
         if isinstance(value, Timecode):
             return value
@@ -114,39 +96,23 @@ Place = Timecode | str | int | float
 
 @dataclass(frozen=True)
 class Selection:
-    """A part of a source.
-
-    Attributes
-    ----------
-    start, end, duration : Timecode or None
-        First place (inclusive) and last place (exclusive), or the length.
-    every : int
-        Take the first of each `every` frames.
-    """
+    """A part of a source: the first of each `every` frames from `start` to the last before `end`."""
 
     start: Timecode | None = None
     end: Timecode | None = None
-    duration: Timecode | None = None
+    duration: Timecode | None = None  # instead of `end`
     every: int = 1
 
     @classmethod
     def parse(cls, start: Place | None, end: Place | None, duration: Place | None, every: int) -> Selection:
-        """Parse the places with `Timecode.parse`.
-
-        Raises
-        ------
-        ParameterError
-            If a place is invalid, `every` is below 1, or `end` is given with `duration` or does not come after `start`.
-        """
+        """Parse the places with `Timecode.parse`, and check their order and `every`."""
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
             raise ParameterError(f"every must be a whole number of 1 or more, got {every!r}")
         places = {"start": start, "end": end, "duration": duration}
         given = {name: Timecode.parse(value, name) for name, value in places.items() if value is not None}
-        selection = cls(**given, every=every)
-        selection._check_order()
-        return selection
+        return cls(**given, every=every)
 
-    def _check_order(self) -> None:
+    def __post_init__(self) -> None:
         if self.end is not None and self.duration is not None:
             raise ParameterError("use either end or duration")
         if self.duration is not None and self.duration.amount <= 0:
@@ -193,13 +159,7 @@ class Part:
         self._ended = False
 
     def wants(self, index: int, time: float | None) -> bool | None:
-        """Return whether the frame at `index` and `time` seconds is in the part; None after its end.
-
-        Raises
-        ------
-        ParameterError
-            If a place is in seconds and the frames have no times.
-        """
+        """Return whether the frame at `index` and `time` seconds is in the part; None after its end."""
         self._last = index, time
         if self._end is not None and self._reached(self._end, index, time):
             self._ended = True

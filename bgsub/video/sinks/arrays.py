@@ -7,7 +7,7 @@ import math
 import os
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,28 +120,23 @@ class ArraySink(Sink):
         self._shape, self._dtype = tuple(state["shape"]), np.dtype(state["dtype"])
 
     def _make(self, path: Path) -> None:
-        columns = self._columns()
-        with zipfile.ZipFile(path, "w") as archive:
-            images = (zlib.decompress(data) for _facts, data in self._journal.records())
-            _add(archive, self._name, self._dtype, (self._count, *self._shape), images)
-            for name, column in columns.items():
-                _add(archive, name, column.dtype, column.shape, [column.tobytes()])
-
-    def _columns(self) -> dict[str, np.ndarray]:
-        """Return the arrays other than the view."""
         rows = [facts for facts, _data in self._journal.records()]
         width = max(len(row["coefficients"]) for row in rows)
         coefficients = np.full((len(rows), width), math.nan)
         for line, row in zip(coefficients, rows, strict=True):
             line[: len(row["coefficients"])] = row["coefficients"]
-        column: Callable[[str], list[Any]] = lambda name: [row[name] for row in rows]  # noqa: E731
-        return {
-            "index": np.array(column("index"), np.int64),
-            "time": np.array([math.nan if time is None else time for time in column("time")], np.float64),
-            "share": np.array(column("share"), np.float64),
+        columns = {
+            "index": np.array([row["index"] for row in rows], np.int64),
+            "time": np.array([row["time"] for row in rows], np.float64),  # None becomes NaN
+            "share": np.array([row["share"] for row in rows], np.float64),
             "coefficients": coefficients,
-            "event": np.array(column("event"), np.str_),
+            "event": np.array([row["event"] for row in rows], np.str_),
         }
+        with zipfile.ZipFile(path, "w") as archive:
+            images = (zlib.decompress(data) for _facts, data in self._journal.records())
+            _add(archive, self._name, self._dtype, (self._count, *self._shape), images)
+            for name, column in columns.items():
+                _add(archive, name, column.dtype, column.shape, [column.tobytes()])
 
 
 def _add(archive: zipfile.ZipFile, name: str, dtype: np.dtype, shape: tuple[int, ...], blocks: Iterable[bytes]) -> None:

@@ -22,8 +22,10 @@ from bgsub.video.sinks.encoding import FORMATS
 from bgsub.video.sources.av_container import first_video
 from bgsub.video.sources.base import FilePart, Frame
 
+_ERRORS = (OSError, ValueError, av.error.FFmpegError)
 _STEP_BACK = 10  # seconds, if a seek without an index ends after the keyframe
 _TOLERANCE = Fraction(1, 2000)  # for times that the container rounded
+_CLOSE = 1e-6  # seconds
 
 
 class Piece(NamedTuple):
@@ -38,7 +40,7 @@ class PacketCopy:
     """Copies pieces of files one after the other into one file: video and the first sound.
 
     `target` is a path whose ending gives the container, or an open file with a container out of `FORMATS`; `like` is
-    one of the files. FFmpegError, OSError or ValueError if a file cannot be read or the target not written.
+    one of the files.
     """
 
     def __init__(self, target: Path | io.BytesIO, like: Path, format: str | None = None) -> None:
@@ -168,35 +170,16 @@ def _with_order(packets: list[Any], interval: int) -> list[Any]:
     return packets
 
 
-_CLOSE = 1e-6  # seconds
-
-
 class CopySink(Sink):
     """Copies the video files of a source from the keyframe before the first written frame to the last one, with sound.
 
-    Nothing is encoded: `close` copies the packets, with all frames in between.
-
-    Parameters
-    ----------
-    path : Path
-        The file, with the ending that `ending_of_copy` returns for those of the source.
-    files : sequence of FilePart
-        Those of the source, see `FrameSource.files`; at least one.
-
-    Attributes
-    ----------
-    start : float or None
-        After `close`: time of the first picture in the file, in seconds of the source.
-
-    Raises
-    ------
-    SinkError
-        If the file cannot be written, or the source cannot be read.
+    Nothing is encoded: `close` copies the packets, with all frames in between. `path` has the ending that
+    `ending_of_copy` returns; `files` are those of the source.
     """
 
     def __init__(self, path: Path, files: Sequence[FilePart]) -> None:
         self.path, self._files = path, files
-        self.start: float | None = None
+        self.start: float | None = None  # after `close`, of the first picture in the file, in seconds of the source
         self._first: float | None = None
         self._last = 0.0
         prepare_folder(path.parent)
@@ -209,17 +192,12 @@ class CopySink(Sink):
     def close(self) -> None:
         first, self._first = self._first, None
         if first is not None:
-            self.start = _copy_span(self._files, first, self._last, self.path)
+            parts = list(_parts(self._files, first, self._last))
+            start = _join([piece for _, piece in parts], self.path)
+            self.start = parts[0][0].begin + float(start - parts[0][0].stamp)
 
     def abort(self) -> None:
         self._first = None
-
-
-def _copy_span(files: Sequence[FilePart], first: float, last: float, path: Path) -> float:
-    """Copy the frames from `first` to `last` seconds, from the keyframe before; return the start in the source."""
-    parts = list(_parts(files, first, last))
-    start = _join([piece for _, piece in parts], path)
-    return parts[0][0].begin + float(start - parts[0][0].stamp)
 
 
 def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tuple[FilePart, Piece]]:
@@ -234,7 +212,6 @@ def _parts(files: Sequence[FilePart], first: float, last: float) -> Iterator[tup
 
 def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
     """Copy pieces one after the other into one file; return the time of its first frame in the first piece."""
-    errors = (OSError, ValueError, av.error.FFmpegError)
     reading = pieces[0].path
     try:
         with replacing(path, playable_name(path)) as partial:
@@ -245,12 +222,12 @@ def _join(pieces: Sequence[Piece], path: Path) -> Fraction:
                     reading = piece.path
                     starts.append(copy.append(piece))
             except BaseException:
-                with suppress(*errors):  # the error occurs again here
+                with suppress(*_ERRORS):  # the error occurs again here
                     copy.close()
                 raise
             copy.close()
             return starts[0]
-    except errors as error:
+    except _ERRORS as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise SinkError(f"'{path}' cannot be copied out of '{reading}': {reason}") from None
 
@@ -261,6 +238,6 @@ def ending_of_copy(path: Path) -> str | None:
     ending = ending if ending in FORMATS and ending != ".avi" else ".mkv"
     try:
         PacketCopy(io.BytesIO(), path, FORMATS[ending]).close()
-    except (OSError, ValueError, av.error.FFmpegError):
+    except _ERRORS:
         return None
     return ending

@@ -113,11 +113,18 @@ def create_sinks(
         return [sink if wrap is None else wrap(sink, view)]
     folder = Path(output_folder)
     started = started or datetime.now()
-    specs = dict.fromkeys(_with_ending(spec, source.numbered) for spec in parse_outputs(outputs))
-    for spec in specs:
+    label = label_of(source)
+    named: list[_Output] = []
+    for given in parse_outputs(outputs):
+        default = ".png" if source.numbered else _DEFAULT_VIDEO.get(given.view, ".mp4")
+        spec = OutputSpec(given.view, given.ending or default)
+        if spec in [output.spec for output in named]:
+            continue
         if spec.kind == "raw":
             raise ParameterError(f"{spec} is for standard output: -o - --save {spec}")
-    named = [_named(spec, folder, name, source, started) for spec in specs]
+        path = expand_name(name, view=spec.view, source=label, started=started)
+        ending = "" if spec.kind == "images" else spec.ending
+        named.append(_Output(spec, folder / path.with_name(f"{path.name}{ending}")))
     _check_distinct(named)
     for output in named:
         _check_input(output, folder, source)
@@ -125,23 +132,13 @@ def create_sinks(
         claim(output.target)
         if output.exists and not overwrite:
             raise SinkError(f"the output '{output.target}' exists already; --overwrite replaces it")
-    _warn_of_times(named, source)
+    for output in named:
+        if output.spec.ending == ".avi" and source.is_variable_rate:
+            logger.warning("'%s' is at a constant rate, unlike %s", output.target, source.name)
     prepare_folder(folder)
     audio_from = _find_audio(named, source)
     sinks = [(_sink(output, source, overwrite, audio_from), output.spec.view) for output in named]
     return [sink if wrap is None else wrap(sink, view) for sink, view in sinks]
-
-
-def _with_ending(spec: OutputSpec, as_images: bool) -> OutputSpec:
-    if spec.ending is not None:
-        return spec
-    return OutputSpec(spec.view, ".png" if as_images else _DEFAULT_VIDEO.get(spec.view, ".mp4"))
-
-
-def _named(spec: OutputSpec, folder: Path, name: str, source: FrameSource, started: datetime) -> _Output:
-    path = expand_name(name, view=spec.view, source=label_of(source), started=started)
-    ending = "" if spec.kind == "images" else spec.ending
-    return _Output(spec, folder / path.with_name(f"{path.name}{ending}"))
 
 
 def label_of(source: FrameSource) -> str:
@@ -180,12 +177,6 @@ def _check_input(output: _Output, folder: Path, source: FrameSource) -> None:
         places = {"images": folder, "still": target.parent}
         if source.numbered and output.spec.kind in places and places[output.spec.kind].resolve() == read:
             raise SinkError(f"the images of {output.spec.view} would go into the folder that is read: '{path}'")
-
-
-def _warn_of_times(named: Sequence[_Output], source: FrameSource) -> None:
-    for output in named:
-        if output.spec.ending == ".avi" and source.is_variable_rate:
-            logger.warning("'%s' is at a constant rate, unlike %s", output.target, source.name)
 
 
 def _find_audio(named: Sequence[_Output], source: FrameSource) -> Path | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, get_args
@@ -63,12 +63,10 @@ class Encoding:
         """Return the image of a view in the layout of this encoding, 8 bit."""
         if self.layout == "bgr24":
             image = to_bgr8(image)
-        return padded_to_even(image) if self.even else np.ascontiguousarray(image)
-
-    def without_delay(self) -> Encoding:
-        """Return the same encoding without delay of frames, for live viewers."""
-        tuned = {"tune": "zerolatency"} if self.codec == "libx264" else {}
-        return replace(self, options=self.options | tuned)
+        bottom, right = image.shape[0] % 2, image.shape[1] % 2
+        if not self.even or not (bottom or right):
+            return np.ascontiguousarray(image)
+        return np.pad(image, ((0, bottom), (0, right), (0, 0))[: image.ndim], mode="edge")
 
     def ticks(self, fps: Fraction) -> Fraction:
         """Return ticks per second that contain the times of a constant frame rate, if the container allows it."""
@@ -88,14 +86,6 @@ class Encoding:
         if self.codec == "ffv1":
             options["slices"] = str(_THREADS if min(size) >= _SLICED_FROM else 1)
         context.options = options
-
-
-def padded_to_even(image: np.ndarray) -> np.ndarray:
-    """Repeat the last row and column where the height and width are odd."""
-    bottom, right = image.shape[0] % 2, image.shape[1] % 2
-    if not bottom and not right:
-        return image
-    return np.pad(image, ((0, bottom), (0, right), (0, 0))[: image.ndim], mode="edge")
 
 
 def choose_encoding(view: str, ending: str) -> Encoding:

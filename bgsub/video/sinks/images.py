@@ -115,8 +115,7 @@ class ImageSequenceSink(Sink):
     def _name(self, name: str) -> str:
         number = re.search(r"[0-9]+$", name)
         candidates = [f"{self._prefix}{number[0]}"] if number else []
-        candidates.append(f"{self._prefix}_{name}")
-        candidates += [f"{self._prefix}_{name}_{len(self._names)}"]
+        candidates += [f"{self._prefix}_{name}", f"{self._prefix}_{name}_{len(self._names)}"]
         result = next(candidate for candidate in candidates if candidate not in self._names)
         self._names.add(result)
         return result
@@ -137,11 +136,7 @@ def _numbered_images(folder: Path, prefix: str, ending: str) -> list[Path]:
 
 
 def write_image(path: Path, image: np.ndarray, *, durable: bool = True) -> None:
-    """Write an image file atomically; the ending gives the format.
-
-    PNG and TIFF hold 8 and 16 bit, other images become 8 bit. SinkError if it cannot be written; `durable` is that of
-    `bgsub.storage.durable_io.replacing`.
-    """
+    """Write an image file atomically: PNG and TIFF with 8 or 16 bit, others with 8; for `durable` see `replacing`."""
     write_whole(path, encode_image(path, image), durable=durable)
 
 
@@ -164,10 +159,7 @@ _NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
 
 
 class NameSet:
-    """A set of file names that stores consecutive numbers as ranges: ``bin000001`` to ``bin002000``.
-
-    `ranges` is the result of the method `ranges`.
-    """
+    """A set of file names that stores consecutive numbers as ranges: ``bin000001`` to ``bin002000``."""
 
     def __init__(self, ranges: Iterable[Iterable[Any]] = ()) -> None:
         self._runs: dict[tuple[str, int], list[list[int]]] = {}
@@ -260,16 +252,13 @@ class StillSink(Sink):
         remove_partials(self.path)
 
     def abort(self) -> None:
-        data = self._data()
-        if data is not None:
-            write_whole(self.partial_path, data)
+        self.checkpoint()
         self._newest = self._saved = None
 
     def checkpoint(self) -> dict[str, Any]:
-        data = self._data()
-        if data is None:
-            return {"bytes": 0}
-        write_whole(self.partial_path, data)
+        data = self._data() or b""
+        if data:
+            write_whole(self.partial_path, data)
         return {"bytes": len(data)}
 
     def resume(self, state: dict[str, Any]) -> None:

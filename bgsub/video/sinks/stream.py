@@ -7,6 +7,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -98,7 +99,9 @@ class EncodedStreamSink(StreamSink):
 
     def __init__(self, outlet: Outlet, view: str, fps: Fraction | None) -> None:
         super().__init__(outlet, view, fps)
-        self._encoding = choose_encoding(view, ".mkv").without_delay()
+        encoding = choose_encoding(view, ".mkv")
+        without_delay = {"tune": "zerolatency"} if encoding.codec == "libx264" else {}
+        self._encoding = replace(encoding, options=encoding.options | without_delay)
         self._clock = Clock(self._fps, self._encoding.ticks(self._fps))
         self._buffer = _Buffer()
         self._encoder: SegmentEncoder | None = None

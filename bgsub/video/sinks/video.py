@@ -121,7 +121,11 @@ class VideoSink(Sink):
             raise SinkError(f"'{self.path}' holds images of shape {self._shape}, frame {frame.name} has {image.shape}")
         ticks = self._clock.ticks_of(frame)
         with self._failures():
-            self._encoder = self._encoder or self._begin_segment()
+            if self._encoder is None:
+                if self._frames is not None and self._journal is not None:
+                    self._begin = self._journal.size
+                    self._frames.begin()
+                self._encoder = SegmentEncoder(self._encoding, self._size, self._fps)
             picture = self._encoder.frame_of(image, ticks)
             if self._frames is not None:
                 self._frames.add(picture)
@@ -208,12 +212,6 @@ class VideoSink(Sink):
     def _files(self) -> list[Journal | SegmentFrames]:
         """The temporary files of an output that can be resumed."""
         return [file for file in (self._journal, self._frames) if file is not None]
-
-    def _begin_segment(self) -> SegmentEncoder:
-        if self._frames is not None and self._journal is not None:
-            self._begin = self._journal.size
-            self._frames.begin()
-        return SegmentEncoder(self._encoding, self._size, self._fps)
 
     def _end_segment(self) -> None:
         """Flush the encoder; the next frame starts a new segment."""

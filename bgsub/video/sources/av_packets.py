@@ -85,7 +85,10 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
             if packet.is_keyframe:
                 keyframes.append(packet.pts)
             # Matroska has no decoding time for the first packets of a file with B-frames.
-            if packet.dts is not None and _passed(start, len(stamps) - _REORDER, (packet.dts - stamps[0]) * time_base):
+            count = len(stamps) - _REORDER
+            if packet.dts is None or count <= (start.frame or 0):
+                continue
+            if start.frame is not None or (packet.dts - stamps[0]) * time_base > start.amount + 1:
                 break
     stamps.sort()
     if not stamps or len(set(stamps)) < len(stamps):
@@ -96,8 +99,3 @@ def find_shortcut(path: Path, start: Timecode, time_base: Fraction) -> Shortcut 
     target = min(wanted, len(stamps) - 1)  # for a start after the end, the message needs the last frame
     before = sorted(key for key in keyframes if key <= stamps[target])
     return Shortcut(before[-2], stamps, target) if len(before) > 2 else None
-
-
-def _passed(start: Timecode, count: int, seconds: Fraction) -> bool:
-    """Return whether `count` frames, or all frames up to `seconds`, reach beyond the start."""
-    return count > start.frame if start.frame is not None else count > 0 and seconds > start.amount + 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,8 +96,32 @@ def open_source(
     (64, 48) [(25, 1.0), (35, 1.4), (45, 1.8), (55, 2.2)]
     """
     selection = Selection.parse(start, end, duration, every)  # check it before anything is opened
-    how = _Opening(on_error, fps, backend, raw, reconnect, open_timeout, read_timeout)
-    source = how.open(spec)
+    if backend not in BACKENDS:
+        raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {backend!r}")
+    options: dict[str, Any] = {"on_error": on_error or "stop", "fps": fps}
+    video = partial(VideoFileSource, **options, hardware=backend == "hardware")
+    images = partial(ImageSequenceSource, **options)
+    timeouts = {"open_timeout": open_timeout, "read_timeout": read_timeout}
+    camera = partial(CameraSource, **timeouts, on_error=on_error or "skip", fps=fps, reconnect=reconnect)
+    source: FrameSource
+    if raw is not None and (not isinstance(spec, (str, os.PathLike)) or (isinstance(spec, str) and is_camera(spec))):
+        raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")
+    if isinstance(spec, np.ndarray):
+        source = ArraySource(spec, fps=fps)
+    elif isinstance(spec, (list, tuple)):
+        source = _open_several(spec, video, images, options["on_error"])
+    elif isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
+        source = camera(int(spec))
+    elif not isinstance(spec, (str, os.PathLike)):
+        raise ParameterError(
+            f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
+        )
+    elif isinstance(spec, str) and is_camera(spec):
+        source = camera(spec)
+    elif raw is not None or is_pipe(spec):
+        source = _open_pipe(spec, raw, options)
+    else:
+        source = _open_named(spec, video, images, options["on_error"])
     return source if selection == ALL else SelectedSource(source, start, end, duration, every)
 
 
@@ -108,95 +132,46 @@ def check_there(spec: str | os.PathLike[str]) -> None:
         raise SourceError(f"no such file or folder: '{os.fspath(spec)}'")
 
 
-@dataclass(frozen=True)
-class _Opening:
-    """Options of `open_source`; `camera_error` is `on_error`."""
+_Video = Callable[[str | os.PathLike[str]], VideoFileSource]
+_Images = Callable[[Paths], ImageSequenceSource]
 
-    camera_error: str | None
-    fps: float | Fraction | None
-    backend: str
-    raw: str | None
-    reconnect: bool | float | None
-    open_timeout: float
-    read_timeout: float
 
-    @property
-    def on_error(self) -> str:
-        """The default for sources that are no camera."""
-        return self.camera_error or "stop"
+def _open_named(spec: str | os.PathLike[str], video: _Video, images: _Images, on_error: str) -> FrameSource:
+    if spec == STANDARD:
+        spec = standard_input_file() or spec
+    path = Path(spec)
+    if _is_video(path):
+        return video(spec)
+    check_there(spec)
+    files = [] if path.exists() else matches(os.fspath(spec))
+    if files and not any(map(is_image, files)):
+        return _open_several(files, video, images, on_error)
+    return images(spec)
 
-    def __post_init__(self) -> None:
-        if self.backend not in BACKENDS:
-            raise ParameterError(f"backend must be one of {', '.join(BACKENDS)}, got {self.backend!r}")
 
-    def open(self, spec: SourceSpec) -> FrameSource:
-        """Open the whole source."""
-        named = isinstance(spec, os.PathLike) or (isinstance(spec, str) and not is_camera(spec))
-        if self.raw is not None and not named:
-            raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")
-        if isinstance(spec, np.ndarray):
-            return ArraySource(spec, fps=self.fps)
-        if isinstance(spec, (list, tuple)):
-            return self._several(spec)
-        if isinstance(spec, (int, np.integer)) and not isinstance(spec, bool):
-            return self._camera(int(spec))
-        if not isinstance(spec, (str, os.PathLike)):
-            raise ParameterError(
-                f"a source is a camera index, an address, a path, a list of images or an array, got {spec!r}"
-            )
-        return self._named(spec)
+def _open_several(
+    specs: Sequence[str | os.PathLike[str]], video: _Video, images: _Images, on_error: str
+) -> FrameSource:
+    paths = [Path(spec) for spec in specs if isinstance(spec, (str, os.PathLike))]
+    if len(paths) < len(specs) or all(map(is_image, paths)):
+        return images(specs)
+    for path in paths:
+        if not _is_video(path):
+            what = "is no video file" if path.exists() else "does not exist"
+            raise SourceError(f"'{path}' {what}: several sources are the video files, or the images, of one camera")
+    return FileSeries(paths, video, on_error) if len(paths) > 1 else video(paths[0])
 
-    def _named(self, spec: str | os.PathLike[str]) -> FrameSource:
-        if isinstance(spec, str) and is_camera(spec):
-            return self._camera(spec)
-        if self.raw is not None or is_pipe(spec):
-            return self._pipe(spec)
-        if spec == STANDARD:
-            spec = standard_input_file() or spec
-        path = Path(spec)
-        if _is_video(path):
-            return self._video(spec)
-        check_there(spec)
-        files = [] if path.exists() else matches(os.fspath(spec))
-        return self._several(files) if files and not any(map(is_image, files)) else self._images(spec)
 
-    def _camera(self, camera: int | str) -> CameraSource:
-        return CameraSource(
-            camera,
-            open_timeout=self.open_timeout,
-            read_timeout=self.read_timeout,
-            on_error=self.camera_error or "skip",
-            fps=self.fps,
-            reconnect=self.reconnect,
-        )
-
-    def _several(self, specs: Sequence[str | os.PathLike[str]]) -> FrameSource:
-        paths = [Path(spec) for spec in specs if isinstance(spec, (str, os.PathLike))]
-        if len(paths) < len(specs) or all(map(is_image, paths)):
-            return self._images(specs)
-        for path in paths:
-            if not _is_video(path):
-                what = "is no video file" if path.exists() else "does not exist"
-                raise SourceError(f"'{path}' {what}: several sources are the video files, or the images, of one camera")
-        return FileSeries(paths, self._video, self.on_error) if len(paths) > 1 else self._video(paths[0])
-
-    def _pipe(self, spec: str | os.PathLike[str]) -> FrameSource:
-        pipe = Pipe(spec)
-        try:
-            if self.raw is not None:
-                return RawSource(pipe, RawFormat.parse(self.raw), fps=self.fps)
-            # Ctrl-C does not interrupt FFmpeg while it waits for the header.
-            opening = partial(VideoPipeSource, pipe, on_error=self.on_error, fps=self.fps)
-            return in_background(opening, FrameSource.close)
-        except BaseException:
-            pipe.cancel()
-            raise
-
-    def _images(self, paths: Paths) -> ImageSequenceSource:
-        return ImageSequenceSource(paths, on_error=self.on_error, fps=self.fps)
-
-    def _video(self, path: str | os.PathLike[str]) -> VideoFileSource:
-        return VideoFileSource(path, on_error=self.on_error, fps=self.fps, hardware=self.backend == "hardware")
+def _open_pipe(spec: str | os.PathLike[str], raw: str | None, options: dict[str, Any]) -> FrameSource:
+    pipe = Pipe(spec)
+    try:
+        if raw is not None:
+            return RawSource(pipe, RawFormat.parse(raw), fps=options["fps"])
+        # Ctrl-C does not interrupt FFmpeg while it waits for the header.
+        return in_background(partial(VideoPipeSource, pipe, **options), FrameSource.close)
+    except BaseException:
+        pipe.cancel()
+        raise
 
 
 def _is_video(path: Path) -> bool:
