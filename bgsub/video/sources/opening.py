@@ -101,8 +101,14 @@ def open_source(
     options: dict[str, Any] = {"on_error": on_error or "stop", "fps": fps}
     video = partial(VideoFileSource, **options, hardware=backend == "hardware")
     images = partial(ImageSequenceSource, **options)
-    timeouts = {"open_timeout": open_timeout, "read_timeout": read_timeout}
-    camera = partial(CameraSource, **timeouts, on_error=on_error or "skip", fps=fps, reconnect=reconnect)
+    camera = partial(
+        CameraSource,
+        open_timeout=open_timeout,
+        read_timeout=read_timeout,
+        on_error=on_error or "skip",
+        fps=fps,
+        reconnect=reconnect,
+    )
     source: FrameSource
     if raw is not None and (not isinstance(spec, (str, os.PathLike)) or (isinstance(spec, str) and is_camera(spec))):
         raise ParameterError(f"raw frames come from a pipe or a file, got {spec!r}")
