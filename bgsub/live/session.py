@@ -29,13 +29,14 @@ from bgsub.live.viewer import SnapshotSink, Viewer, make_backdrop
 from bgsub.live.window import LONGEST_SIDE, KeyCommands, WindowSink
 from bgsub.separation import Separation
 from bgsub.video.concurrency import Channel, in_background
+from bgsub.video.privacy_mask import PrivateSource
 from bgsub.video.regions import Regions
 from bgsub.video.sinks.base import Sink
 from bgsub.video.sources.base import Frame, FrameSource
 from bgsub.video.sources.camera_address import file_name, without_password
 from bgsub.video.sources.opening import check_there, open_source
 from bgsub.video.sources.pipes import PipeSource, is_pipe
-from bgsub.video.sources.selection import PrivateSource, SelectedSource
+from bgsub.video.sources.selection import SelectedSource
 
 logger = logging.getLogger("bgsub")
 

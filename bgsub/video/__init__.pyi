@@ -1,3 +1,4 @@
+from .privacy_mask import PrivateSource as PrivateSource
 from .regions import Regions as Regions
 from .sinks.arrays import ArraySink as ArraySink
 from .sinks.base import Sink as Sink
@@ -11,6 +12,5 @@ from .sources.camera import CameraSource as CameraSource
 from .sources.images import ArraySource as ArraySource
 from .sources.images import ImageSequenceSource as ImageSequenceSource
 from .sources.opening import open_source as open_source
-from .sources.selection import PrivateSource as PrivateSource
 from .sources.video_file import VideoFileSource as VideoFileSource
 from .views import VIEWS as VIEWS
